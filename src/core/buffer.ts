@@ -1,0 +1,97 @@
+// The contract of the buffer: points go in and are safe, blocks come out until they are settled.
+import type { EpochMicros, InputId, Point } from "./point.ts";
+
+/** Names a block for as long as the buffer lives, restarts included. */
+export type BlockId = number & { readonly [blockId]: true };
+declare const blockId: unique symbol;
+
+/** Points of one input, in columns of the same length, by ascending time. */
+export interface Series {
+  readonly input: InputId;
+  /** Microseconds since the epoch (`EpochMicros`). */
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+}
+
+/** Points as they are kept and handed out: by series, in columns. */
+export interface Block {
+  readonly id: BlockId;
+  readonly series: readonly Series[];
+}
+
+/** Series of a block that need not be kept any longer. */
+export interface Settlement {
+  readonly block: BlockId;
+  readonly inputs: readonly InputId[];
+  /** How many of the points the service refused for good; the others it has. Undefined: none. */
+  readonly refused?: number;
+}
+
+export type Lane = "live" | "backlog";
+
+export interface AppendOptions {
+  /** True when a device waits for the acknowledgement: sync after `ackDelay`; else within `sync`. */
+  readonly awaited: boolean;
+}
+
+export interface TakeOptions {
+  /** False: resolves undefined at once when there is nothing. */
+  readonly wait: boolean;
+  readonly maxPoints: number;
+  /** Only these series; the others of a block stay to be taken. */
+  readonly inputs?: readonly InputId[];
+}
+
+/** Append-only log of points with settled ranges. Implementations pass `test/contract/buffer.ts`. */
+export interface PointBuffer extends AsyncDisposable {
+  /**
+   * Resolves once `points` survive a power cut. Rejects with `BUFFER_UNAVAILABLE` (disk full or broken; then none or a
+   * prefix was stored, and the caller tries again) or with `signal.reason`. Calls may overlap; those that do are
+   * stored in the order of the calls and share a sync.
+   */
+  append(points: readonly Point[], options: AppendOptions, signal: AbortSignal): Promise<void>;
+  /** The one reader. What is not settled comes again after a restart. Rejects with `BUFFER_FOREIGN` where the backlog is another integration's. */
+  reader(): Promise<BufferReader>;
+  stats(): BufferStats;
+}
+
+export interface BufferReader extends AsyncDisposable {
+  /**
+   * `live`: the newest not yet handed out (a back end that cannot read backwards: whatever was appended since opening).
+   * `backlog`: the oldest, if `inputs` is given only of these series, as deep as `maxPoints` allows. A block is out to
+   * one lane at a time. Waits for one, or resolves undefined at once with `wait: false`. Only what is durable is given.
+   */
+  take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
+  /** The service has these series of these blocks, or refused them for good. Persisted within 10 s; a segment is freed when all of it is settled. */
+  settle(done: readonly Settlement[]): Promise<void>;
+  /** Gives blocks back unsent: they may be taken again, by either lane. */
+  release(blocks: readonly BlockId[]): void;
+}
+
+/** Points that will never be delivered, and why. */
+export interface Loss {
+  readonly reason: string;
+  readonly points: number;
+  readonly from: EpochMicros | undefined;
+  readonly to: EpochMicros | undefined;
+}
+
+/** All counts are since the buffer was created unless said otherwise; `unsettledPoints` is now. */
+export interface BufferStats {
+  /** Bytes of the segments on disk now. */
+  readonly bytes: number;
+  readonly segments: number;
+  readonly appendedPoints: number;
+  readonly settledPoints: number;
+  readonly refusedPoints: number;
+  readonly unsettledPoints: number;
+  /** Time of the oldest unsettled point. */
+  readonly oldest: EpochMicros | undefined;
+  /** Same input, same time, same value: stored once. */
+  readonly duplicatePoints: number;
+  /** Same input, same time, another value: moved on by 1 µs until the place was free. */
+  readonly collidedPoints: number;
+  readonly losses: readonly Loss[];
+  /** Why appending fails now; undefined: it does not. */
+  readonly degraded: string | undefined;
+}

@@ -1,0 +1,71 @@
+// One error class and the table of its codes. Match on `code`, never on the message.
+
+/** What an operator should do about each code, whether trying again can help, and the exit status of a command that ends by it. */
+export const errorCodes = {
+  CONFIG_INVALID: {
+    retryable: false,
+    exit: 78,
+    hint: "correct the configuration; `tagferry check -c FILE` lists every error",
+  },
+  SOURCE_UNREACHABLE: { retryable: true, exit: 69, hint: "check address, port, cable and firewall of the device" },
+  SOURCE_REFUSED: { retryable: true, exit: 77, hint: "check the credentials and rights that the device expects" },
+  SOURCE_PROTOCOL: {
+    retryable: true,
+    exit: 69,
+    hint: "the device did not answer as its protocol requires; see the message",
+  },
+  BUFFER_UNAVAILABLE: {
+    retryable: true,
+    exit: 1,
+    hint: "free disk space or mend the disk; nothing more is acknowledged until then",
+  },
+  BUFFER_FOREIGN: {
+    retryable: false,
+    exit: 1,
+    hint: "this backlog belongs to another integration; set the old Integration ID to deliver it, or start with an empty dataDir",
+  },
+  BUFFER_NEWER: {
+    retryable: false,
+    exit: 1,
+    hint: "the data directory was written by a newer version; install that version again",
+  },
+  DATA_DIR_IN_USE: {
+    retryable: false,
+    exit: 75,
+    hint: "another tagferry runs on this data directory; stop it or set another agent.dataDir",
+  },
+  DATA_DIR_UNWRITABLE: {
+    retryable: false,
+    exit: 1,
+    hint: "give the user of the agent write permission, or set another agent.dataDir",
+  },
+  PORT_IN_USE: { retryable: false, exit: 1, hint: "stop the program that holds the port, or set another address" },
+  SERVICE_UNREACHABLE: { retryable: true, exit: 69, hint: "check service.url, proxy and network" },
+  SERVICE_REFUSED: { retryable: true, exit: 77, hint: "check service.integration and service.auth" },
+} as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** Every failure that the program itself reports. `message` says what, where and what was found; `hint` what to do. */
+export class AgentError extends Error {
+  override readonly name = "AgentError";
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  get hint(): string {
+    return errorCodes[this.code].hint;
+  }
+
+  get retryable(): boolean {
+    return errorCodes[this.code].retryable;
+  }
+}
+
+/** Whether `error` is an `AgentError`, of this code if one is given. */
+export function isAgentError(error: unknown, code?: ErrorCode): error is AgentError {
+  return error instanceof AgentError && (code === undefined || error.code === code);
+}

@@ -1,0 +1,39 @@
+// The destination, and what it may answer. An answer is a value, never an exception.
+import type { InputId, SignalId } from "./point.ts";
+
+/** One request, ready to go out. */
+export interface Frame {
+  /** `id` of the JSON-RPC request in `body`. */
+  readonly id: number;
+  /** The whole JSON-RPC request in UTF-8. May be a view of a reused buffer: it is not touched until `send` resolves. */
+  readonly body: Uint8Array;
+  readonly points: number;
+  readonly inputs: readonly InputId[];
+}
+
+/** An input that the service would not take, in its words. */
+export interface Refusal {
+  readonly input: InputId;
+  readonly reason: string;
+}
+
+export type Outcome =
+  | { readonly kind: "accepted"; readonly signals: ReadonlyMap<InputId, SignalId> }
+  /** JSON-RPC error −32021. */
+  | { readonly kind: "partial"; readonly accepted: readonly InputId[]; readonly refused: readonly Refusal[] }
+  /** −32600, −32602, −32001, HTTP 400 and 422: bisect. `inputs` are those the service named, none if it named none. */
+  | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly inputs: readonly InputId[] }
+  /** HTTP 413: halve, remember. */
+  | { readonly kind: "tooLarge" }
+  /** HTTP 429, −32015. */
+  | { readonly kind: "throttled"; readonly retryAfterMs: number }
+  /** HTTP 401, 403, 3xx, −32003: hold everything, renew, tell. */
+  | { readonly kind: "unauthorized"; readonly reason: string }
+  /** Not known to be stored: again, with back-off. */
+  | { readonly kind: "unavailable"; readonly cause: Error };
+
+/** The destination. Never throws for what network or service do: that is the outcome. Decides nothing about retries. */
+export interface Sink extends AsyncDisposable {
+  /** Resolves with the outcome; rejects with `signal.reason` only. */
+  send(frame: Frame, signal: AbortSignal): Promise<Outcome>;
+}

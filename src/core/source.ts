@@ -1,0 +1,139 @@
+// The contract of a protocol: what a driver offers, what a connection yields, what a device is told.
+import type { z } from "zod";
+import type { EpochMicros } from "./point.ts";
+import type { Runtime } from "./runtime.ts";
+import type { PartialSignalMetadata } from "./signal.ts";
+
+/** Index of a configured tag within its source. */
+export type TagId = number & { readonly [tagId]: true };
+declare const tagId: unique symbol;
+/** How far the device vouches for a value. OPC UA's words; drivers map theirs onto them. */
+export type Quality = "good" | "uncertain" | "bad";
+/** What a tag's template captured: levels of a topic, the name of a browsed node. */
+export type Captures = Readonly<Record<string, string>>;
+
+/** One value, or one failure to get it, as a device gave it. */
+export interface Reading {
+  readonly tag: TagId;
+  /**
+   * What the tag's template captured; fills `input` and `signal`. Give the same object again for the same captures
+   * where that is cheap (one per topic): the mapping remembers its work by it.
+   */
+  readonly captures: Captures;
+  /** In the driver's notation, for people: a topic, `hr:40`, a NodeId. */
+  readonly address: string;
+  /** Undefined: there is none, see `reason`. */
+  readonly value: number | bigint | boolean | string | undefined;
+  readonly time: EpochMicros;
+  readonly clock: "device" | "agent";
+  readonly quality: Quality;
+  /** Why there is no value, or why its quality is not good. For people; starts in lower case. */
+  readonly reason?: string;
+  /** Read from the device's history: stored, but no news (last value and report-by-exception stay untouched). */
+  readonly historical: boolean;
+}
+
+/** What a device says about a tag: unit, range, enum texts, description. Configuration goes before device, device before defaults. */
+export interface Description {
+  readonly tag: TagId;
+  readonly captures: Captures;
+  readonly signal: PartialSignalMetadata;
+  /** Range of the value in engineering units, where the device knows it; what a dead band in percent is a part of. */
+  readonly range?: { readonly min: number; readonly max: number };
+}
+
+/** Readings that arrived together and are acknowledged together. */
+export interface Delivery {
+  readonly readings: readonly Reading[];
+  readonly descriptions: readonly Description[];
+  /** Whether somebody on the other side waits for `ack`: then the disk is synced at once, else with `buffer.sync`. */
+  readonly awaited: boolean;
+  /** Tells the device that the readings are on disk: PUBACK in MQTT, nothing in Modbus. Not called: the delivery may come again. */
+  ack(): void;
+}
+
+/** One live connection. Never reconnected: when lost, `deliveries` throws, the caller disposes it and opens a new one with back-off. */
+export interface Source extends AsyncDisposable {
+  /**
+   * Yields until the connection is lost (throws `SOURCE_*`) or `signal` aborts (then ends without a word). Pulling is
+   * the back-pressure. A driver that is pushed to gathers everything since the last pull (at most 10,000 readings) into
+   * one delivery, so that one append and one sync serve many messages. Called once.
+   */
+  deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
+  /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
+  details?(): Readonly<Record<string, string | number>>;
+}
+
+/** A tag as a driver gets it: its own address fields, and what every protocol has. */
+export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {
+  /** Milliseconds between readings: poll interval in Modbus, sampling interval in OPC UA; of no effect in MQTT. From 50. */
+  readonly every: number;
+};
+
+/** Everything `open` needs, checked, cascaded and expanded: templates and devices are gone, each tag stands for itself. */
+export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObject> {
+  /** Name of the source in logs, metrics and status. */
+  readonly name: string;
+  /** `agent.name`: for client identifiers and application names. */
+  readonly agent: string;
+  /** Folder for what this source must remember (certificates, learned limits), mode 0700; may not exist yet. */
+  readonly stateDir: string;
+  readonly options: z.output<Options>;
+  /** `TagId` is the index in here. */
+  readonly tags: readonly DriverTag<Tag>[];
+}
+
+/** A protocol: what its options look like and how to open a connection. A new protocol is one folder that exports one driver. */
+export interface Driver<
+  Type extends string = string,
+  Options extends z.ZodObject = z.ZodObject,
+  Tag extends z.ZodObject = z.ZodObject,
+> {
+  readonly type: Type;
+  /** One line for lists and the reference. */
+  readonly summary: string;
+  /** What stands beside `tags` in the configuration of a source. Strict; secrets as `secret()`, intervals as `duration()`. */
+  readonly schema: Options;
+  /**
+   * The fields of a tag that are this protocol's: `topic`, `at`, `node`. A field that an entry of `devices` or a
+   * template may give for all its tags is named in `device`.
+   */
+  readonly tag: Tag;
+  /** Names of the fields of `tag` that may stand on an entry of `devices`. Undefined: this protocol has no devices. */
+  readonly device?: readonly string[];
+  /**
+   * Names that `tag` captures and that may stand in braces in `input` and `signal`. Undefined: it captures nothing.
+   */
+  captures?(tag: z.output<Tag>): readonly string[];
+  /** Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. */
+  open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
+  browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
+  /** What the configuration will cost: readings a second, requests a second, bus load. For `check`. */
+  forecast?(config: DriverConfig<Options, Tag>): Forecast;
+}
+
+/** Where `browse` looks. */
+export interface BrowseTarget {
+  readonly url: string;
+  readonly username?: string;
+  readonly password?: string;
+}
+
+/** One thing a device offers. */
+export interface BrowsedNode {
+  readonly address: string;
+  readonly name: string;
+  readonly depth: number;
+  readonly value?: number | bigint | boolean | string;
+  readonly signal: PartialSignalMetadata;
+  /** The tag as it would stand in the configuration. */
+  readonly tag: Readonly<Record<string, unknown>>;
+}
+
+/** What a source will cost. Undefined: cannot be known beforehand, as with messages that come when they come. */
+export interface Forecast {
+  readonly readingsPerSecond?: number;
+  readonly requestsPerSecond?: number;
+  /** Share of the time the bus is busy, 0 to 1. */
+  readonly busLoad?: number;
+}

@@ -1,0 +1,39 @@
+// Waiting that ends when a signal does.
+
+/** Settles as `promise` does, or rejects with `signal.reason` as soon as `signal` aborts. `promise` goes on by itself. */
+export function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    promise.catch(() => {});
+    return Promise.reject(signal.reason);
+  }
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+/** Whether `error` is what waiting rejects with because `signal` aborted, rather than a failure of its own. */
+export function isAbort(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"));
+}
+
+/** A deadline of its own for one call: aborts `ms` after now or with `parent`. Dispose it when the call is over. */
+export function deadline(ms: number, parent: AbortSignal, reason: () => unknown): Deadline {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(reason()), ms);
+  const follow = () => controller.abort(parent.reason);
+  if (parent.aborted) follow();
+  else parent.addEventListener("abort", follow, { once: true });
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      clearTimeout(timer);
+      parent.removeEventListener("abort", follow);
+    },
+  };
+}
+
+export interface Deadline extends Disposable {
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,76 @@
+// Fields that many parts' schemas need: lengths of time, amounts of bytes, secrets, addresses to listen on.
+import { z } from "zod";
+import { Secret } from "../core/secret.ts";
+import { formatByteSize, parseByteSize } from "./byte-size.ts";
+import { formatDuration, parseDuration } from "./duration.ts";
+
+export interface Bounds {
+  /** In the field's base unit, milliseconds or bytes; inclusive. */
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** `5s`, `250ms`, `1h30m` → milliseconds. */
+export function duration(bounds: Bounds = {}) {
+  return measured({
+    ...bounds,
+    parse: parseDuration,
+    format: formatDuration,
+    what: "a length of time with its unit, as in 250ms, 5s, 10m, 1h30m or 7d",
+  });
+}
+
+/** `64KiB`, `2GiB` → bytes. */
+export function byteSize(bounds: Bounds = {}) {
+  return measured({
+    ...bounds,
+    parse: parseByteSize,
+    format: formatByteSize,
+    what: "an amount of bytes with its unit, as in 64KiB, 8MiB or 2GiB",
+  });
+}
+
+interface Measured extends Bounds {
+  readonly parse: (text: string) => number | undefined;
+  readonly format: (value: number) => string;
+  readonly what: string;
+}
+
+function measured({ min, max, parse, format, what }: Measured) {
+  return z.string({ error: `must be ${what}` }).transform((text, context) => {
+    const value = parse(text);
+    if (value === undefined) context.addIssue({ code: "custom", message: `must be ${what}`, input: text });
+    else if (min !== undefined && value < min)
+      context.addIssue({ code: "custom", message: `must be at least ${format(min)}`, input: text });
+    else if (max !== undefined && value > max)
+      context.addIssue({ code: "custom", message: `must be at most ${format(max)}`, input: text });
+    else return value;
+    return z.NEVER;
+  });
+}
+
+/** A password, token or key: never printed. May be empty. */
+export function secret() {
+  return z
+    .string({ error: "must be a text; better a reference such as ${file:/run/secrets/name} than the secret itself" })
+    .transform((text) => new Secret(text))
+    .meta({ secret: true });
+}
+
+/** `127.0.0.1:8421`, `[::1]:8421`, `:8421` → host and port. Port 0 takes any free one. */
+export function listenAddress() {
+  return z.string().transform((text, context) => {
+    const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text);
+    const port = Number(match?.[3]);
+    if (!match || port > 65_535) {
+      context.addIssue({ code: "custom", message: "must be host:port, as in 127.0.0.1:8421", input: text });
+      return z.NEVER;
+    }
+    return { host: match[1] ?? (match[2] || "0.0.0.0"), port } satisfies ListenAddress;
+  });
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}

@@ -1,0 +1,80 @@
+// Keeps the floors: a file imports from its own part or from a lower floor, and parts on one floor do not know each other.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const root = resolve(import.meta.dirname, "../src");
+
+/** Floors of `src`, lowest first. A part is named by its folder; the last floor may import everything. */
+const floors: readonly (readonly string[])[] = [
+  ["core"],
+  ["lib", "wire"],
+  ["source/mqtt", "source/modbus", "source/opcua", "source/simulator", "mapping", "buffer/disk", "upload"],
+  ["source", "buffer"],
+  ["config"],
+  ["agent"],
+  ["web"],
+  ["cli"],
+];
+/** Side towers: only `cli` imports them, they import only these. */
+const towers: Readonly<Record<string, readonly string[]>> = {
+  service: ["core", "lib", "wire"],
+  demo: ["core", "lib", "wire"],
+};
+
+function partOf(file: string): string {
+  const [first = "", second = ""] = relative(root, file).split("/");
+  return (first === "source" || first === "buffer") && !second.endsWith(".ts") ? `${first}/${second}` : first;
+}
+
+const floorOf = (part: string) => floors.findIndex((floor) => floor.includes(part));
+
+function allowed(from: string, to: string): boolean {
+  if (from === to || from === "cli") return true;
+  const tower = towers[from];
+  if (tower) return tower.includes(to);
+  return floorOf(to) >= 0 && floorOf(to) < floorOf(from);
+}
+
+const files = readdirSync(root, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => join(root, name));
+
+const imports = files.flatMap((file) =>
+  [...readFileSync(file, "utf8").matchAll(/(?:from\s+|import\s*\(?\s*|new URL\(\s*)["'](\.{1,2}\/[^"']+)["']/g)].map(
+    (match) => ({
+      file,
+      target: resolve(dirname(file), match[1] ?? ""),
+    }),
+  ),
+);
+
+test("every part of src stands on a floor", () => {
+  const unknown = [...new Set(files.map(partOf))].filter((part) => floorOf(part) < 0 && !(part in towers));
+  expect(unknown).toEqual([]);
+});
+
+test("imports only go down", () => {
+  const wrong = imports
+    .filter(({ file, target }) => !allowed(partOf(file), partOf(target)))
+    .map(({ file, target }) => `${relative(root, file)} imports ${relative(root, target)}`);
+  expect(wrong).toEqual([]);
+});
+
+test("core imports nothing but types", () => {
+  const wrong = files
+    .filter((file) => partOf(file) === "core")
+    .flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/^import (?!type\b).*$/gm)].map(
+        (match) => `${relative(root, file)}: ${match[0]}`,
+      ),
+    );
+  expect(wrong).toEqual([]);
+});
+
+test("the process is ended in cli/main.ts alone", () => {
+  const wrong = files
+    .filter((file) => /\bprocess\.exit\(/.test(readFileSync(file, "utf8")))
+    .map((file) => relative(root, file));
+  expect(wrong.filter((name) => name !== "cli/main.ts")).toEqual([]);
+});
