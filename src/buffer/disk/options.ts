@@ -1,0 +1,33 @@
+// The `buffer` section of the configuration: how much is kept, for how long, and how soon it is on disk.
+import { z } from "zod";
+import { byteSize, duration } from "../../lib/fields.ts";
+
+export const bufferOptions = z.strictObject({
+  maxSize: byteSize({ min: 16 * 2 ** 20 })
+    .prefault("2GiB")
+    .describe("How much the segments may take up on disk. Beyond it `whenFull` decides."),
+  maxAge: duration({ min: 60_000 })
+    .prefault("30d")
+    .describe("Points that could not be delivered for longer than this are dropped and counted."),
+  reserveFreeDisk: byteSize()
+    .prefault("512MiB")
+    .describe(
+      "Space on the volume that is left to others: below it the buffer gives up its oldest points. 0: all is used.",
+    ),
+  whenFull: z
+    .enum(["dropOldest", "block"])
+    .default("dropOldest")
+    .describe(
+      "What a full buffer does. dropOldest: it drops whole segments of the oldest points and counts them. block: it takes no new points, and sources that can wait do.",
+    ),
+  sync: duration({ max: 60_000 })
+    .prefault("250ms")
+    .describe(
+      "How long points that nobody waits for may gather before they are synced to disk: what a power cut may cost of polled tags.",
+    ),
+  ackDelay: duration({ max: 1_000 })
+    .prefault("5ms")
+    .describe("How long points whose acknowledgement a device waits for may gather, so that one sync serves many."),
+});
+
+export type BufferOptions = z.output<typeof bufferOptions>;

@@ -1,0 +1,22 @@
+// Opens the buffer of a data directory. There is one kind, on disk; another one would be chosen here.
+import type { PointBuffer } from "../core/buffer.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { openDiskBuffer } from "./disk/disk-buffer.ts";
+import type { BufferOptions } from "./disk/options.ts";
+
+export interface OpenBufferOptions {
+  /** Folder of the buffer alone; made with mode 0700 where it does not exist, its parents too. */
+  readonly directory: string;
+  /** Integration ID that points appended from now on belong to. */
+  readonly integration: string;
+  readonly config: BufferOptions;
+}
+
+/**
+ * Resolves when the buffer can be appended to and read, in a time that does not depend on how much it holds. Rejects
+ * with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, or with `signal.reason`. What is damaged is set aside
+ * and never keeps it from opening.
+ */
+export function openBuffer(options: OpenBufferOptions, runtime: Runtime, signal: AbortSignal): Promise<PointBuffer> {
+  return openDiskBuffer(options, runtime, signal);
+}
