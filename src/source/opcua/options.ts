@@ -1,0 +1,139 @@
+// What may stand in the configuration of an OPC UA source and of its tags, checked and with every default.
+import { z } from "zod";
+import { duration, secret } from "../../lib/fields.ts";
+
+export const securityModes = ["none", "sign", "signAndEncrypt"] as const;
+export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"] as const;
+
+const security = z
+  .strictObject({
+    mode: z.enum(securityModes).describe("`none` sends everything in clear text, and is never chosen by itself"),
+    policy: z.enum(securityPolicies).optional().describe("default: the strongest the server offers in this mode"),
+  })
+  .superRefine((value, context) => {
+    if (value.policy === undefined || (value.policy === "None") === (value.mode === "none")) return;
+    const message =
+      value.mode === "none"
+        ? "must be None or left out where mode is none"
+        : `must not be None where mode is ${value.mode}; write mode: none to go without security`;
+    context.addIssue({ code: "custom", path: ["policy"], message, input: value.policy });
+  });
+
+const subscription = z.strictObject({
+  publishing: duration({ min: 10, max: 3_600_000 })
+    .optional()
+    .describe("publishing interval; default: the shortest `every` of the tags, from 100ms to 1s"),
+  keepAlive: duration({ min: 100, max: 600_000 })
+    .default(10_000)
+    .describe("longest silence of the server while nothing changes; default 10s"),
+  lifetime: duration({ min: 1_000, max: 86_400_000 })
+    .default(1_800_000)
+    .describe("how long the server keeps the subscription while the agent cannot be reached; default 30m"),
+  bridge: duration({ max: 3_600_000 })
+    .default(30_000)
+    .describe("interruption that the server's queues shall bridge; `queue: auto` is computed from it; default 30s"),
+  queue: z
+    .union([z.literal("auto"), z.int().min(1).max(100_000)])
+    .default("auto")
+    .describe("values the server keeps for each tag until they are fetched; default auto, from 2 to 1000"),
+});
+
+const url = z.string().transform((text, context) => {
+  const match = /^opc\.tcp:\/\/(\[[0-9a-fA-F:.]+\]|[^/?#@:[\]\s]+)(?::(\d{1,5}))?(\/\S*)?$/.exec(text);
+  if (!match || Number(match[2] ?? 4840) > 65_535) {
+    const message = "must be an address as in opc.tcp://10.0.3.5:4840 (without user name; the port defaults to 4840)";
+    context.addIssue({ code: "custom", message, input: text });
+    return z.NEVER;
+  }
+  return `opc.tcp://${match[1]}:${match[2] ?? 4840}${match[3] ?? ""}`;
+});
+
+/** Options of a source of type `opcua`. Lengths of time are milliseconds once parsed. */
+export const opcuaOptions = z
+  .strictObject({
+    url: url.describe("address of the server, as in opc.tcp://10.0.3.5:4840"),
+    security: security.optional().describe("default: the best the server offers, never none"),
+    username: z.string().min(1).optional().describe("default: anonymous"),
+    password: secret().optional(),
+    allowInsecurePassword: z
+      .boolean()
+      .default(false)
+      .describe("send the password even where nothing encrypts it; default false"),
+    endpointHost: z
+      .enum(["keep", "server"])
+      .default("keep")
+      .describe(
+        "which host to connect to: the one of `url` (keep), or the one the server names (server); default keep",
+      ),
+    timeout: duration({ min: 500, max: 300_000 }).default(15_000).describe("bound of every call; default 15s"),
+    session: z
+      .strictObject({
+        timeout: duration({ min: 60_000, max: 86_400_000 })
+          .default(600_000)
+          .describe("how long the server keeps the session while the agent cannot be reached; default 10m"),
+      })
+      .prefault({}),
+    subscription: subscription.prefault({}),
+    time: z
+      .enum(["source", "server", "arrival"])
+      .default("source")
+      .describe(
+        "which clock stamps the values; each falls back to the next where it is missing or wrong; default source",
+      ),
+    backfill: z
+      .union([z.literal("off"), z.strictObject({ maxGap: duration({ min: 1_000, max: 31_536_000_000 }) })])
+      .default("off")
+      .describe("fill gaps from the server's history, at most `maxGap` back; default off"),
+  })
+  .superRefine((options, context) => {
+    if (options.password !== undefined && options.username === undefined)
+      context.addIssue({
+        code: "custom",
+        path: ["password"],
+        message: "must not stand without username",
+        input: "***",
+      });
+    if (options.username !== undefined && options.password === undefined)
+      context.addIssue({
+        code: "custom",
+        path: ["username"],
+        message: "must have a password beside it (may be empty)",
+        input: options.username,
+      });
+  });
+
+const nodeId =
+  /^(?:ns=\d+;|nsu=[^;]+;)?(?:i=\d+|s=[\s\S]+|g=[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|b=[A-Za-z0-9+/]+=*)$/;
+
+/** Fields of a tag that are OPC UA's: where the value stands. */
+export const opcuaTag = z
+  .strictObject({
+    node: z
+      .string()
+      .regex(nodeId, { error: "must be a NodeId as in nsu=urn:plc:line3;s=Temp, ns=3;s=Temp, ns=2;i=1001 or i=2258" })
+      .optional()
+      .describe("NodeId: nsu=urn:plc:line3;s=Temp (survives a restart of the server), or ns=3;s=Temp"),
+    path: z
+      .string()
+      .regex(/[^/]/, { error: "must be a browse path from Objects, as in Line3/Drive/Speed" })
+      .optional()
+      .describe("browse path from Objects: Line3/Drive/Speed, or with namespaces 2:Plc/2:Oven"),
+    browse: z
+      .string()
+      .regex(/[^/]/, { error: "must be a browse path with wildcards, as in Line3/Motors/**" })
+      .optional()
+      .describe(
+        "every variable that a browse path with wildcards finds: * for one level, ** for any; fills {name} and {path}",
+      ),
+    limit: z.int().min(1).max(100_000).optional().describe("most variables that `browse` may find; default 1000"),
+  })
+  .superRefine((tag, context) => {
+    const given = [tag.node, tag.path, tag.browse].filter((field) => field !== undefined).length;
+    if (given !== 1)
+      context.addIssue({ code: "custom", message: "must have exactly one of node, path and browse", input: tag });
+    if (tag.limit !== undefined && tag.browse === undefined)
+      context.addIssue({ code: "custom", path: ["limit"], message: "must stand beside browse", input: tag.limit });
+  });
+
+export type OpcuaOptions = z.output<typeof opcuaOptions>;
+export type OpcuaTag = z.output<typeof opcuaTag>;
