@@ -1,0 +1,70 @@
+// The `service:` block of the configuration: where points go, as whom, and how much at a time.
+import { z } from "zod";
+import { byteSize, duration, secret } from "../lib/fields.ts";
+
+const mebibyte = 2 ** 20;
+
+const integrationId = z
+  .string()
+  .regex(/^[a-v0-9]{20}$/, "must be an Integration ID: 20 characters from 0-9 and a-v, as the service shows it");
+
+const basic = z.strictObject({
+  username: z.string().min(1).optional().describe("Defaults to the Integration ID."),
+  password: secret().describe("Password of the integration. Better a reference than the password itself."),
+});
+
+const auth = z
+  .strictObject({
+    basic: basic.describe("HTTP basic authentication."),
+  })
+  .describe("How the agent proves who it is.");
+
+const signals = z.strictObject({
+  save: z
+    .enum(["onChange", "never"])
+    .default("onChange")
+    .describe(
+      "onChange: metadata of a signal is saved before its first points and whenever it changes. never: not at all.",
+    ),
+  createOnly: z.boolean().default(false).describe("True: signals that the service has already are left as they are."),
+  publish: z.enum(["off"]).default("off").describe("Whether signals are published to items. off: people do that."),
+});
+
+const limits = z.strictObject({
+  requestsPerSecond: z
+    .number()
+    .min(0.01)
+    .max(1)
+    .default(1)
+    .describe("Bound for each method that writes. The service allows 1; set less to leave room for other clients."),
+  maxRequest: byteSize({ min: 64 * 1024, max: 9 * mebibyte })
+    .optional()
+    .describe("Largest request, uncompressed. Defaults to the limit of method and apiVersion."),
+});
+
+export const serviceOptions = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://api.example.com/v1" })
+    .describe("Base address of the service; requests go to {url}/rpc."),
+  apiVersion: z.enum(["1.0", "1.1beta1", "1.1"]).default("1.1beta1").describe("Dialect, sent as X-API-Version."),
+  integration: integrationId.describe("Integration ID: whose signals these are."),
+  namespace: z
+    .string()
+    .regex(/^[a-z][a-zA-Z0-9]*$/, "must be letters and digits, as in platform")
+    .default("platform")
+    .describe("Prefix of the platform methods."),
+  maxLag: duration({ min: 1_000, max: 3_600_000 })
+    .default(10_000)
+    .describe("Bound on how late fresh points may be while a backlog drains."),
+  proxy: z
+    .url({ protocol: /^https?$/, error: "must be the http or https address of a proxy" })
+    .optional()
+    .describe("HTTP proxy that all requests go through."),
+  caFile: z.string().min(1).optional().describe("PEM file with the authorities to trust instead of the built-in ones."),
+  auth,
+  signals: signals.prefault({}).describe("What happens to the metadata of signals."),
+  limits: limits.prefault({}).describe("Lower bounds than the service's own."),
+});
+
+/** The `service:` block, checked and with its defaults. Times in milliseconds, sizes in bytes. */
+export type ServiceOptions = z.output<typeof serviceOptions>;
