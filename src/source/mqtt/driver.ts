@@ -1,0 +1,17 @@
+// The MQTT driver: its options, its tags, and the way to a connection.
+import type { Driver } from "../../core/source.ts";
+import { mqttOptions } from "./options.ts";
+import { mqttTag } from "./tag.ts";
+
+/** MQTT 5, 3.1.1 and 3.1 over TCP, TLS and WebSockets. The client library is loaded by `open`. */
+export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
+  type: "mqtt",
+  summary: "messages of an MQTT broker, acknowledged after they are on disk",
+  schema: mqttOptions,
+  tag: mqttTag,
+  captures: (tag) => [...tag.topic.captures.map(({ name }) => name), ...(tag.value?.many ? ["i"] : [])],
+  async open(config, runtime, signal) {
+    const { openMqttSource } = await import("./source.ts");
+    return await openMqttSource(config, runtime, signal);
+  },
+};

@@ -1,0 +1,76 @@
+// What stands beside `tags` in the configuration of an MQTT source.
+import { z } from "zod";
+import { byteSize, duration, secret } from "../../lib/fields.ts";
+
+const brokerUrl = z.string().refine((text) => /^(mqtts?|wss?):\/\/[^\s/@]+(\/\S*)?$/.test(text) && URL.canParse(text), {
+  error:
+    "must be the address of a broker, as in mqtt://broker.local:1883, mqtts://broker.local:8883 or wss://broker.local/mqtt; name and password stand in username and password",
+});
+
+const session = z.strictObject({
+  persistent: z
+    .boolean()
+    .default(true)
+    .describe("The broker keeps the subscriptions and queues QoS 1 messages while the agent is away."),
+  expiry: duration({ min: 1_000 })
+    .prefault("24h")
+    .describe(
+      "How long the broker keeps the session after the connection ended (MQTT 5; older brokers have a setting of their own).",
+    ),
+  receiveMaximum: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .default(2_000)
+    .describe("How many messages the broker may send before the first of them is acknowledged (MQTT 5)."),
+  maxPacketSize: byteSize({ min: 1_024, max: 268_435_455 })
+    .prefault("1MiB")
+    .describe("Larger messages are not delivered by the broker (MQTT 5)."),
+});
+
+/** Options of an MQTT source. */
+export const mqttOptions = z.strictObject({
+  url: brokerUrl.describe("Address of the broker: mqtt, mqtts, ws or wss.").meta({
+    examples: ["mqtts://broker.local:8883", "wss://broker.local/mqtt"],
+  }),
+  username: z.string().optional().describe("User name at the broker."),
+  password: secret().optional().describe("Password at the broker; may be empty."),
+  clientId: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "Identifies the session at the broker, so it must be stable and used once. Default: <agent.name>-<source name>.",
+    ),
+  qos: z
+    .literal([0, 1])
+    .default(1)
+    .describe("QoS asked for in subscriptions. Messages published with QoS 0 stay unprotected whatever stands here."),
+  session: session.prefault({}).describe("The session at the broker."),
+  keepalive: duration({ min: 1_000, max: 65_535_000 })
+    .prefault("60s")
+    .describe(
+      "Silence after which the broker is asked whether it is still there; down after one and a half times that.",
+    ),
+  connectTimeout: duration({ min: 100, max: 600_000 })
+    .prefault("10s")
+    .describe("How long connecting and the broker's answers to subscriptions may take."),
+  protocolVersion: z
+    .literal(["auto", 5, 4, 3])
+    .default("auto")
+    .describe("auto: 5, and if the broker does not speak it 4 (MQTT 3.1.1), then 3 (MQTT 3.1)."),
+  caFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("PEM file with the certificate authorities to trust instead of the system's."),
+  certFile: z.string().min(1).optional().describe("PEM file with the agent's certificate, for mutual TLS."),
+  keyFile: z.string().min(1).optional().describe("PEM file with the key to certFile."),
+  serverName: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Name expected in the broker's certificate where it differs from the host in url."),
+});
+
+export type MqttOptions = z.output<typeof mqttOptions>;

@@ -1,0 +1,56 @@
+// Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`. Pure.
+import { z } from "zod";
+
+/** A topic as a tag gives it, taken apart. */
+export interface TopicTemplate {
+  /** As it stands in the configuration. */
+  readonly text: string;
+  /** What is subscribed: captures are wildcards, a shared subscription keeps its `$share/<group>/`. */
+  readonly filter: string;
+  /** Levels of the filter that topics are matched against, without `$share/<group>/`. */
+  readonly levels: readonly string[];
+  /** Captures by level. `rest`: everything from this level on. */
+  readonly captures: readonly { readonly name: string; readonly level: number; readonly rest: boolean }[];
+}
+
+/** The template, or why `text` is none (to be read after "must"). */
+export function parseTopicTemplate(text: string): TopicTemplate | string {
+  if (text === "") return "not be empty";
+  if (Buffer.byteLength(text) > 65_535) return "be at most 65,535 bytes long";
+  if (text.includes("\0")) return "not contain a null character";
+  const captures: { name: string; level: number; rest: boolean }[] = [];
+  const all = text.split("/");
+  const shared = all[0] === "$share" ? all.splice(0, 2) : [];
+  if (shared.length > 0 && (!shared[1] || /[+#{}]/.test(shared[1]) || all.length === 0))
+    return "be $share/<group>/<topic> for a shared subscription";
+  const levels: string[] = [];
+  for (const [level, part] of all.entries()) {
+    const last = level === all.length - 1;
+    const capture = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/.exec(part);
+    if (capture?.[1]) {
+      const name = capture[1];
+      const rest = capture[2] !== undefined;
+      if (rest && !last) return `have {${name}...} at its end only`;
+      if (captures.some((other) => other.name === name)) return `capture {${name}} once only`;
+      captures.push({ name, level, rest });
+      levels.push(rest ? "#" : "+");
+    } else if (/[{}]/.test(part)) {
+      return `have a capture fill a whole level, as in a/{name}/b or a/{name...}, not ${part}`;
+    } else if (part === "#" && !last) {
+      return "have # as its last level only";
+    } else if (part.length > 1 && /[+#]/.test(part)) {
+      return `have + and # fill a whole level, not ${part}`;
+    } else levels.push(part);
+  }
+  return { text, filter: [...shared, ...levels].join("/"), levels, captures };
+}
+
+/** Field of a schema that takes a topic template. */
+export function topicTemplate() {
+  return z.string().transform((text, context): TopicTemplate => {
+    const parsed = parseTopicTemplate(text);
+    if (typeof parsed !== "string") return parsed;
+    context.addIssue({ code: "custom", message: `must ${parsed}`, input: text });
+    return z.NEVER;
+  });
+}
