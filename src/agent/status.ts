@@ -1,0 +1,114 @@
+// What the running agent says about itself: one snapshot for the status page, `/api/status` and `tagferry status`.
+import type { BufferStats } from "../core/buffer.ts";
+import type { EpochMicros } from "../core/point.ts";
+import type { Quality } from "../core/source.ts";
+
+/** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
+export interface Status {
+  /** When the snapshot was taken. */
+  readonly time: EpochMicros;
+  readonly agent: AgentStatus;
+  readonly sources: readonly SourceStatus[];
+  readonly tags: readonly TagStatus[];
+  readonly buffer: BufferStats & {
+    /** Configured bounds, to show how full it is. */
+    readonly maxBytes: number;
+    readonly maxAgeMs: number;
+  };
+  readonly upload: UploadStatus;
+  /** What an operator should know or mend, worst first. Each a sentence for people. */
+  readonly warnings: readonly Warning[];
+}
+
+export interface AgentStatus {
+  readonly name: string;
+  readonly version: string;
+  readonly startedAt: EpochMicros;
+  readonly uptimeMs: number;
+}
+
+export interface Warning {
+  /** `warn`: nothing is lost. `error`: data was lost or a person is needed. */
+  readonly level: "warn" | "error";
+  readonly message: string;
+  /** What to do about it. */
+  readonly remedy?: string;
+}
+
+/** `opening`: first attempt. `waiting`: the last attempt failed, the next one comes by itself. */
+export type SourceState = "opening" | "online" | "waiting" | "stopped";
+
+export interface SourceStatus {
+  readonly name: string;
+  /** Type of the driver: `mqtt`, `modbus`, `opcua`, `simulator`. */
+  readonly type: string;
+  /** Where it connects, without secrets. */
+  readonly url?: string;
+  readonly state: SourceState;
+  /** Since when it has been in this state. */
+  readonly since: EpochMicros;
+  /** The last failure and what to do about it; left out while all is well. */
+  readonly error?: string;
+  readonly remedy?: string;
+  /** Number of configured tags. */
+  readonly tags: number;
+  /** Since the agent started. */
+  readonly readings: number;
+  readonly points: number;
+  readonly reconnects: number;
+  /** Readings a second over the last 10 s. */
+  readonly readingsPerSecond: number;
+  /** What the driver tells of its connection (`Source.details`). */
+  readonly details: Readonly<Record<string, string | number>>;
+}
+
+export interface TagStatus {
+  readonly source: string;
+  /** The Input ID; the template as configured while nothing has filled it. Unique within an agent. */
+  readonly input: string;
+  /** In the driver's notation. Empty while nothing was read and the driver names none. */
+  readonly address: string;
+  /** The last mapped value, in the signal's unit. Left out: there is none yet. */
+  readonly value?: number;
+  /** The state's name where the signal is an enumeration. */
+  readonly text?: string;
+  readonly unit?: string;
+  /** Left out while nothing was read. */
+  readonly quality?: Quality;
+  /** Why there is no value, or why its quality is not good. */
+  readonly reason?: string;
+  /** Time of the last reading. */
+  readonly time?: EpochMicros;
+  /** Readings since the agent started, and those of them that gave no point because they failed or were refused. */
+  readonly readings: number;
+  readonly failures: number;
+}
+
+/** `delivering`: requests succeed, or there is nothing to send. `retrying`: the service cannot be reached. `held`: it refuses the credentials; a person is needed. */
+export type UploadState = "delivering" | "retrying" | "held" | "stopped";
+
+export interface UploadStatus {
+  readonly state: UploadState;
+  readonly since: EpochMicros;
+  /** Where it delivers to, and as whom. */
+  readonly url: string;
+  readonly integration: string;
+  readonly error?: string;
+  readonly remedy?: string;
+  /** How late fresh points are now: age of the newest point that the service has. Left out before the first delivery. */
+  readonly lagMs?: number;
+  /** Points that are durable and not delivered. */
+  readonly backlogPoints: number;
+  /** Until the backlog is gone at the present rates. Left out where it grows or nothing is known. */
+  readonly drainMs?: number;
+  /** `integration.insert` requests and points delivered since the agent started. */
+  readonly requests: number;
+  readonly points: number;
+  /** Points the service refused for good since the agent started. */
+  readonly refusedPoints: number;
+  /** Averages over the last minute. */
+  readonly pointsPerRequest: number;
+  readonly bytesPerRequest: number;
+  /** Share of the permitted requests that were used in the last minute, 0 to 1. */
+  readonly budgetShare: number;
+}
