@@ -1,0 +1,176 @@
+// Where a value lies in a device: the notations that people and manuals use, as one address. Pure.
+import type { Order, Table, ValueType } from "./value-type.ts";
+import { isOrder, isRegisterTable, isValueType, orders, registersOf } from "./value-type.ts";
+
+/** Counted from zero, as on the wire. */
+export interface Address {
+  readonly table: Table;
+  /** From 0 to 65535; the whole value lies within. */
+  readonly address: number;
+  /** `bit` in the tables of bits. */
+  readonly type: ValueType;
+  /** Undefined: not said here. */
+  readonly order?: Order;
+  /** Bit 0 (lowest) to 15 of a register. Undefined in the tables of bits. */
+  readonly bit?: number;
+}
+
+/** The same in parts, as in the long form of the configuration. */
+export interface AddressParts {
+  readonly table: Table;
+  readonly address: number;
+  readonly type?: string | undefined;
+  readonly order?: string | undefined;
+  readonly bit?: number | undefined;
+}
+
+/** An address, or what is wrong with the text, for the person who wrote it. */
+export type ParsedAddress =
+  | { readonly ok: true; readonly address: Address }
+  | { readonly ok: false; readonly error: string };
+
+/** `hr:4 f32 cdab`, `hr:20.3 bit`, `co:5`, `hr:0x64`, `40001`, `400001 i16`, `4x00001`. A number counts as its digits. */
+export function parseAddress(input: string | number): ParsedAddress {
+  if (typeof input === "number" && !Number.isInteger(input))
+    return wrong(`write "${input}" in quotes: as a number it loses its final zeros`);
+  const [head = "", ...rest] = String(input).trim().toLowerCase().split(/\s+/);
+  const place = parsePlace(head);
+  if ("error" in place) return wrong(place.error);
+  if (rest.length > 2) return wrong(`has too many words; ${form}`);
+
+  let type: string | undefined;
+  let order: string | undefined;
+  for (const word of rest) {
+    if (isOrder(word)) {
+      if (order !== undefined) return wrong(`names two orders, ${order} and ${word}`);
+      order = word;
+    } else {
+      if (type !== undefined) return wrong(unknownWord(isValueType(type) ? word : type));
+      type = word;
+    }
+  }
+  return addressFrom({ ...place, type, order });
+}
+
+/** Checks the parts against each other. */
+export function addressFrom(parts: AddressParts): ParsedAddress {
+  const { table, address, bit } = parts;
+  const order = parts.order?.toLowerCase();
+  const type = parts.type?.toLowerCase() ?? (isRegisterTable(table) && bit === undefined ? "u16" : "bit");
+
+  if (type === "string")
+    return wrong("string is refused: the service stores numbers; read the text once with `tagferry probe`");
+  if (!isValueType(type)) return wrong(unknownWord(type));
+  if (order !== undefined && !isOrder(order)) return wrong(`${order} is no order; they are ${orders.join(", ")}`);
+
+  if (!isRegisterTable(table)) {
+    if (type !== "bit") return wrong(`${table}: holds single bits and takes no type, but here is ${type}`);
+    if (bit !== undefined || order !== undefined)
+      return wrong(`${table}: holds single bits: neither bit number nor order has a meaning there`);
+    return within({ table, address, type }, 1);
+  }
+  if (type === "bit" && bit === undefined) return wrong(`say which bit, as in ${table}:${address}.0 bit`);
+  if (type !== "bit" && bit !== undefined)
+    return wrong(
+      `bit ${bit} is one bit of the register and cannot be read as ${type}; write ${table}:${address}.${bit} bit`,
+    );
+  if (bit !== undefined && bit > 15) return wrong(`bit ${bit} does not exist: a register has bits 0 to 15`);
+  return within(
+    { table, address, type, ...(order === undefined ? {} : { order }), ...(bit === undefined ? {} : { bit }) },
+    registersOf[type],
+  );
+}
+
+/** The shortest text that `parseAddress` reads as the same address. */
+export function formatAddress({ table, address, type, order, bit }: Address): string {
+  if (!isRegisterTable(table)) return `${table}:${address}`;
+  const place = bit === undefined ? `${table}:${address}` : `${table}:${address}.${bit}`;
+  return order === undefined ? `${place} ${type}` : `${place} ${type} ${order}`;
+}
+
+/** How manuals that count from one write the place: hr:0 is 40001, or 400001 where five digits do not reach. */
+export function modiconNumber({ table, address }: Pick<Address, "table" | "address">): string {
+  const number = address + 1;
+  return `${modiconDigits[table]}${String(number).padStart(number > 9_999 ? 5 : 4, "0")}`;
+}
+
+const form = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";
+const modiconDigits = { co: "0", di: "1", ir: "3", hr: "4" } as const satisfies Record<Table, string>;
+const modiconTables: Readonly<Record<string, Table>> = { 0: "co", 1: "di", 3: "ir", 4: "hr" };
+/** What manuals call the types. Only for suggestions: a `word` may also be signed. */
+const otherNames: Readonly<Record<string, ValueType>> = {
+  bool: "bit",
+  boolean: "bit",
+  uint8: "u8",
+  int8: "i8",
+  uint16: "u16",
+  word: "u16",
+  int16: "i16",
+  int: "i16",
+  short: "i16",
+  uint32: "u32",
+  dword: "u32",
+  int32: "i32",
+  dint: "i32",
+  long: "i32",
+  uint64: "u64",
+  int64: "i64",
+  float: "f32",
+  float32: "f32",
+  real: "f32",
+  double: "f64",
+  float64: "f64",
+  lreal: "f64",
+  bcd: "bcd16",
+};
+
+type Place = Pick<Address, "table" | "address" | "bit">;
+
+function parsePlace(text: string): Place | { readonly error: string } {
+  const named = /^(hr|ir|co|di):(0x[0-9a-f]{1,6}|\d{1,7})(?:\.(\d{1,3}))?$/.exec(text);
+  if (named) {
+    const [, table = "", address = "", bit] = named;
+    return place(table as Table, Number(address), bit); // one of the four: the pattern has no other
+  }
+  const modicon = /^([0134])(?:(\d{4,5})|x(\d{4,6}))(?:\.(\d{1,3}))?$/.exec(text);
+  const table = modiconTables[modicon?.[1] ?? ""];
+  if (modicon && table !== undefined) {
+    const digits = modicon[2] ?? modicon[3] ?? "";
+    // 0x0064 is sixteen to a coil's reference and hexadecimal to everybody else.
+    if (modicon[1] === "0" && modicon[3] !== undefined) return { error: bareNumber(Number(`0x${digits}`), text) };
+    if (Number(digits) === 0)
+      return { error: `Modicon numbers count from 1: ${modiconNumber({ table, address: 0 })} is ${table}:0` };
+    return place(table, Number(digits) - 1, modicon[4]);
+  }
+  const bare = /^(0x[0-9a-f]+|\d+)(?:\.\d+)?$/.exec(text);
+  if (bare) return { error: bareNumber(Number(bare[1]), text) };
+  return { error: `is no Modbus address; ${form}` };
+}
+
+function place(table: Table, address: number, bit: string | undefined): Place {
+  return bit === undefined ? { table, address } : { table, address, bit: Number(bit) };
+}
+
+function bareNumber(number: number, text: string): string {
+  const first = Math.min(number, 65_535);
+  const before = first > 0 ? `, or hr:${first - 1} where the manual counts from 1` : "";
+  return `${text} names no table: for a holding register write hr:${first}${before} (ir: input register, co: coil, di: discrete input)`;
+}
+
+function unknownWord(word: string): string {
+  const meant = otherNames[word];
+  const hint = meant === undefined ? `types are ${Object.keys(registersOf).join(" ")}` : `did you mean ${meant}?`;
+  return `${word} is neither a type nor an order; ${hint}`;
+}
+
+function within(address: Address, width: number): ParsedAddress {
+  if (address.address > 65_535)
+    return wrong(`${address.table}:${address.address} does not exist: addresses end at 65535`);
+  if (address.address + width > 65_536)
+    return wrong(`${address.type} takes ${width} registers and reaches beyond 65535 from ${address.address}`);
+  return { ok: true, address };
+}
+
+function wrong(error: string): ParsedAddress {
+  return { ok: false, error };
+}
