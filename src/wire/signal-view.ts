@@ -1,0 +1,77 @@
+// Attributes of signals and items, and the views in which they are saved and selected.
+import { z } from "zod";
+import { enumKey, itemId, labelKey } from "./identifiers.ts";
+import { fixedDuration } from "./rfc-duration.ts";
+import { timestamp } from "./timestamp.ts";
+
+function text(min: number, max: number) {
+  const error = `must have ${min > 0 ? `${min} to` : "at most"} ${max} characters`;
+  return z.string().min(min, { error }).max(max, { error });
+}
+
+/** Each attribute by itself, without its default. */
+const attributes = {
+  annotations: z
+    .record(labelKey, z.string())
+    .describe("Arbitrary parameters. Keys should begin with company-domain/application-name/."),
+  name: text(1, 128).describe("Display name."),
+  type: z.enum(["numeric", "enum"]).describe("Whether values are numbers or states named in enumValues."),
+  description: text(0, 1_000).describe("Longer text for people."),
+  labels: z.record(labelKey, z.array(z.string())).describe("Labels to search and group by: key → list of texts."),
+  engUnit: text(0, 255).describe("Unit shown beside numbers."),
+  enumValues: z.record(enumKey, text(1, 128)).describe("Number → text that is shown instead, for type enum."),
+  sourceType: z.enum(["measurement", "aggregation", "prediction"]).describe("Where the values come from."),
+  sampleInterval: fixedDuration
+    .nullable()
+    .describe("How often the signal is sampled on average, as an RFC 3339 duration."),
+  gapDetection: fixedDuration
+    .nullable()
+    .describe("A gap is drawn when there is no data for longer than this RFC 3339 duration."),
+};
+
+/** What a configuration may say of a signal: any of the attributes, none with a default. */
+export const signalAttributes = z.strictObject(attributes).partial();
+
+/** Signal save view: nothing is required, what is left out gets its default. The default of `name` is the Input ID. */
+export const signalSaveView = z.strictObject({
+  annotations: attributes.annotations.default({}),
+  name: attributes.name.optional(),
+  type: attributes.type.default("numeric"),
+  description: attributes.description.default(""),
+  labels: attributes.labels.default({}),
+  engUnit: attributes.engUnit.default(""),
+  enumValues: attributes.enumValues.default({}),
+  sourceType: attributes.sourceType.default("measurement"),
+  sampleInterval: attributes.sampleInterval.default(null),
+  gapDetection: attributes.gapDetection.default(null),
+});
+export type SignalSaveView = z.output<typeof signalSaveView>;
+export type SignalSaveInput = z.input<typeof signalSaveView>;
+
+/** Item save view: `name`, `type` and `sourceType` are required. */
+export const itemSaveView = signalSaveView.extend({
+  name: attributes.name,
+  type: attributes.type,
+  sourceType: attributes.sourceType,
+  /** Hosted service only: hidden from ordinary users unless true. */
+  visible: z.boolean().optional(),
+});
+export type ItemSaveView = z.output<typeof itemSaveView>;
+export type ItemSaveInput = z.input<typeof itemSaveView>;
+
+export const resourceMeta = z.object({ contentHash: z.string(), createdAt: timestamp, updatedAt: timestamp });
+export type ResourceMeta = z.output<typeof resourceMeta>;
+
+/** Signal select view of the specification's dialect. `inputId` is not in the specification but always sent. */
+export const signalSelectView = z.object({
+  ...attributes,
+  id: z.string().optional(),
+  meta: resourceMeta,
+  inputId: z.string().optional(),
+  item: itemId.nullable().optional(),
+});
+export type SignalSelectView = z.output<typeof signalSelectView>;
+
+/** Item select view of the specification's dialect. */
+export const itemSelectView = z.object({ ...attributes, id: z.string().optional(), meta: resourceMeta });
+export type ItemSelectView = z.output<typeof itemSelectView>;
