@@ -1,0 +1,39 @@
+// The configuration as the program uses it: checked, with every default, every reference replaced and every tag expanded.
+import type { z } from "zod";
+import type { BufferOptions } from "../buffer/disk/options.ts";
+import type { Driver, DriverTag } from "../core/source.ts";
+import type { ListenAddress } from "../lib/fields.ts";
+import type { TagRule } from "../mapping/options.ts";
+import type { ServiceOptions } from "../upload/options.ts";
+import type { ConfigIssue } from "./issue.ts";
+
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface Config {
+  readonly agent: {
+    readonly name: string;
+    /** Absolute path. */
+    readonly dataDir: string;
+  };
+  readonly service: ServiceOptions;
+  readonly buffer: BufferOptions;
+  readonly http: { readonly listen: ListenAddress };
+  readonly log: { readonly level: LogLevel };
+  /** In the order of the file. */
+  readonly sources: readonly ConfiguredSource[];
+  /** What is allowed but hardly meant. */
+  readonly warnings: readonly ConfigIssue[];
+}
+
+/** One entry of `sources`. Templates, devices, defaults and variables are gone: each tag stands for itself. */
+export interface ConfiguredSource {
+  readonly name: string;
+  readonly driver: Driver;
+  /** As `driver.schema` gave them. */
+  readonly options: z.output<z.ZodObject>;
+  /** `TagId` is the index in here. */
+  readonly tags: readonly DriverTag<z.ZodObject>[];
+  /** What becomes of each tag's readings; the same index. */
+  readonly rules: readonly TagRule[];
+}

@@ -1,0 +1,32 @@
+// What a configuration may refer to outside itself: environment variables and files.
+import { open } from "node:fs/promises";
+
+export interface Environment {
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Absolute path that relative paths of the command line and of `dataDir` start from. */
+  readonly cwd: string;
+  /** Bytes of the file at an absolute path. Rejects as `node:fs` does, and when it is longer than `maxFileBytes`. */
+  readFile(path: string): Promise<Uint8Array>;
+}
+
+/** More than any list of tags needs; keeps `/dev/zero` out of the memory. */
+export const maxFileBytes = 64 * 2 ** 20;
+
+/** The environment of the process. */
+export function processEnvironment(): Environment {
+  return { variables: process.env, cwd: process.cwd(), readFile };
+}
+
+async function readFile(path: string): Promise<Uint8Array> {
+  await using file = await open(path, "r");
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for (;;) {
+    const chunk = Buffer.allocUnsafe(65_536);
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, null);
+    if (bytesRead === 0) return Buffer.concat(chunks);
+    length += bytesRead;
+    if (length > maxFileBytes) throw new Error(`longer than ${maxFileBytes / 2 ** 20} MiB`);
+    chunks.push(chunk.subarray(0, bytesRead));
+  }
+}

@@ -1,0 +1,85 @@
+// From readings to points: finds each reading's input and applies the rules of its tag.
+import type { EpochMicros, InputId, Point } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { SignalCatalog } from "../core/signal.ts";
+import type { Delivery, Quality, TagId } from "../core/source.ts";
+import type { TagRule } from "./options.ts";
+
+export interface MappingParts {
+  /** Name of the source, for logs and counters. */
+  readonly source: string;
+  /** `TagId` is the index in here. */
+  readonly rules: readonly TagRule[];
+  readonly catalog: SignalCatalog;
+  /** Who uses which Input ID, shared by all sources of an agent. Without it, inputs are unique within this source only. */
+  readonly owners?: InputOwners;
+}
+
+/** Remembers which tag feeds which Input ID, so that two never write to one signal. */
+export interface InputOwners {
+  /** True when the input is now `owner`'s or was before; false when it is somebody else's. */
+  claim(input: InputId, owner: string): boolean;
+  ownerOf(input: InputId): string | undefined;
+}
+
+/** Maps the readings of one source. Holds memory only; does not wait for anything. */
+export interface Mapping {
+  /**
+   * The points of these readings, in their order. What is known of their signals is in the catalog before this
+   * returns. Readings that are dropped, refused or not worth a point are counted and shown in `tags`.
+   */
+  map(delivery: Pick<Delivery, "readings" | "descriptions">): readonly Point[];
+  /** Points that `minInterval` held back and whose time has come. */
+  due(): readonly Point[];
+  /** When `due` will have points, in milliseconds of the monotonic clock. Undefined: nothing is held back. */
+  readonly nextDue: number | undefined;
+  /** Everything that is held back, for the end. */
+  flush(): readonly Point[];
+  /** There may have been a gap: the next good reading of every input is stored whatever `report` says. */
+  reconnected(): void;
+  /**
+   * The device is known to be alive although nothing changed: the last good value of every input whose `heartbeat`
+   * has passed, with the present time. For OPC UA when a keep-alive arrives.
+   */
+  alive(): readonly Point[];
+  /** One entry for each input seen, and one for each tag that has none yet. */
+  tags(): readonly TagState[];
+  /** Inputs that were refused, at most 100, with the reason. */
+  refusals(): readonly RefusedInput[];
+}
+
+/** What is known of an input, or of a tag that has none yet. Counts are since the mapping was opened. */
+export interface TagState {
+  readonly tag: TagId;
+  /** The Input ID; the template as configured while nothing has filled it. */
+  readonly input: string;
+  /** Whether `input` is an Input ID rather than a template. */
+  readonly resolved: boolean;
+  /** In the driver's notation; empty while nothing was read. */
+  readonly address: string;
+  /** The last value in the signal's unit, stored or not; undefined: there is none. */
+  readonly value: number | undefined;
+  /** The state's name where the signal is an enumeration. */
+  readonly text: string | undefined;
+  readonly unit: string | undefined;
+  readonly time: EpochMicros | undefined;
+  readonly quality: Quality | undefined;
+  /** Why there is no value, or why it is not good. */
+  readonly reason: string | undefined;
+  readonly readings: number;
+  readonly stored: number;
+  /** Not stored because `report` did not find them worth a point. */
+  readonly filtered: number;
+  /** Not stored because there was no value, its quality was bad or it was out of range. */
+  readonly bad: number;
+}
+
+export interface RefusedInput {
+  readonly tag: TagId;
+  readonly input: string;
+  readonly reason: string;
+  readonly readings: number;
+}
+
+/** Ready when it returns. */
+export declare function openMapping(parts: MappingParts, runtime: Runtime): Mapping;

@@ -1,0 +1,82 @@
+// The fields of a tag that every protocol has: what its input is called and what becomes of its readings.
+import { z } from "zod";
+import { duration } from "../lib/fields.ts";
+import { signalAttributes } from "../wire/signal-view.ts";
+
+const finite = () => z.number({ error: "must be a number" });
+
+const valid = z
+  .strictObject({
+    min: finite().optional().describe("Smallest value that is stored, after scaling."),
+    max: finite().optional().describe("Largest value that is stored, after scaling."),
+  })
+  .superRefine(({ min, max }, context) => {
+    if (min === undefined || max === undefined || min < max) return;
+    context.addIssue({ code: "custom", path: ["max"], message: "must be greater than min", input: max });
+  });
+
+const percent = z
+  .string()
+  .regex(/^\d+(?:\.\d+)?\s?%$/, { error: 'must be a number, or a share of the range such as "0.5%"' })
+  .transform((text) => ({ percent: Number.parseFloat(text) }));
+
+const report = z.strictObject({
+  deadband: z
+    .union([finite().min(0), percent])
+    .default(0)
+    .describe(
+      "A reading is stored when it differs from the last stored value by more than this, in the unit of the signal, or in percent of the valid range or the range the device states. 0: by anything.",
+    )
+    .meta({ examples: [0.5, "0.5%"] }),
+  heartbeat: duration({ min: 100 })
+    .optional()
+    .describe("A reading is stored when nothing was for this long, even if it differs by less."),
+  minInterval: duration({ min: 1 })
+    .optional()
+    .describe("At most one point in this time; the newest reading waits for its end."),
+});
+
+/** Fields of a tag that are the same for every protocol. Lengths of time are milliseconds once parsed. */
+export const tagOptions = z.strictObject({
+  input: z
+    .string()
+    .min(1, { error: "must not be empty" })
+    .describe("Input ID the points go to. {name} is filled with what the tag's address captures, or with a variable.")
+    .meta({ examples: ["hall1.m1.voltage", "hall.{room}.temp"] }),
+  every: duration({ min: 50, max: 604_800_000 })
+    .prefault("1s")
+    .describe("How often it is read: poll interval in Modbus, sampling interval in OPC UA, of no effect in MQTT."),
+  scale: finite().default(1).describe("The value is multiplied by this."),
+  offset: finite().default(0).describe("Added after scaling."),
+  values: z
+    .record(z.string(), finite())
+    .optional()
+    .describe("Words and the numbers that are stored for them; numbers and true or false may be translated as well.")
+    .meta({ examples: [{ ON: 1, OFF: 0 }] }),
+  valid: valid.optional().describe("Values outside are counted and not stored."),
+  badQuality: z
+    .enum(["drop", "keep"])
+    .default("drop")
+    .describe("What becomes of a value of bad quality. keep: stored if it is a finite number."),
+  report: z
+    .union([z.literal("off"), report])
+    .optional()
+    .describe("Report by exception: which readings are worth a point. Without it every good reading is stored."),
+  align: duration({ min: 1, max: 86_400_000 })
+    .optional()
+    .describe("Times are rounded to multiples of this, so that signals share them and requests stay small."),
+  maxInputs: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(5_000)
+    .describe("How many different Input IDs this tag may give rise to; further ones are refused, counted and shown."),
+  signal: signalAttributes
+    .default({})
+    .describe("What the service shall know of the signal. {name} is filled as in input."),
+});
+
+/** What becomes of the readings of one tag. */
+export type TagRule = z.output<typeof tagOptions>;
+/** Report by exception, as configured. */
+export type ReportOptions = z.output<typeof report>;
