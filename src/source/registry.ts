@@ -1,0 +1,8 @@
+// Every protocol, one line each. Configuration, reference, schema, `check` and the agent take them from here.
+import type { Driver } from "../core/source.ts";
+import { modbusDriver } from "./modbus/driver.ts";
+import { mqttDriver } from "./mqtt/driver.ts";
+import { opcuaDriver } from "./opcua/driver.ts";
+import { simulatorDriver } from "./simulator/driver.ts";
+
+export const drivers: readonly Driver[] = [mqttDriver, modbusDriver, opcuaDriver, simulatorDriver];

@@ -1,0 +1,38 @@
+// The simulator: waves instead of a device, for demos, drills and trying out a configuration.
+import { z } from "zod";
+import type { Driver } from "../../core/source.ts";
+import { duration } from "../../lib/fields.ts";
+import { openSimulator } from "./source.ts";
+import { waves } from "./wave.ts";
+
+const limits = z.number({ error: "must be a number" });
+
+export const simulatorOptions = z.strictObject({});
+
+export const simulatorTag = z
+  .strictObject({
+    wave: z
+      .enum(waves)
+      .default("sine")
+      .describe("Shape of the values. ramp is another word for sawtooth; constant is max, or min where that is all."),
+    period: duration({ min: 1 })
+      .prefault("60s")
+      .describe("Length of one wave: sine, square, triangle, sawtooth and ramp."),
+    min: limits.default(0).describe("Lowest value; where a counter starts."),
+    max: limits.optional().describe("Highest value, 100 by default; where a counter starts again, without it never."),
+    step: limits.positive().default(1).describe("What a counter adds with each reading."),
+    decimals: z.int().min(0).max(12).default(3).describe("Digits after the decimal point."),
+  })
+  .superRefine(({ min, max }, context) => {
+    if (max === undefined || max >= min) return;
+    context.addIssue({ code: "custom", path: ["max"], message: "must not be less than min", input: max });
+  });
+
+export const simulatorDriver: Driver<"simulator", typeof simulatorOptions, typeof simulatorTag> = {
+  type: "simulator",
+  summary: "waves instead of a device, for demos and drills",
+  schema: simulatorOptions,
+  tag: simulatorTag,
+  open: async (config, runtime, signal) => openSimulator(config.tags, runtime, signal),
+  forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
+};

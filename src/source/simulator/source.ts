@@ -1,0 +1,84 @@
+// A connection to nothing: gives the waves of all tags whose time has come as one delivery.
+import { epochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Captures, Delivery, Reading, Source, TagId } from "../../core/source.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { type Generator, generator, type WaveOptions } from "./wave.ts";
+
+export interface SimulatedTag extends WaveOptions {
+  /** Milliseconds. */
+  readonly every: number;
+}
+
+/** Tags of one interval, read together at its multiples so that their points share their times. */
+interface Group {
+  readonly every: number;
+  readonly tags: { readonly id: TagId; readonly address: string; readonly next: Generator }[];
+  /** Number of the interval that was read last. */
+  slot: number;
+}
+
+const nothing: Captures = {};
+/** Most readings of one delivery. */
+const maxReadings = 10_000;
+
+/** Ready when it returns. Throws `signal.reason` where `signal` has aborted. */
+export function openSimulator(tags: readonly SimulatedTag[], runtime: Runtime, signal: AbortSignal): Source {
+  signal.throwIfAborted();
+  const groups = new Map<number, Group>();
+  tags.forEach((tag, index) => {
+    const group = groups.get(tag.every) ?? { every: tag.every, tags: [], slot: Number.NEGATIVE_INFINITY };
+    groups.set(tag.every, group);
+    // The position in `DriverConfig.tags` is the identity of a tag.
+    group.tags.push({ id: index as TagId, address: tag.wave, next: generator(tag, runtime.random) });
+  });
+  return {
+    deliveries: (stop) => deliveries([...groups.values()], runtime, stop),
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: AbortSignal): AsyncGenerator<Delivery> {
+  while (!stop.aborted) {
+    const nowMs = runtime.clock.now() / 1_000;
+    const readings: Reading[] = [];
+    let waitMs = longestWaitMs;
+    for (const group of groups) {
+      const slot = Math.floor(nowMs / group.every);
+      // Only the newest interval: what passed while nobody pulled is over. A clock set back starts anew.
+      if (slot !== group.slot) {
+        group.slot = slot;
+        read(group, readings);
+      }
+      waitMs = Math.min(waitMs, (slot + 1) * group.every - nowMs);
+    }
+    for (let from = 0; from < readings.length; from += maxReadings)
+      yield { readings: readings.slice(from, from + maxReadings), descriptions: [], awaited: false, ack() {} };
+    // Time has passed while the delivery was stored: look again before sleeping.
+    if (readings.length > 0) continue;
+    try {
+      await runtime.clock.sleep(waitMs, stop);
+    } catch (error) {
+      if (!isAbort(error, stop)) throw error;
+    }
+  }
+}
+
+/** So that a step of the wall clock is noticed soon. */
+const longestWaitMs = 1_000;
+
+function read({ every, slot, tags }: Group, readings: Reading[]): void {
+  const epochMs = slot * every;
+  const time = epochMicros(epochMs * 1_000);
+  for (const { id, address, next } of tags)
+    readings.push({
+      tag: id,
+      captures: nothing,
+      address,
+      value: next(epochMs),
+      time,
+      clock: "agent",
+      quality: "good",
+      historical: false,
+    });
+}
