@@ -1,0 +1,19 @@
+// The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
+import type { Answer, ReadRequest } from "./pdu.ts";
+
+/** One request at a time: `begin`, then `receive` until it gives the answer, or `abandon`. */
+export interface Framing {
+  /** The frame of `request`. */
+  begin(request: ReadRequest): Uint8Array;
+  /**
+   * Takes bytes as they come. Gives the answer once it is complete; what answers no request is counted and thrown away.
+   * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
+   */
+  receive(chunk: Uint8Array): Answer | undefined;
+  /** Gives the request up. Its answer may still come and is then not taken for another's. */
+  abandon(): void;
+  /** Replies thrown away so far: late, or not what was asked for. */
+  readonly discarded: number;
+  /** What was wrong with the last reply thrown away since `begin`, in words. */
+  readonly mismatch: string | undefined;
+}

@@ -1,0 +1,123 @@
+// Frames of Modbus TCP, and of its UDP relative. Pure.
+//
+//   0    2    4    6    7
+//   +----+----+----+----+-----------+
+//   | id |  0 | n  |unit| PDU       |   n = 1 + length of PDU, 2 to 254
+//   +----+----+----+----+-----------+
+//
+// An answer has the id, unit, function and exact length of the request. Ids of requests that were given up are not
+// used again until their answer has come or thousands of others were given up, so that after the ids have wrapped a
+// very late answer is not taken for a fresh one.
+import { AgentError } from "../../core/errors.ts";
+import type { Framing } from "./framing.ts";
+import type { Answer, ReadRequest } from "./pdu.ts";
+import { decodeReply, encodeRead, maxPduBytes } from "./pdu.ts";
+
+const headerBytes = 7;
+const maxAbandoned = 4_096;
+
+export interface MbapOptions {
+  /** Whether an answer may carry another unit than was asked. */
+  readonly anyUnit: boolean;
+  /** Id of the first request, from 0 to 65535. */
+  readonly firstId?: number;
+}
+
+export class MbapFraming implements Framing {
+  readonly #anyUnit: boolean;
+  #nextId: number;
+  #current: { readonly id: number; readonly request: ReadRequest } | undefined;
+  readonly #abandoned = new Set<number>();
+  #received: Uint8Array = new Uint8Array(0);
+  #discarded = 0;
+  #mismatch: string | undefined;
+
+  constructor({ anyUnit, firstId = 0 }: MbapOptions) {
+    this.#anyUnit = anyUnit;
+    this.#nextId = firstId;
+  }
+
+  get discarded(): number {
+    return this.#discarded;
+  }
+
+  get mismatch(): string | undefined {
+    return this.#mismatch;
+  }
+
+  begin(request: ReadRequest): Uint8Array {
+    const pdu = encodeRead(request);
+    while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;
+    const id = this.#nextId;
+    this.#nextId = (id + 1) & 0xff_ff;
+    this.#current = { id, request };
+    this.#mismatch = undefined;
+    const frame = new Uint8Array(headerBytes + pdu.length);
+    frame.set([id >> 8, id & 0xff, 0, 0, 0, 1 + pdu.length, request.unit]);
+    frame.set(pdu, headerBytes);
+    return frame;
+  }
+
+  receive(chunk: Uint8Array): Answer | undefined {
+    let bytes = this.#received.length === 0 ? chunk : joined(this.#received, chunk);
+    let answer: Answer | undefined;
+    for (;;) {
+      const size = frameBytes(bytes);
+      if (size === undefined || bytes.length < size) break;
+      answer = this.#take(bytes.subarray(0, size)) ?? answer;
+      bytes = bytes.subarray(size);
+    }
+    // A copy: the chunk belongs to the socket. Never more than one frame.
+    this.#received = bytes.slice();
+    return answer;
+  }
+
+  abandon(): void {
+    if (!this.#current) return;
+    this.#abandoned.add(this.#current.id);
+    this.#current = undefined;
+    const [oldest] = this.#abandoned;
+    if (this.#abandoned.size > maxAbandoned && oldest !== undefined) this.#abandoned.delete(oldest);
+  }
+
+  #take(frame: Uint8Array): Answer | undefined {
+    const id = (frame[0]! << 8) | frame[1]!;
+    const unit = frame[6]!;
+    const current = this.#current;
+    if (!current || id !== current.id) {
+      this.#abandoned.delete(id);
+      return this.#discard(`transaction ${id} instead of ${current?.id ?? "none"}`);
+    }
+    const { request } = current;
+    if (unit !== request.unit && !this.#anyUnit)
+      return this.#discard(`unit ${unit} instead of ${request.unit} (replyUnit: any accepts that)`);
+    const answer = decodeReply(frame.subarray(headerBytes), request);
+    if (typeof answer === "string") return this.#discard(answer);
+    this.#current = undefined;
+    return answer;
+  }
+
+  #discard(mismatch: string): undefined {
+    this.#discarded++;
+    this.#mismatch = mismatch;
+  }
+}
+
+/** Length of the frame that `bytes` begin with; undefined while that is not known. */
+function frameBytes(bytes: Uint8Array): number | undefined {
+  // Told as early as it shows: a peer that speaks something else may never send a whole header.
+  if ((bytes[2] ?? 0) !== 0 || (bytes[3] ?? 0) !== 0)
+    throw new AgentError("SOURCE_PROTOCOL", "what came back is not Modbus TCP: its protocol identifier is not 0");
+  if (bytes.length < 6) return undefined;
+  const length = (bytes[4]! << 8) | bytes[5]!;
+  if (length < 3 || length > 1 + maxPduBytes)
+    throw new AgentError("SOURCE_PROTOCOL", `a Modbus TCP frame claims a length of ${length}; 3 to 254 are possible`);
+  return 6 + length;
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
