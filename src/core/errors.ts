@@ -40,7 +40,17 @@ export const errorCodes = {
     hint: "give the user of the agent write permission, or set another agent.dataDir",
   },
   PORT_IN_USE: { retryable: false, exit: 1, hint: "stop the program that holds the port, or set another address" },
+  PACKAGE_MISSING: {
+    retryable: false,
+    exit: 1,
+    hint: "install the packages that the message names beside the program",
+  },
   SERVICE_UNREACHABLE: { retryable: true, exit: 69, hint: "check service.url, proxy and network" },
+  SERVICE_PROTOCOL: {
+    retryable: true,
+    exit: 1,
+    hint: "the service did not answer as its interface requires; see the message",
+  },
   SERVICE_REFUSED: { retryable: true, exit: 77, hint: "check service.integration and service.auth" },
 } as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
 

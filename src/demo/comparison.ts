@@ -1,0 +1,75 @@
+// What was handed out against what the service has, as distinct (input, value). Pure.
+import type { EpochMicros, InputId } from "../core/point.ts";
+import { formatDuration } from "../lib/duration.ts";
+import type { HandedOut } from "./handed-out.ts";
+
+/** What the service has: by Input ID, the times under which each value is stored. */
+export type Stored = ReadonlyMap<InputId, ReadonlyMap<number, readonly EpochMicros[]>>;
+
+export interface Comparison {
+  /** Distinct (input, value) that the devices handed out. */
+  readonly read: number;
+  /** How many of these the service has. */
+  readonly stored: number;
+  readonly missing: number;
+  /** Distinct (input, value) stored under more than one time. */
+  readonly twice: number;
+  /** Distinct (input, value) that the service has and no device handed out. */
+  readonly foreign: number;
+  /** Whether nothing is missing, doubled or foreign. */
+  readonly exact: boolean;
+  /** For people: the first of each kind, at most ten in all. */
+  readonly examples: readonly string[];
+}
+
+const maxExamples = 10;
+
+export function compare(handedOut: HandedOut, stored: Stored): Comparison {
+  let read = 0;
+  let missing = 0;
+  let twice = 0;
+  let foreign = 0;
+  const examples: string[] = [];
+  const example = (text: string) => {
+    if (examples.length < maxExamples) examples.push(text);
+  };
+  for (const [input, values] of handedOut) {
+    const found = stored.get(input);
+    for (const value of values) {
+      read++;
+      if (found?.has(value)) continue;
+      missing++;
+      example(`${input}: ${value} is missing`);
+    }
+  }
+  for (const [input, values] of stored) {
+    for (const [value, times] of values) {
+      if (times.length > 1) {
+        twice++;
+        example(
+          `${input}: ${value} is stored at ${times.map((time) => new Date(time / 1_000).toISOString()).join(" and ")}`,
+        );
+      }
+      if (handedOut.get(input)?.has(value)) continue;
+      foreign++;
+      example(`${input}: ${value} was never handed out`);
+    }
+  }
+  const exact = missing === 0 && twice === 0 && foreign === 0;
+  return { read, stored: read - missing, missing, twice, foreign, exact, examples };
+}
+
+/** What the service saw during a demo. */
+export interface ServiceSaw {
+  readonly requests: number;
+  /** The highest number of starts of one method in any 1.000 s. */
+  readonly maxRate: number;
+  readonly outageMs: number;
+}
+
+/** The last line of a demo. Its form is fixed: scripts read it. */
+export function lastLine(comparison: Comparison, saw: ServiceSaw): string {
+  const { read, stored, missing } = comparison;
+  const outage = formatDuration(saw.outageMs).replace(/^(\d+)(s|m|h)$/, "$1 $2");
+  return `demo: read ${read}, stored ${stored}, missing ${missing}, requests ${saw.requests}, max rate ${saw.maxRate.toFixed(2)}/s, outage ${outage}`;
+}

@@ -1,0 +1,112 @@
+// A simulated hall: an MQTT broker (aedes) that asks for user name and password and keeps sessions, and a client that
+// publishes the climate of each room as JSON with its time, at QoS 1.
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import type { Runtime } from "../core/runtime.ts";
+import { orAbort } from "../lib/abort.ts";
+import type { SimulatedDevice } from "./device.ts";
+import { inputId, longestStopMs, until } from "./device.ts";
+import type { HandedOutRecord } from "./handed-out.ts";
+
+export interface DeviceOptions {
+  readonly tags: number;
+  readonly everyMs: number;
+  readonly record: HandedOutRecord;
+}
+
+const credentials = { username: "gateway", password: "demo" };
+const publisherId = "simulated-hall";
+
+/**
+ * Publishing begins with the agent's subscription: what was published before, no broker would have kept for it. A
+ * value counts as handed out when the broker acknowledged it to the publisher; from then on the agent's session owes it.
+ */
+export async function openMqttDevice(
+  { tags, everyMs, record }: DeviceOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<SimulatedDevice> {
+  const [{ Aedes }, { connectAsync }] = await Promise.all([import("aedes"), import("mqtt")]);
+  await using opening = new AsyncDisposableStack();
+
+  const broker = new Aedes({
+    authenticate(_client, username, password, done) {
+      done(null, username === credentials.username && password?.toString() === credentials.password);
+    },
+  });
+  await orAbort(broker.listen(), signal);
+  const server = createServer((socket) => {
+    broker.handle(socket);
+  });
+  await orAbort(new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)), signal);
+  opening.defer(async () => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    await new Promise<void>((resolve) => broker.close(() => resolve()));
+    await closed;
+  });
+  const url = `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  // What the agent has not acknowledged yet, by topic and payload.
+  const owed = new Set<string>();
+  const subscribed = Promise.withResolvers<void>();
+  broker.on("subscribe", (_subscriptions, client) => {
+    if (client.id !== publisherId) subscribed.resolve();
+  });
+  broker.on("ack", (packet) => {
+    if (packet !== undefined && "topic" in packet) owed.delete(`${packet.topic} ${packet.payload.toString()}`);
+  });
+
+  const publisher = await orAbort(connectAsync(url, { ...credentials, clientId: publisherId }), signal);
+  opening.defer(() => publisher.endAsync(true));
+
+  const rooms = Array.from({ length: Math.ceil(tags / 2) }, (_, i) => `room${i + 1}`);
+  const stopping = new AbortController();
+  const publish = async (room: string, n: number) => {
+    // Quarters and whole numbers: exact in binary, so the comparison may be exact too.
+    const climate = { ts: Math.floor(runtime.clock.now() / 1_000), temp: 15 + n * 0.25, co2: 400 + n };
+    const topic = `demo/${room}/climate`;
+    const payload = JSON.stringify(climate);
+    owed.add(`${topic} ${payload}`);
+    await publisher.publishAsync(topic, payload, { qos: 1 });
+    record.add(inputId(`demo.${room}.temp`), climate.temp);
+    record.add(inputId(`demo.${room}.co2`), climate.co2);
+  };
+  const publishing = (async () => {
+    await orAbort(subscribed.promise, stopping.signal);
+    for (let n = 0; ; n++) {
+      await Promise.all(rooms.map((room) => publish(room, n)));
+      await runtime.clock.sleep(everyMs, stopping.signal);
+    }
+  })().catch((error: unknown) => {
+    if (!stopping.signal.aborted) runtime.log.error({ err: error }, "simulated hall stopped publishing");
+  });
+  const halt = async () => {
+    stopping.abort();
+    await publishing;
+  };
+  opening.defer(halt);
+
+  const owned = opening.move();
+  return {
+    url,
+    inputs: rooms.flatMap((room) => [inputId(`demo.${room}.temp`), inputId(`demo.${room}.co2`)]),
+    configuration: { source: source(url) },
+    async stop(stopSignal) {
+      await orAbort(halt(), stopSignal);
+      await until(() => owed.size === 0, longestStopMs, runtime.clock, stopSignal);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function source(url: string): string {
+  return `  hall:
+    type: mqtt
+    url: ${url}
+    username: ${credentials.username}
+    password: ${credentials.password}
+    tags:
+      - { input: "demo.{room}.temp", topic: "demo/{room}/climate", value: $.temp, time: { at: $.ts, format: unixMs }, signal: { engUnit: °C } }
+      - { input: "demo.{room}.co2", topic: "demo/{room}/climate", value: $.co2, time: { at: $.ts, format: unixMs }, signal: { engUnit: ppm } }
+`;
+}

@@ -1,0 +1,107 @@
+// Reads along with what an OPC UA server receives and sends: which values went out in notifications, and which
+// notifications the client has not acknowledged yet.
+import { z } from "zod";
+import type { InputId } from "../core/point.ts";
+import type { HandedOutRecord } from "./handed-out.ts";
+
+/** Value attribute (OPC 10000-6, A.1). */
+const valueAttribute = 13;
+
+const message = z.object({ schema: z.object({ name: z.string() }) });
+/** Any NodeId; only those with a text are of interest here. */
+const nodeId = z.object({ namespace: z.number(), value: z.unknown() }).transform(({ namespace, value }) => {
+  return typeof value === "string" ? `ns=${namespace};s=${value}` : undefined;
+});
+const createMonitoredItems = z.object({
+  subscriptionId: z.number(),
+  itemsToCreate: z.array(
+    z.object({
+      itemToMonitor: z.object({ nodeId, attributeId: z.number() }),
+      requestedParameters: z.object({ clientHandle: z.number() }),
+    }),
+  ),
+});
+const publishRequest = z.object({
+  subscriptionAcknowledgements: z.array(z.object({ subscriptionId: z.number(), sequenceNumber: z.number() })).nullish(),
+});
+/** 64-bit integers are a pair of halves, high first. */
+const number = z.union([
+  z.number(),
+  z.tuple([z.number(), z.number()]).transform(([high, low]) => high * 2 ** 32 + low),
+]);
+const dataChange = z.object({
+  monitoredItems: z.array(
+    z.object({ clientHandle: z.number(), value: z.object({ value: z.object({ value: number }) }) }),
+  ),
+});
+const publishResponse = z.object({
+  subscriptionId: z.number(),
+  notificationMessage: z.object({ sequenceNumber: z.number(), notificationData: z.array(z.unknown()).nullish() }),
+});
+
+/** Fed with every decoded request and response of a server. Values of unknown nodes are passed over. */
+export class NotificationLedger {
+  readonly #inputs: ReadonlyMap<string, InputId>;
+  readonly #record: HandedOutRecord;
+  /** By subscription and client handle. */
+  readonly #items = new Map<string, InputId>();
+  readonly #watched = new Set<InputId>();
+  /** Notifications that were sent and not acknowledged, by subscription and sequence number. */
+  readonly #owed = new Set<string>();
+
+  /** `inputs`: Input IDs by the NodeId as text, with the server's namespace indexes. */
+  constructor(inputs: ReadonlyMap<string, InputId>, record: HandedOutRecord) {
+    this.#inputs = inputs;
+    this.#record = record;
+  }
+
+  /** Notifications with values that the client has not acknowledged. */
+  get owed(): number {
+    return this.#owed.size;
+  }
+
+  /** Whether a client asked for notifications of this input. */
+  watched(input: InputId): boolean {
+    return this.#watched.has(input);
+  }
+
+  request(request: unknown): void {
+    switch (message.parse(request).schema.name) {
+      case "CreateMonitoredItemsRequest": {
+        const { subscriptionId, itemsToCreate } = createMonitoredItems.parse(request);
+        for (const { itemToMonitor, requestedParameters } of itemsToCreate) {
+          const input = this.#inputs.get(itemToMonitor.nodeId ?? "");
+          if (input === undefined || itemToMonitor.attributeId !== valueAttribute) continue;
+          this.#items.set(`${subscriptionId}/${requestedParameters.clientHandle}`, input);
+          this.#watched.add(input);
+        }
+        break;
+      }
+      case "PublishRequest":
+        for (const { subscriptionId, sequenceNumber } of publishRequest.parse(request).subscriptionAcknowledgements ??
+          [])
+          this.#owed.delete(`${subscriptionId}/${sequenceNumber}`);
+        break;
+      case "DeleteSubscriptionsRequest":
+      case "CloseSessionRequest":
+        // Nobody is left to acknowledge.
+        this.#owed.clear();
+        break;
+    }
+  }
+
+  response(response: unknown): void {
+    const { name } = message.parse(response).schema;
+    if (name !== "PublishResponse") return;
+    const { subscriptionId, notificationMessage } = publishResponse.parse(response);
+    for (const data of notificationMessage.notificationData ?? []) {
+      const change = dataChange.safeParse(data);
+      if (!change.success) continue;
+      this.#owed.add(`${subscriptionId}/${notificationMessage.sequenceNumber}`);
+      for (const { clientHandle, value } of change.data.monitoredItems) {
+        const input = this.#items.get(`${subscriptionId}/${clientHandle}`);
+        if (input !== undefined) this.#record.add(input, value.value.value);
+      }
+    }
+  }
+}

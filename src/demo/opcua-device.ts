@@ -1,0 +1,133 @@
+// A simulated production line: an OPC UA server (node-opcua-server) with variables of several types, security None and
+// anonymous users, its key and certificate in a temporary folder.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Runtime } from "../core/runtime.ts";
+import { orAbort } from "../lib/abort.ts";
+import type { SimulatedDevice } from "./device.ts";
+import { inputId, longestStopMs, until } from "./device.ts";
+import type { DeviceOptions } from "./mqtt-device.ts";
+import { NotificationLedger } from "./notification-ledger.ts";
+
+const namespace = "urn:tagferry:demo:line";
+
+/** What each variable holds; quarters and whole numbers are exact in every type and in the comparison. */
+const kinds = [
+  { name: "Speed", dataType: "Double", start: 1_000, step: 0.25, unit: "rpm" },
+  { name: "Torque", dataType: "Float", start: 10, step: 0.25, unit: "N·m" },
+  { name: "Pieces", dataType: "UInt32", start: 1, step: 1, unit: "" },
+  { name: "Offset", dataType: "Int32", start: -50, step: 1, unit: "mm" },
+  { name: "Runtime", dataType: "Int64", start: 3_000_000_000, step: 1, unit: "s" },
+] as const;
+
+/** A value counts as handed out when a notification that holds it was sent. */
+export async function openOpcuaDevice(
+  { tags, everyMs, record }: DeviceOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<SimulatedDevice> {
+  const [{ OPCUAServer }, { MessageSecurityMode, SecurityPolicy }, { OPCUACertificateManager }] = await Promise.all([
+    import("node-opcua-server"),
+    import("node-opcua-client"),
+    import("node-opcua-certificate-manager"),
+  ]);
+  await using opening = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), "tagferry-demo-"));
+  opening.defer(() => rm(folder, { recursive: true, force: true }));
+
+  const certificates = new OPCUACertificateManager({ rootFolder: folder, automaticallyAcceptUnknownCertificate: true });
+  await orAbort(certificates.initialize(), signal);
+  opening.defer(() => certificates.dispose());
+  const server = new OPCUAServer({
+    host: "127.0.0.1",
+    hostname: "127.0.0.1",
+    port: 0,
+    securityModes: [MessageSecurityMode.None],
+    securityPolicies: [SecurityPolicy.None],
+    allowAnonymous: true,
+    serverCertificateManager: certificates,
+    userCertificateManager: certificates,
+  });
+  await orAbort(server.initialize(), signal);
+  opening.defer(() => server.shutdown(0));
+  await orAbort(server.start(), signal);
+  const url = `opc.tcp://127.0.0.1:${server.endpoints[0]?.port}`;
+
+  const addressSpace = server.engine.addressSpace;
+  if (!addressSpace) throw new TypeError("an initialized server has an address space");
+  const own = addressSpace.registerNamespace(namespace);
+  const line = own.addObject({ browseName: "Line", organizedBy: addressSpace.rootFolder.objects });
+  const variables = Array.from({ length: tags }, (_, i) => {
+    const kind = kinds[i % kinds.length] ?? kinds[0];
+    const name = `${kind.name}${Math.floor(i / kinds.length) + 1}`;
+    const nodeId = `s=Line.${name}`;
+    const node = own.addVariable({ componentOf: line, browseName: name, nodeId, dataType: kind.dataType });
+    return { ...kind, name, node, nodeId, input: inputId(`demo.line.${name}`), value: kind.start };
+  });
+  const ledger = new NotificationLedger(
+    new Map(variables.map(({ node, input }) => [node.nodeId.toString(), input])),
+    record,
+  );
+  server.on("request", (request) => ledger.request(request));
+  server.on("response", (response) => ledger.response(response));
+
+  const write = () => {
+    for (const { node, dataType, value } of variables)
+      node.setValueFromSource(
+        dataType === "Int64" ? { dataType, arrayType: "Scalar", value: int64(value) } : { dataType, value },
+      );
+  };
+  const stopping = new AbortController();
+  const counting = (async () => {
+    for (;;) {
+      write();
+      await runtime.clock.sleep(everyMs, stopping.signal);
+      for (const variable of variables) variable.value += variable.step;
+    }
+  })().catch((error: unknown) => {
+    if (!stopping.signal.aborted) runtime.log.error({ err: error }, "simulated line stopped counting");
+  });
+  const halt = async () => {
+    stopping.abort();
+    await counting;
+  };
+  opening.defer(halt);
+
+  const owned = opening.move();
+  return {
+    url,
+    inputs: variables.map(({ input }) => input),
+    configuration: { source: source(url, everyMs, variables) },
+    async stop(stopSignal) {
+      await orAbort(halt(), stopSignal);
+      const told = () =>
+        variables.every(
+          ({ input, value }) => !ledger.watched(input) || (record.values.get(input)?.has(value) ?? false),
+        );
+      await until(() => told() && ledger.owed === 0, longestStopMs, runtime.clock, stopSignal);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** node-opcua wants 64 bits as a pair of halves, high first. */
+function int64(value: number): [number, number] {
+  return [Math.floor(value / 2 ** 32), value % 2 ** 32];
+}
+
+function source(url: string, everyMs: number, variables: readonly { name: string; nodeId: string; unit: string }[]) {
+  // Sampled several times as often as the values change, so that each is seen.
+  const sampling = Math.max(50, Math.floor(everyMs / 4));
+  const tags = variables.map(
+    ({ name, nodeId, unit }) =>
+      `      - { input: "demo.line.${name}", node: "nsu=${namespace};${nodeId}"${unit === "" ? "" : `, signal: { engUnit: "${unit}" }`} }\n`,
+  );
+  return `  line:
+    type: opcua
+    url: ${url}
+    security: { mode: none }
+    every: ${sampling}ms
+    tags:
+${tags.join("")}`;
+}
