@@ -1,0 +1,67 @@
+// The log, written by pino: JSON lines, or readable ones on a terminal.
+import { pino } from "pino";
+import type { LogFields, Logger } from "../core/runtime.ts";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export interface LogOptions {
+  readonly level: LogLevel;
+  /** File descriptor of the stream the lines go to. */
+  readonly descriptor: number;
+  /** For people rather than for machines. */
+  readonly pretty: boolean;
+  /** On every line. */
+  readonly fields: LogFields;
+}
+
+export interface ClosableLogger extends Logger {
+  /** Writes out what waits. */
+  flush(): void;
+}
+
+/** Beyond this many bytes that a stalled reader has not taken, lines are dropped: the log must never fill the memory. */
+const maxWaiting = 1024 * 1024;
+
+export async function openLog({ level, descriptor, pretty, fields }: LogOptions): Promise<ClosableLogger> {
+  const destination = pino.destination({ fd: descriptor, sync: false, maxLength: maxWaiting });
+  // A reader that went away (EPIPE) costs the log, not the agent.
+  destination.on("error", () => {});
+  const stream = pretty
+    ? (await import("pino-pretty")).default({
+        destination,
+        ignore: "pid,hostname,name",
+        translateTime: "HH:MM:ss.l",
+        singleLine: true,
+      })
+    : destination;
+  const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  return {
+    ...adapt(logger),
+    flush() {
+      try {
+        destination.flushSync();
+      } catch {
+        // Not open yet or closed already: there is nothing that could be written.
+      }
+    },
+  };
+}
+
+/** The slice of pino that is used. */
+interface PinoSlice {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+  child(fields: Record<string, unknown>): PinoSlice;
+}
+
+function adapt(logger: PinoSlice): Logger {
+  return {
+    debug: (fields, message) => logger.debug(fields, message),
+    info: (fields, message) => logger.info(fields, message),
+    warn: (fields, message) => logger.warn(fields, message),
+    error: (fields, message) => logger.error(fields, message),
+    child: (fields) => adapt(logger.child({ ...fields })),
+  };
+}

@@ -1,0 +1,121 @@
+// The loop that carries data from one source to the disk: open, read, map, append, acknowledge, open again.
+import type { PointBuffer } from "../core/buffer.ts";
+import type { AgentError } from "../core/errors.ts";
+import { isAgentError } from "../core/errors.ts";
+import type { Point } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { Source } from "../core/source.ts";
+import { isAbort } from "../lib/abort.ts";
+import { BackOff } from "../lib/back-off.ts";
+import type { Mapping } from "../mapping/mapping.ts";
+import type { SourceMonitor } from "./source-monitor.ts";
+
+export interface PipelineParts {
+  /** Opens the connection; see `Driver.open`. */
+  readonly open: (runtime: Runtime, signal: AbortSignal) => Promise<Source>;
+  readonly mapping: Mapping;
+  readonly buffer: PointBuffer;
+  readonly monitor: SourceMonitor;
+}
+
+/**
+ * Runs until `signal` aborts; whatever the source does, it is opened again with back-off. What was read when `signal`
+ * aborts is still stored and acknowledged, and what the mapping held back is stored.
+ */
+export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const holding = releaseHeldPoints(parts, runtime, signal);
+  const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random: runtime.random });
+  while (!signal.aborted) {
+    const error = await readUntilLost(parts, runtime, () => backOff.reset(), signal);
+    if (error === undefined) break;
+    const waitMs = backOff.next();
+    parts.monitor.lost(error, waitMs);
+    await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
+  }
+  await holding;
+  await store(parts.mapping.flush(), false, parts, runtime, signal);
+  parts.monitor.stopped();
+}
+
+/** One connection from its opening to its loss. Resolves with the reason of the loss, undefined when `signal` ended it. */
+async function readUntilLost(
+  parts: PipelineParts,
+  runtime: Runtime,
+  arrived: () => void,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const { mapping, monitor } = parts;
+  try {
+    monitor.connecting();
+    await using source = await parts.open(runtime, signal);
+    monitor.online(source);
+    mapping.reconnected();
+    for await (const delivery of source.deliveries(signal)) {
+      arrived();
+      const points = mapping.map(delivery);
+      monitor.delivered(delivery.readings.length, points.length);
+      if (await store(points, delivery.awaited, parts, runtime, signal)) delivery.ack();
+    }
+    return signal.aborted ? undefined : new Error("the source ended without a reason");
+  } catch (error) {
+    return isAbort(error, signal) ? undefined : error;
+  }
+}
+
+/**
+ * True once all `points` are on disk. A disk that is full or broken is tried again until it works: meanwhile nothing is
+ * read from the source, which is the back-pressure. False only when `signal` ended the waiting: not acknowledged, so
+ * the device keeps what it can.
+ */
+async function store(
+  points: readonly Point[],
+  awaited: boolean,
+  { buffer, monitor }: PipelineParts,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (points.length === 0) return true;
+  const backOff = new BackOff({ minMs: 250, maxMs: 2_000, random: runtime.random });
+  for (;;) {
+    try {
+      // Not given `signal`: what has been read when the agent stops is still stored, which takes one sync.
+      await buffer.append(points, { awaited }, new AbortController().signal);
+      monitor.bufferFailed(undefined);
+      return true;
+    } catch (error) {
+      if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
+      monitor.bufferFailed(error satisfies AgentError);
+      if (signal.aborted) return false;
+      await untilAborted(runtime.clock.sleep(backOff.next(), signal), signal);
+    }
+  }
+}
+
+/** Stores what `minInterval` held back when its time has come. */
+async function releaseHeldPoints(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const due = parts.mapping.nextDue;
+    const waitMs =
+      due === undefined ? longestHold : Math.min(longestHold, Math.max(shortestHold, due - runtime.clock.monotonic()));
+    await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
+    if (signal.aborted) return;
+    try {
+      await store(parts.mapping.due(), false, parts, runtime, signal);
+    } catch (error) {
+      // Nothing but a defect of ours ends here; it must not end the source.
+      runtime.log.error({ err: error }, "held points could not be stored");
+    }
+  }
+}
+
+/** How often to look for held points, in milliseconds: an interval that began meanwhile is noticed this late at most. */
+const longestHold = 250;
+const shortestHold = 10;
+
+async function untilAborted(waiting: Promise<void>, signal: AbortSignal): Promise<void> {
+  try {
+    await waiting;
+  } catch (error) {
+    if (!isAbort(error, signal)) throw error;
+  }
+}

@@ -1,0 +1,145 @@
+// Gathers what the parts know into one `Status`.
+import type { Config } from "../config/config.ts";
+import type { BufferStats } from "../core/buffer.ts";
+import type { EpochMicros } from "../core/point.ts";
+import { formatByteSize } from "../lib/byte-size.ts";
+import type { Mapping, TagState } from "../mapping/mapping.ts";
+import type { RunningDelivery } from "./delivery.ts";
+import type { SourceMonitor } from "./source-monitor.ts";
+import type { AgentStatus, Status, TagStatus, UploadState, UploadStatus, Warning } from "./status.ts";
+
+export interface SnapshotParts {
+  readonly time: EpochMicros;
+  readonly agent: AgentStatus;
+  readonly config: Config;
+  readonly sources: readonly { readonly monitor: SourceMonitor; readonly mapping: Mapping }[];
+  readonly buffer: BufferStats;
+  readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
+}
+
+export function snapshot({ time, agent, config, sources, buffer, delivery }: SnapshotParts): Status {
+  const statuses = sources.map(({ monitor }) => monitor.status());
+  const upload = uploadStatus(config, buffer, delivery, agent.startedAt);
+  return {
+    time,
+    agent,
+    sources: statuses,
+    tags: sources.flatMap(({ mapping }, i) => mapping.tags().map((tag) => tagStatus(statuses[i]?.name ?? "", tag))),
+    buffer: { ...buffer, maxBytes: config.buffer.maxSize, maxAgeMs: config.buffer.maxAge },
+    upload,
+    warnings: [
+      ...bufferWarnings(buffer),
+      ...signalWarnings(delivery),
+      ...refusalWarnings(sources),
+      ...configWarnings(config),
+    ],
+  };
+}
+
+function tagStatus(source: string, tag: TagState): TagStatus {
+  const { input, address, value, text, unit, quality, reason, time, readings, bad } = tag;
+  return {
+    source,
+    input,
+    address,
+    ...(value !== undefined && { value }),
+    ...(text !== undefined && { text }),
+    ...(unit !== undefined && { unit }),
+    ...(quality !== undefined && { quality }),
+    ...(reason !== undefined && { reason }),
+    ...(time !== undefined && { time }),
+    readings,
+    failures: bad,
+  };
+}
+
+/** The uploader tells its state in more words than an operator needs. */
+const states = {
+  idle: "delivering",
+  sending: "delivering",
+  throttled: "delivering",
+  unreachable: "retrying",
+  holding: "held",
+} as const;
+
+function uploadStatus(
+  config: Config,
+  buffer: BufferStats,
+  delivery: SnapshotParts["delivery"],
+  startedAt: EpochMicros,
+): UploadStatus {
+  const { url, integration } = config.service;
+  const status = delivery.status();
+  const failure = delivery.standstill;
+  const state: UploadState = status ? states[status.state] : failure ? "held" : "stopped";
+  const error = failure
+    ? { message: failure.message, hint: failure.hint }
+    : status?.lastError?.current
+      ? status.lastError
+      : undefined;
+  return {
+    state,
+    since: failure?.since ?? status?.since ?? startedAt,
+    url,
+    integration,
+    ...(error && { error: error.message }),
+    ...(error?.hint && { remedy: error.hint }),
+    ...(status?.lastSuccess !== undefined && { lagMs: status.lagMs }),
+    backlogPoints: buffer.unsettledPoints,
+    requests: status?.requests.started ?? 0,
+    points: status?.points ?? 0,
+    refusedPoints: status?.rejected ?? 0,
+    pointsPerRequest: status?.pointsPerRequest ?? 0,
+    bytesPerRequest: status?.bytesPerRequest ?? 0,
+    budgetShare: status?.budgetShare ?? 0,
+  };
+}
+
+function bufferWarnings(buffer: BufferStats): Warning[] {
+  const lost = buffer.losses
+    .filter(({ points }) => points > 0)
+    .map(
+      ({ reason, points }): Warning => ({
+        level: "error",
+        message: `${points} points were lost from the buffer: ${reason}`,
+      }),
+    );
+  if (buffer.degraded === undefined) return lost;
+  const full: Warning = {
+    level: "error",
+    message: `points cannot be stored: ${buffer.degraded}; the buffer holds ${formatByteSize(buffer.bytes)}`,
+    remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
+  };
+  return [full, ...lost];
+}
+
+function signalWarnings(delivery: SnapshotParts["delivery"]): Warning[] {
+  const refused = delivery.status()?.signals.refused ?? [];
+  return refused.map(({ input, reason }) => ({
+    level: "warn",
+    message: `the service would not take the metadata of ${input}: ${reason}; its points are delivered`,
+    remedy: "correct `signal` of this tag",
+  }));
+}
+
+function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {
+  return sources.flatMap(({ mapping }) =>
+    mapping
+      .refusals()
+      .map(
+        ({ input, reason }): Warning => ({
+          level: "error",
+          message: `${input}: ${reason}`,
+          remedy: "change `input` of this tag",
+        }),
+      ),
+  );
+}
+
+function configWarnings(config: Config): Warning[] {
+  return config.warnings.map(({ path, message, hint }) => ({
+    level: "warn",
+    message: `${path}: ${message}`,
+    ...(hint && { remedy: hint }),
+  }));
+}

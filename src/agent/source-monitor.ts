@@ -1,0 +1,180 @@
+// What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
+import type { AgentError } from "../core/errors.ts";
+import { isAgentError } from "../core/errors.ts";
+import type { EpochMicros } from "../core/point.ts";
+import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
+import type { Source } from "../core/source.ts";
+import type { SourceState, SourceStatus } from "./status.ts";
+
+const metrics = {
+  readings: { name: "source_readings_total", help: "Readings that a source delivered", labels: ["source"] },
+  points: { name: "source_points_total", help: "Points that came of them, after mapping", labels: ["source"] },
+  online: { name: "source_online", help: "1 while the source is connected, else 0", labels: ["source"] },
+  losses: {
+    name: "source_connection_losses_total",
+    help: "Connections that were lost or could not be opened",
+    labels: ["source"],
+  },
+} as const satisfies Record<string, MetricDeclaration<"source">>;
+
+/** What never changes of a source. */
+export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags">;
+
+/** How long the same complaint is not repeated in the log, in milliseconds. */
+const repeatAfterMs = 600_000;
+
+/** Told by the pipeline what happens; asked by the status. */
+export class SourceMonitor {
+  readonly #source: MonitoredSource;
+  readonly #runtime: Runtime;
+  readonly #labels: { readonly source: string };
+  readonly #counters;
+  #state: SourceState = "opening";
+  #since: EpochMicros;
+  #error: { readonly message: string; readonly remedy: string | undefined } | undefined;
+  #bufferError: AgentError | undefined;
+  #connection: Source | undefined;
+  #readings = 0;
+  #points = 0;
+  #logged: { readonly message: string; readonly atMs: number } | undefined;
+  #attempt = 0;
+  #reconnects = 0;
+  readonly #rate: Rate;
+
+  constructor(source: MonitoredSource, runtime: Runtime) {
+    this.#source = source;
+    this.#runtime = {
+      ...runtime,
+      log: runtime.log.child({ part: "source", source: source.name, driver: source.type }),
+    };
+    this.#labels = { source: source.name };
+    this.#since = runtime.clock.now();
+    this.#rate = new Rate(() => runtime.clock.monotonic());
+    this.#counters = {
+      readings: runtime.metrics.counter(metrics.readings),
+      points: runtime.metrics.counter(metrics.points),
+      online: runtime.metrics.gauge(metrics.online),
+      losses: runtime.metrics.counter(metrics.losses),
+    };
+    this.#counters.online.set(0, this.#labels);
+  }
+
+  connecting(): void {
+    this.#attempt++;
+  }
+
+  online(connection: Source): void {
+    this.#connection = connection;
+    this.#error = undefined;
+    this.#logged = undefined;
+    this.#enter("online");
+    this.#counters.online.set(1, this.#labels);
+    this.#runtime.log.info({ attempt: this.#attempt }, "connected");
+    this.#attempt = 0;
+  }
+
+  delivered(readings: number, points: number): void {
+    this.#readings += readings;
+    this.#points += points;
+    this.#rate.count(readings);
+    this.#counters.readings.add(readings, this.#labels);
+    this.#counters.points.add(points, this.#labels);
+  }
+
+  /** The connection is gone or could not be made; the next attempt comes after `waitMs` milliseconds. */
+  lost(error: unknown, waitMs: number): void {
+    this.#connection = undefined;
+    const message = error instanceof Error ? error.message : String(error);
+    const known = isAgentError(error) ? error : undefined;
+    this.#error = { message, remedy: known?.hint };
+    this.#enter("waiting");
+    this.#reconnects++;
+    this.#counters.online.set(0, this.#labels);
+    this.#counters.losses.add(1, this.#labels);
+    const nowMs = this.#runtime.clock.monotonic();
+    if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) return;
+    this.#logged = { message, atMs: nowMs };
+    const fields = {
+      code: known?.code,
+      attempt: this.#attempt,
+      retryInMs: Math.round(waitMs),
+      hint: known?.hint,
+      reason: message,
+    };
+    // An error of no code of ours is a defect: its stack is wanted.
+    if (known) this.#runtime.log.warn(fields, "source lost");
+    else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
+  }
+
+  /** The points of this source cannot be stored now; undefined: they can again. */
+  bufferFailed(error: AgentError | undefined): void {
+    if (error && !this.#bufferError)
+      this.#runtime.log.error(
+        { code: error.code, reason: error.message, hint: error.hint },
+        "points cannot be stored, reading is held back",
+      );
+    if (!error && this.#bufferError) this.#runtime.log.info({}, "points are stored again");
+    this.#bufferError = error;
+  }
+
+  stopped(): void {
+    this.#connection = undefined;
+    this.#enter("stopped");
+    this.#counters.online.set(0, this.#labels);
+  }
+
+  status(): SourceStatus {
+    const error = this.#bufferError
+      ? { message: this.#bufferError.message, remedy: this.#bufferError.hint }
+      : this.#error;
+    return {
+      ...this.#source,
+      state: this.#state,
+      since: this.#since,
+      ...(error && { error: error.message }),
+      ...(error?.remedy && { remedy: error.remedy }),
+      readings: this.#readings,
+      points: this.#points,
+      reconnects: this.#reconnects,
+      readingsPerSecond: this.#rate.perSecond(),
+      details: this.#connection?.details?.() ?? {},
+    };
+  }
+
+  #enter(state: SourceState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#since = this.#runtime.clock.now();
+  }
+}
+
+/** Readings a second, over the last ten seconds. */
+class Rate {
+  readonly #nowMs: () => number;
+  readonly #slots = new Float64Array(11);
+  #slot = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#slot = Math.floor(nowMs() / 1_000);
+  }
+
+  count(n: number): void {
+    this.#turn();
+    const index = this.#slot % 11;
+    this.#slots[index] = (this.#slots[index] ?? 0) + n;
+  }
+
+  perSecond(): number {
+    this.#turn();
+    let sum = 0;
+    for (let age = 1; age <= 10; age++) sum += this.#slots[(((this.#slot - age) % 11) + 11) % 11] ?? 0;
+    return sum / 10;
+  }
+
+  #turn(): void {
+    const now = Math.floor(this.#nowMs() / 1_000);
+    for (let slot = Math.max(this.#slot + 1, now - 10); slot <= now; slot++) this.#slots[slot % 11] = 0;
+    this.#slot = now;
+  }
+}

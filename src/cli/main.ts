@@ -1,0 +1,8 @@
+#!/usr/bin/env -S node --max-semi-space-size=1
+// Starts the program. Only here may the process be ended.
+import { enableCompileCache } from "node:module";
+
+// Type stripping and parsing cost 11 ms a thousand lines; from the cache they cost a tenth.
+enableCompileCache();
+const { main } = await import("./program.ts");
+process.exit(await main(process.argv.slice(2)));

@@ -1,0 +1,211 @@
+// The order of things between a source and the disk.
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { runPipeline } from "../../../src/agent/pipeline.ts";
+import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
+import type { AppendOptions, PointBuffer } from "../../../src/core/buffer.ts";
+import { AgentError } from "../../../src/core/errors.ts";
+import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
+import type { Delivery, Source } from "../../../src/core/source.ts";
+import type { Mapping } from "../../../src/mapping/mapping.ts";
+import { eventually } from "../../support/eventually.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+test("a delivery is acknowledged after its points are stored, and not before", async () => {
+  const story = openStory({ deliveries: [[1, 2]] });
+  const stored = Promise.withResolvers<void>();
+  story.buffer.storing = () => stored.promise;
+
+  await eventually(() => story.log.includes("append 1,2"));
+  expect(story.log).not.toContain("ack 1,2");
+  stored.resolve();
+  await eventually(() => story.log.includes("ack 1,2"));
+
+  await story.stop();
+});
+
+test("a disk that is full holds the source back until it is not, and nothing is lost or acknowledged meanwhile", async () => {
+  const story = openStory({ deliveries: [[1], [2]] });
+  story.buffer.storing = () => Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk"));
+
+  await eventually(() => story.log.filter((line) => line === "append 1").length === 1);
+  await story.clock.advance(10_000);
+  expect(story.log).not.toContain("ack 1");
+  expect(story.log).not.toContain("pull 2");
+  expect(story.monitor.status().error).toBe("no space left on the disk");
+
+  story.buffer.storing = () => Promise.resolve();
+  await story.clock.advance(2_000);
+  await eventually(() => story.log.includes("ack 2"));
+  expect(story.stored).toEqual([1, 2]);
+  expect(story.monitor.status().error).toBeUndefined();
+
+  await story.stop();
+});
+
+test("what had been read when the agent stops is stored and acknowledged", async () => {
+  const story = openStory({ deliveries: [[1]] });
+  const stored = Promise.withResolvers<void>();
+  story.buffer.storing = () => stored.promise;
+  await eventually(() => story.log.includes("append 1"));
+
+  const stopped = story.stop();
+  stored.resolve();
+  await stopped;
+
+  expect(story.log).toContain("ack 1");
+});
+
+test("a delivery that could not be stored before the stop is not acknowledged", async () => {
+  const story = openStory({ deliveries: [[1]] });
+  story.buffer.storing = () => Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "broken"));
+  await eventually(() => story.log.includes("append 1"));
+
+  await story.stop();
+
+  expect(story.log).not.toContain("ack 1");
+});
+
+test("what the mapping holds back is stored when its time has come, and the rest at the stop", async () => {
+  const story = openStory({ deliveries: [] });
+  story.held.push(7);
+  await story.clock.advance(300);
+  await eventually(() => story.stored.includes(7));
+  story.heldAtStop.push(8);
+
+  await story.stop();
+
+  expect(story.stored).toEqual([7, 8]);
+});
+
+test("a source that is lost is opened again, at growing intervals of at most 30 s, and shown with the remedy", async () => {
+  const story = openStory({
+    deliveries: [],
+    fail: () => new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:502 refused the connection"),
+  });
+
+  await story.clock.advance(600_000);
+
+  const opened = story.log.filter((line) => line === "open").length;
+  expect(opened).toBeGreaterThan(20);
+  expect(opened).toBeLessThan(120);
+  expect(story.monitor.status()).toMatchObject({
+    state: "waiting",
+    error: "10.0.0.5:502 refused the connection",
+    remedy: expect.stringContaining("cable"),
+  });
+  expect(story.runtime.lines.filter(({ message }) => message === "source lost").length).toBeLessThanOrEqual(2);
+
+  await story.stop();
+});
+
+test("an unexpected failure of a driver is logged with its stack and costs no more than a reconnection", async () => {
+  let failures = 1;
+  const story = openStory({
+    deliveries: [[1]],
+    fail: () => (failures-- > 0 ? new TypeError("not a function") : undefined),
+  });
+
+  await story.clock.advance(5_000);
+  await eventually(() => story.log.includes("ack 1"));
+
+  expect(story.runtime.lines).toContainEqual(
+    expect.objectContaining({ level: "error", message: "source failed unexpectedly" }),
+  );
+  await story.stop();
+});
+
+/** One pipeline with everything around it written down in `log`. */
+function openStory({
+  deliveries,
+  fail,
+}: {
+  deliveries: readonly (readonly number[])[];
+  fail?: () => Error | undefined;
+}) {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const log: string[] = [];
+  const stored: number[] = [];
+  const held: number[] = [];
+  const heldAtStop: number[] = [];
+  const stop = new AbortController();
+  const point = (value: number): Point => ({ input: "a" as InputId, time: epochMicros(value), value });
+
+  const buffer = {
+    storing: (): Promise<void> => Promise.resolve(),
+    async append(points: readonly Point[], _options: AppendOptions) {
+      log.push(`append ${points.map(({ value }) => value).join()}`);
+      await buffer.storing();
+      stored.push(...points.map(({ value }) => value));
+    },
+  };
+  const mapping: Mapping = {
+    map: (delivery) => delivery.readings.map((reading) => point(Number(reading.value))),
+    due: () => held.splice(0).map(point),
+    nextDue: undefined,
+    flush: () => heldAtStop.splice(0).map(point),
+    reconnected: () => log.push("reconnected"),
+    alive: () => [],
+    tags: () => [],
+    refusals: () => [],
+  };
+  const delivery = (values: readonly number[]): Delivery => ({
+    readings: values.map((value) => ({
+      tag: 0 as never,
+      captures: {},
+      address: "a",
+      value,
+      time: epochMicros(value),
+      clock: "agent",
+      quality: "good",
+      historical: false,
+    })),
+    descriptions: [],
+    awaited: true,
+    ack: () => log.push(`ack ${values.join()}`),
+  });
+  const source: Source = {
+    async *deliveries(signal) {
+      for (const values of deliveries) {
+        log.push(`pull ${values.join()}`);
+        yield delivery(values);
+      }
+      if (!signal.aborted) await once(signal, "abort");
+    },
+    async [Symbol.asyncDispose]() {
+      log.push("dispose");
+    },
+  };
+  const monitor = new SourceMonitor({ name: "line", type: "test", tags: 1 }, runtime);
+  const running = runPipeline(
+    {
+      async open() {
+        log.push("open");
+        const error = fail?.();
+        if (error) throw error;
+        return source;
+      },
+      mapping,
+      // Only `append` is used by a pipeline.
+      buffer: buffer as unknown as PointBuffer,
+      monitor,
+    },
+    runtime,
+    stop.signal,
+  );
+  return {
+    log,
+    stored,
+    held,
+    heldAtStop,
+    buffer,
+    clock,
+    monitor,
+    runtime,
+    async stop() {
+      stop.abort(new Error("the test stops"));
+      await running;
+    },
+  };
+}
