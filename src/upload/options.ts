@@ -1,12 +1,10 @@
 // The `service:` block of the configuration: where points go, as whom, and how much at a time.
 import { z } from "zod";
 import { byteSize, duration, secret } from "../lib/fields.ts";
+import { apiVersions } from "../wire/api-version.ts";
+import { integrationId } from "../wire/identifiers.ts";
 
 const mebibyte = 2 ** 20;
-
-const integrationId = z
-  .string()
-  .regex(/^[a-v0-9]{20}$/, "must be an Integration ID: 20 characters from 0-9 and a-v, as the service shows it");
 
 const basic = z.strictObject({
   username: z.string().min(1).optional().describe("Defaults to the Integration ID."),
@@ -46,7 +44,7 @@ export const serviceOptions = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://api.example.com/v1" })
     .describe("Base address of the service; requests go to {url}/rpc."),
-  apiVersion: z.enum(["1.0", "1.1beta1", "1.1"]).default("1.1beta1").describe("Dialect, sent as X-API-Version."),
+  apiVersion: z.enum(apiVersions).default("1.1beta1").describe("Dialect, sent as X-API-Version."),
   integration: integrationId.describe("Integration ID: whose signals these are."),
   namespace: z
     .string()
@@ -54,7 +52,7 @@ export const serviceOptions = z.strictObject({
     .default("platform")
     .describe("Prefix of the platform methods."),
   maxLag: duration({ min: 1_000, max: 3_600_000 })
-    .default(10_000)
+    .prefault("10s")
     .describe("Bound on how late fresh points may be while a backlog drains."),
   proxy: z
     .url({ protocol: /^https?$/, error: "must be the http or https address of a proxy" })

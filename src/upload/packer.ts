@@ -1,0 +1,271 @@
+// Decides which points the next request carries: as many as fit, and none for longer than the freshness bound without
+// its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
+import { Columns } from "./columns.ts";
+import type { FramePlan, PlannedColumn } from "./frame-plan.ts";
+import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
+import { textLength } from "./number-text.ts";
+import { RowSet } from "./row-set.ts";
+import type { SeriesQueue } from "./series-queue.ts";
+import { timeLength } from "./time-text.ts";
+
+export interface Candidate {
+  readonly queue: SeriesQueue;
+  /** When its oldest point came, on the monotonic clock in milliseconds. */
+  readonly since: number;
+}
+
+export interface PackLimits {
+  /** Bytes of the whole request. */
+  readonly maxBytes: number;
+  /** Bytes of a request without times and series. */
+  readonly envelopeBytes: number;
+  readonly maxSeries: number;
+  /** Series whose oldest point came before this (monotonic, ms) lead the frame. */
+  readonly urgentBefore: number;
+}
+
+/** Series with the same times: they share every timestamp and need no nulls among themselves. */
+interface Cluster {
+  readonly rows: number;
+  readonly members: SeriesQueue[];
+  since: number;
+}
+
+/** Bounds the work of one plan: look-ups of times, and series in a row that did not fit. */
+const mostProbes = 1_500_000;
+const mostMisfits = 64;
+
+/** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
+export class Packer {
+  readonly #rows = new RowSet();
+  readonly #column = new Columns();
+  readonly #shared = new Columns();
+  #rowBytes = new Float64Array(0);
+  #columns: PlannedColumn<SeriesQueue>[] = [];
+  #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
+  #bytes = 0;
+  #cells = 0;
+  #points = 0;
+  #probes = 0;
+
+  /** Undefined when there is nothing to send, or when not even one point fits. */
+  plan(candidates: Iterable<Candidate>, limits: PackLimits): FramePlan<SeriesQueue> | undefined {
+    this.#reset(limits);
+    const clusters = inOrder(clustersOf(candidates), limits.urgentBefore);
+    const misfits: Cluster[] = [];
+    for (const cluster of clusters) {
+      if (this.#columns.length === 0) this.#addFirst(cluster);
+      else if (!this.#addWhole(cluster)) misfits.push(cluster);
+      if (misfits.length > mostMisfits || this.#probes > mostProbes || this.#full()) break;
+    }
+    for (const cluster of misfits.slice(0, 2)) this.#addPart(cluster);
+    const columns = this.#columns;
+    this.#columns = [];
+    if (columns.length === 0) return undefined;
+    const times = this.#rows.sorted();
+    const nulls = times.length * columns.length - this.#cells;
+    return { times, columns, points: this.#points, nulls, bytes: this.#bytes };
+  }
+
+  #reset(limits: PackLimits): void {
+    this.#limits = limits;
+    this.#rows.clear();
+    this.#columns = [];
+    this.#bytes = limits.envelopeBytes;
+    this.#cells = 0;
+    this.#points = 0;
+    this.#probes = 0;
+  }
+
+  #full(): boolean {
+    const room = this.#limits.maxBytes - this.#bytes;
+    return this.#columns.length >= this.#limits.maxSeries || room < nullBytes * this.#rows.size + columnOverhead;
+  }
+
+  /** Begins a frame with as many rows of `cluster` as fit, the same for all its members. */
+  #addFirst(cluster: Cluster): void {
+    const { maxBytes, maxSeries } = this.#limits;
+    const members = cluster.members.slice(0, maxSeries);
+    const rows = this.#rowsThatFit(members, cluster.rows, maxBytes - this.#bytes);
+    if (rows === 0) {
+      // Too wide for even one row: as many members as fit.
+      this.#addPart(cluster);
+      return;
+    }
+    for (const member of members) if (!this.#add(member, rows)) this.#addPrefix(member);
+  }
+
+  /** How many rows of series that share their times fit into `room`. */
+  #rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
+    let bytes = 0;
+    for (const member of members) bytes += member.input.length + columnOverhead + member.textBytes + member.count;
+    const [first] = members;
+    if (!first) return 0;
+    // A timestamp takes 30 bytes at most.
+    if (bytes + 30 * rows <= room) return rows;
+    if (this.#rowBytes.length < rows) this.#rowBytes = new Float64Array(Math.ceil(rows * 1.25));
+    const rowBytes = this.#rowBytes.fill(0, 0, rows);
+    let left = room;
+    for (const member of members) {
+      member.read(rows, this.#column);
+      left -= member.input.length + columnOverhead;
+      const { forms, count } = this.#column;
+      for (let i = 0; i < count; i++) rowBytes[i]! += textLength(forms[i]!) + 1;
+    }
+    const { times } = this.#column;
+    let fit = 0;
+    for (; fit < rows; fit++) {
+      left -= rowBytes[fit]! + timeLength(times[fit]!) + timeOverhead;
+      if (left < 0) break;
+    }
+    return fit;
+  }
+
+  #addWhole(cluster: Cluster): boolean {
+    const [first] = cluster.members;
+    const { maxBytes, maxSeries } = this.#limits;
+    if (!first || this.#columns.length + cluster.members.length > maxSeries) return false;
+    const rows = this.#rows.size;
+    // The least it can take: every time is in the frame already.
+    let least = this.#bytes;
+    for (const member of cluster.members) {
+      least += member.input.length + columnOverhead + member.textBytes + member.count;
+      if (rows > member.count) least += (rows - member.count) * nullBytes;
+    }
+    if (least > maxBytes) return false;
+    const fresh = this.#freshRows(first);
+    const width = this.#columns.length;
+    const nulls = fresh.rows * width + (rows + fresh.rows - cluster.rows) * cluster.members.length;
+    const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
+    if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
+    // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
+    for (const member of cluster.members) this.#add(member, member.count);
+    return true;
+  }
+
+  /** Times of `queue` that the frame has not, and their bytes. */
+  #freshRows(queue: SeriesQueue): { rows: number; bytes: number } {
+    queue.read(queue.count, this.#column);
+    const { times, count } = this.#column;
+    this.#probes += count;
+    let rows = 0;
+    let bytes = 0;
+    for (let i = 0; i < count; i++) {
+      if (this.#rows.has(times[i]!)) continue;
+      rows++;
+      bytes += timeLength(times[i]!) + timeOverhead;
+    }
+    return { rows, bytes };
+  }
+
+  /** Fills what room is left with members of `cluster`, the last of them in part. */
+  #addPart(cluster: Cluster): void {
+    for (const member of cluster.members) {
+      if (this.#columns.length >= this.#limits.maxSeries || this.#probes > mostProbes) return;
+      if (!this.#add(member, member.count)) {
+        this.#addPrefix(member);
+        return;
+      }
+    }
+  }
+
+  /** Adds the oldest points of `queue` that fit, unless that is so few that their column is better used by another. */
+  #addPrefix(queue: SeriesQueue): void {
+    const alone = this.#columns.length === 0;
+    const least = alone ? 1 : Math.max(1, queue.count / 8);
+    let count = queue.ascending ? this.#prefix(queue) : queue.count >> 1;
+    while (count >= least && !this.#add(queue, count)) count >>= 1;
+  }
+
+  /** How many of the oldest points fit beside what is in the frame. */
+  #prefix(queue: SeriesQueue): number {
+    queue.read(queue.count, this.#column);
+    const { times, forms, count } = this.#column;
+    this.#probes += count;
+    const width = this.#columns.length;
+    let left = this.#limits.maxBytes - this.#bytes - queue.input.length - columnOverhead - this.#rows.size * nullBytes;
+    for (let i = 0; i < count; i++) {
+      left -= textLength(forms[i]!) + 1;
+      if (this.#rows.has(times[i]!)) left += nullBytes;
+      else left -= timeLength(times[i]!) + timeOverhead + width * nullBytes;
+      if (left < 0) return i;
+    }
+    return count;
+  }
+
+  /** Adds the oldest `points` of `queue` if they fit. */
+  #add(queue: SeriesQueue, points: number): boolean {
+    queue.read(points, this.#column);
+    const { times, forms, count } = this.#column;
+    let text = 0;
+    for (let i = 0; i < count; i++) text += textLength(forms[i]!) + 1;
+    let rows = 0;
+    let timeBytes = 0;
+    if (!this.#sameAsShared()) {
+      this.#probes += count;
+      for (let i = 0; i < count; i++) {
+        if (this.#rows.has(times[i]!)) continue;
+        rows++;
+        timeBytes += timeLength(times[i]!) + timeOverhead;
+      }
+    }
+    const height = this.#rows.size + rows;
+    const nulls = rows * this.#columns.length + height - count;
+    const bytes = this.#bytes + timeBytes + queue.input.length + columnOverhead + text + nulls * nullBytes;
+    if (bytes > this.#limits.maxBytes) return false;
+    if (rows > 0) {
+      for (let i = 0; i < count; i++) this.#rows.add(times[i]!);
+      this.#shared.reserve(count);
+      this.#shared.times.set(times.subarray(0, count));
+      this.#shared.count = count;
+    }
+    this.#bytes = bytes;
+    this.#cells += count;
+    this.#points += points;
+    this.#columns.push({ source: queue, count: points });
+    return true;
+  }
+
+  /** Whether the column just read has exactly the times that were added last: then all of them are in the frame. */
+  #sameAsShared(): boolean {
+    const { times, count } = this.#column;
+    const shared = this.#shared.times;
+    if (this.#columns.length === 0 || this.#shared.count !== count) return false;
+    for (let i = 0; i < count; i++) if (shared[i] !== times[i]) return false;
+    return true;
+  }
+}
+
+function clustersOf(candidates: Iterable<Candidate>): Cluster[] {
+  const byKey = new Map<number, Cluster>();
+  const clusters: Cluster[] = [];
+  for (const { queue, since } of candidates) {
+    const rows = queue.count;
+    if (rows === 0) continue;
+    const key = (queue.timesHash >>> 0) + rows * 0x1_0000_0000;
+    const cluster = queue.ascending ? byKey.get(key) : undefined;
+    if (cluster) {
+      cluster.members.push(queue);
+      cluster.since = Math.min(cluster.since, since);
+    } else {
+      const begun = { rows, members: [queue], since };
+      clusters.push(begun);
+      if (queue.ascending) byKey.set(key, begun);
+    }
+  }
+  return clusters;
+}
+
+/**
+ * The deepest first, over their whole depth: a request carries most points that way. When something waits too long, the
+ * one that waits longest leads, followed by what is about as deep as it: series of like depth share a frame best.
+ */
+function inOrder(clusters: Cluster[], urgentBefore: number): Cluster[] {
+  let oldest: Cluster | undefined;
+  for (const cluster of clusters) if (cluster.since < (oldest?.since ?? urgentBefore)) oldest = cluster;
+  const weight = (cluster: Cluster) => cluster.rows * cluster.members.length;
+  if (!oldest) return clusters.sort((a, b) => weight(b) - weight(a) || a.since - b.since);
+  const depth = Math.log2(oldest.rows);
+  const distance = (cluster: Cluster) => Math.round(Math.abs(Math.log2(cluster.rows) - depth));
+  return clusters.sort((a, b) => distance(a) - distance(b) || a.since - b.since || weight(b) - weight(a));
+}

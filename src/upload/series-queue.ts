@@ -1,0 +1,161 @@
+// The unsettled points of one series, in the order in which they came.
+import type { InputId } from "../core/point.ts";
+import type { Columns } from "./columns.ts";
+import { textLength } from "./number-text.ts";
+import { noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
+
+/** First in, first out. Sums that the packer needs are kept as points come and go, so that it reads none of them. */
+export class SeriesQueue {
+  readonly input: InputId;
+  readonly #arena: PointArena;
+  #head = noSegment;
+  #headOffset = 0;
+  #tail = noSegment;
+  #tailUsed = 0;
+  #count = 0;
+  #textBytes = 0;
+  #timesHash = 0;
+  #lastTime = Number.NEGATIVE_INFINITY;
+  #ascending = true;
+
+  constructor(input: InputId, arena: PointArena) {
+    this.input = input;
+    this.#arena = arena;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Bytes of all values as JSON text. */
+  get textBytes(): number {
+    return this.#textBytes;
+  }
+
+  /** The same for series with the same times; the order does not matter. */
+  get timesHash(): number {
+    return this.#timesHash;
+  }
+
+  /** Whether times strictly ascend; then no two are the same. */
+  get ascending(): boolean {
+    return this.#ascending;
+  }
+
+  get firstTime(): number {
+    return this.#arena.times[this.#head * segmentPoints + this.#headOffset] ?? Number.NaN;
+  }
+
+  /** Time of the newest arrival. */
+  get lastTime(): number {
+    return this.#lastTime;
+  }
+
+  /** Slot of the block that the oldest point came in. */
+  get firstBlock(): number {
+    return this.#arena.blocks[this.#head * segmentPoints + this.#headOffset] ?? 0;
+  }
+
+  append(time: number, value: number, form: number, block: number): void {
+    const arena = this.#arena;
+    if (this.#tailUsed === segmentPoints || this.#tail === noSegment) {
+      const segment = arena.allocate();
+      if (this.#tail === noSegment) {
+        this.#head = segment;
+        this.#headOffset = 0;
+      } else arena.next[this.#tail] = segment;
+      this.#tail = segment;
+      this.#tailUsed = 0;
+    }
+    const at = this.#tail * segmentPoints + this.#tailUsed++;
+    arena.times[at] = time;
+    arena.values[at] = value;
+    arena.forms[at] = form;
+    arena.blocks[at] = block;
+    this.#count++;
+    this.#textBytes += textLength(form);
+    this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
+    if (time <= this.#lastTime) this.#ascending = false;
+    this.#lastTime = time;
+  }
+
+  /** Copies the oldest `count` points, by ascending time; of those with the same time the one that came last. */
+  read(count: number, into: Columns): void {
+    into.reserve(count);
+    const { times, values, forms, next } = this.#arena;
+    let segment = this.#head;
+    let offset = this.#headOffset;
+    let copied = 0;
+    while (copied < count) {
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && copied < count; offset++) {
+        into.times[copied] = times[base + offset]!;
+        into.values[copied] = values[base + offset]!;
+        into.forms[copied++] = forms[base + offset]!;
+      }
+      segment = next[segment]!;
+      offset = 0;
+    }
+    into.count = count;
+    if (!this.#ascending) into.sort();
+  }
+
+  /** Removes the oldest `count` points; `visit` is told how many came in which block, block by block. */
+  drop(count: number, visit: (block: number, points: number) => void): void {
+    const { times, forms, blocks, next } = this.#arena;
+    let run = 0;
+    let runBlock = -1;
+    for (let left = count; left > 0; left--) {
+      const at = this.#head * segmentPoints + this.#headOffset++;
+      this.#textBytes -= textLength(forms[at]!);
+      this.#timesHash = (this.#timesHash - hashOf(times[at]!)) | 0;
+      if (blocks[at] === runBlock) run++;
+      else {
+        if (run > 0) visit(runBlock, run);
+        runBlock = blocks[at]!;
+        run = 1;
+      }
+      if (this.#headOffset === segmentPoints) {
+        const freed = this.#head;
+        this.#head = next[freed]!;
+        this.#headOffset = 0;
+        this.#arena.free(freed);
+      }
+    }
+    if (run > 0) visit(runBlock, run);
+    this.#count -= count;
+    if (this.#count === 0) this.#clear();
+  }
+
+  /** Reads the blocks of the oldest `count` points, as `drop` tells them. */
+  blocks(count: number, into: Uint32Array): void {
+    const { blocks, next } = this.#arena;
+    let segment = this.#head;
+    let offset = this.#headOffset;
+    for (let i = 0; i < count; i++) {
+      into[i] = blocks[segment * segmentPoints + offset]!;
+      if (++offset === segmentPoints) {
+        segment = next[segment]!;
+        offset = 0;
+      }
+    }
+  }
+
+  #clear(): void {
+    if (this.#head !== noSegment) this.#arena.free(this.#head);
+    this.#head = noSegment;
+    this.#tail = noSegment;
+    this.#headOffset = 0;
+    this.#tailUsed = 0;
+    this.#ascending = true;
+    this.#lastTime = Number.NEGATIVE_INFINITY;
+  }
+}
+
+/** Added up over the times of a series, so that it can be kept up when points leave. */
+function hashOf(time: number): number {
+  const low = (time % 0x1_0000_0000) | 0;
+  const high = (time / 0x1_0000_0000) | 0;
+  const mixed = Math.imul(low ^ Math.imul(high, 0x9e3779b1), 0x85ebca6b);
+  return Math.imul(mixed ^ (mixed >>> 15), 0xc2b2ae35);
+}

@@ -1,0 +1,232 @@
+// Packer, window and writer together: every point goes out exactly once, every frame fits, and is as large as planned.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Block, BlockId, Settlement } from "../../../src/core/buffer.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import { Envelope, type FramePlan, firstRequestId } from "../../../src/upload/frame-plan.ts";
+import { FrameWriter } from "../../../src/upload/frame-writer.ts";
+import { Packer } from "../../../src/upload/packer.ts";
+import type { SeriesQueue } from "../../../src/upload/series-queue.ts";
+import { Window } from "../../../src/upload/window.ts";
+
+const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+
+interface Sent {
+  readonly bytes: number;
+  readonly plan: FramePlan<SeriesQueue>;
+  readonly points: Map<string, number>;
+}
+
+function block(id: number, series: Record<string, [time: number, value: number][]>): Block {
+  return {
+    id: id as BlockId,
+    series: Object.entries(series).map(([input, points]) => ({
+      input: input as InputId,
+      times: Float64Array.from(points, ([time]) => start + time),
+      values: Float64Array.from(points, ([, value]) => value),
+    })),
+  };
+}
+
+function text(generator: Generator<void, Uint8Array>): string {
+  for (;;) {
+    const step = generator.next();
+    if (step.done) return Buffer.from(step.value).toString("utf8");
+  }
+}
+
+/** Sends everything in the window, frame by frame. */
+function drain(window: Window, maxBytes: number, options: { maxSeries?: number; urgentBefore?: number } = {}): Sent[] {
+  const packer = new Packer();
+  const writer = new FrameWriter(envelope, maxBytes);
+  const sent: Sent[] = [];
+  for (;;) {
+    const candidates = [...window.queues("live")]
+      .filter((queue) => queue.count > 0)
+      .map((queue) => ({ queue, since: window.since(queue) }));
+    const { maxSeries = 1_000, urgentBefore = -1 } = options;
+    const plan = packer.plan(candidates, { maxBytes, envelopeBytes: envelope.bytes, maxSeries, urgentBefore });
+    if (!plan) return sent;
+    const body = text(writer.write(plan, firstRequestId));
+    sent.push({ bytes: Buffer.byteLength(body), plan, points: pointsOf(body) });
+    for (const { source, count } of plan.columns) window.settle("live", source, count);
+  }
+}
+
+function pointsOf(body: string): Map<string, number> {
+  const { params } = JSON.parse(body) as {
+    params: { data: { times: string[]; series: Record<string, (number | null)[]> } };
+  };
+  const { times, series } = params.data;
+  const points = new Map<string, number>();
+  const padded = times.map((time) => `${time.slice(0, -1).padEnd(20, ".").padEnd(26, "0")}`);
+  expect(padded).toEqual(padded.toSorted());
+  for (const [input, values] of Object.entries(series)) {
+    expect(values.length).toBe(times.length);
+    expect(values.some((value) => value !== null)).toBe(true);
+    for (const [i, value] of values.entries()) if (value !== null) points.set(`${input} ${times[i]}`, value);
+  }
+  return points;
+}
+
+function key(input: string, time: number): string {
+  const iso = new Date((start + time) / 1_000).toISOString();
+  const micros = String((start + time) % 1_000).padStart(3, "0");
+  const fraction = (iso.slice(20, 23) + micros).replace(/0+$/, "");
+  return `${input} ${iso.slice(0, 19)}${fraction && `.${fraction}`}Z`;
+}
+
+const value = fc.oneof(
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.integer({ min: -5_000, max: 5_000 }).map((n) => n / 10),
+);
+const anyTime = fc.oneof(
+  fc.integer({ min: 0, max: 5 }).map((n) => n * 1e6),
+  fc.integer({ min: 0, max: 5_000_000 }),
+);
+const blocks = fc.array(
+  fc.dictionary(
+    fc.constantFrom("a", "b/c", "d.e#f", "g+h", "i_j-k:l"),
+    fc.array(fc.tuple(anyTime, value), { minLength: 1, maxLength: 12 }),
+    { minKeys: 1 },
+  ),
+  { minLength: 1, maxLength: 12 },
+);
+
+test("every point goes out exactly once, in frames within the limit and of the size planned", () => {
+  fc.assert(
+    fc.property(
+      blocks,
+      fc.integer({ min: 260, max: 3_000 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.boolean(),
+      (many, maxBytes, maxSeries, urgent) => {
+        const window = new Window(64);
+        const expected = new Map<string, number>();
+        let count = 0;
+        for (const [id, each] of many.entries()) {
+          expect(window.add("live", block(id, each), id)).toEqual([]);
+          for (const [input, points] of Object.entries(each))
+            for (const [time, of] of points) {
+              expected.set(key(input, time), of + 0 === 0 ? 0 : of);
+              count++;
+            }
+        }
+        expect(window.points("live")).toBe(count);
+        const sent = drain(window, maxBytes, { maxSeries, urgentBefore: urgent ? Infinity : -1 });
+        const seen = new Map<string, number>();
+        let points = 0;
+        for (const frame of sent) {
+          expect(frame.bytes).toBeLessThanOrEqual(maxBytes);
+          expect(frame.bytes).toBe(frame.plan.bytes);
+          expect(frame.plan.columns.length).toBeLessThanOrEqual(maxSeries);
+          expect(frame.plan.times.length * frame.plan.columns.length - frame.plan.nulls).toBe(frame.points.size);
+          // As the service stores them: of two values for one time the later one stands.
+          for (const [name, of] of frame.points) seen.set(name, of);
+          points += frame.plan.points;
+        }
+        expect(points).toBe(count);
+        expect(seen).toEqual(expected);
+        expect(window.points("live")).toBe(0);
+        const settled = window.takeSettled();
+        expect(settled.map((each) => each.block).toSorted((a, b) => a - b)).toEqual(many.map((_, id) => id));
+      },
+    ),
+    { seed: 5, numRuns: 500 },
+  );
+});
+
+test("series that share their times go out without a null, as many rows as fit", () => {
+  const window = new Window(100_000);
+  for (let tick = 0; tick < 300; tick++) {
+    const series: Record<string, [number, number][]> = {};
+    for (let tag = 0; tag < 100; tag++) series[`line1.machine2.t${tag}`] = [[tick * 1e6, (tag * 7 + tick) / 10]];
+    window.add("live", block(tick, series), tick);
+  }
+  const sent = drain(window, 65_536);
+  expect(sent.map((frame) => frame.plan.nulls)).toEqual(sent.map(() => 0));
+  for (const { bytes } of sent.slice(0, -1)) expect(bytes).toBeGreaterThan(65_536 * 0.98);
+});
+
+test("a block is settled when the last of its points is, and names what was refused of it", () => {
+  const window = new Window(100);
+  window.add(
+    "live",
+    block(1, {
+      a: [[0, 1]],
+      b: [
+        [0, 2],
+        [1, 3],
+      ],
+    }),
+    0,
+  );
+  const [a, b] = [...window.queues("live")];
+  window.settle("live", a!, 1);
+  window.settle("live", b!, 1);
+  expect(window.takeSettled()).toEqual([]);
+  const slots = window.extract("live", b!, 1);
+  expect(window.takeSettled()).toEqual([]);
+  window.settleExtracted(slots, true);
+  expect(window.takeSettled()).toEqual([
+    { block: 1, inputs: ["a", "b"], refused: 1 } satisfies Partial<Settlement> | object,
+  ]);
+});
+
+test("points that JSON or RFC 3339 cannot express are named and count as refused", () => {
+  const window = new Window(100);
+  const bad = window.add(
+    "live",
+    block(1, {
+      a: [
+        [0, Number.NaN],
+        [1e18, 1],
+        [2, 1],
+      ],
+    }),
+    0,
+  );
+  expect(bad.map(({ input, reason }) => `${input}: ${reason}`)).toEqual([
+    "a: value is not a finite number",
+    "a: time is outside the years 1 to 9999",
+  ]);
+  const [a] = [...window.queues("live")];
+  window.settle("live", a!, 1);
+  expect(window.takeSettled()).toEqual([{ block: 1, inputs: ["a"], refused: 2 }]);
+});
+
+test("a block of which points were forgotten is given back, never settled", () => {
+  const window = new Window(100);
+  window.add(
+    "live",
+    block(1, {
+      a: [
+        [0, 1],
+        [1, 2],
+      ],
+    }),
+    0,
+  );
+  window.add("live", block(2, { a: [[2, 3]] }), 0);
+  const [a] = [...window.queues("live")];
+  const slots = window.extract("live", a!, 1);
+  window.forget("live");
+  expect(window.takeReleased()).toEqual([2]);
+  window.settleExtracted(slots, false);
+  expect([window.takeReleased(), window.takeSettled()]).toEqual([[1], []]);
+});
+
+test("memory of the window is used again", () => {
+  const window = new Window(1_000);
+  for (let round = 0; round < 50; round++) {
+    const room = window.room;
+    window.add(
+      "live",
+      block(round, { a: Array.from({ length: 500 }, (_, i) => [round * 1_000 + i, i] as [number, number]) }),
+      0,
+    );
+    drain(window, 10_000);
+    expect(window.room).toBe(room);
+  }
+});
