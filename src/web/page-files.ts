@@ -1,0 +1,32 @@
+// The files of the status page, read once. Nothing but these can be asked for.
+import { readFile } from "node:fs/promises";
+
+export interface PageFile {
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+/** By the path they are asked under. Script modules lie side by side in `page/`. */
+const names: Readonly<Record<string, readonly [file: string, type: string]>> = {
+  "/": ["index.html", "text/html; charset=utf-8"],
+  "/page.css": ["page.css", "text/css; charset=utf-8"],
+  "/icon.svg": ["icon.svg", "image/svg+xml"],
+  "/page.js": ["page.js", "text/javascript; charset=utf-8"],
+  "/element.js": ["element.js", "text/javascript; charset=utf-8"],
+  "/format.js": ["format.js", "text/javascript; charset=utf-8"],
+  "/panels.js": ["panels.js", "text/javascript; charset=utf-8"],
+  "/plot.js": ["plot.js", "text/javascript; charset=utf-8"],
+  "/tag-table.js": ["tag-table.js", "text/javascript; charset=utf-8"],
+};
+
+/** Rejects when a file is missing: the program was not installed as a whole. */
+export async function loadPage(): Promise<ReadonlyMap<string, PageFile>> {
+  const folder = new URL("./page/", import.meta.url);
+  return new Map(
+    await Promise.all(
+      Object.entries(names).map(
+        async ([path, [file, type]]) => [path, { type, body: await readFile(new URL(file, folder)) }] as const,
+      ),
+    ),
+  );
+}

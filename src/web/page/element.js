@@ -1,0 +1,49 @@
+// Building and changing the page. Text only ever goes in as text, so whatever a device calls its tags stays inert.
+
+/** An element with a class, children and attributes. Strings become text nodes. */
+export function element(name, { className, attributes = {}, text } = {}, ...children) {
+  const node = document.createElement(name);
+  if (className) node.className = className;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  node.append(...children);
+  return node;
+}
+
+/** Touches the page only when the text is another one. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export function setClass(node, className) {
+  if (node.className !== className) node.className = className;
+}
+
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** One child of `parent` per item, in order, kept by key and changed in place. */
+export function keyed(parent, items, keyOf, create, update) {
+  parent.rows ??= new Map();
+  const seen = new Set();
+  let before = null;
+  for (const item of items) {
+    const key = keyOf(item);
+    seen.add(key);
+    let row = parent.rows.get(key);
+    if (!row) {
+      row = create(item);
+      parent.rows.set(key, row);
+    }
+    update(row, item);
+    const place = before ? before.nextSibling : parent.firstChild;
+    if (row.node !== place) parent.insertBefore(row.node, place);
+    before = row.node;
+  }
+  for (const [key, row] of parent.rows) {
+    if (seen.has(key)) continue;
+    row.node.remove();
+    parent.rows.delete(key);
+  }
+}

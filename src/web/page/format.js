@@ -1,0 +1,66 @@
+// Numbers, amounts and times as people read them.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const real = new Intl.NumberFormat("en", { maximumSignificantDigits: 8 });
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+export function value(number) {
+  if (Number.isInteger(number)) return whole.format(number);
+  const size = Math.abs(number);
+  return size < 1e-4 || size >= 1e12 ? number.toExponential(4) : real.format(number);
+}
+
+export function count(number) {
+  return number < 100_000 ? whole.format(number) : compact.format(number);
+}
+
+export function rate(perSecond) {
+  if (perSecond === 0) return "0";
+  return perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
+}
+
+export function bytes(number) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  let left = number;
+  while (left >= 1024 && unit < units.length - 1) {
+    left /= 1024;
+    unit++;
+  }
+  return `${left >= 100 || unit === 0 ? Math.round(left) : left.toFixed(1)} ${units[unit]}`;
+}
+
+export function percent(share) {
+  return `${share > 0 && share < 0.1 ? (share * 100).toFixed(1) : Math.round(share * 100)} %`;
+}
+
+/** A length of time in its two largest units: 90_000 ms → 1 min 30 s. */
+export function duration(ms) {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const parts = [
+    [86_400_000, "d"],
+    [3_600_000, "h"],
+    [60_000, "min"],
+    [1_000, "s"],
+  ];
+  const at = parts.findIndex(([size]) => ms >= size);
+  const [size, unit] = parts[at];
+  const first = `${Math.floor(ms / size)} ${unit}`;
+  const next = parts[at + 1];
+  const rest = next ? Math.floor((ms % size) / next[0]) : 0;
+  return rest > 0 ? `${first} ${rest} ${next[1]}` : first;
+}
+
+/** How long ago, in one unit that does not flicker. */
+export function age(ms) {
+  if (ms < 1_500) return "now";
+  if (ms < 60_000) return `${Math.round(ms / 1_000)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`;
+  return `${Math.floor(ms / 86_400_000)} d`;
+}
+
+export function time(ms) {
+  return new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+}

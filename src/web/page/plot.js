@@ -1,0 +1,101 @@
+// Small plots of the last 15 minutes, as one SVG path each.
+
+const spanMs = 15 * 60_000;
+/** One point per step is kept, and the newest moves: 15 minutes are 180 points however often values come. */
+const stepMs = 5_000;
+const width = 300;
+const height = 60;
+
+/** Times and values of one line, the newest last. */
+export class Line {
+  times = [];
+  values = [];
+
+  /** Starts over with what the agent remembers. */
+  load(times, values) {
+    this.times = [...times].slice(times.length - values.length);
+    this.values = [...values];
+  }
+
+  push(time, value) {
+    const { times, values } = this;
+    const last = times.length - 1;
+    if (last > 0 && time <= times[last]) return;
+    if (last > 0 && time - times[last - 1] < stepMs) {
+      times[last] = time;
+      values[last] = value;
+    } else {
+      times.push(time);
+      values.push(value);
+    }
+    while (times.length > 0 && times[0] < time - spanMs) {
+      times.shift();
+      values.shift();
+    }
+  }
+
+  /** The same line as differences a second, for counters. */
+  get rates() {
+    const line = new Line();
+    for (let i = 1; i < this.times.length; i++) {
+      const [a, b] = [this.values[i - 1], this.values[i]];
+      line.times.push(this.times[i]);
+      line.values.push(
+        a === null || b === null || b < a ? null : ((b - a) / (this.times[i] - this.times[i - 1])) * 1e3,
+      );
+    }
+    return line;
+  }
+}
+
+/** Draws `line` into `svg`, which holds one path for the line and one for the area below it, if it is to have one. */
+export function draw(svg, line, { area = false, zero = false } = {}) {
+  if (!svg.firstChild) {
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("preserveAspectRatio", "none");
+    if (area) svg.append(path("area"));
+    svg.append(path("line"));
+  }
+  const { times, values } = line;
+  let low = zero ? 0 : Number.POSITIVE_INFINITY;
+  let high = zero ? 0 : Number.NEGATIVE_INFINITY;
+  for (const value of values) {
+    if (value === null) continue;
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  const first = times[0] ?? 0;
+  const span = Math.max(1, (times.at(-1) ?? 0) - first);
+  // A constant lies in the middle, or on the ground where zero is one.
+  const range = high - low;
+  const y = (value) =>
+    range > 0 ? height - 3 - ((value - low) / range) * (height - 6) : zero ? height - 3 : height / 2;
+  let text = "";
+  let fill = "";
+  let from = 0;
+  let pen = "M";
+  for (let i = 0; i < times.length; i++) {
+    const value = values[i];
+    if (value === null || value === undefined) {
+      if (pen === "L") fill += `L${from} ${height}`;
+      pen = "M";
+      continue;
+    }
+    const x = (((times[i] - first) / span) * width).toFixed(1);
+    const point = `${x} ${y(value).toFixed(1)}`;
+    if (pen === "M") fill += `M${x} ${height}L${point}`;
+    else fill += `L${point}`;
+    text += pen + point;
+    from = x;
+    pen = "L";
+  }
+  if (pen === "L") fill += `L${from} ${height}Z`;
+  if (area) svg.firstChild.setAttribute("d", fill);
+  svg.lastChild.setAttribute("d", text);
+}
+
+function path(className) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  node.setAttribute("class", className);
+  return node;
+}

@@ -1,0 +1,119 @@
+// The table of tags. Only rows on the screen and a few around them exist, and only those are asked for: the page costs
+// the same with ten tags and with ten thousand.
+import { element, setClass, setText } from "./element.js";
+import * as format from "./format.js";
+import { draw, Line } from "./plot.js";
+
+/** Rows kept ready above and below the screen. */
+const margin = 10;
+
+export class TagTable {
+  #root;
+  #rows = new Map();
+  /** Plotted lines of the rows that are shown, by input. */
+  #lines = new Map();
+  #onRange;
+  #first = 0;
+  #count = 0;
+  #matching = 0;
+
+  /** `onRange` is called with the first row and the number of rows that are wanted, whenever those change. */
+  constructor(root, onRange) {
+    this.#root = root;
+    this.#onRange = onRange;
+    const check = () => this.#check();
+    addEventListener("scroll", check, { passive: true });
+    addEventListener("resize", check, { passive: true });
+  }
+
+  get range() {
+    const height = this.#rowHeight;
+    const top = Math.max(0, -this.#root.getBoundingClientRect().top);
+    const first = Math.max(0, Math.floor(top / height) - margin);
+    return { first, count: Math.min(200, Math.ceil(innerHeight / height) + 2 * margin) };
+  }
+
+  get #rowHeight() {
+    return Number.parseFloat(getComputedStyle(this.#root).getPropertyValue("--row")) || 48;
+  }
+
+  /** Asks for other rows once the screen comes near the end of what is there. */
+  #check() {
+    const { first, count } = this.range;
+    const before = first < this.#first && this.#first > 0;
+    const after = first + count > this.#first + this.#count && this.#first + this.#count < this.#matching;
+    if (Math.abs(first - this.#first) > margin / 2 && (before || after)) this.#onRange();
+  }
+
+  /** `view` is the server's; `history` goes with the first view of a stream. */
+  show(view, history, nowMs) {
+    const { rows, first, matching } = view;
+    this.#first = first;
+    this.#count = rows.length;
+    this.#matching = matching;
+    const height = this.#rowHeight;
+    this.#root.style.height = `${matching * height}px`;
+    this.#root.setAttribute("aria-rowcount", String(matching));
+    const shown = new Set();
+    for (const [i, tag] of rows.entries()) {
+      shown.add(tag.input);
+      let row = this.#rows.get(tag.input);
+      if (!row) {
+        row = createRow();
+        this.#rows.set(tag.input, row);
+        this.#root.append(row.node);
+      }
+      let line = this.#lines.get(tag.input);
+      if (!line) {
+        line = new Line();
+        this.#lines.set(tag.input, line);
+        if (history) line.load(history.times, history.rows[i] ?? []);
+      }
+      line.push(nowMs, tag.value ?? null);
+      row.node.style.transform = `translateY(${(first + i) * height}px)`;
+      row.node.setAttribute("aria-rowindex", String(first + i + 1));
+      update(row, tag, line, nowMs);
+    }
+    for (const [input, row] of this.#rows) {
+      if (shown.has(input)) continue;
+      row.node.remove();
+      this.#rows.delete(input);
+      this.#lines.delete(input);
+    }
+  }
+}
+
+function createRow() {
+  const cell = (name, className) => element(name, { className, attributes: { role: "cell" } });
+  const row = {
+    quality: cell("span", "dot none"),
+    input: cell("bdi", "input"),
+    address: cell("bdi", "address quiet"),
+    value: cell("bdi", "value"),
+    age: cell("span", "age quiet"),
+    plot: document.createElementNS("http://www.w3.org/2000/svg", "svg"),
+  };
+  row.plot.setAttribute("class", "plot");
+  row.plot.setAttribute("aria-hidden", "true");
+  const node = element("div", { className: "tag", attributes: { role: "row" } }, ...Object.values(row));
+  return { ...row, node };
+}
+
+const colours = { good: "good", uncertain: "warn", bad: "bad" };
+
+function update(row, tag, line, nowMs) {
+  setClass(row.quality, `dot ${colours[tag.quality] ?? "none"}`);
+  row.quality.setAttribute("aria-label", tag.quality ?? "no reading yet");
+  row.quality.title = tag.reason ?? tag.quality ?? "no reading yet";
+  setText(row.input, tag.input);
+  row.input.title = tag.input;
+  const trouble = tag.reason !== undefined && tag.quality !== "good";
+  setText(row.address, trouble ? tag.reason : `${tag.source}  ${tag.address}`);
+  row.address.title = row.address.textContent;
+  row.address.classList.toggle("trouble", trouble);
+  const unit = tag.unit ? ` ${tag.unit}` : "";
+  setText(row.value, tag.value === undefined ? "–" : `${tag.text ?? format.value(tag.value)}${unit}`);
+  setText(row.age, tag.time === undefined ? "" : format.age(Math.max(0, nowMs - tag.time / 1_000)));
+  if (tag.time !== undefined) row.age.title = format.time(tag.time / 1_000);
+  draw(row.plot, line);
+}

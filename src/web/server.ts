@@ -1,0 +1,188 @@
+// The agent's window: status page, status as JSON, metrics and health over HTTP. Reading only; nothing can be changed.
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer } from "node:http";
+import type { Status } from "../agent/status.ts";
+import { AgentError } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { isAbort } from "../lib/abort.ts";
+import type { ListenAddress } from "../lib/fields.ts";
+import { isAllowedHost } from "./allowed-host.ts";
+import { streamViews, viewOf } from "./events.ts";
+import { History, historyStepMs } from "./history.ts";
+import { loadPage } from "./page-files.ts";
+import { parseTagQuery } from "./tag-view.ts";
+
+export interface Health {
+  readonly ok: boolean;
+  /** Why not. */
+  readonly reason?: string;
+}
+
+export interface WebOptions {
+  readonly listen: ListenAddress;
+  /** Names under which the page may be opened beside loopback and the listen address; without port. */
+  readonly allowedHosts?: readonly string[];
+  /** Called at most four times a second, however many pages are open. */
+  readonly snapshot: () => Status;
+  /** The text of `/metrics` in Prometheus' format. */
+  readonly metrics: () => Promise<string>;
+  /** Alive and making progress on its own side; an unreachable service is not ill health. */
+  readonly health: () => Health;
+  /** Configuration loaded, buffer open, sources started; a faulty source or an unreachable service does not make it unready. */
+  readonly ready: () => Health;
+}
+
+export interface Web extends AsyncDisposable {
+  /** Where it listens, with the port it really has. */
+  readonly url: string;
+}
+
+const maxConnections = 128;
+const maxStreams = 32;
+const snapshotAgeMs = 250;
+
+const headers = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+/**
+ * Resolves when it listens. Rejects with `PORT_IN_USE` where it cannot (port taken, address not of this machine, no
+ * right to the port). Disposing ends every connection.
+ */
+export async function openWeb(options: WebOptions, runtime: Runtime, signal: AbortSignal): Promise<Web> {
+  const page = await loadPage();
+  signal.throwIfAborted();
+  const closing = new AbortController();
+  const history = new History();
+  const snapshot = cached(options.snapshot, runtime);
+  let streams = 0;
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (!isAllowedHost(request.headers.host, options.listen.host, options.allowedHosts ?? []))
+      return end(response, 403, "text/plain; charset=utf-8", "this name is not allowed; see http.allowedHosts\n");
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("allow", "GET, HEAD");
+      return end(response, 405, "text/plain; charset=utf-8", "only GET and HEAD\n");
+    }
+    const url = URL.parse(request.url ?? "/", "http://localhost");
+    if (!url) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
+    switch (url.pathname) {
+      case "/api/status":
+        return json(response, 200, snapshot());
+      case "/api/view":
+        return json(response, 200, viewOf(snapshot(), parseTagQuery(url.searchParams), history));
+      case "/api/events":
+        if (streams >= maxStreams) return json(response, 503, { ok: false, reason: "too many open pages" });
+        start(response, 200, "text/event-stream; charset=utf-8");
+        if (request.method === "HEAD") return void response.end();
+        streams++;
+        try {
+          const query = parseTagQuery(url.searchParams);
+          return await streamViews(response, query, snapshot, history, runtime.clock, closing.signal);
+        } finally {
+          streams--;
+        }
+      case "/metrics":
+        return end(response, 200, "text/plain; version=0.0.4; charset=utf-8", await options.metrics());
+      case "/healthz":
+        return healthy(response, options.health());
+      case "/readyz":
+        return healthy(response, options.ready());
+      default: {
+        const file = page.get(url.pathname);
+        if (!file) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
+        return end(response, 200, file.type, file.body);
+      }
+    }
+  };
+
+  const server = createServer(
+    { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 15_000, maxHeaderSize: 16_384 },
+    (request, response) => {
+      answer(request, response).catch((error: unknown) => {
+        runtime.log.warn({ part: "web", err: error }, "request failed");
+        if (response.headersSent) response.destroy();
+        else end(response, 500, "text/plain; charset=utf-8", "internal error; see the log\n");
+      });
+    },
+  );
+  server.maxConnections = maxConnections;
+  const url = await listen(server, options.listen);
+
+  const sampling = (async () => {
+    for (;;) {
+      history.sample(snapshot());
+      await runtime.clock.sleep(historyStepMs, closing.signal);
+    }
+  })().catch((error: unknown) => {
+    if (!isAbort(error, closing.signal)) runtime.log.error({ part: "web", err: error }, "history stopped");
+  });
+
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await Promise.all([closed, sampling]);
+    },
+  };
+}
+
+/** Many pages, one snapshot. */
+function cached(snapshot: () => Status, { clock }: Runtime): () => Status {
+  let last: { readonly status: Status; readonly at: number } | undefined;
+  return () => {
+    const now = clock.monotonic();
+    if (!last || now - last.at >= snapshotAgeMs) last = { status: snapshot(), at: now };
+    return last.status;
+  };
+}
+
+async function listen(server: Server, { host, port }: ListenAddress): Promise<string> {
+  const name = host.includes(":") ? `[${host}]` : host;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ host, port }, resolve);
+    });
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const why =
+      code === "EADDRINUSE"
+        ? "the port is in use"
+        : code === "EACCES"
+          ? "no right to listen on this port"
+          : code === "EADDRNOTAVAIL"
+            ? "this machine has no such address"
+            : String(error);
+    throw new AgentError("PORT_IN_USE", `http.listen ${name}:${port}: ${why}`, { cause: error });
+  }
+  const address = server.address();
+  return `http://${name}:${typeof address === "object" && address ? address.port : port}`;
+}
+
+function healthy(response: ServerResponse, health: Health): void {
+  json(response, health.ok ? 200 : 503, health);
+}
+
+function json(response: ServerResponse, status: number, body: unknown): void {
+  end(response, status, "application/json; charset=utf-8", JSON.stringify(body));
+}
+
+function end(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
+  response.setHeader("content-length", Buffer.byteLength(body));
+  start(response, status, type);
+  // Node leaves the body out of an answer to HEAD by itself.
+  response.end(body);
+}
+
+function start(response: ServerResponse, status: number, type: string): void {
+  response.writeHead(status, { ...headers, "content-type": type });
+}
