@@ -1,6 +1,6 @@
 // The protocol Modbus as the rest of the agent knows it.
-import { AgentError } from "../../core/errors.ts";
 import type { Driver } from "../../core/source.ts";
+import { forecastModbus } from "./forecast.ts";
 import { modbusOptions, modbusTag } from "./options.ts";
 
 export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusTag> = {
@@ -9,5 +9,7 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   schema: modbusOptions,
   tag: modbusTag,
   device: ["unit", "order", "nullValues", "timeout", "maxRegisters"],
-  open: () => Promise.reject(new AgentError("SOURCE_PROTOCOL", "reading is not built yet")),
+  // Loaded when it is needed: an agent without Modbus devices does not carry it.
+  open: async (config, runtime, signal) => (await import("./open.ts")).openModbus(config, runtime, signal),
+  forecast: forecastModbus,
 };

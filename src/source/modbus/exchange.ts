@@ -1,0 +1,107 @@
+// One request and its answer over one connection, always within its deadline.
+import { AgentError } from "../../core/errors.ts";
+import type { EpochMicros } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
+import type { ByteStream } from "./byte-stream.ts";
+import type { Framing } from "./framing.ts";
+import type { Answer, ReadRequest } from "./pdu.ts";
+
+/** What became of a request. `at`: when the answer was complete. */
+export type Result =
+  | (Answer & { readonly at: EpochMicros })
+  /** Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came. */
+  | { readonly kind: "silence"; readonly mismatch: string | undefined; readonly heard: boolean };
+
+export interface Exchange extends AsyncDisposable {
+  /**
+   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest; rejects with `SOURCE_*`
+   * when the connection is lost, or with `signal.reason`.
+   */
+  run(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
+  /** Why the connection is of no use any more; undefined: it is. */
+  readonly lost: AgentError | undefined;
+  /** Replies thrown away: late, or not what was asked for. */
+  readonly discarded: number;
+}
+
+interface Pending {
+  heard: boolean;
+  settle(result: Result): void;
+  fail(error: unknown): void;
+}
+
+/** Frames over a byte stream. Owns the stream. */
+export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock): Exchange {
+  let pending: Pending | undefined;
+  let lost: AgentError | undefined;
+  const lose = (error: AgentError) => {
+    lost ??= error;
+    pending?.fail(lost);
+  };
+
+  stream.listen({
+    data(chunk) {
+      if (lost) return;
+      if (pending) pending.heard = true;
+      let answer: Answer | undefined;
+      try {
+        answer = framing.receive(chunk);
+      } catch (error) {
+        lose(error instanceof AgentError ? error : new AgentError("SOURCE_PROTOCOL", String(error), { cause: error }));
+        void stream[Symbol.asyncDispose]();
+        return;
+      }
+      if (answer) pending?.settle({ ...answer, at: clock.now() });
+    },
+    closed: lose,
+  });
+
+  return {
+    get lost() {
+      return lost;
+    },
+    get discarded() {
+      return framing.discarded;
+    },
+    run(request, timeoutMs, signal) {
+      return new Promise((resolve, reject) => {
+        if (lost || signal.aborted) {
+          reject(lost ?? signal.reason);
+          return;
+        }
+        const abort = () => {
+          framing.abandon();
+          current.fail(signal.reason);
+        };
+        const expire = () => {
+          framing.abandon();
+          current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard });
+        };
+        const finish = () => {
+          clearTimeout(timer);
+          signal.removeEventListener("abort", abort);
+          pending = undefined;
+        };
+        const current: Pending = {
+          heard: false,
+          settle(result) {
+            finish();
+            resolve(result);
+          },
+          fail(error) {
+            finish();
+            reject(error);
+          },
+        };
+        const timer = setTimeout(expire, timeoutMs);
+        signal.addEventListener("abort", abort, { once: true });
+        pending = current;
+        stream.write(framing.begin(request));
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      lose(new AgentError("SOURCE_UNREACHABLE", "the connection was closed"));
+      await stream[Symbol.asyncDispose]();
+    },
+  };
+}

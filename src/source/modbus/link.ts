@@ -1,0 +1,132 @@
+// One connection and everyone who reads through it: one request in flight, pauses kept, reopened on demand when the
+// device closed it while idle, given up when it is silent.
+import { AgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Exchange, Result } from "./exchange.ts";
+import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
+import type { ReadRequest } from "./pdu.ts";
+import { Turns } from "./turns.ts";
+
+export interface LinkOptions {
+  /** Name of the source, for metrics. */
+  readonly name: string;
+  /** All units that are ever asked. */
+  readonly units: ReadonlySet<number>;
+  /** Between a reply and the next request. */
+  readonly delayMs: number;
+  /** Between connecting and the first request. */
+  readonly pauseAfterConnectMs: number;
+  /** Resolves with a connection; rejects with `SOURCE_*` or `signal.reason`. */
+  readonly connect: (signal: AbortSignal) => Promise<Exchange>;
+}
+
+/** Fewest requests in a row without a byte in return after which a connection may count as dead. */
+const silentLimit = 3;
+
+export class Link implements AsyncDisposable {
+  readonly #options: LinkOptions;
+  readonly #runtime: Runtime;
+  readonly #turns = new Turns();
+  #exchange: Exchange;
+  /** Units that answered on this connection. */
+  readonly #answered = new Set<number>();
+  #silent = 0;
+  /** Units asked since the last byte came. */
+  readonly #silentUnits = new Set<number>();
+  #notBefore: number;
+  #busyMs = 0;
+  #failure: AgentError | undefined;
+
+  private constructor(options: LinkOptions, runtime: Runtime, exchange: Exchange) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#exchange = exchange;
+    this.#notBefore = runtime.clock.monotonic() + options.pauseAfterConnectMs;
+  }
+
+  /** Connects. Rejects with `SOURCE_*` or `signal.reason`. */
+  static async open(options: LinkOptions, runtime: Runtime, signal: AbortSignal): Promise<Link> {
+    return new Link(options, runtime, await options.connect(signal));
+  }
+
+  /** Milliseconds in which a request was under way, so far. */
+  get busyMs(): number {
+    return this.#busyMs;
+  }
+
+  /**
+   * Resolves with what became of `request`, `timeoutMs` after its turn at the latest. Rejects with `SOURCE_*` when the
+   * link is lost, which it then stays, or with `signal.reason`.
+   */
+  async read(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+    using _turn = await this.#turns.take(signal);
+    if (this.#failure) throw this.#failure;
+    try {
+      return await this.#exchangeOne(request, timeoutMs, signal);
+    } catch (error) {
+      if (error instanceof AgentError) this.#failure ??= error;
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
+    await this.#exchange[Symbol.asyncDispose]();
+  }
+
+  async #exchangeOne(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+    const { clock, metrics } = this.#runtime;
+    const source = this.#options.name;
+    if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
+    const pause = this.#notBefore - clock.monotonic();
+    if (pause > 0) await clock.sleep(pause, signal);
+
+    const discardedBefore = this.#exchange.discarded;
+    const start = clock.monotonic();
+    const result = await this.#exchange.run(request, timeoutMs, signal);
+    const end = clock.monotonic();
+    this.#notBefore = end + this.#options.delayMs;
+    this.#busyMs += end - start;
+
+    const unit = String(request.unit);
+    const discarded = this.#exchange.discarded - discardedBefore;
+    if (discarded > 0) metrics.counter(discardedTotal).add(discarded, { source });
+    metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
+    if (result.kind === "silence" && !result.heard) this.#hearNothing(request.unit);
+    else {
+      this.#silent = 0;
+      this.#silentUnits.clear();
+    }
+    if (result.kind !== "silence") {
+      if (result.kind === "exception")
+        metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
+      metrics.histogram(roundTrip).observe((end - start) / 1_000, { source });
+      this.#answered.add(request.unit);
+    }
+    return result;
+  }
+
+  /** Units behind a gateway may be dead alone; the connection is when nobody answers any more who could be expected to. */
+  #hearNothing(unit: number): void {
+    this.#silent++;
+    this.#silentUnits.add(unit);
+    const expected = this.#answered.size > 0 ? this.#answered : this.#options.units;
+    if (this.#silent >= silentLimit && [...expected].every((other) => this.#silentUnits.has(other)))
+      throw new AgentError("SOURCE_UNREACHABLE", `not a byte came back for ${this.#silent} requests in a row`);
+  }
+
+  /** Some devices and gateways close a connection that was idle: that is no loss as long as the next one opens. */
+  async #reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
+    if (this.#answered.size === 0 || cause.code !== "SOURCE_UNREACHABLE") throw cause;
+    await this.#exchange[Symbol.asyncDispose]();
+    this.#exchange = await this.#options.connect(signal);
+    this.#answered.clear();
+    this.#notBefore = this.#runtime.clock.monotonic() + this.#options.pauseAfterConnectMs;
+    this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
+  }
+}
+
+const outcomes = { data: "ok", exception: "exception", silence: "timeout" } as const satisfies Record<
+  Result["kind"],
+  string
+>;

@@ -1,0 +1,182 @@
+// One unit at one interval: asks for its blocks, and gives a reading for every tag, whatever happens.
+import type { EpochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Reading } from "../../core/source.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import { modiconNumber } from "./address.ts";
+import type { Breaker } from "./breaker.ts";
+import { consequenceOf, describeException } from "./exceptions.ts";
+import type { Result } from "./exchange.ts";
+import type { ReadRequest } from "./pdu.ts";
+import type { Block } from "./plan.ts";
+import { plan, split } from "./plan.ts";
+import type { PollTarget, Wanted } from "./wanted.ts";
+import { decodeBlock, failedReading } from "./wanted.ts";
+
+export interface PollOptions {
+  readonly target: PollTarget;
+  /** `poll`: all readings of a cycle have its time; `reply`: each has that of its reply. */
+  readonly time: "poll" | "reply";
+  /** Reads through the link. */
+  readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal) => Promise<Result>;
+  /** The unit's, shared with its other polls. */
+  readonly breaker: Breaker;
+}
+
+type WantedBlock = Block<Wanted>;
+interface Rest {
+  readonly until: number;
+  readonly reason: string;
+}
+
+const busyWaitMs = 200;
+const busyRetries = 3;
+/** What a device refuses alone is asked for again so rarely. */
+const refusedRestMs = 60_000;
+const unsupportedRestMs = 3_600_000;
+/** A plan that was split is made anew so often: the device may have been changed. */
+const replanMs = 86_400_000;
+
+export class Poll {
+  readonly #options: PollOptions;
+  readonly #runtime: Runtime;
+  #blocks: readonly WantedBlock[];
+  #plannedAt: number;
+  readonly #resting = new Map<WantedBlock, Rest>();
+
+  constructor(options: PollOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#blocks = plan(options.target.wanted, options.target.limits);
+    this.#plannedAt = runtime.clock.monotonic();
+  }
+
+  get target(): PollTarget {
+    return this.#options.target;
+  }
+
+  /** Requests of one cycle, as far as is known now. */
+  get requests(): number {
+    return this.#blocks.length;
+  }
+
+  /** Reads everything once. Resolves with one reading for each tag. Rejects with `SOURCE_*` when the link is lost, or with `signal.reason`. */
+  async cycle(time: EpochMicros, signal: AbortSignal): Promise<readonly Reading[]> {
+    this.#planAnew();
+    const readings: Reading[] = [];
+    const blocks: WantedBlock[] = [];
+    for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, time, readings, signal)));
+    this.#blocks = blocks;
+    return readings;
+  }
+
+  /** Adds a reading for each item of `block`; gives the blocks to ask for instead of it from now on. */
+  async #fetch(
+    block: WantedBlock,
+    time: EpochMicros,
+    into: Reading[],
+    signal: AbortSignal,
+  ): Promise<readonly WantedBlock[]> {
+    const { breaker } = this.#options;
+    const fail = (reason: string) => {
+      for (const item of block.items) into.push(failedReading(item, reason, time));
+      return [block];
+    };
+    const rest = this.#resting.get(block);
+    const now = this.#runtime.clock.monotonic();
+    if (rest && now < rest.until) return fail(rest.reason);
+    if (!breaker.admit()) return fail(breaker.down ?? "another request finds out whether the unit is back");
+
+    const result = await this.#ask(block, signal);
+    // Waiting for the turn is not the unit's fault.
+    const ms = Math.min(this.#runtime.clock.monotonic() - now, this.target.timeoutMs);
+    if (result.kind === "silence") {
+      const reason = this.#silence(result.mismatch);
+      this.#failed(reason, ms);
+      return fail(reason);
+    }
+    if (result.kind === "data") {
+      this.#succeeded();
+      this.#resting.delete(block);
+      into.push(...decodeBlock(block, result.bytes, this.#options.time === "reply" ? result.at : time));
+      return [block];
+    }
+
+    const reason = describeException(result.code);
+    const consequence = consequenceOf(result.code);
+    if (consequence === "away") {
+      this.#failed(reason, ms);
+      return fail(reason);
+    }
+    this.#succeeded();
+    if (consequence === "split") {
+      const halves = split(block);
+      if (halves) return this.#fetchHalves(halves, time, into, signal);
+      return fail(this.#rest(block, reason, refusedRestMs));
+    }
+    if (consequence === "unsupported") return fail(this.#rest(block, reason, unsupportedRestMs));
+    return fail(reason);
+  }
+
+  async #fetchHalves(
+    halves: readonly WantedBlock[],
+    time: EpochMicros,
+    into: Reading[],
+    signal: AbortSignal,
+  ): Promise<readonly WantedBlock[]> {
+    const blocks: WantedBlock[] = [];
+    for (const half of halves) blocks.push(...(await this.#fetch(half, time, into, signal)));
+    return blocks;
+  }
+
+  /** Asks, and asks again while the unit says that it is busy. */
+  async #ask({ table, start, count }: WantedBlock, signal: AbortSignal): Promise<Result> {
+    const { read, target, breaker } = this.#options;
+    try {
+      for (let retry = 0; ; retry++) {
+        const result = await read({ unit: target.unit, table, start, count }, target.timeoutMs, signal);
+        const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
+        if (!busy || retry === busyRetries) return result;
+        await this.#runtime.clock.sleep(busyWaitMs, signal);
+      }
+    } catch (error) {
+      breaker.cancelled();
+      throw error;
+    }
+  }
+
+  #succeeded(): void {
+    const { breaker, target } = this.#options;
+    if (breaker.down !== undefined) this.#runtime.log.info({ unit: target.unit }, "unit answers again");
+    breaker.succeeded();
+  }
+
+  #failed(reason: string, ms: number): void {
+    const { breaker, target } = this.#options;
+    if (breaker.failed(reason, ms)) this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
+  }
+
+  /** Leaves `block` alone for a while. Gives the reason for its readings. */
+  #rest(block: WantedBlock, why: string, ms: number): string {
+    const known = this.#resting.get(block);
+    const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
+    this.#resting.set(block, { until: this.#runtime.clock.monotonic() + ms, reason });
+    if (!known)
+      this.#runtime.log.warn({ unit: this.target.unit, address: block.items[0]?.address, reason }, "address refused");
+    return reason;
+  }
+
+  #silence(mismatch: string | undefined): string {
+    const { unit, timeoutMs } = this.target;
+    const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}`;
+    return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
+  }
+
+  #planAnew(): void {
+    const now = this.#runtime.clock.monotonic();
+    if (now - this.#plannedAt < replanMs) return;
+    this.#plannedAt = now;
+    this.#blocks = plan(this.target.wanted, this.target.limits);
+    this.#resting.clear();
+  }
+}

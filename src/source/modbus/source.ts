@@ -1,0 +1,105 @@
+// A live Modbus connection: polls every target on its schedule and hands out what was read.
+import type { Runtime } from "../../core/runtime.ts";
+import type { Delivery, Reading, Source } from "../../core/source.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { Breaker, ProbeBudget } from "./breaker.ts";
+import type { Link } from "./link.ts";
+import { droppedTotal, skippedTotal } from "./metrics.ts";
+import { Poll } from "./poll.ts";
+import { ReadingsQueue } from "./readings-queue.ts";
+import { slots } from "./schedule.ts";
+import type { ModbusConfig } from "./wanted.ts";
+import { pollTargets } from "./wanted.ts";
+
+const largestDelivery = 10_000;
+/** So many cycles of all tags wait for the buffer at most, and never fewer readings than one delivery may have. */
+const waitingCycles = 4;
+const tellEveryMs = 10_000;
+
+/** Polls through `link`, which it owns. Nothing is asked before `deliveries` is called. */
+export class ModbusSource implements Source {
+  readonly #config: ModbusConfig;
+  readonly #runtime: Runtime;
+  readonly #link: Link;
+  readonly #polls: readonly Poll[];
+  readonly #breakers = new Map<number, Breaker>();
+  readonly #queue: ReadingsQueue;
+  readonly #closing = new AbortController();
+  readonly #startedAt: number;
+  #skipped = 0;
+  /** Dropped readings that the log does not know of yet. */
+  #untold = 0;
+  #tellAgainAt = Number.NEGATIVE_INFINITY;
+
+  constructor(config: ModbusConfig, link: Link, runtime: Runtime) {
+    this.#config = config;
+    this.#runtime = runtime;
+    this.#link = link;
+    this.#queue = new ReadingsQueue(Math.max(largestDelivery, config.tags.length * waitingCycles));
+    this.#startedAt = runtime.clock.monotonic();
+    const budget = new ProbeBudget(runtime.clock);
+    this.#polls = pollTargets(config).map((target) => {
+      const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
+      this.#breakers.set(target.unit, breaker);
+      const read = link.read.bind(link);
+      return new Poll({ target, time: config.options.time, read, breaker }, runtime);
+    });
+  }
+
+  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
+    const stop = AbortSignal.any([signal, this.#closing.signal]);
+    for (const poll of this.#polls) void this.#run(poll, stop).catch((error: unknown) => this.#queue.fail(error));
+    try {
+      for (;;) yield delivery(await this.#queue.take(largestDelivery, stop));
+    } catch (error) {
+      if (!isAbort(error, stop)) throw error;
+    } finally {
+      this.#closing.abort();
+    }
+  }
+
+  details(): Readonly<Record<string, string | number>> {
+    const elapsed = Math.max(1, this.#runtime.clock.monotonic() - this.#startedAt);
+    const down = [...this.#breakers].filter(([, breaker]) => breaker.down !== undefined).map(([unit]) => unit);
+    return {
+      url: this.#config.options.url.text,
+      units: this.#breakers.size,
+      "units down": down.length === 0 ? "none" : down.join(", "),
+      "requests per cycle of all tags": this.#polls.reduce((sum, poll) => sum + poll.requests, 0),
+      "bus load": `${Math.round((100 * this.#link.busyMs) / elapsed)} %`,
+      "polls skipped": this.#skipped,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#link[Symbol.asyncDispose]();
+  }
+
+  async #run(poll: Poll, signal: AbortSignal): Promise<void> {
+    const { clock, metrics } = this.#runtime;
+    const source = this.#config.name;
+    for await (const slot of slots(poll.target.everyMs, clock, signal)) {
+      if (slot.skipped > 0) {
+        this.#skipped += slot.skipped;
+        metrics.counter(skippedTotal).add(slot.skipped, { source });
+      }
+      const dropped = this.#queue.offer(await poll.cycle(slot.time, signal));
+      if (dropped > 0) this.#tellDropped(dropped);
+    }
+  }
+
+  #tellDropped(readings: number): void {
+    const { clock, metrics, log } = this.#runtime;
+    metrics.counter(droppedTotal).add(readings, { source: this.#config.name });
+    this.#untold += readings;
+    if (clock.monotonic() < this.#tellAgainAt) return;
+    log.error({ readings: this.#untold }, "readings dropped: the buffer did not take them in time");
+    this.#untold = 0;
+    this.#tellAgainAt = clock.monotonic() + tellEveryMs;
+  }
+}
+
+function delivery(readings: readonly Reading[]): Delivery {
+  return { readings, descriptions: [], awaited: false, ack: () => {} };
+}

@@ -1,0 +1,241 @@
+// Modbus TCP from a device over a real socket to readings.
+import { expect, test } from "vitest";
+import { isAgentError } from "../../src/core/errors.ts";
+import { modbusDriver } from "../../src/source/modbus/driver.ts";
+import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { allRead, latest, modbusConfig, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+
+const signal = () => AbortSignal.timeout(20_000);
+
+test("values of all four tables arrive decoded, in one request a table, with one time on the grid", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [2301, 0, 0, 0, 0x47f1, 0x2065, 0xffff, 0b1000]);
+  device.unit(1).set("ir", 10, [0x2065, 0x47f1]);
+  device.unit(1).set("co", 5, [1]);
+  device.unit(1).set("di", 3, [0, 1]);
+  const tags = ["hr:0 u16", "hr:4 f32", "hr:6 i16", "hr:7.3 bit", "ir:10 f32 cdab", "co:5", "di:3", "di:4"];
+  const runtime = testRuntime();
+  await using source = await openModbusSource(
+    { url: device.url },
+    tags.map((at) => ({ at })),
+    runtime,
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), allRead(tags.length));
+
+  const first = readings.slice(0, tags.length).toSorted((a, b) => a.tag - b.tag);
+  expect(first.map((reading) => reading.value)).toEqual([2301, 123456.79, -1, true, 123456.79, true, false, true]);
+  expect(first.map((reading) => reading.address)).toEqual(tags);
+  expect(new Set(first.map((reading) => reading.time)).size).toBe(1);
+  expect((first[0]?.time ?? 1) % 50_000).toBe(0);
+  expect(first[0]).toMatchObject({ clock: "agent", quality: "good", historical: false });
+  expect(device.requests.slice(0, 4).map((r) => [r.function, r.start, r.count])).toEqual([
+    [3, 0, 8],
+    [4, 10, 2],
+    [1, 5, 1],
+    [2, 3, 2],
+  ]);
+});
+
+test("with time: reply each reading has the time of its reply", async () => {
+  await using device = await modbusDevice();
+  device.unit(1);
+  device.latencyMs = 20;
+  await using source = await openModbusSource(
+    { url: device.url, time: "reply" },
+    [{ at: "hr:0" }, { at: "ir:0" }],
+    testRuntime(),
+    signal(),
+  );
+
+  const [first, second] = await readUntil(source, signal(), allRead(2));
+
+  expect((second?.time ?? 0) - (first?.time ?? 0)).toBeGreaterThanOrEqual(15_000);
+});
+
+test("a unit that is silent costs the others only its time-out, and its tags say why", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [7]);
+  device.unit(2).silent = true;
+  await using source = await openModbusSource(
+    { url: device.url, timeout: "40ms" },
+    [{ at: "hr:0" }, { at: "hr:0", unit: 2 }],
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.value === 7).length >= 20);
+
+  expect(latest(readings)[1]).toMatchObject({
+    value: undefined,
+    quality: "bad",
+    reason: "unit 2 did not answer within 40ms",
+  });
+  expect(device.requests.filter((r) => r.unit === 2)).toHaveLength(3);
+  expect(source.details?.()).toMatchObject({ units: 2, "units down": "2" });
+});
+
+test("addresses that the device does not have are found one by one, and the rest goes on", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [10, 11, 12, 13, 14, 15]);
+  device.unit(1).refuse("hr", 3, 3, 2);
+  const runtime = testRuntime();
+  const tags = [0, 1, 2, 3, 4, 5].map((address) => ({ at: `hr:${address}` }));
+  await using source = await openModbusSource({ url: device.url }, tags, runtime, signal());
+
+  const readings = await readUntil(source, signal(), (all) => all.length >= 12);
+
+  expect(latest(readings).map((reading) => reading.value)).toEqual([10, 11, 12, undefined, 14, 15]);
+  expect(latest(readings)[3]?.reason).toBe(
+    "exception 2: illegal data address: the device does not have this address (hr:3, 40004)",
+  );
+  const before = device.requests.length;
+  await eventually(() => device.requests.length > before || readings.length > 0);
+  expect(runtime.lines.filter((line) => line.message === "address refused")).toHaveLength(1);
+});
+
+test("a device that allows fewer registers than the protocol is read in pieces", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).maxCount = 20;
+  const tags = Array.from({ length: 50 }, (_, i) => ({ at: `hr:${i}` }));
+  device.unit(1).set(
+    "hr",
+    0,
+    tags.map((_, i) => 100 + i),
+  );
+  await using source = await openModbusSource({ url: device.url }, tags, testRuntime(), signal());
+
+  const readings = await readUntil(source, signal(), allRead(50));
+
+  expect(latest(readings).map((reading) => reading.value)).toEqual(tags.map((_, i) => 100 + i));
+});
+
+test("an exception of the device makes its tags bad for that poll only", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [5]);
+  device.unit(1).exception = 4;
+  await using source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
+
+  const readings = await readUntil(source, signal(), (all) => {
+    device.unit(1).exception = undefined;
+    return all.some((reading) => reading.quality === "good");
+  });
+
+  expect(readings[0]).toMatchObject({ value: undefined, quality: "bad", reason: "exception 4: server device failure" });
+  expect(readings.at(-1)?.value).toBe(5);
+});
+
+test("a unit that is busy is asked again", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [5]);
+  device.unit(1).exception = 6;
+  await using source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
+  const reading = readUntil(source, signal(), allRead(1));
+  await eventually(() => device.requests.length > 0);
+  device.unit(1).exception = undefined;
+
+  expect((await reading)[0]?.value).toBe(5);
+});
+
+test("a device that closes the connection while it is idle is connected to again without a gap", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [1]);
+  const runtime = testRuntime();
+  await using source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], runtime, signal());
+
+  const readings = await readUntil(source, signal(), (all) => {
+    if (all.length === 3) device.disconnect();
+    return all.length >= 6;
+  });
+
+  expect(readings.every((reading) => reading.quality === "good")).toBe(true);
+  expect(runtime.metric("source_modbus_reconnects_total")).toBe(1);
+});
+
+test("deliveries end with SOURCE_UNREACHABLE when the device is gone, also in the middle of a request", async () => {
+  const device = await modbusDevice();
+  device.unit(1);
+  await using source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
+
+  const reading = readUntil(source, signal(), (all) => {
+    if (all.length === 2) device.unit(1).silent = true;
+    return false;
+  });
+  const asked = () => device.requests.length;
+  const before = asked();
+  await eventually(() => asked() > before + 2);
+  device.disconnect(true);
+
+  await expect(reading).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await device[Symbol.asyncDispose]();
+});
+
+test("a connection without a single byte in return counts as lost after three requests", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).silent = true;
+  await using source = await openModbusSource(
+    { url: device.url, timeout: "20ms" },
+    [{ at: "hr:0" }, { at: "ir:0" }, { at: "co:0" }],
+    testRuntime(),
+    signal(),
+  );
+
+  await expect(readUntil(source, signal(), () => false)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  expect(device.requests).toHaveLength(3);
+});
+
+test("nobody listening is SOURCE_UNREACHABLE, with the address in the message", async () => {
+  const device = await modbusDevice();
+  const { url } = device;
+  await device[Symbol.asyncDispose]();
+
+  const opening = openModbusSource({ url }, [{ at: "hr:0" }], testRuntime(), signal());
+
+  await expect(opening).rejects.toSatisfy((error) => isAgentError(error, "SOURCE_UNREACHABLE"));
+  await expect(opening).rejects.toThrow(url.slice("tcp://".length));
+});
+
+test("aborting ends deliveries without a word, also while a request is under way", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).silent = true;
+  const stop = new AbortController();
+  await using source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
+  const reading = readUntil(source, stop.signal, () => false);
+  await eventually(() => device.requests.length > 0);
+
+  stop.abort();
+
+  expect(await reading).toEqual([]);
+});
+
+test("one request is in flight at a time, whatever is due", async () => {
+  await using device = await modbusDevice();
+  device.latencyMs = 5;
+  const units = [1, 2, 3, 4, 5];
+  for (const unit of units) device.unit(unit);
+  await using source = await openModbusSource(
+    { url: device.url, interRequestDelay: "5ms" },
+    units.map((unit) => ({ at: "hr:0", unit })),
+    testRuntime(),
+    signal(),
+  );
+  const start = performance.now();
+
+  await readUntil(source, signal(), allRead(5));
+
+  expect(performance.now() - start).toBeGreaterThanOrEqual(5 * 5 + 4 * 5);
+});
+
+test("the forecast counts readings and requests a second", () => {
+  const config = modbusConfig({ url: "tcp://127.0.0.1" }, [
+    { at: "hr:0", every: 1_000 },
+    { at: "hr:1", every: 1_000 },
+    { at: "hr:500", every: 1_000 },
+    { at: "hr:0", every: 100, unit: 2 },
+  ]);
+
+  expect(modbusDriver.forecast?.(config)).toEqual({ readingsPerSecond: 13, requestsPerSecond: 12 });
+});

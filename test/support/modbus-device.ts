@@ -1,0 +1,159 @@
+// A Modbus TCP device with a model of its registers: answers functions 1 to 4 from it, and does what a test tells it to.
+import type { Server, Socket } from "node:net";
+import { createServer } from "node:net";
+
+export type DeviceTable = "co" | "di" | "hr" | "ir";
+
+export interface DeviceRequest {
+  readonly unit: number;
+  readonly function: number;
+  readonly start: number;
+  readonly count: number;
+}
+
+/** One unit of the device. Registers and bits that were never set read as 0. */
+export interface DeviceUnit {
+  /** Registers of `hr` and `ir` as 16-bit words, bits of `co` and `di` as 0 and 1. */
+  set(table: DeviceTable, start: number, values: readonly number[]): void;
+  /** Answers any request that touches these addresses with this exception. */
+  refuse(table: DeviceTable, from: number, to: number, code: number): void;
+  /** Answers requests for more than this with exception 3. */
+  maxCount: number;
+  /** Answers everything with this exception; undefined: as usual. */
+  exception: number | undefined;
+  /** Takes requests and never answers. */
+  silent: boolean;
+}
+
+export interface ModbusDevice extends AsyncDisposable {
+  readonly port: number;
+  readonly url: string;
+  /** Every request so far, in the order of arrival; of any function. */
+  readonly requests: readonly DeviceRequest[];
+  /** Connections open now. */
+  readonly connections: number;
+  /** The unit of this number; it exists from the first call on. Units that do not exist never answer. */
+  unit(number: number): DeviceUnit;
+  /** Closes all connections, by a reset where `reset` is true; goes on listening. */
+  disconnect(reset?: boolean): void;
+  /** Milliseconds between a request and its answer. */
+  latencyMs: number;
+}
+
+const tables: Readonly<Record<number, DeviceTable>> = { 1: "co", 2: "di", 3: "hr", 4: "ir" };
+
+class Unit implements DeviceUnit {
+  maxCount = Number.POSITIVE_INFINITY;
+  exception: number | undefined;
+  silent = false;
+  readonly #values: Record<DeviceTable, Map<number, number>> = {
+    co: new Map(),
+    di: new Map(),
+    hr: new Map(),
+    ir: new Map(),
+  };
+  readonly #refused: { table: DeviceTable; from: number; to: number; code: number }[] = [];
+
+  set(table: DeviceTable, start: number, values: readonly number[]): void {
+    values.forEach((value, i) => this.#values[table].set(start + i, value));
+  }
+
+  refuse(table: DeviceTable, from: number, to: number, code: number): void {
+    this.#refused.push({ table, from, to, code });
+  }
+
+  /** The PDU that answers; undefined: nothing does. */
+  answer(code: number, start: number, count: number): Buffer | undefined {
+    if (this.silent) return undefined;
+    const exception = (number: number) => Buffer.from([code | 0x80, number]);
+    const table = tables[code];
+    if (this.exception !== undefined) return exception(this.exception);
+    if (table === undefined) return exception(1);
+    const bits = table === "co" || table === "di";
+    if (count < 1 || count > (bits ? 2_000 : 125) || count > this.maxCount) return exception(3);
+    if (start + count > 65_536) return exception(2);
+    const refused = this.#refused.find((r) => r.table === table && start <= r.to && start + count > r.from);
+    if (refused) return exception(refused.code);
+    const value = (i: number) => this.#values[table].get(start + i) ?? 0;
+    const data = Buffer.alloc(bits ? Math.ceil(count / 8) : count * 2);
+    for (let i = 0; i < count; i++) {
+      if (bits) data[i >> 3]! |= (value(i) & 1) << (i & 7);
+      else data.writeUInt16BE(value(i) & 0xff_ff, i * 2);
+    }
+    return Buffer.concat([Buffer.from([code, data.length]), data]);
+  }
+}
+
+/** Listens on a free port of 127.0.0.1, or on `port`. */
+export async function modbusDevice(port = 0): Promise<ModbusDevice> {
+  const units = new Map<number, Unit>();
+  const requests: DeviceRequest[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on("error", () => {});
+    socket.on("close", () => sockets.delete(socket));
+    let received = Buffer.alloc(0);
+    socket.on("data", (chunk) => {
+      received = Buffer.concat([received, chunk]);
+      while (received.length >= 6 && received.length >= 6 + received.readUInt16BE(4)) {
+        const frame = received.subarray(0, 6 + received.readUInt16BE(4));
+        received = received.subarray(frame.length);
+        answer(socket, frame);
+      }
+    });
+  });
+
+  function answer(socket: Socket, frame: Buffer): void {
+    const unit = frame.readUInt8(6);
+    const code = frame.readUInt8(7);
+    const [start, count] = frame.length >= 12 ? [frame.readUInt16BE(8), frame.readUInt16BE(10)] : [0, 0];
+    requests.push({ unit, function: code, start, count });
+    const pdu = units.get(unit)?.answer(code, start, count);
+    if (!pdu) return;
+    const header = Buffer.from([frame[0]!, frame[1]!, 0, 0, 0, pdu.length + 1, unit]);
+    const send = () => socket.writable && socket.write(Buffer.concat([header, pdu]));
+    if (device.latencyMs > 0) setTimeout(send, device.latencyMs);
+    else send();
+  }
+
+  const device: ModbusDevice = {
+    port: await listen(server, port),
+    get url() {
+      return `tcp://127.0.0.1:${this.port}`;
+    },
+    requests,
+    get connections() {
+      return sockets.size;
+    },
+    latencyMs: 0,
+    unit(number) {
+      const unit = units.get(number) ?? new Unit();
+      units.set(number, unit);
+      return unit;
+    },
+    disconnect(reset = false) {
+      for (const socket of sockets) {
+        if (reset) socket.resetAndDestroy();
+        else socket.destroy();
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return device;
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address();
+      if (address === null || typeof address === "string") reject(new Error("no port"));
+      else resolve(address.port);
+    });
+  });
+}

@@ -1,0 +1,61 @@
+// A Modbus source as the agent opens it, from the YAML-like options of a test.
+
+import type { Runtime } from "../../src/core/runtime.ts";
+import type { Reading, Source } from "../../src/core/source.ts";
+import { modbusDriver } from "../../src/source/modbus/driver.ts";
+import type { ModbusConfig } from "../../src/source/modbus/wanted.ts";
+
+export interface ModbusTagText {
+  readonly at: string;
+  readonly unit?: number;
+  /** Milliseconds; default 50. */
+  readonly every?: number;
+  readonly [field: string]: unknown;
+}
+
+/** The configuration as the agent hands it to the driver: parsed, with defaults. */
+export function modbusConfig(options: Record<string, unknown>, tags: readonly ModbusTagText[]): ModbusConfig {
+  return {
+    name: "bus",
+    agent: "test",
+    stateDir: "/nonexistent",
+    options: modbusDriver.schema.parse(options),
+    tags: tags.map(({ every = 50, ...tag }) => ({ ...modbusDriver.tag.parse(tag), every })),
+  };
+}
+
+export function openModbusSource(
+  options: Record<string, unknown>,
+  tags: readonly ModbusTagText[],
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Source> {
+  return modbusDriver.open(modbusConfig(options, tags), runtime, signal);
+}
+
+/** Pulls deliveries until `enough` says so of all readings so far; then stops polling. */
+export async function readUntil(
+  source: Source,
+  signal: AbortSignal,
+  enough: (readings: readonly Reading[]) => boolean,
+): Promise<readonly Reading[]> {
+  const readings: Reading[] = [];
+  for await (const delivery of source.deliveries(signal)) {
+    readings.push(...delivery.readings);
+    delivery.ack();
+    if (enough(readings)) break;
+  }
+  return readings;
+}
+
+/** The last reading of each tag, by tag. */
+export function latest(readings: readonly Reading[]): readonly Reading[] {
+  const byTag: Reading[] = [];
+  for (const reading of readings) byTag[reading.tag] = reading;
+  return byTag;
+}
+
+/** Whether each of `tags` tags has been read. */
+export function allRead(tags: number): (readings: readonly Reading[]) => boolean {
+  return (readings) => new Set(readings.map((reading) => reading.tag)).size === tags;
+}
