@@ -1,5 +1,4 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
-import { AgentError } from "../../core/errors.ts";
 import type { Driver } from "../../core/source.ts";
 import { opcuaOptions, opcuaTag } from "./options.ts";
 
@@ -9,6 +8,9 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   schema: opcuaOptions,
   tag: opcuaTag,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
-  open: () => Promise.reject(new AgentError("SOURCE_PROTOCOL", "opcua: opening is not built yet")),
+  async open(config, runtime, signal) {
+    const { openOpcua } = await import("./open.ts");
+    return openOpcua(config, runtime, signal);
+  },
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
 };

@@ -115,7 +115,9 @@ export const opcuaTag = z
       .describe("NodeId: nsu=urn:plc:line3;s=Temp (survives a restart of the server), or ns=3;s=Temp"),
     path: z
       .string()
-      .regex(/[^/]/, { error: "must be a browse path from Objects, as in Line3/Drive/Speed" })
+      .regex(/^[^*]*[^*/][^*]*$/, {
+        error: "must be a browse path from Objects, as in Line3/Drive/Speed; with wildcards it is `browse`",
+      })
       .optional()
       .describe("browse path from Objects: Line3/Drive/Speed, or with namespaces 2:Plc/2:Oven"),
     browse: z

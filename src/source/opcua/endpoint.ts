@@ -1,0 +1,81 @@
+// Which of the endpoints that a server offers to use, and whether a password would go over it in clear text. Pure.
+import { AgentError } from "../../core/errors.ts";
+import type { OpcuaOptions } from "./options.ts";
+
+/** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
+export interface Endpoint {
+  readonly endpointUrl: string | null;
+  /** MessageSecurityMode: 1 none, 2 sign, 3 sign and encrypt. */
+  readonly securityMode: number;
+  readonly securityPolicyUri: string | null;
+  readonly transportProfileUri: string | null;
+  readonly userIdentityTokens: readonly TokenPolicy[] | null;
+}
+export interface TokenPolicy {
+  /** UserTokenType: 0 anonymous, 1 user name, 2 certificate. */
+  readonly tokenType: number;
+  readonly securityPolicyUri: string | null;
+}
+
+const modes = { none: 1, sign: 2, signAndEncrypt: 3 } as const;
+const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
+/** Weakest first. */
+const policies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"];
+const deprecated = ["Basic128", "Basic128Rsa15"];
+
+const policyName = (uri: string | null) => uri?.split("#")[1] ?? "";
+
+/** `signAndEncrypt, Basic256Sha256` */
+export function securityOf(endpoint: Endpoint): string {
+  return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
+}
+
+/**
+ * The strongest endpoint that fits the options. Without `security` one without security is never taken. Throws
+ * `SOURCE_REFUSED` with what the server offers instead, and where the password would go over it in clear text.
+ */
+export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], options: OpcuaOptions): E {
+  const { security, url } = options;
+  const offer = [...new Set(offered.map(securityOf))].join("; ") || "nothing";
+  const secure = offered
+    .filter(({ transportProfileUri: uri }) => !uri || uri.endsWith("/uatcp-uasc-uabinary"))
+    .filter(({ securityPolicyUri }) => policies.includes(policyName(securityPolicyUri)))
+    .filter(({ securityMode }) => (security ? securityMode === modes[security.mode] : securityMode > modes.none))
+    .filter(({ securityPolicyUri: uri }) => security?.policy === undefined || policyName(uri) === security.policy);
+  if (secure.length === 0) {
+    const advice = security
+      ? ""
+      : "; without security it is read only where the configuration says so: security: { mode: none }";
+    const wanted = security ? `${security.mode}, ${security.policy ?? "any policy"}` : "an endpoint with security";
+    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wanted}, it offers ${offer}${advice}`);
+  }
+  const tokenType = options.username === undefined ? 0 : 1;
+  const fitting = secure.filter((endpoint) => endpoint.userIdentityTokens?.some((t) => t.tokenType === tokenType));
+  const best = fitting.toSorted((a, b) => rank(b) - rank(a))[0];
+  if (!best) {
+    const what = tokenType === 0 ? "logs nobody in anonymously; set username and password" : "takes no user names";
+    throw new AgentError("SOURCE_REFUSED", `${url} ${what} over ${secure.map(securityOf).join("; ")}`);
+  }
+  if (tokenType === 1 && !options.allowInsecurePassword && passwordInClear(best))
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${url} would get the password in clear text over ${securityOf(best)}; ` +
+        "choose an endpoint with security, or set allowInsecurePassword: true",
+    );
+  return best;
+}
+
+function rank({ securityMode, securityPolicyUri }: Endpoint): number {
+  return securityMode * 10 + policies.indexOf(policyName(securityPolicyUri));
+}
+
+/** Whether anyone on the way can read a password: the channel is not encrypted, and neither is the token. */
+export function passwordInClear(endpoint: Endpoint): boolean {
+  if (endpoint.securityMode === modes.signAndEncrypt) return false;
+  const tokens = (endpoint.userIdentityTokens ?? []).filter(({ tokenType }) => tokenType === 1);
+  const encrypts = tokens.map((token) => {
+    const policy = policyName(token.securityPolicyUri || endpoint.securityPolicyUri);
+    return policy !== "None" && policy !== "" && !deprecated.includes(policy);
+  });
+  return !encrypts.includes(true);
+}

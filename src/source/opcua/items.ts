@@ -1,0 +1,117 @@
+// From configured tags to the nodes of this server that hold their values: NodeIds, browse paths and browse patterns.
+import type { Captures, DriverTag, TagId } from "../../core/source.ts";
+import { AddressSpace } from "./address-space.ts";
+import { localNodeId, numericNamespace, parsePath } from "./node-address.ts";
+import type { opcuaTag } from "./options.ts";
+import { ClockCheck } from "./reading.ts";
+import type { NodeId, Services } from "./services.ts";
+import type { Ua } from "./stack.ts";
+
+export type Tag = DriverTag<typeof opcuaTag>;
+
+/** A node to be monitored for a tag. */
+export interface Item {
+  readonly tag: TagId;
+  readonly captures: Captures;
+  readonly address: string;
+  readonly nodeId: NodeId;
+  /** Sampling interval in milliseconds. */
+  readonly every: number;
+  readonly clockCheck: ClockCheck;
+}
+
+/** A tag without a node, and why. */
+export interface Unresolved {
+  readonly tag: TagId;
+  readonly address: string;
+  readonly reason: string;
+}
+
+export interface Resolution {
+  readonly items: Item[];
+  readonly unresolved: Unresolved[];
+  /** Tags whose pattern found more than their `limit`. */
+  readonly cut: TagId[];
+}
+
+export interface Resolver {
+  readonly ua: Ua;
+  readonly services: Services;
+  readonly namespaces: readonly string[];
+  /** Index → URI that it stood for when it was first used. */
+  readonly known: ReadonlyMap<number, string>;
+}
+
+const noCaptures: Captures = {};
+const defaultLimit = 1_000;
+
+/** Finds the nodes of `tags`, given with their `TagId`. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function resolveTags(
+  tags: readonly (readonly [TagId, Tag])[],
+  resolver: Resolver,
+  signal: AbortSignal,
+): Promise<Resolution> {
+  const result: Resolution = { items: [], unresolved: [], cut: [] };
+  const space = new AddressSpace(resolver.services);
+  for (const [tag, config] of tags) {
+    if (config.node !== undefined) byNodeId(tag, config, config.node, resolver, result);
+    else await byPath(tag, config, space, resolver, result, signal);
+  }
+  return result;
+}
+
+function byNodeId(tag: TagId, { every }: Tag, node: string, resolver: Resolver, result: Resolution): void {
+  const { ua, namespaces, known } = resolver;
+  const fail = (reason: string) => result.unresolved.push({ tag, address: node, reason });
+  const text = localNodeId(node, namespaces);
+  if (text === undefined) {
+    fail(`the server has no namespace ${/^nsu=([^;]+)/.exec(node)?.[1]}`);
+    return;
+  }
+  const index = numericNamespace(node);
+  const before = index === undefined ? undefined : known.get(index);
+  if (index !== undefined && before !== undefined && before !== namespaces[index]) {
+    fail(
+      `namespace changed: ns=${index} was ${before}, now it is ${namespaces[index] ?? "none"}; write nsu=${before};…`,
+    );
+    return;
+  }
+  try {
+    const nodeId = ua.coerceNodeId(text);
+    result.items.push({ tag, captures: noCaptures, address: node, nodeId, every, clockCheck: new ClockCheck() });
+  } catch (error) {
+    fail(`no NodeId: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+async function byPath(
+  tag: TagId,
+  config: Tag,
+  space: AddressSpace,
+  { ua }: Resolver,
+  result: Resolution,
+  signal: AbortSignal,
+): Promise<void> {
+  const pattern = config.browse !== undefined;
+  const address = config.browse ?? config.path ?? "";
+  const steps = parsePath(address);
+  const limit = config.limit ?? defaultLimit;
+  // One more than allowed tells whether there are more.
+  const found = await space.find(ua.makeNodeId(85, 0), steps, pattern ? limit + 1 : 2, signal);
+  const variables = found.filter(({ variable }) => variable);
+  const fail = (reason: string) => result.unresolved.push({ tag, address, reason });
+  if (found.length === 0) fail("BadNoMatch: the server has nothing there");
+  else if (variables.length === 0) fail("there is no variable");
+  else if (!pattern && found.length > 1) fail("more than one node is called so; write the namespaces, as in 2:Oven");
+  else {
+    if (variables.length > limit) result.cut.push(tag);
+    const fixed = steps.findIndex(({ name }) => name.includes("*"));
+    for (const { nodeId, trail } of variables.slice(0, limit)) {
+      const captures = pattern
+        ? { name: trail.at(-1) ?? "", path: trail.slice(Math.max(0, fixed)).join("/") }
+        : noCaptures;
+      const where = pattern ? trail.join("/") : address;
+      result.items.push({ tag, captures, address: where, nodeId, every: config.every, clockCheck: new ClockCheck() });
+    }
+  }
+}

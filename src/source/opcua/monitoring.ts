@@ -1,0 +1,154 @@
+// The monitored items of one subscription: which node stands behind which handle, what failed and why, what is tried again.
+
+import type { EpochMicros } from "../../core/point.ts";
+import type { Quality, Reading } from "../../core/source.ts";
+import type { Item, Unresolved } from "./items.ts";
+import type { Link } from "./link.ts";
+import type { SubscriptionRecord } from "./resumption.ts";
+import { BatchSize, inBatches } from "./services.ts";
+import type { Ua } from "./stack.ts";
+
+export interface MonitoringOptions {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly subscription: SubscriptionRecord;
+  /** Items in one call; 0: no limit is declared. */
+  readonly limit: number;
+  readonly queueSize: (everyMs: number) => number;
+}
+
+/** An address that gives no data now. */
+export interface Failure extends Unresolved {
+  readonly captures: Item["captures"];
+  /** The node that the server would not monitor; undefined: there is none to ask for. */
+  readonly item?: Item;
+}
+
+type Entry = SubscriptionRecord["items"][number];
+
+/** Keeps the items of a subscription. */
+export class Monitoring {
+  readonly #options: MonitoringOptions;
+  readonly #batch: BatchSize;
+  readonly #items = new Map<number, Item>();
+  readonly #entries = new Map<number, Entry>();
+  #failures: Failure[] = [];
+  #nextHandle: number;
+  #slowed = 0;
+
+  constructor(options: MonitoringOptions) {
+    this.#options = options;
+    this.#batch = new BatchSize(options.limit, 1_000);
+    this.#nextHandle = 1 + Math.max(0, ...options.subscription.items.map(([handle]) => handle));
+  }
+
+  item(handle: number): Item | undefined {
+    return this.#items.get(handle);
+  }
+
+  get items(): readonly Item[] {
+    return [...this.#items.values()];
+  }
+
+  get failures(): readonly Failure[] {
+    return this.#failures;
+  }
+
+  /** Items that the server samples more slowly than asked. */
+  get slowed(): number {
+    return this.#slowed;
+  }
+
+  /** What the record of the subscription shall hold. */
+  get entries(): Entry[] {
+    return [...this.#entries.values()];
+  }
+
+  /**
+   * Monitors the items: those that a subscription taken up has already stay as they are, what it has beyond them goes.
+   * What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
+   */
+  async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
+    const had = new Map<string, Entry[]>();
+    for (const entry of this.#options.subscription.items) had.set(entry[2], [...(had.get(entry[2]) ?? []), entry]);
+    const create: Item[] = [];
+    for (const item of items) {
+      const entry = had.get(this.#key(item))?.shift();
+      if (entry) this.#keep(item, entry);
+      else create.push(item);
+    }
+    await this.#remove([...had.values()].flat(), signal);
+    this.#failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
+    await this.add(create, signal);
+  }
+
+  /** Monitors more items. Gives the failures among them. */
+  async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
+    const { ua, link, subscription, queueSize } = this.#options;
+    const numbered = items.map((item) => [this.#nextHandle++, item] as const);
+    const results = await inBatches(numbered, this.#batch, async (part) => {
+      const request = new ua.CreateMonitoredItemsRequest({
+        subscriptionId: subscription.id,
+        timestampsToReturn: ua.TimestampsToReturn.Both,
+        itemsToCreate: part.map(([clientHandle, { nodeId, every }]) => ({
+          itemToMonitor: { nodeId, attributeId: ua.AttributeIds.Value },
+          monitoringMode: ua.MonitoringMode.Reporting,
+          requestedParameters: {
+            clientHandle,
+            samplingInterval: every,
+            queueSize: queueSize(every),
+            discardOldest: true,
+          },
+        })),
+      });
+      return (await link.call(request, ua.CreateMonitoredItemsResponse, signal)).results ?? [];
+    });
+    const failed: Failure[] = [];
+    for (const [i, [handle, item]] of numbered.entries()) {
+      const result = results[i];
+      if (result?.statusCode.isGoodish()) {
+        if (result.revisedSamplingInterval > item.every) this.#slowed++;
+        this.#keep(item, [handle, result.monitoredItemId, this.#key(item)]);
+      } else {
+        const reason = `${result?.statusCode.name}: ${result?.statusCode.description ?? ""}`;
+        failed.push({ tag: item.tag, captures: item.captures, address: item.address, reason, item });
+      }
+    }
+    this.#failures.push(...failed);
+    return failed;
+  }
+
+  /** Takes the failures out, to try them again. */
+  takeFailures(): Failure[] {
+    return this.#failures.splice(0);
+  }
+
+  /** Puts back what still fails. */
+  fail(failures: readonly Failure[]): void {
+    this.#failures.push(...failures);
+  }
+
+  #keep(item: Item, entry: Entry): void {
+    this.#items.set(entry[0], item);
+    this.#entries.set(entry[0], entry);
+  }
+
+  async #remove(entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+    const { ua, link, subscription } = this.#options;
+    await inBatches(entries, this.#batch, async (part) => {
+      const monitoredItemIds = part.map(([, id]) => id);
+      const request = new ua.DeleteMonitoredItemsRequest({ subscriptionId: subscription.id, monitoredItemIds });
+      return (await link.call(request, ua.DeleteMonitoredItemsResponse, signal)).results ?? [];
+    });
+  }
+
+  #key({ nodeId, every }: Item): string {
+    return `${every} ${this.#options.queueSize(every)} ${nodeId.toString()}`;
+  }
+}
+
+/** A failure as a reading: there is no value, and why. */
+export function failureReading({ tag, captures, address, reason }: Failure, time: EpochMicros): Reading {
+  const quality: Quality = "bad";
+  return { tag, captures, address, value: undefined, time, clock: "agent", quality, reason, historical: false };
+}

@@ -1,0 +1,59 @@
+// NodeIds and browse paths as they stand in the configuration, read. Pure.
+
+/** `2:Oven`, or `Oven` in any namespace; `*` stands for any name, `**` for any number of levels. */
+export interface PathStep {
+  readonly namespace: number | undefined;
+  readonly name: string;
+}
+
+/**
+ * The NodeId with the index that the server gives its namespace now: `nsu=urn:plc;s=Temp` → `ns=3;s=Temp`. Undefined
+ * where the server has no such namespace. In a URI, `%3B` is a semicolon and `%25` a per cent sign.
+ */
+export function localNodeId(text: string, namespaces: readonly string[]): string | undefined {
+  const match = /^nsu=([^;]+);([\s\S]*)$/.exec(text);
+  if (!match) return text;
+  const index = namespaces.indexOf((match[1] ?? "").replaceAll(/%3B/gi, ";").replaceAll("%25", "%"));
+  return index < 0 ? undefined : `ns=${index};${match[2]}`;
+}
+
+/** The same with the URI in place of the index: what stays true when the server starts again. */
+export function portableNodeId(text: string, namespaces: readonly string[]): string {
+  const match = /^ns=(\d+);([\s\S]*)$/.exec(text);
+  const uri = match && namespaces[Number(match[1])];
+  return match && uri && match[1] !== "0"
+    ? `nsu=${uri.replaceAll("%", "%25").replaceAll(";", "%3B")};${match[2]}`
+    : text;
+}
+
+/** Index that a NodeId names by number, and that may come to mean another namespace. Undefined: none, or that of the standard. */
+export function numericNamespace(text: string): number | undefined {
+  const index = Number(/^ns=(\d+);/.exec(text)?.[1] ?? 0);
+  return index === 0 ? undefined : index;
+}
+
+/** Steps from Objects. `&/` is a slash within a name, `&:` a colon, `&&` an ampersand (OPC 10000-4, A.2). */
+export function parsePath(text: string): PathStep[] {
+  const steps = [...text.matchAll(/(?:&[\s\S]|[^/&])+/g)].map(([part]) => parseStep(part));
+  const first = steps[0];
+  return first?.name === "Objects" && (first.namespace ?? 0) === 0 && steps.length > 1 ? steps.slice(1) : steps;
+}
+
+function parseStep(text: string): PathStep {
+  const match = /^(\d+):([\s\S]+)$/.exec(text);
+  const name = (match?.[2] ?? text).replaceAll(/&([\s\S])/g, "$1");
+  return { namespace: match ? Number(match[1]) : undefined, name };
+}
+
+/** Whether a name fits a step, in which `*` stands for any run of characters. */
+export function stepMatches(step: PathStep, namespace: number, name: string): boolean {
+  if (step.namespace !== undefined && step.namespace !== namespace) return false;
+  if (!step.name.includes("*")) return step.name === name;
+  const pattern = step.name.split("*").map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return new RegExp(`^${pattern.join(".*")}$`, "su").test(name);
+}
+
+/** Whether a path has wildcards. */
+export function isDeep(step: PathStep): boolean {
+  return step.name === "**";
+}

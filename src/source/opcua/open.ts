@@ -1,0 +1,133 @@
+// Opens a connection: certificate, endpoint, session, nodes, subscription, descriptions, in this order.
+import { join } from "node:path";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Description, DriverConfig, TagId } from "../../core/source.ts";
+import { describe } from "./description.ts";
+import { passwordInClear, securityOf } from "./endpoint.ts";
+import { type Resolver, resolveTags, type Tag } from "./items.ts";
+import { connectionDigest, findEndpoint, type Link, openLink } from "./link.ts";
+import { Monitoring } from "./monitoring.ts";
+import { rememberNamespaces } from "./namespace-memory.ts";
+import { numericNamespace } from "./node-address.ts";
+import type { opcuaOptions, opcuaTag } from "./options.ts";
+import { openPki } from "./pki.ts";
+import { Resumption } from "./resumption.ts";
+import { readFacts } from "./server-facts.ts";
+import { Services } from "./services.ts";
+import { OpcuaSource } from "./source.ts";
+import { loadStack, type Stack } from "./stack.ts";
+import { obtainSubscription, queueSize, requestedCounts } from "./subscription.ts";
+
+export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
+
+/** As `Driver.open`. */
+export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: AbortSignal): Promise<OpcuaSource> {
+  signal.throwIfAborted();
+  const { log } = runtime;
+  const stack = await loadStack(log);
+  await using resources = new AsyncDisposableStack();
+  const pki = resources.use(await openPki(stack, config));
+  const linkOptions = { name: config.name, agent: config.agent, options: config.options, pki };
+  const endpoint = await findEndpoint(stack, linkOptions, signal);
+  const warnings: string[] = [];
+  if (endpoint.securityMode === stack.ua.MessageSecurityMode.None)
+    warnings.push("no security: everything can be read and changed on the way");
+  if (config.options.username !== undefined && passwordInClear(endpoint))
+    warnings.push("the password goes in clear text");
+  for (const warning of warnings) log.warn({ url: config.options.url, warning }, "insecure connection");
+  const resumption = await Resumption.open(
+    join(config.stateDir, "session.json"),
+    connectionDigest(linkOptions, endpoint),
+  );
+  const link = resources.use(await openLink(stack, linkOptions, endpoint, resumption, log, signal));
+  const remember = (change: Parameters<Resumption["remember"]>[0]) =>
+    resumption.remember(change).catch((error: unknown) => {
+      log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");
+    });
+  await remember({ session: link.session });
+  const source = await begin(config, stack, link, resumption, remember, runtime, signal);
+  resources.move();
+  return new OpcuaSource({
+    ...source,
+    pki,
+    details: {
+      endpoint: endpoint.endpointUrl ?? config.options.url,
+      security: securityOf(endpoint),
+      ...(warnings.length > 0 && { warning: warnings.join("; ") }),
+      certificate: pki.thumbprint,
+    },
+  });
+}
+
+async function begin(
+  config: OpcuaConfig,
+  stack: Stack,
+  link: Link,
+  resumption: Resumption,
+  remember: (change: Parameters<Resumption["remember"]>[0]) => Promise<void>,
+  runtime: Runtime,
+  signal: AbortSignal,
+) {
+  const { ua } = stack;
+  const { log } = runtime;
+  const facts = await readFacts(ua, link, signal);
+  const services = new Services(ua, link, facts.limits);
+  const tags = config.tags.map((tag, i) => [i as TagId, tag] as const satisfies readonly [TagId, Tag]);
+  const used = tags.flatMap(([, { node }]) => numericNamespace(node ?? "") ?? []);
+  const known = await rememberNamespaces(join(config.stateDir, "namespaces.json"), used, facts.namespaces).catch(
+    (error: unknown) => {
+      log.warn(
+        { err: error },
+        "the namespaces cannot be remembered; a server with others after a restart goes unnoticed",
+      );
+      return new Map<number, string>();
+    },
+  );
+  const resolver: Resolver = { ua, services, namespaces: facts.namespaces, known };
+  const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
+  for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");
+  const fastest = Math.min(...config.tags.map(({ every }) => every), 1_000);
+  const wanted = requestedCounts(config.options, fastest);
+  const subscription = await obtainSubscription(ua, link, facts, resumption, wanted, log, signal);
+  const monitoring = new Monitoring({
+    ua,
+    link,
+    subscription,
+    limit: facts.limits.monitor,
+    queueSize: (every) => queueSize(config.options, every, subscription.publishingMs),
+  });
+  await monitoring.begin(items, unresolved, signal);
+  const { firstSequence: _first, origin: _origin, ...record } = subscription;
+  const save = () => remember({ subscription: { ...record, items: monitoring.entries } });
+  await save();
+  const descriptions = await describe(ua, services, monitoring.items, signal).catch((error: unknown): Description[] => {
+    signal.throwIfAborted();
+    if (link.lost.aborted) throw error;
+    log.warn({ err: error }, "the server does not describe its variables");
+    return [];
+  });
+  log.info(
+    {
+      server: facts.product,
+      items: monitoring.items.length,
+      failed: monitoring.failures.length,
+      origin: subscription.origin,
+    },
+    "subscribed",
+  );
+  return {
+    ua,
+    config,
+    link,
+    resumption,
+    remember,
+    save,
+    runtime,
+    resolver,
+    subscription,
+    monitoring,
+    descriptions,
+    wanted,
+    tags,
+  };
+}

@@ -1,0 +1,95 @@
+// The agent's own certificate and the certificates it trusts, in the folder of the source. Nothing is trusted by itself.
+import { X509Certificate } from "node:crypto";
+import { chmod, mkdir, readFile, stat } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { AgentError } from "../../core/errors.ts";
+import type { CertificateStore, Stack } from "./stack.ts";
+
+export interface Pki extends AsyncDisposable {
+  readonly store: CertificateStore;
+  readonly folder: string;
+  readonly certificateFile: string;
+  /** As it stands in the certificate: servers compare the two. */
+  readonly applicationUri: string;
+  /** SHA-1 of the agent's own certificate in hex, as servers show it. */
+  readonly thumbprint: string;
+  /** Rejects with `SOURCE_REFUSED` unless an operator trusts the certificate or its issuer; an unknown one is kept in `rejected`. */
+  verify(certificate: Uint8Array): Promise<void>;
+}
+
+export interface PkiOptions {
+  readonly agent: string;
+  readonly stateDir: string;
+}
+
+const tenYears = 3_650;
+
+/** Opens the folder `pki` in `stateDir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
+export async function openPki(stack: Stack, { agent, stateDir }: PkiOptions): Promise<Pki> {
+  const folder = join(stateDir, "pki");
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const store = new stack.CertificateStore({
+    rootFolder: folder,
+    automaticallyAcceptUnknownCertificate: false,
+    keySize: 3072,
+    disableFileWatchers: true,
+  });
+  await store.initialize();
+  await chmod(store.privateKey, 0o600);
+  const certificateFile = join(folder, "own", "certs", "client_certificate.pem");
+  if (!(await stat(certificateFile).catch(() => undefined))) {
+    const host = hostname();
+    await store.createSelfSignedCertificate({
+      applicationUri: `urn:${host}:tagferry:${agent}`,
+      dns: [host],
+      outputFile: certificateFile,
+      subject: `/CN=tagferry ${agent.replaceAll(/[/=,]/g, " ")}/O=tagferry`,
+      startDate: new Date(),
+      validity: tenYears,
+    });
+  }
+  const own = new X509Certificate(await readFile(certificateFile));
+  return {
+    store,
+    folder,
+    certificateFile,
+    applicationUri: uriOf(own) ?? `urn:${hostname()}:tagferry:${agent}`,
+    thumbprint: thumbprintOf(own),
+    async verify(certificate) {
+      const status = await store.checkCertificate(Buffer.from(certificate));
+      if (status.isGood()) return;
+      throw new AgentError(
+        "SOURCE_REFUSED",
+        `${describe(certificate, status.name)}; it waits in ${join(folder, "rejected")}`,
+      );
+    },
+    [Symbol.asyncDispose]: () => store.dispose(),
+  };
+}
+
+/** The certificate and what is wrong with it, with the command that mends it where there is one. */
+function describe(certificate: Uint8Array, status: string): string {
+  let what = "the server's certificate";
+  let thumbprint = "";
+  try {
+    const server = new X509Certificate(certificate);
+    thumbprint = thumbprintOf(server);
+    const subject = server.subject.replaceAll("\n", ", ");
+    what += ` ${thumbprint} (${subject}; ${uriOf(server) ?? "no URI"}; ${server.validFrom} to ${server.validTo})`;
+  } catch {
+    return `${what} cannot be read (${status})`;
+  }
+  if (status !== "BadCertificateUntrusted")
+    return `${what} is refused (${status}); this clock says ${new Date().toISOString()}`;
+  return `${what} is not trusted; compare it with the server's own, then: tagferry trust accept ${thumbprint}`;
+}
+
+function thumbprintOf(certificate: X509Certificate): string {
+  return certificate.fingerprint.replaceAll(":", "").toLowerCase();
+}
+
+function uriOf(certificate: X509Certificate): string | undefined {
+  return /URI:([^,\s]+)/.exec(certificate.subjectAltName ?? "")?.[1];
+}

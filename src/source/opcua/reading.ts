@@ -1,0 +1,115 @@
+// A DataValue as a reading: its quality from the status code, its time from the clock that can be believed. Pure.
+import type { EpochMicros } from "../../core/point.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { Captures, Quality, Reading, TagId } from "../../core/source.ts";
+import { convert, type VariantLike } from "./value.ts";
+
+/** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
+export interface DataValueLike {
+  readonly value: VariantLike | null;
+  readonly statusCode: { readonly value: number; readonly name: string };
+  readonly sourceTimestamp: Date | null;
+  readonly sourcePicoseconds: number;
+  readonly serverTimestamp: Date | null;
+  readonly serverPicoseconds: number;
+}
+
+export type TimePreference = "source" | "server" | "arrival";
+
+/** What a reading is of, and what is remembered from one to the next. */
+export interface ReadingOf {
+  readonly tag: TagId;
+  readonly captures: Captures;
+  readonly address: string;
+  readonly clockCheck: ClockCheck;
+}
+
+/** OPC 10000-4, 7.39.1: the two upper bits are the severity; InfoType DataValue with Overflow are the lower ones. */
+const severities: readonly Quality[] = ["good", "uncertain", "bad", "bad"];
+const overflowBits = 0x480;
+const semanticsChangedBit = 0x4000;
+
+/** Whether the server threw values away before this one because its queue was full. */
+export function overflowed(statusCode: number): boolean {
+  return (statusCode & overflowBits) === overflowBits;
+}
+
+/** Whether unit, range or enumeration have changed. */
+export function semanticsChanged(statusCode: number): boolean {
+  return (statusCode & semanticsChangedBit) !== 0;
+}
+
+/** Undefined where there is nothing to tell yet: the server has not got its first value. */
+export function toReading(
+  data: DataValueLike,
+  of: ReadingOf,
+  arrival: EpochMicros,
+  prefer: TimePreference,
+): Reading | undefined {
+  const name = data.statusCode.name.split("#")[0] || hex(data.statusCode.value);
+  if (name === "BadWaitingForInitialData" || name === "UncertainInitialValue") return undefined;
+  const quality = severities[data.statusCode.value >>> 30] ?? "bad";
+  const converted = convert(data.value);
+  const reason = quality === "good" ? undefined : `${quality}: ${name}`;
+  const problem = "reason" in converted ? converted.reason : undefined;
+  const value = "value" in converted ? converted.value : undefined;
+  const { time, clock } = of.clockCheck.stamp(data, value, arrival, prefer);
+  return {
+    tag: of.tag,
+    captures: of.captures,
+    address: of.address,
+    value,
+    time,
+    clock,
+    quality: value === undefined ? "bad" : quality,
+    ...((reason ?? problem) !== undefined && { reason: reason ?? problem ?? "" }),
+    historical: false,
+  };
+}
+
+function hex(status: number): string {
+  return `0x${(status >>> 0).toString(16).padStart(8, "0")}`;
+}
+
+/** 2000-01-01: before it, a clock was never set. */
+const earliest = Date.UTC(2000, 0, 1) * 1_000;
+const furthestAhead = 300e6;
+/** Changes in a row with one and the same source time: the source does not stamp, it repeats. */
+const frozenAfter = 3;
+
+/** Decides for one item which of its times to believe. */
+export class ClockCheck {
+  #last: { readonly time: number; readonly value: unknown } | undefined;
+  #frozen = 0;
+
+  stamp(
+    data: DataValueLike,
+    value: unknown,
+    arrival: EpochMicros,
+    prefer: TimePreference,
+  ): Pick<Reading, "time" | "clock"> {
+    const source = micros(data.sourceTimestamp, data.sourcePicoseconds);
+    const frozen = this.#isFrozen(source, value);
+    if (prefer === "source" && !frozen && plausible(source, arrival)) return { time: source, clock: "device" };
+    const server = micros(data.serverTimestamp, data.serverPicoseconds);
+    if (prefer !== "arrival" && plausible(server, arrival)) return { time: server, clock: "device" };
+    return { time: arrival, clock: "agent" };
+  }
+
+  #isFrozen(time: EpochMicros | undefined, value: unknown): boolean {
+    if (time === undefined) return false;
+    const repeats = this.#last?.time === time;
+    if (!repeats) this.#frozen = 0;
+    else if (this.#last?.value !== value) this.#frozen++;
+    this.#last = { time, value };
+    return this.#frozen >= frozenAfter;
+  }
+}
+
+function micros(time: Date | null, picoseconds: number): EpochMicros | undefined {
+  return time ? epochMicros(time.getTime() * 1_000 + Math.floor((picoseconds ?? 0) / 1e6)) : undefined;
+}
+
+function plausible(time: EpochMicros | undefined, now: EpochMicros): time is EpochMicros {
+  return time !== undefined && time >= earliest && time <= now + furthestAhead;
+}

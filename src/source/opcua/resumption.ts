@@ -1,0 +1,100 @@
+// What is kept of a connection so that the next one takes up its session and subscription, also after the process died:
+// the server has kept what was not acknowledged. Without the file nothing breaks, the next connection starts afresh.
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { z } from "zod";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+
+const session = z.object({
+  /** NodeIds in text. */
+  id: z.string(),
+  token: z.string(),
+  name: z.string(),
+  timeoutMs: z.number(),
+  /** Base64; the next activation is signed with it. */
+  nonce: z.string(),
+  /** Base64; what a password is encrypted with. */
+  certificate: z.string(),
+});
+const subscription = z.object({
+  id: z.int(),
+  publishingMs: z.number(),
+  keepAliveCount: z.number(),
+  lifetimeCount: z.number(),
+  /** When the server started, in its words: after a restart the number may be another client's. */
+  started: z.string(),
+  /** The namespaces that the indexes in `items` refer to. */
+  namespaces: z.array(z.string()),
+  /** What is monitored: client handle, server's number, node and parameters. */
+  items: z.array(z.tuple([z.int(), z.int(), z.string()])),
+});
+const record = z.object({
+  version: z.literal(1),
+  /** Process that uses the session now. */
+  pid: z.int(),
+  /** Digest of whom we are connected to, how and as whom. */
+  connection: z.string(),
+  session: session.optional(),
+  subscription: subscription.optional(),
+  /** The server has refused to move a subscription to another session. */
+  transferRefused: z.boolean(),
+});
+
+export type SessionRecord = z.output<typeof session>;
+export type SubscriptionRecord = z.output<typeof subscription>;
+type Fields = z.output<typeof record>;
+
+/** The record of one source. Nothing is remembered while another living process owns it: a probe beside a running agent. */
+export class Resumption {
+  readonly #path: string;
+  readonly #guest: boolean;
+  #fields: Fields;
+
+  private constructor(path: string, guest: boolean, fields: Fields) {
+    this.#path = path;
+    this.#guest = guest;
+    this.#fields = fields;
+  }
+
+  /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
+  static async open(path: string, connection: string): Promise<Resumption> {
+    const fresh: Fields = { version: 1, pid: process.pid, connection, transferRefused: false };
+    const stored = await readFile(path, "utf8")
+      .then((text) => record.safeParse(JSON.parse(text)).data)
+      .catch(() => undefined);
+    if (stored && stored.pid !== process.pid && alive(stored.pid)) return new Resumption(path, true, fresh);
+    return new Resumption(path, false, stored?.connection === connection ? { ...stored, pid: process.pid } : fresh);
+  }
+
+  get session(): SessionRecord | undefined {
+    return this.#fields.session;
+  }
+
+  get subscription(): SubscriptionRecord | undefined {
+    return this.#fields.subscription;
+  }
+
+  /** Whether a subscription is worth keeping on the server when the session ends. */
+  get transferable(): boolean {
+    return !this.#guest && !this.#fields.transferRefused;
+  }
+
+  /** Changes the record on disk. Rejects when the disk does; the caller goes on without. */
+  async remember(change: Partial<Pick<Fields, "session" | "subscription" | "transferRefused">>): Promise<void> {
+    this.#fields = { ...this.#fields, ...change };
+    if (this.#guest) return;
+    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+    if (this.#fields.session || this.#fields.subscription || this.#fields.transferRefused)
+      await writeAtomically(this.#path, JSON.stringify(this.#fields));
+    else await rm(this.#path, { force: true });
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}

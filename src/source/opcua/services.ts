@@ -1,0 +1,151 @@
+// The services that are asked of a server in numbers: Read and Browse, in batches no larger than it allows.
+import type { BrowseResult, NodeId, ReferenceDescription } from "node-opcua-client";
+import { AgentError } from "../../core/errors.ts";
+import { statusOf } from "./failure.ts";
+import type { Link } from "./link.ts";
+import type { DataValueLike } from "./reading.ts";
+import type { Ua } from "./stack.ts";
+
+export type { NodeId };
+
+/** Most operations in one call. Shrinks when the server says that it was too much. */
+export class BatchSize {
+  #size: number;
+
+  /** `limit`: what the server declares; 0: nothing. */
+  constructor(limit: number, cap = 500) {
+    this.#size = limit > 0 ? Math.min(limit, cap) : cap;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** False: there is nothing left to halve. */
+  halve(): boolean {
+    if (this.#size <= 1) return false;
+    this.#size = Math.ceil(this.#size / 2);
+    return true;
+  }
+}
+
+const tooMuch = ["BadTooManyOperations", "BadEncodingLimitsExceeded", "BadResponseTooLarge", "BadRequestTooLarge"];
+
+/** Calls for all of `items`, a batch at a time, and gives the results in their order. */
+export async function inBatches<T, R>(
+  items: readonly T[],
+  batch: BatchSize,
+  call: (items: readonly T[]) => Promise<readonly R[]>,
+): Promise<R[]> {
+  const results: R[] = [];
+  while (results.length < items.length) {
+    const part = items.slice(results.length, results.length + batch.size);
+    try {
+      const answer = await call(part);
+      if (answer.length !== part.length)
+        throw new AgentError(
+          "SOURCE_PROTOCOL",
+          `the server gave ${answer.length} results for ${part.length} operations`,
+        );
+      results.push(...answer);
+    } catch (error) {
+      if (!tooMuch.includes(statusOf(error) ?? "") || !batch.halve()) throw error;
+    }
+  }
+  return results;
+}
+
+export interface ReadTarget {
+  readonly nodeId: NodeId;
+  readonly attributeId: number;
+}
+
+/** Child of a node, as Browse gives it. */
+export interface Child {
+  readonly nodeId: NodeId;
+  readonly namespace: number;
+  readonly name: string;
+  readonly variable: boolean;
+  /** A property describes its parent, and is no data of its own. */
+  readonly property: boolean;
+}
+
+const hasProperty = 46;
+const hierarchicalReferences = "i=33";
+
+/** The services of one link. */
+export class Services {
+  readonly #ua: Ua;
+  readonly #link: Link;
+  readonly #reads: BatchSize;
+  readonly #browses: BatchSize;
+
+  constructor(ua: Ua, link: Link, limits: { readonly read: number; readonly browse: number }) {
+    this.#ua = ua;
+    this.#link = link;
+    this.#reads = new BatchSize(limits.read);
+    this.#browses = new BatchSize(limits.browse, 200);
+  }
+
+  /** One value for each target; what cannot be read has a bad status. */
+  read(targets: readonly ReadTarget[], signal: AbortSignal): Promise<DataValueLike[]> {
+    const { ReadRequest, ReadResponse, TimestampsToReturn } = this.#ua;
+    return inBatches(targets, this.#reads, async (part) => {
+      const request = new ReadRequest({
+        maxAge: 0,
+        timestampsToReturn: TimestampsToReturn.Both,
+        nodesToRead: [...part],
+      });
+      const { results } = await this.#link.call(request, ReadResponse, signal);
+      return results ?? [];
+    });
+  }
+
+  /** Objects and variables below each node. Nodes that cannot be browsed have none. */
+  async children(nodes: readonly NodeId[], signal: AbortSignal): Promise<Child[][]> {
+    const { BrowseRequest, BrowseResponse, BrowseDirection } = this.#ua;
+    return inBatches(nodes, this.#browses, async (part) => {
+      const request = new BrowseRequest({
+        requestedMaxReferencesPerNode: 0,
+        nodesToBrowse: part.map((nodeId) => ({
+          nodeId,
+          browseDirection: BrowseDirection.Forward,
+          referenceTypeId: hierarchicalReferences,
+          includeSubtypes: true,
+          nodeClassMask: 3,
+          resultMask: 63,
+        })),
+      });
+      const { results } = await this.#link.call(request, BrowseResponse, signal);
+      const all: Child[][] = [];
+      for (const result of results ?? []) all.push(await this.#rest(result, signal));
+      return all;
+    });
+  }
+
+  async #rest(first: BrowseResult, signal: AbortSignal): Promise<Child[]> {
+    const { BrowseNextRequest, BrowseNextResponse } = this.#ua;
+    const children = this.#convert(first.references);
+    let point = first.continuationPoint;
+    while (point?.length) {
+      const request = new BrowseNextRequest({ continuationPoints: [point], releaseContinuationPoints: false });
+      const { results } = await this.#link.call(request, BrowseNextResponse, signal);
+      children.push(...this.#convert(results?.[0]?.references ?? null));
+      point = results?.[0]?.continuationPoint ?? Buffer.alloc(0);
+    }
+    return children;
+  }
+
+  #convert(references: ReferenceDescription[] | null): Child[] {
+    const { NodeClass, NodeId } = this.#ua;
+    return (references ?? [])
+      .filter(({ nodeId }) => !nodeId.serverIndex)
+      .map((reference) => ({
+        nodeId: new NodeId(reference.nodeId.identifierType, reference.nodeId.value, reference.nodeId.namespace),
+        namespace: reference.browseName.namespaceIndex,
+        name: reference.browseName.name ?? "",
+        variable: reference.nodeClass === NodeClass.Variable,
+        property: reference.referenceTypeId.namespace === 0 && reference.referenceTypeId.value === hasProperty,
+      }));
+  }
+}

@@ -1,0 +1,223 @@
+// One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
+import { AgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Delivery, Description, Reading, Source, TagId } from "../../core/source.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { BoundedQueue } from "../../lib/bounded-queue.ts";
+import { type Resolver, resolveTags, type Tag } from "./items.ts";
+import type { Link } from "./link.ts";
+import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
+import type { OpcuaConfig } from "./open.ts";
+import type { Pki } from "./pki.ts";
+import { type Notification, Publisher } from "./publisher.ts";
+import { overflowed, toReading } from "./reading.ts";
+import type { Resumption } from "./resumption.ts";
+import type { Ua } from "./stack.ts";
+import type { Counts, Subscription } from "./subscription.ts";
+
+export interface OpcuaSourceOptions {
+  readonly ua: Ua;
+  readonly config: OpcuaConfig;
+  readonly link: Link;
+  readonly pki: Pki;
+  readonly resumption: Resumption;
+  readonly remember: (change: Parameters<Resumption["remember"]>[0]) => Promise<void>;
+  /** Writes down which items the subscription has. */
+  readonly save: () => Promise<void>;
+  readonly runtime: Runtime;
+  readonly resolver: Resolver;
+  readonly subscription: Subscription;
+  readonly wanted: Counts;
+  readonly monitoring: Monitoring;
+  readonly descriptions: readonly Description[];
+  readonly tags: readonly (readonly [TagId, Tag])[];
+  readonly details: Readonly<Record<string, string | number>>;
+}
+
+/** Readings that wait together for the pipeline, and the message to acknowledge once they are on disk. */
+interface Batch {
+  readonly readings: readonly Reading[];
+  readonly descriptions: readonly Description[];
+  readonly sequenceNumber: number | undefined;
+}
+
+const batchReadings = 1_000;
+const batchesPerDelivery = 10;
+/** Batches that may wait before the server is asked for no more. */
+const fullAt = 20;
+const mostBatches = 1_000;
+/** What the server refuses now it may have later: a program is loaded, a device is switched on. */
+const retryEveryMs = 60_000;
+/** Patterns are looked through again each time so many retries have passed. */
+const roundsBetweenBrowses = 10;
+
+const overflows = {
+  name: "opcua_overflows_total",
+  help: "Times that a server threw values of a tag away because its queue was full.",
+  labels: ["source"],
+} as const;
+
+export class OpcuaSource implements Source {
+  readonly #options: OpcuaSourceOptions;
+  readonly #queue = new BoundedQueue<Batch>(mostBatches);
+  readonly #publisher: Publisher;
+  #roomier = Promise.withResolvers<void>();
+  #overflows = 0;
+
+  constructor(options: OpcuaSourceOptions) {
+    this.#options = options;
+    const { ua, link, runtime, config, subscription, remember } = options;
+    this.#publisher = new Publisher({
+      ua,
+      link,
+      runtime,
+      source: config.name,
+      subscription,
+      deliver: (notification) => this.#take(notification),
+      room: (signal) => this.#room(signal),
+      gone: (what) => remember({ [what]: undefined }),
+    });
+  }
+
+  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
+    const stop = new AbortController();
+    const running = AbortSignal.any([signal, stop.signal]);
+    const { descriptions, monitoring, link } = this.#options;
+    const fail = (error: unknown) => this.#queue.fail(error);
+    const lost = () => fail(link.lost.reason);
+    link.lost.addEventListener("abort", lost, { once: true });
+    if (link.lost.aborted) lost();
+    this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions, sequenceNumber: undefined });
+    const background = [this.#publisher.run(running), this.#retry(running)].map((work) => work.catch(fail));
+    try {
+      for (;;) {
+        const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
+        this.#roomier.resolve();
+        this.#roomier = Promise.withResolvers();
+        yield this.#delivery(batches);
+      }
+    } catch (error) {
+      if (!isAbort(error, signal)) throw error;
+    } finally {
+      stop.abort();
+      link.lost.removeEventListener("abort", lost);
+      await Promise.all(background);
+    }
+  }
+
+  details(): Readonly<Record<string, string | number>> {
+    const { details, subscription, wanted, monitoring } = this.#options;
+    const { publishingMs, keepAliveCount, lifetimeCount } = subscription;
+    return {
+      ...details,
+      publishing: `${publishingMs} ms${publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : ""}`,
+      keepAlive: `${publishingMs * keepAliveCount} ms`,
+      lifetime: `${publishingMs * lifetimeCount} ms`,
+      subscription: subscription.origin,
+      items: monitoring.items.length,
+      failed: monitoring.failures.length,
+      slowed: monitoring.slowed,
+      overflows: this.#overflows,
+    };
+  }
+
+  /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { link, pki, resumption, remember } = this.#options;
+    // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
+    if (link.lost.aborted) await link.close({ deleteSubscriptions: false });
+    else {
+      const keep = resumption.transferable;
+      await link.close({ deleteSubscriptions: !keep });
+      await remember({ session: undefined, ...(!keep && { subscription: undefined }) });
+    }
+    await pki[Symbol.asyncDispose]();
+  }
+
+  #delivery(batches: readonly Batch[]): Delivery {
+    return {
+      readings: batches.flatMap(({ readings }) => readings),
+      descriptions: batches.flatMap(({ descriptions }) => descriptions),
+      awaited: false,
+      ack: () => {
+        for (const { sequenceNumber } of batches)
+          if (sequenceNumber !== undefined) this.#publisher.acknowledge(sequenceNumber);
+      },
+    };
+  }
+
+  async #room(signal: AbortSignal): Promise<void> {
+    while (this.#queue.size >= fullAt) {
+      const aborted = Promise.withResolvers<never>();
+      const abort = () => aborted.reject(signal.reason);
+      signal.addEventListener("abort", abort, { once: true });
+      try {
+        signal.throwIfAborted();
+        await Promise.race([this.#roomier.promise, aborted.promise]);
+      } finally {
+        signal.removeEventListener("abort", abort);
+      }
+    }
+  }
+
+  #put(batch: Batch): void {
+    if (!this.#queue.offer(batch) && this.#queue.size >= mostBatches)
+      throw new AgentError("SOURCE_PROTOCOL", "the server sends more in one message than it was asked to");
+  }
+
+  #take({ sequenceNumber, changes }: Notification): void {
+    const { runtime, config, monitoring } = this.#options;
+    const arrival = runtime.clock.now();
+    const readings: Reading[] = [];
+    let overflowing = 0;
+    for (const { handle, value } of changes) {
+      const item = monitoring.item(handle);
+      if (!item) continue;
+      if (overflowed(value.statusCode.value)) overflowing++;
+      const reading = toReading(value, item, arrival, config.options.time);
+      if (reading) readings.push(reading);
+    }
+    if (overflowing > 0) {
+      this.#overflows += overflowing;
+      runtime.metrics.counter(overflows).add(overflowing, { source: config.name });
+    }
+    let from = 0;
+    for (; readings.length - from > batchReadings; from += batchReadings)
+      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [], sequenceNumber: undefined });
+    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], sequenceNumber });
+  }
+
+  #failureReadings(failures: readonly Failure[]): Reading[] {
+    const now = this.#options.runtime.clock.now();
+    return failures.map((failure) => failureReading(failure, now));
+  }
+
+  async #retry(signal: AbortSignal): Promise<never> {
+    const { runtime, tags, resolver, monitoring, save } = this.#options;
+    for (let round = 1; ; round++) {
+      await runtime.clock.sleep(retryEveryMs * (0.9 + 0.2 * runtime.random()), signal);
+      const failures = monitoring.takeFailures();
+      const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
+      const refused = failures.flatMap(({ item }) => item ?? []);
+      const lookAgain = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
+      if (round % roundsBetweenBrowses === 0)
+        for (const [tag, { browse }] of tags) if (browse !== undefined) lookAgain.add(tag);
+      const found = await resolveTags(
+        tags.filter(([tag]) => lookAgain.has(tag)),
+        resolver,
+        signal,
+      );
+      const present = new Set([...monitoring.items, ...refused].map((item) => `${item.tag} ${item.nodeId.toString()}`));
+      const fresh = found.items.filter((item) => !present.has(`${item.tag} ${item.nodeId.toString()}`));
+      const failed = await monitoring.add([...refused, ...fresh], signal);
+      const unresolved = found.unresolved.map((failure) => ({ ...failure, captures: {} }));
+      monitoring.fail(unresolved);
+      const news = [...failed, ...unresolved].filter(
+        (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
+      );
+      if (news.length > 0)
+        this.#put({ readings: this.#failureReadings(news), descriptions: [], sequenceNumber: undefined });
+      if (monitoring.items.length > present.size - refused.length) await save();
+    }
+  }
+}

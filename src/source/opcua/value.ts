@@ -1,0 +1,92 @@
+// What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
+
+/** What is used of a Variant. */
+export interface VariantLike {
+  /** Number of the built-in type, 0 for Null. */
+  readonly dataType: number;
+  /** 0: scalar, 1: array, 2: matrix. */
+  readonly arrayType: number;
+  readonly value: unknown;
+}
+
+export type Value = number | bigint | boolean | string;
+export type Converted = { readonly value: Value } | { readonly reason: string };
+
+const typeNames: Readonly<Record<number, string>> = {
+  15: "ByteString",
+  16: "XmlElement",
+  17: "NodeId",
+  18: "ExpandedNodeId",
+  22: "structure",
+  23: "DataValue",
+  24: "Variant",
+  25: "DiagnosticInfo",
+};
+/** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
+const firstTime = Date.UTC(1900, 0, 1);
+
+/** The value, or why there is none that can be stored. */
+export function convert(variant: VariantLike | null | undefined): Converted {
+  if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
+    return { reason: "no value" };
+  if (variant.arrayType !== 0) return { reason: "an array, not one value" };
+  const value = scalar(variant.dataType, variant.value);
+  return value === undefined
+    ? { reason: `a ${typeNames[variant.dataType] ?? `value of type ${variant.dataType}`} cannot be stored` }
+    : { value };
+}
+
+function scalar(dataType: number, value: unknown): Value | undefined {
+  switch (dataType) {
+    case 8:
+      return isPair(value) ? BigInt.asIntN(64, join(value)) : undefined;
+    case 9:
+      return isPair(value) ? join(value) : undefined;
+    case 10:
+      return typeof value === "number" ? shortestFloat(value) : undefined;
+    case 13:
+      return value instanceof Date && value.getTime() > firstTime ? value.getTime() : undefined;
+    case 19:
+    case 20:
+      return textOf(value, "name");
+    case 21:
+      return textOf(value, "text");
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 11:
+    case 12:
+    case 14:
+      return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** The stack gives 64-bit integers as their high and low words. */
+function isPair(value: unknown): value is readonly [number, number] {
+  return Array.isArray(value) && typeof value[0] === "number" && typeof value[1] === "number";
+}
+
+function join([high, low]: readonly [number, number]): bigint {
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
+
+function textOf(value: unknown, member: string): string | undefined {
+  const text: unknown = typeof value === "object" && value !== null ? Reflect.get(value, member) : undefined;
+  return typeof text === "string" ? text : undefined;
+}
+
+/** A float's shortest decimal that is the same float: 0.1, not 0.10000000149011612. */
+export function shortestFloat(value: number): number {
+  if (!Number.isFinite(value) || Number.isInteger(value)) return value;
+  for (let digits = 6; digits <= 8; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return short;
+  }
+  return Number(value.toPrecision(9));
+}

@@ -1,0 +1,160 @@
+// An OPC UA server in this process (node-opcua-server) with a line of variables that a test sets, a user, endpoints with
+// and without security, and its keys in a folder that the test gives.
+
+import type { UAVariable } from "node-opcua-address-space";
+import { OPCUACertificateManager } from "node-opcua-certificate-manager";
+import { DataType, MessageSecurityMode, SecurityPolicy, StatusCodes, Variant } from "node-opcua-client";
+import { OPCUAServer } from "node-opcua-server";
+
+export const lineNamespace = "urn:tagferry:test:line";
+export const user = { name: "reader", password: "rope" } as const;
+
+export interface OpcuaServerOptions {
+  /** Keys and certificates; the same folder gives the same server certificate. */
+  readonly folder: string;
+  /** 0: any. */
+  readonly port?: number;
+  /** Endpoints beside the one without security. */
+  readonly secure?: boolean;
+  readonly anonymous?: boolean;
+  /** Namespaces that come before that of the line, and move its index. */
+  readonly before?: readonly string[];
+}
+
+export interface OpcuaServer extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly sessions: number;
+  readonly subscriptions: number;
+  /** Sets a variable of the line, stamped now unless told otherwise. */
+  set(name: keyof LineVariables, value: unknown, at?: Date): void;
+  /** Makes a variable of the line bad. */
+  break(name: keyof LineVariables): void;
+  /** Adds a variable below `Objects/Line`. */
+  add(name: string): void;
+}
+
+/** What stands below `Objects/Line`, NodeIds `s=<name>`. */
+export interface LineVariables {
+  /** Double, 0 to 200 °C. */
+  readonly Temp: UAVariable;
+  readonly Count: UAVariable;
+  readonly Big: UAVariable;
+  readonly Ratio: UAVariable;
+  /** Enumeration: 0 Off, 1 On, 2 Fault. */
+  readonly State: UAVariable;
+  readonly Running: UAVariable;
+  readonly List: UAVariable;
+}
+
+const types = { Temp: DataType.Double, Count: DataType.UInt32, Big: DataType.Int64, Ratio: DataType.Float } as const;
+
+export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaServer> {
+  await using opening = new AsyncDisposableStack();
+  const certificates = new OPCUACertificateManager({
+    rootFolder: options.folder,
+    automaticallyAcceptUnknownCertificate: true,
+    disableFileWatchers: true,
+  });
+  await certificates.initialize();
+  const { None, SignAndEncrypt } = MessageSecurityMode;
+  const { Basic256Sha256, Aes256_Sha256_RsaPss } = SecurityPolicy;
+  const server = new OPCUAServer({
+    host: "127.0.0.1",
+    hostname: "127.0.0.1",
+    port: options.port ?? 0,
+    securityModes: options.secure ? [None, SignAndEncrypt] : [None],
+    securityPolicies: options.secure
+      ? [SecurityPolicy.None, Basic256Sha256, Aes256_Sha256_RsaPss]
+      : [SecurityPolicy.None],
+    allowAnonymous: options.anonymous ?? true,
+    userManager: { isValidUser: (name: string, password: string) => name === user.name && password === user.password },
+    serverCertificateManager: certificates,
+    userCertificateManager: certificates,
+    serverInfo: { applicationUri: "urn:tagferry:test:server" },
+  });
+  await server.initialize();
+  opening.defer(() => server.shutdown(0));
+  await server.start();
+  const port = server.endpoints[0]?.port ?? 0;
+
+  const space = server.engine.addressSpace;
+  if (!space) throw new TypeError("an initialized server has an address space");
+  for (const uri of options.before ?? []) space.registerNamespace(uri);
+  const own = space.registerNamespace(lineNamespace);
+  const line = own.addObject({ browseName: "Line", organizedBy: space.rootFolder.objects });
+  const plain = (browseName: string, dataType: DataType) =>
+    own.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType });
+  const variables: LineVariables = {
+    Temp: own.addAnalogDataItem({
+      componentOf: line,
+      browseName: "Temp",
+      nodeId: "s=Temp",
+      displayName: "Oven temperature",
+      description: "in the middle",
+      dataType: "Double",
+      engineeringUnits: { displayName: "°C", unitId: 4408652, description: "degree Celsius" },
+      engineeringUnitsRange: { low: 0, high: 200 },
+      value: new Variant({ dataType: DataType.Double, value: 0 }),
+    }) as unknown as UAVariable,
+    Count: plain("Count", DataType.UInt32),
+    Big: plain("Big", DataType.Int64),
+    Ratio: plain("Ratio", DataType.Float),
+    State: own.addMultiStateDiscrete({
+      componentOf: line,
+      browseName: "State",
+      nodeId: "s=State",
+      enumStrings: ["Off", "On", "Fault"],
+      value: 0,
+    }) as unknown as UAVariable,
+    Running: plain("Running", DataType.Boolean),
+    List: own.addVariable({
+      componentOf: line,
+      browseName: "List",
+      nodeId: "s=List",
+      dataType: DataType.Double,
+      valueRank: 1,
+    }),
+  };
+  const typeOf = (name: keyof LineVariables) =>
+    name === "Running"
+      ? DataType.Boolean
+      : name === "State"
+        ? DataType.UInt32
+        : name === "List"
+          ? DataType.Double
+          : types[name];
+  const set = (name: keyof LineVariables, value: unknown, at = new Date()) =>
+    variables[name].setValueFromSource(
+      name === "List"
+        ? { dataType: DataType.Double, arrayType: 1, value }
+        : { dataType: typeOf(name), arrayType: 0, value },
+      StatusCodes.Good,
+      at,
+    );
+  set("Temp", 20);
+  set("Count", 0);
+  set("Big", [0, 0]);
+  set("Ratio", 0);
+  set("Running", false);
+  set("List", [1, 2]);
+
+  const owned = opening.move();
+  return {
+    url: `opc.tcp://127.0.0.1:${port}`,
+    port,
+    get sessions() {
+      return server.engine.currentSessionCount;
+    },
+    get subscriptions() {
+      return server.engine.currentSubscriptionCount;
+    },
+    set,
+    break: (name) =>
+      variables[name].setValueFromSource({ dataType: DataType.Null }, StatusCodes.BadNoCommunication, new Date()),
+    add: (name) => {
+      plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value: 1 });
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
