@@ -1,7 +1,10 @@
 // What a configuration may refer to outside itself: environment variables and files.
 import { open } from "node:fs/promises";
+import { hostname } from "node:os";
 
 export interface Environment {
+  /** Name of the machine. */
+  readonly hostname: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Absolute path that relative paths of the command line and of `dataDir` start from. */
   readonly cwd: string;
@@ -14,7 +17,7 @@ export const maxFileBytes = 64 * 2 ** 20;
 
 /** The environment of the process. */
 export function processEnvironment(): Environment {
-  return { variables: process.env, cwd: process.cwd(), readFile };
+  return { hostname: hostname(), variables: process.env, cwd: process.cwd(), readFile };
 }
 
 async function readFile(path: string): Promise<Uint8Array> {

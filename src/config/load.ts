@@ -1,35 +1,178 @@
 // Reads a configuration file and all it refers to, and gives a checked `Config` or every error at once.
+import { resolve } from "node:path";
+import { z } from "zod";
 import { AgentError, isAgentError } from "../core/errors.ts";
-import type { Config } from "./config.ts";
+import type { Driver } from "../core/source.ts";
+import { drivers as allDrivers } from "../source/registry.ts";
+import { checkNode, unknownKey } from "./check-node.ts";
+import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
-import type { ConfigIssue } from "./issue.ts";
+import { mapsOf } from "./expand.ts";
+import { cascadedOptions, fileKeys, sections, sourceName, version } from "./file-schema.ts";
+import { type ConfigIssue, Issues } from "./issue.ts";
+import type { Fields } from "./layers.ts";
+import { warnLiteralSecrets } from "./literal-secrets.ts";
+import { type ConfigNode, child, type MapNode } from "./node.ts";
+import { fileProblem, replaceReferences } from "./references.ts";
+import { checkSource } from "./source-config.ts";
+import { parseYaml } from "./yaml-file.ts";
 
 /**
- * Resolves with the configuration in `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`, whose
- * message says how many errors there are and whose `cause` is a `ConfigIssues`; see `configIssues`.
+ * Resolves with the configuration in `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; the
+ * message says how many errors there are, `configIssues` gives them.
  */
-export declare function loadConfig(file: string, environment: Environment): Promise<Config>;
-
-/** Everything wrong with a configuration, as the `cause` of a `CONFIG_INVALID`. */
-export class ConfigIssues extends Error {
-  override readonly name = "ConfigIssues";
-  /** Errors and warnings in the order of the files. */
-  readonly issues: readonly ConfigIssue[];
-
-  constructor(issues: readonly ConfigIssue[]) {
-    super(issues.map(({ file, line, column, message }) => `${file}:${line}:${column} ${message}`).join("\n"));
-    this.issues = issues;
-  }
+export async function loadConfig(
+  file: string,
+  environment: Environment,
+  drivers: readonly Driver[] = allDrivers,
+): Promise<Config> {
+  const issues = new Issues();
+  const root = await readRoot(file, environment, issues);
+  const config = root && checkFile(root, { environment, drivers, issues });
+  if (!config || issues.errors > 0) throw configError(file, issues.list());
+  return { ...config, warnings: issues.list() };
 }
 
 /** The issues that `error` carries; none if it is not an error of `loadConfig`. */
 export function configIssues(error: unknown): readonly ConfigIssue[] {
-  return isAgentError(error, "CONFIG_INVALID") && error.cause instanceof ConfigIssues ? error.cause.issues : [];
+  if (!isAgentError(error, "CONFIG_INVALID")) return [];
+  const carried = z.object({ issues: z.array(z.custom<ConfigIssue>()) }).safeParse(error.cause);
+  return carried.success ? carried.data.issues : [];
 }
 
-/** The error that `loadConfig` rejects with. */
-export function configError(file: string, issues: readonly ConfigIssue[]): AgentError {
-  const count = issues.filter(({ severity }) => severity === "error").length;
-  const message = `${file}: ${count} ${count === 1 ? "error" : "errors"}`;
-  return new AgentError("CONFIG_INVALID", message, { cause: new ConfigIssues(issues) });
+function configError(file: string, issues: readonly ConfigIssue[]): AgentError {
+  const errors = issues.filter(({ severity }) => severity === "error").length;
+  return new AgentError("CONFIG_INVALID", `${file}: ${errors} ${errors === 1 ? "error" : "errors"}`, {
+    cause: { issues },
+  });
+}
+
+async function readRoot(file: string, environment: Environment, issues: Issues): Promise<MapNode | undefined> {
+  const start = { at: { file, line: 1, column: 1 }, path: "" };
+  let bytes: Uint8Array;
+  try {
+    bytes = await environment.readFile(resolve(environment.cwd, file));
+  } catch (error) {
+    issues.error(start, `cannot be read: ${fileProblem(error)}`);
+    return undefined;
+  }
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    issues.error(start, "is no UTF-8 text");
+    return undefined;
+  }
+  const node = parseYaml(text, file, issues);
+  if (!node) return undefined;
+  if (node.kind === "map") return await replaceReferences(node, environment, issues);
+  issues.error(
+    node,
+    "must be a map with the sections agent, service and sources",
+    "see the reference of the configuration",
+  );
+  return undefined;
+}
+
+interface CheckParts {
+  readonly environment: Environment;
+  readonly drivers: readonly Driver[];
+  readonly issues: Issues;
+}
+
+function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts): Omit<Config, "warnings"> | undefined {
+  for (const key of root.entries.keys()) if (!fileKeys.includes(key)) unknownKey(root, key, fileKeys, issues);
+  // One object of all sections, so that what is missing is found along with what is wrong.
+  const own = z.strictObject({ version, ...sections });
+  const checked = checkNode(own, only(root, Object.keys(own.shape)), issues);
+  warnLiteralSecrets(own, root, issues);
+  const defaults = defaultsOf(root, issues);
+  const templates = { nodes: templatesOf(root, issues), used: new Set<string>() };
+  const inputs = new Map();
+  const sources = entriesOf(root, "sources", issues).flatMap(([name, { key, value }]): ConfiguredSource[] => {
+    const good = sourceName.safeParse(name);
+    if (!good.success)
+      issues.error(
+        { at: key, path: value.path },
+        good.error.issues[0]?.message ?? "is no name",
+        "the name stands in logs, metrics and status",
+      );
+    const source = checkSource(name, value, { drivers, defaults, templates, issues, inputs });
+    const driver = drivers.find(({ type }) => type === source?.driver.type);
+    if (driver) warnLiteralSecrets(driver.schema, value, issues);
+    return source ? [source] : [];
+  });
+  for (const [name, node] of templates.nodes)
+    if (!templates.used.has(name)) issues.warn(node, `template ${name} is not used`);
+  if (!child(root, "sources")) issues.warn(root, "has no sources: nothing will be read");
+  if (!checked) return undefined;
+  const { agent, service, buffer, http, log } = checked;
+  return {
+    agent: { name: agent.name ?? nameOf(environment.hostname), dataDir: dataDirOf(agent.dataDir, environment) },
+    service,
+    buffer,
+    http,
+    log,
+    sources,
+  };
+}
+
+function only(node: MapNode, keys: readonly string[]): MapNode {
+  return { ...node, entries: new Map([...node.entries].filter(([key]) => keys.includes(key))) };
+}
+
+/** `defaults`, checked by themselves: they may be wrong without any tag that uses them. */
+function defaultsOf(root: MapNode, issues: Issues): Fields {
+  const node = child(root, "defaults");
+  if (!node || (node.kind === "scalar" && node.broken)) return new Map();
+  checkNode(cascadedOptions, node, issues);
+  return node.kind === "map" ? node.entries : new Map();
+}
+
+function templatesOf(root: MapNode, issues: Issues): ReadonlyMap<string, ConfigNode> {
+  const templates = entriesOf(root, "templates", issues).map(([name, { value }]): [string, ConfigNode] => {
+    if (value.kind === "list") {
+      for (const tag of mapsOf(value, issues))
+        for (const key of ["template", "vars"])
+          if (tag.entries.has(key))
+            issues.error(
+              { at: tag.entries.get(key)?.key ?? tag.at, path: `${tag.path}.${key}` },
+              "must not stand in a template",
+            );
+    } else issues.error(value, "must be a list of tags");
+    return [name, value];
+  });
+  return new Map(templates);
+}
+
+function entriesOf(
+  root: MapNode,
+  key: string,
+  issues: Issues,
+): MapNode["entries"] extends ReadonlyMap<string, infer Entry> ? [string, Entry][] : never {
+  const node = child(root, key);
+  if (!node) return [];
+  if (node.kind === "map") return [...node.entries];
+  if (!(node.kind === "scalar" && node.broken))
+    issues.error(
+      { at: root.entries.get(key)?.key ?? node.at, path: key },
+      "must be a map of names",
+      `as in ${key}: { name: ... }`,
+    );
+  return [];
+}
+
+/** The name of the machine, as far as it may stand in an Input ID. */
+function nameOf(hostname: string): string {
+  const name = hostname
+    .replace(/[^A-Za-z0-9_.-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "")
+    .slice(0, 64);
+  return name === "" ? "tagferry" : name;
+}
+
+function dataDirOf(given: string | undefined, { variables, cwd }: Environment): string {
+  // systemd gives several folders separated by colons where the unit names several.
+  const folder = variables.STATE_DIRECTORY?.split(":")[0];
+  return resolve(cwd, given ?? (folder || "data"));
 }

@@ -1,0 +1,182 @@
+// Checks a part of a configuration against its schema and puts what is wrong into words with a position.
+import type { z } from "zod";
+import type { Issues, Place } from "./issue.ts";
+import { type ConfigNode, child, childPath, plain, type ScalarNode } from "./node.ts";
+import { messageFor } from "./schema-message.ts";
+import { descriptionOf, isSecret, keysOf, schemasAt } from "./schema-walk.ts";
+import { listed, nearest } from "./suggest.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/**
+ * What `schema` makes of `node`; undefined when it is wrong, then `issues` says all that is. Where the schema wants a
+ * text and YAML sees a number, the text as written is given: `clientId: 0815` is the text 0815.
+ */
+export function checkNode<Schema extends z.ZodType>(
+  schema: Schema,
+  node: ConfigNode,
+  issues: Issues,
+): z.output<Schema> | undefined {
+  const asText = new Set<ScalarNode>();
+  for (;;) {
+    const result = parse(schema, plain(node, asText), node, issues);
+    if (result === undefined || result.success) return result?.data;
+    const known = asText.size;
+    for (const issue of result.error.issues) wantText(issue, node, asText);
+    if (asText.size > known) continue;
+    for (const issue of result.error.issues) report(issue, schema, node, issues);
+    return undefined;
+  }
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, node: ConfigNode, issues: Issues) {
+  try {
+    return schema.safeParse(value, { error: messageFor });
+  } catch (error) {
+    issues.error(node, `cannot be understood: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+function nodeAt(node: ConfigNode, path: readonly PropertyKey[]): ConfigNode | undefined {
+  let found: ConfigNode | undefined = node;
+  for (const key of path) found = child(found, key);
+  return found;
+}
+
+/** Adds the scalars to `asText` that this issue would not be about if they were texts. */
+function wantText(issue: Issue, node: ConfigNode, asText: Set<ScalarNode>): void {
+  const found = nodeAt(node, issue.path);
+  if (issue.code === "invalid_union" && found)
+    for (const branch of issue.errors) for (const inner of branch) wantText(inner, found, asText);
+  if (found?.kind !== "scalar" || typeof found.value === "string") return;
+  // Nothing where something must stand is an error of its own, unless a reference gave the text `null`.
+  if (found.value === null && found.reference === undefined) return;
+  const wanted =
+    (issue.code === "invalid_type" && issue.expected === "string") ||
+    (issue.code === "invalid_value" && issue.values.includes(found.text));
+  if (wanted) asText.add(found);
+}
+
+/** Puts one issue of zod into words. */
+function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issues): void {
+  if (issue.code === "unrecognized_keys") return reportUnknown(issue, schema, node, issues);
+  if (issue.code === "invalid_union") {
+    const nested = likeliest(issue);
+    if (nested) {
+      for (const inner of nested) report({ ...inner, path: [...issue.path, ...inner.path] }, schema, node, issues);
+      return;
+    }
+  }
+  const place = placeAt(node, issue.path);
+  if (place.broken) return;
+  const known = schemasAt(schema, issue.path);
+  const description = known.map(descriptionOf).find((text) => text !== undefined);
+  const found = nodeAt(node, issue.path);
+  if (!found) {
+    const about = issue.code === "custom" ? undefined : description;
+    issues.error(place, issue.code === "custom" ? issue.message : "is missing", about ?? hintOf(issue));
+    return;
+  }
+  const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  const near = nearestValue(issue, found);
+  const actual =
+    /^must (?:be|not be|have) /.test(message) && issue.code !== "invalid_key" ? shown(found, known) : undefined;
+  const text = actual === undefined ? message : `${message}, is ${actual}`;
+  issues.error(
+    place,
+    near === undefined ? text : `${text}; did you mean ${near}?`,
+    hintFor(found, issue) ?? description,
+  );
+}
+
+/** What a missing field should have been, where its schema says so in its own words. */
+function hintOf(issue: Issue): string | undefined {
+  return /^must be (?:a text|a number|a map|a list|a whole number|true or false)$/.test(issue.message)
+    ? undefined
+    : issue.message;
+}
+
+function hintFor(found: ConfigNode, issue: Issue): string | undefined {
+  if (found.kind !== "scalar") return undefined;
+  const quoted = typeof found.value === "string" && found.text.trim() !== "" && Number.isFinite(Number(found.text));
+  if (quoted && issue.code === "invalid_type" && (issue.expected === "number" || issue.expected === "int"))
+    return "a number stands without quotes";
+  return found.note;
+}
+
+function reportUnknown(
+  { path, keys }: Issue & { code: "unrecognized_keys" },
+  schema: z.ZodType,
+  node: ConfigNode,
+  issues: Issues,
+): void {
+  const names = schemasAt(schema, path).flatMap(keysOf);
+  const owner = nodeAt(node, path);
+  if (owner?.kind !== "map") return;
+  for (const key of keys) unknownKey(owner, key, names, issues);
+}
+
+/** Complains about a key that nobody knows, with the one that was probably meant. */
+export function unknownKey(owner: ConfigNode, key: string, names: readonly string[], issues: Issues): void {
+  const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
+  const near = nearest(key, names);
+  const message =
+    near === undefined ? "is no key that is known here" : `is no key that is known here; did you mean ${near}?`;
+  issues.error({ at, path: childPath(owner.path, key) }, message, `may be ${listed(names.toSorted(), "or")}`);
+}
+
+/** The branch that was meant: the one that got furthest, if there is one. */
+function likeliest({ errors }: Issue & { code: "invalid_union" }): readonly Issue[] | undefined {
+  const inner = errors.filter((branch) =>
+    branch.every(({ path, code }) => path.length > 0 || code === "unrecognized_keys" || code === "custom"),
+  );
+  return inner.toSorted((a, b) => a.length - b.length)[0];
+}
+
+function nearestValue(issue: Issue, found: ConfigNode): string | undefined {
+  if (issue.code !== "invalid_value" || found.kind !== "scalar" || found.reference !== undefined) return undefined;
+  return nearest(
+    found.text,
+    issue.values.filter((value) => typeof value === "string"),
+  );
+}
+
+/** Position and path of what is at `path`, or of what it is missing from. */
+function placeAt(node: ConfigNode, path: readonly PropertyKey[]): Place & { readonly broken: boolean } {
+  let found = node;
+  let at = node.at;
+  for (const [index, key] of path.entries()) {
+    if (found.kind === "scalar" && found.broken) break;
+    const next = child(found, key);
+    if (!next) {
+      const rest = path
+        .slice(index)
+        .reduce<string>((text, part) => childPath(text, typeof part === "number" ? part : String(part)), found.path);
+      return { at, path: rest, broken: false };
+    }
+    // An empty value stands nowhere itself; its key does.
+    const entry = found.kind === "map" ? found.entries.get(String(key)) : undefined;
+    at = next.kind === "scalar" && next.value === null && entry ? entry.key : next.at;
+    found = next;
+  }
+  return { at, path: found.path, broken: found.kind === "scalar" && found.broken === true };
+}
+
+/** What stands there, as far as it may be shown. */
+function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | undefined {
+  if (found.kind === "map") return "a map";
+  if (found.kind === "list") return "a list";
+  if (known.some(isSecret)) return undefined;
+  if (found.reference !== undefined) return `what ${found.reference} gives`;
+  if (found.value === null) return "empty";
+  if (found.text === "") return "an empty text";
+  const text = found.text.length > 80 ? `${found.text.slice(0, 77)}...` : found.text;
+  const safe = text.replace(/\/\/[^/@\s]+@/, "//***@").replace(/[\u0000-\u001f\u007f]/g, " ");
+  return typeof found.value === "string" && resolveQuoted(found) ? `the text "${safe}"` : safe;
+}
+
+/** Whether the text would be something else without its quotes. */
+function resolveQuoted({ text }: ScalarNode): boolean {
+  return Number.isFinite(Number(text)) || text === "true" || text === "false";
+}

@@ -1,0 +1,198 @@
+// From `tags`, `devices` and `templates` of a source to one list of tags, each with all its fields.
+import type { Driver } from "../core/source.ts";
+import { unknownKey } from "./check-node.ts";
+import { cascadedKeys } from "./file-schema.ts";
+import type { Issues, Place } from "./issue.ts";
+import { type Fields, layered, pick, substituteAll, type Variables } from "./layers.ts";
+import { type ConfigNode, child, childPath, type ListNode, type MapNode, type ScalarNode } from "./node.ts";
+import { suggestion } from "./suggest.ts";
+
+/** A tag with everything that its device, its source, its template and the defaults say. */
+export interface ExpandedTag {
+  readonly fields: MapNode;
+  /** The entry that brought it about: of `tags`, or of `devices` where a template did. */
+  readonly origin: Place;
+}
+
+export interface ExpandParts {
+  readonly driver: Driver;
+  readonly defaults: Fields;
+  readonly templates: Templates;
+  readonly issues: Issues;
+}
+
+/** The file's `templates`, and which of them were used. */
+export interface Templates {
+  readonly nodes: ReadonlyMap<string, ConfigNode>;
+  readonly used: Set<string>;
+}
+
+/** Keys of a source that are neither the driver's nor go down to its tags. */
+export const sourceKeys: readonly string[] = ["type", "tags", "devices", "vars"];
+const deviceKeys: readonly string[] = ["template", "tags", "vars"];
+const tagKeys: readonly string[] = ["template", "vars"];
+
+/** Keys that may stand on a source and go down to its tags, unless the driver has an option of that name. */
+export function cascadedOfSource(driver: Driver): readonly string[] {
+  return [...cascadedKeys, ...(driver.device ?? [])].filter((key) => !Object.hasOwn(driver.schema.shape, key));
+}
+
+export function expandTags(source: MapNode, parts: ExpandParts): readonly ExpandedTag[] {
+  const { driver, defaults, issues } = parts;
+  const cascaded = cascadedOfSource(driver);
+  const scope: Scope = {
+    fields: layered(
+      defaults,
+      pick(source, (key) => cascaded.includes(key)),
+    ),
+    variables: variablesOf(source, new Map(), issues),
+  };
+  const own = listOf(source, "tags", issues).flatMap((tag) => expandTag(tag, scope, parts));
+  const devices = child(source, "devices");
+  if (devices && !driver.device) {
+    issues.error({ at: devices.at, path: devices.path }, `${driver.type} has no devices`, "write the tags under tags");
+    return own;
+  }
+  return [...own, ...listOf(source, "devices", issues).flatMap((device) => expandDevice(device, scope, parts))];
+}
+
+/** What goes down to the tags below. */
+interface Scope {
+  readonly fields: Fields;
+  readonly variables: Variables;
+}
+
+function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readonly ExpandedTag[] {
+  const { driver, issues } = parts;
+  const cascaded = [...cascadedKeys, ...(driver.device ?? [])];
+  complainUnknown(device, [...deviceKeys, ...cascaded], issues);
+  const scope: Scope = {
+    fields: layered(
+      above.fields,
+      pick(device, (key) => cascaded.includes(key)),
+    ),
+    variables: variablesOf(device, above.variables, issues),
+  };
+  const tags = templateTags(device, parts).map((tag) => made(tag, scope, scope.variables, device));
+  for (const own of listOf(device, "tags", issues)) {
+    const written = substituteAll(own.entries, variablesOf(own, scope.variables, issues));
+    // The same input as a tag of the template: its fields go before the template's.
+    const same = child(own, "template") ? -1 : tags.findIndex(({ fields }) => sameInput(fields.entries, written));
+    const base = tags[same];
+    if (base)
+      tags[same] = {
+        fields: { ...own, entries: layered(base.fields.entries, without(written, tagKeys)) },
+        origin: own,
+      };
+    else tags.push(...expandTag(own, scope, parts));
+  }
+  if (!child(device, "template") && !child(device, "tags"))
+    issues.error(device, "has no tags", "write tags, or the name of a template");
+  return tags;
+}
+
+function expandTag(tag: MapNode, above: Scope, parts: ExpandParts): readonly ExpandedTag[] {
+  const variables = variablesOf(tag, above.variables, parts.issues);
+  if (!child(tag, "template")) return [made(tag, above, variables, tag)];
+  const fields = without(tag.entries, tagKeys);
+  return templateTags(tag, parts).map((from) => {
+    const base = made(from, above, variables, tag);
+    return {
+      ...base,
+      fields: { ...base.fields, entries: layered(base.fields.entries, substituteAll(fields, variables)) },
+    };
+  });
+}
+
+function made(tag: MapNode, { fields }: Scope, variables: Variables, origin: Place): ExpandedTag {
+  const entries = substituteAll(layered(fields, without(tag.entries, tagKeys)), variables);
+  return { fields: { ...tag, entries }, origin };
+}
+
+function without(fields: Fields, keys: readonly string[]): Fields {
+  return keys.some((key) => fields.has(key)) ? new Map([...fields].filter(([key]) => !keys.includes(key))) : fields;
+}
+
+function sameInput(a: Fields, b: Fields): boolean {
+  const text = (fields: Fields) => {
+    const input = fields.get("input")?.value;
+    return input?.kind === "scalar" ? input.text : undefined;
+  };
+  return text(a) !== undefined && text(a) === text(b);
+}
+
+/** The tags of the template, or of the list of templates, that `owner` names. */
+function templateTags(owner: MapNode, { templates, issues }: ExpandParts): readonly MapNode[] {
+  const named = child(owner, "template");
+  if (!named) return [];
+  return (named.kind === "list" ? named.items : [named]).flatMap((name) => {
+    if (name.kind !== "scalar" || name.value === null) {
+      issues.error(name, "must be the name of a template, or a list of names");
+      return [];
+    }
+    const template = templates.nodes.get(name.text);
+    if (!template) {
+      if (!name.broken)
+        issues.error(
+          name,
+          `there is no template ${name.text}`,
+          suggestion(name.text, [...templates.nodes.keys()]) ??
+            "templates stand under templates: at the top of the file",
+        );
+      return [];
+    }
+    templates.used.add(name.text);
+    return template.kind === "list" ? mapsOf(template, issues) : [];
+  });
+}
+
+/** Variables in `vars` of `node`, before those from further up. */
+function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables {
+  const vars = child(node, "vars");
+  if (!vars) return above;
+  if (vars.kind !== "map") {
+    issues.error(vars, "must be a map of names and values, as in { dev: hall1.m1 }");
+    return above;
+  }
+  const variables = new Map(above);
+  for (const [name, { key, value }] of vars.entries) {
+    const place = { at: key, path: childPath(vars.path, name) };
+    if (!/^[A-Za-z_][\w-]*$/.test(name)) issues.error(place, "is no name of a variable: letters, digits, _ and -");
+    else if (value.kind !== "scalar") issues.error(value, "must be a single value");
+    else variables.set(name, value satisfies ScalarNode);
+  }
+  return variables;
+}
+
+/** The maps in the list at `key`; anything else there is an issue. */
+function listOf(owner: MapNode, key: string, issues: Issues): readonly MapNode[] {
+  const list = child(owner, key);
+  if (!list) return [];
+  if (list.kind === "list") return mapsOf(list, issues);
+  const entry = owner.entries.get(key);
+  if (!(list.kind === "scalar" && list.broken))
+    issues.error(
+      { at: entry?.key ?? list.at, path: list.path },
+      "must be a list",
+      `each entry of ${key} begins with a dash: - { ... }`,
+    );
+  return [];
+}
+
+export function mapsOf(list: ListNode, issues: Issues): readonly MapNode[] {
+  return list.items.filter((item): item is MapNode => {
+    if (item.kind === "map") return true;
+    if (!(item.kind === "scalar" && item.broken))
+      issues.error(item, "must be a map of fields, as in { input: ..., ... }");
+    return false;
+  });
+}
+
+export function complainUnknown(owner: MapNode, names: readonly string[], issues: Issues): void {
+  for (const key of owner.entries.keys()) if (!names.includes(key)) unknownKey(owner, key, names, issues);
+}
+
+/** Names of everything that may stand on a tag of this driver. */
+export function tagNames(driver: Driver): readonly string[] {
+  return [...Object.keys(driver.tag.shape), "input", ...cascadedKeys, ...tagKeys];
+}

@@ -1,0 +1,61 @@
+// The sections of the file that are neither a source's nor the service's nor the buffer's own.
+import { z } from "zod";
+import { bufferOptions } from "../buffer/disk/options.ts";
+import { listenAddress } from "../lib/fields.ts";
+import { tagOptions } from "../mapping/options.ts";
+import { serviceOptions } from "../upload/options.ts";
+import { logLevels } from "./config.ts";
+
+export const agentOptions = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." })
+    .optional()
+    .describe(
+      "Name of this agent in logs, metrics, the status page and its own signals, and in the client identifiers it uses. Must differ between agents of one plant. Default: the name of the machine.",
+    )
+    .meta({ examples: ["north-gw1"] }),
+  dataDir: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "Folder for the buffer, learned state and certificates. Default: $STATE_DIRECTORY, which systemd sets, else ./data.",
+    )
+    .meta({ examples: ["/var/lib/tagferry"] }),
+});
+
+export const httpOptions = z.strictObject({
+  listen: listenAddress()
+    .prefault("127.0.0.1:8421")
+    .describe(
+      "Where the status page, /metrics, /healthz, /readyz and /api/status are served. :8421 takes all addresses.",
+    ),
+});
+
+export const logOptions = z.strictObject({
+  level: z.enum(logLevels).default("info").describe("The least important lines that are written."),
+});
+
+/** What may stand in `defaults`, on a source and on a device, and goes down to their tags. */
+export const cascadedOptions = tagOptions.omit({ input: true });
+export const cascadedKeys: readonly string[] = Object.keys(cascadedOptions.shape);
+
+/** Names of sources become names of folders. */
+export const sourceName = z
+  .string()
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." });
+
+export const version = z.literal(1, { error: "must be 1, the version of this file's format" });
+
+/** Sections that are checked as they stand, in the order of the reference. */
+export const sections = {
+  agent: agentOptions.prefault({}).describe("This agent."),
+  service: serviceOptions.describe("The service that points are delivered to."),
+  buffer: bufferOptions.prefault({}).describe("The buffer on disk."),
+  http: httpOptions.prefault({}).describe("Status page and metrics."),
+  log: logOptions.prefault({}).describe("The log."),
+};
+
+/** Every key of the file. */
+export const fileKeys: readonly string[] = ["version", ...Object.keys(sections), "defaults", "templates", "sources"];

@@ -1,0 +1,71 @@
+// How the fields of a tag come together: what stands nearer to it goes before what stands further away.
+import type { ConfigNode, MapEntry, MapNode, ScalarNode } from "./node.ts";
+import { resolveScalar } from "./scalar.ts";
+
+export type Fields = ReadonlyMap<string, MapEntry>;
+
+/** Fields whose own keys come together one by one: a tag's `report.deadband` leaves the `report.heartbeat` of the defaults. */
+const combined = new Set(["report", "signal", "valid"]);
+
+/** All fields of `below`, with those of `above` before them. */
+export function layered(below: Fields, above: Fields): Fields {
+  if (below.size === 0) return above;
+  const fields = new Map(below);
+  for (const [key, entry] of above) {
+    const under = fields.get(key)?.value;
+    const value = combined.has(key) && under ? combine(under, entry.value) : entry.value;
+    fields.set(key, { key: entry.key, value });
+  }
+  return fields;
+}
+
+function combine(below: ConfigNode, above: ConfigNode): ConfigNode {
+  if (below.kind !== "map" || above.kind !== "map") return above;
+  return { ...above, entries: layered(below.entries, above.entries) };
+}
+
+/** The fields of `node` that `keys` names. */
+export function pick(node: MapNode, keys: (key: string) => boolean): Fields {
+  return new Map([...node.entries].filter(([key]) => keys(key)));
+}
+
+/** Variables by name, as they were written. */
+export type Variables = ReadonlyMap<string, ScalarNode>;
+
+/** `node` with every `{name}` of a variable replaced by its value; other names are left for captures. */
+export function substitute<T extends ConfigNode>(node: T, variables: Variables): T;
+export function substitute(node: ConfigNode, variables: Variables): ConfigNode {
+  if (variables.size === 0) return node;
+  switch (node.kind) {
+    case "list":
+      return { ...node, items: node.items.map((item) => substitute(item, variables)) };
+    case "map":
+      return { ...node, entries: substituteAll(node.entries, variables) };
+    case "scalar":
+      return node.text.includes("{") ? substituteText(node, variables) : node;
+  }
+}
+
+export function substituteAll(fields: Fields, variables: Variables): Fields {
+  if (variables.size === 0) return fields;
+  return new Map([...fields].map(([key, entry]) => [key, { ...entry, value: substitute(entry.value, variables) }]));
+}
+
+function substituteText(node: ScalarNode, variables: Variables): ScalarNode {
+  const used: ScalarNode[] = [];
+  const text = node.text.replace(/\{([A-Za-z_][\w-]*)\}/g, (written, name: string) => {
+    const variable = variables.get(name);
+    if (!variable) return written;
+    used.push(variable);
+    return variable.text;
+  });
+  if (used.length === 0) return node;
+  const reference = node.reference ?? used.find((variable) => variable.reference !== undefined)?.reference;
+  return {
+    ...node,
+    text,
+    value: text === "" ? "" : resolveScalar(text),
+    ...(reference !== undefined && { reference }),
+    ...(used.some(({ broken }) => broken) && { broken: true }),
+  };
+}

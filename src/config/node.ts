@@ -1,0 +1,94 @@
+// A configuration as it was written: scalars, maps and lists that know where they stand. Everything is checked on
+// these, so that an error can name its position whatever file, template or default a value came from.
+
+export interface Position {
+  readonly file: string;
+  /** Both from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
+interface Placed {
+  readonly at: Position;
+  /** `sources.bus1.devices[0].unit`: where it was written, which may be a template. */
+  readonly path: string;
+}
+
+export type ScalarValue = string | number | boolean | null;
+
+export interface ScalarNode extends Placed {
+  readonly kind: "scalar";
+  readonly value: ScalarValue;
+  /** As written, without quotes, references replaced: `1.0` where `value` is 1. */
+  readonly text: string;
+  /** As written where it holds a reference; then `text` is not shown to anybody. */
+  readonly reference?: string;
+  /** It has been complained about already: what a schema says about it is of no interest. */
+  readonly broken?: true;
+  /** What may have gone wrong while writing it. */
+  readonly note?: string;
+}
+
+export interface MapEntry {
+  readonly key: Position;
+  readonly value: ConfigNode;
+}
+export interface MapNode extends Placed {
+  readonly kind: "map";
+  readonly entries: ReadonlyMap<string, MapEntry>;
+}
+
+export interface ListNode extends Placed {
+  readonly kind: "list";
+  readonly items: readonly ConfigNode[];
+}
+
+export type ConfigNode = ScalarNode | MapNode | ListNode;
+
+/** A key or index further down. */
+export function childPath(path: string, key: string | number): string {
+  if (typeof key === "number") return `${path}[${key}]`;
+  const name = /^[\w.-]+$/.test(key) ? key : JSON.stringify(key);
+  return path === "" ? name : `${path}.${name}`;
+}
+
+/** What stands at `key` of `node`, if anything does. */
+export function child(node: ConfigNode | undefined, key: PropertyKey): ConfigNode | undefined {
+  if (node?.kind === "map") return node.entries.get(String(key))?.value;
+  if (node?.kind === "list") return node.items[Number(key)];
+  return undefined;
+}
+
+/** The text of a scalar child, if there is one that is not empty. */
+export function textAt(node: ConfigNode | undefined, key: string): string | undefined {
+  const found = child(node, key);
+  return found?.kind === "scalar" && found.value !== null ? found.text : undefined;
+}
+
+/** Plain data for a schema. Scalars in `asText` are given as the text that was written. */
+export function plain(node: ConfigNode, asText: ReadonlySet<ScalarNode>): unknown {
+  switch (node.kind) {
+    case "scalar":
+      return asText.has(node) ? node.text : node.value;
+    case "list":
+      return node.items.map((item) => plain(item, asText));
+    case "map": {
+      // No prototype: a key such as `constructor` is a key like any other.
+      const object: Record<string, unknown> = Object.create(null);
+      for (const [key, { value }] of node.entries) object[key] = plain(value, asText);
+      return object;
+    }
+  }
+}
+
+/** How many nodes there are in `node`, itself included. */
+export function countNodes(node: ConfigNode): number {
+  switch (node.kind) {
+    case "scalar":
+      return 1;
+    case "list":
+      return node.items.reduce((sum, item) => sum + countNodes(item), 1);
+    case "map":
+      return [...node.entries.values()].reduce((sum, { value }) => sum + countNodes(value), 1);
+  }
+}

@@ -1,0 +1,79 @@
+// What the YAML parser complains about, in words that help somebody who does not know YAML's grammar.
+
+export interface Explanation {
+  readonly message: string;
+  readonly hint?: string;
+  /** It is wrong whatever stands before it. */
+  readonly certain?: true;
+}
+
+/** `line` is the line complained about, `column` (from 1) where. */
+export function explain(code: string, message: string, line: string, column: number): Explanation {
+  const quotes = needsQuotes(line, column);
+  if (quotes !== undefined)
+    return { message: "is not YAML here", hint: `put the text in quotes: ${quotes}`, certain: true };
+  const [first = ""] = message.split("\n");
+  const plain = `is not YAML here: ${first.charAt(0).toLowerCase()}${first.slice(1)}`;
+  switch (code) {
+    case "TAB_AS_INDENT":
+      return { message: "is indented with a tab", hint: "YAML takes spaces only" };
+    case "BAD_SCALAR_START":
+      return {
+        message: `is not YAML here: a text must not begin with ${line.charAt(column - 1)}`,
+        hint: "put the text in quotes",
+      };
+    case "BLOCK_AS_IMPLICIT_KEY":
+      return {
+        message: "is not YAML here: a second key in one line",
+        hint: 'either the indentation is wrong, or a text with ": " in it needs quotes',
+      };
+    case "MULTILINE_IMPLICIT_KEY":
+      return {
+        message: "is not YAML here: a line without a colon",
+        hint: "write `key: value`; a text that goes on in the next line must be indented",
+      };
+    case "BAD_INDENT":
+      return { message: plain, hint: "a bracket, brace or quote is not closed, or the indentation is wrong" };
+    case "MISSING_CHAR":
+      return {
+        message: plain,
+        hint: /quote/.test(first) ? "close the quotes" : "write `key: value`, with a space after the colon",
+      };
+    case "TAG_RESOLVE_FAILED":
+      return {
+        message: `has a tag that means nothing here: ${/!\S*/.exec(line.slice(column - 1))?.[0] ?? "!"}`,
+        certain: true,
+        hint: "a text that begins with ! must stand in quotes; secrets are given as ${NAME} or ${file:/path}",
+      };
+    case "MULTIPLE_DOCS":
+      return { message: "begins a second document", hint: "a configuration is one document; take the --- out" };
+    case "BAD_DQ_ESCAPE":
+      return { message: plain, hint: "in double quotes a backslash is written \\\\; in single quotes it is one" };
+    case "RESOURCE_EXHAUSTION":
+      return { message: "is nested too deeply" };
+    default:
+      return { message: plain };
+  }
+}
+
+/** Texts that people forget to quote: JSON paths and references in braces, and whatever begins with a brace. */
+const unquoted = [
+  /([\w.-]+:\s+)(\$(?:[.[])(?:\['[^']*'\]|[^,\s}])*)/g,
+  /([\w.-]+:\s+)([^\s"',{}[\]]*\$\{[^}]*\}[^\s"',}]*)/g,
+  /([\w.-]+:\s+)([^\s"',{}[\]]*\{[\w.-]+\}[^\s"',}]*(?:\{[\w.-]+\}[^\s"',}]*)*)/g,
+];
+
+/** `value: "$.a[0]"` for the text before `column` that needs its quotes. */
+function needsQuotes(line: string, column: number): string | undefined {
+  let best: RegExpMatchArray | undefined;
+  for (const pattern of unquoted)
+    for (const match of line.matchAll(pattern))
+      if (stumbles(line.slice(0, match.index), match[2] ?? "") && (best === undefined || match.index <= column))
+        best = match;
+  return best && `${best[1] ?? ""}"${best[2] ?? ""}"`;
+}
+
+/** Inside braces any bracket ends a text; elsewhere only one at its beginning is a problem. */
+function stumbles(before: string, text: string): boolean {
+  return /[[{]/.test(text) && (/[[{]/.test(before) || /^[[{]/.test(text));
+}
