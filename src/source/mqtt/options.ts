@@ -23,9 +23,6 @@ const session = z.strictObject({
     .max(65_535)
     .default(2_000)
     .describe("How many messages the broker may send before the first of them is acknowledged (MQTT 5)."),
-  maxPacketSize: byteSize({ min: 1_024, max: 268_435_455 })
-    .prefault("1MiB")
-    .describe("Larger messages are not delivered by the broker (MQTT 5)."),
 });
 
 /** Options of an MQTT source. */
@@ -59,6 +56,9 @@ export const mqttOptions = z.strictObject({
     .literal(["auto", 5, 4, 3])
     .default("auto")
     .describe("auto: 5, and if the broker does not speak it 4 (MQTT 3.1.1), then 3 (MQTT 3.1)."),
+  maxPayload: byteSize({ min: 1, max: 268_435_455 })
+    .prefault("1MiB")
+    .describe("Larger payloads are not decoded but counted as malformed."),
   caFile: z
     .string()
     .min(1)

@@ -1,16 +1,198 @@
-// One connection to a broker as a `Source`.
-
+// One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
 import { AgentError } from "../../core/errors.ts";
-import type { Runtime } from "../../core/runtime.ts";
-import type { DriverConfig, Source } from "../../core/source.ts";
+import type { Logger, Runtime } from "../../core/runtime.ts";
+import type { Delivery, DriverConfig, Reading, Source, TagId } from "../../core/source.ts";
+import { isAbort, orAbort } from "../../lib/abort.ts";
+import type { Link, MqttConnection } from "./client.ts";
+import { connectBroker } from "./connect.ts";
+import { coverage } from "./filter-cover.ts";
 import type { mqttOptions } from "./options.ts";
+import { describeReason } from "./reason-code.ts";
+import { Reception } from "./reception.ts";
+import { loadSessionState, type SessionState } from "./session-state.ts";
+import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
 
-/** Connects; see `Driver.open`. */
-export function openMqttSource(
-  config: DriverConfig<typeof mqttOptions, typeof mqttTag>,
-  _runtime: Runtime,
-  _signal: AbortSignal,
-): Promise<Source> {
-  return Promise.reject(new AgentError("SOURCE_UNREACHABLE", `${config.options.url}: connections are not built yet`));
+type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
+
+/** Milliseconds between attempts at filters that the broker refused. */
+const retryRefusedMs = 300_000;
+/** Milliseconds that nothing is read before it is worth a line in the log. */
+const stallWarningMs = 5_000;
+
+/** Connects and subscribes; see `Driver.open`. */
+export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { name, tags, options } = config;
+  const { maxPayload, session } = options;
+  const log = runtime.log.child({ part: "source", source: name, driver: "mqtt" });
+  const clientId = options.clientId ?? `${config.agent}-${name}`;
+  const state = await loadSessionState(config.stateDir, { url: options.url, clientId }, log);
+  const attach = (link: Link) => new Reception({ source: name, tags, maxPayload }, runtime, link);
+  const connecting = { options, clientId, spoken: state.protocolVersion, attach, log };
+  const { connection, handler } = await connectBroker(connecting, signal);
+  const { protocolVersion, sessionPresent } = connection;
+  log.info({ clientId, protocolVersion, sessionPresent }, "connected");
+  if (session.persistent && !sessionPresent && state.filters.length > 0)
+    log.warn({ clientId }, "the broker did not keep the session; what was published meanwhile is lost");
+  if (session.persistent) await state.remember({ protocolVersion });
+  const source = new MqttSource({ config, clientId, runtime, log, connection, reception: handler, state });
+  try {
+    await source.subscribed(signal);
+    return source;
+  } catch (error) {
+    await source[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly config: MqttConfig;
+  readonly clientId: string;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly connection: MqttConnection;
+  readonly reception: Reception;
+  readonly state: SessionState;
+}
+
+class MqttSource implements Source {
+  readonly #parts: Parts;
+  readonly #closing = new AbortController();
+  readonly #subscribing: Promise<void>;
+  #subscriptions: Subscriptions = { granted: [], refused: new Map() };
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const { connection, reception, state } = parts;
+    void connection.lost.then((error) => reception.fail(error));
+    this.#subscribing = this.#subscribe(connection.sessionPresent ? state.filters : []);
+    void this.#inBackground(this.#subscribing.then(() => this.#retryRefused()));
+    void this.#inBackground(this.#keepAlive());
+  }
+
+  /**
+   * Resolves when the broker has answered the subscriptions, or when that cannot be waited for: the answers come behind
+   * messages that are not read before somebody takes them. Rejects when not one of them was granted.
+   */
+  async subscribed(signal: AbortSignal): Promise<void> {
+    const { config, runtime, reception, log } = this.#parts;
+    const { connectTimeout, url } = config.options;
+    const waiting = new AbortController();
+    const tooLong = runtime.clock
+      .sleep(connectTimeout, AbortSignal.any([waiting.signal, this.#closing.signal]))
+      .then(() => log.warn({ ms: connectTimeout }, "the broker has not answered the subscriptions yet"));
+    tooLong.catch(() => {});
+    try {
+      await orAbort(Promise.race([this.#subscribing, reception.firstStall, tooLong]), signal);
+    } finally {
+      waiting.abort();
+    }
+    const { granted, refused } = this.#subscriptions;
+    const [first] = refused;
+    if (granted.length > 0 || first === undefined) return;
+    const [filter, code] = first;
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${url} refused all subscriptions, such as ${filter}: ${describeReason(code)}`,
+    );
+  }
+
+  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery, void, undefined> {
+    try {
+      for (;;) yield await this.#parts.reception.take(signal);
+    } catch (error) {
+      if (!isAbort(error, signal)) throw error;
+    }
+  }
+
+  details(): Readonly<Record<string, string | number>> {
+    const { connection, clientId } = this.#parts;
+    const { granted, refused } = this.#subscriptions;
+    const { protocolVersion, sessionPresent, keepaliveMs, limits } = connection;
+    const numbers = Object.entries(limits).filter((limit): limit is [string, number] => typeof limit[1] === "number");
+    return {
+      protocol: protocolNames[protocolVersion],
+      clientId,
+      session: sessionPresent ? "resumed" : "new",
+      subscriptions: granted.length,
+      refusedSubscriptions: refused.size,
+      keepaliveSeconds: keepaliveMs / 1_000,
+      ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new Error("the connection is closed"));
+    this.#parts.reception.close();
+    await this.#parts.connection[Symbol.asyncDispose]();
+  }
+
+  async #subscribe(inSession: readonly string[]): Promise<void> {
+    const { config, connection, reception, runtime, state, log } = this.#parts;
+    const { qos } = config.options;
+    const retained = config.tags.some((tag) => tag.retained !== "ignore");
+    const wanted = config.tags.map(({ topic }) => topic.filter);
+    const subscriptions = await applySubscriptions(connection, wanted, { qos, retained, inSession }, state, log);
+    this.#subscriptions = subscriptions;
+    if (subscriptions.refused.size > 0) reception.add(refusals(config, subscriptions, runtime));
+  }
+
+  /** Rights at the broker may be mended while we are connected. */
+  async #retryRefused(): Promise<void> {
+    while (this.#subscriptions.refused.size > 0) {
+      await this.#parts.runtime.clock.sleep(retryRefusedMs, this.#closing.signal);
+      await this.#subscribe(this.#subscriptions.granted);
+    }
+  }
+
+  /** While nothing is read the library hears no answer to its pings and would hang up; the broker, too, wants to hear from us. */
+  async #keepAlive(): Promise<void> {
+    const { connection, reception, runtime, log } = this.#parts;
+    let told = false;
+    for (;;) {
+      await runtime.clock.sleep(connection.keepaliveMs / 4, this.#closing.signal);
+      const { stalledMs } = reception;
+      if (stalledMs === undefined) told = false;
+      else {
+        connection.stayAlive();
+        if (!told && stalledMs >= stallWarningMs)
+          log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
+        told ||= stalledMs >= stallWarningMs;
+      }
+    }
+  }
+
+  /** What goes wrong on the side ends the connection, unless it is ending anyway. */
+  async #inBackground(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#parts.reception.fail(error);
+    }
+  }
+}
+
+const protocolNames = { 3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5" } as const;
+
+/** A refused filter shows under its tags. Tags whose template captures have no names yet that it could show under. */
+function refusals({ tags }: MqttConfig, subscriptions: Subscriptions, { clock }: Runtime): Reading[] {
+  const time = clock.now();
+  const arrives = coverage(subscriptions.granted);
+  return tags.flatMap(({ topic }, index): Reading[] => {
+    if (topic.captures.length > 0 || arrives(topic.filter)) return [];
+    const code = subscriptions.refused.get(topic.filter) ?? 0x80;
+    return [
+      {
+        tag: index as TagId, // a TagId is the index of its tag
+        captures: {},
+        address: topic.text,
+        value: undefined,
+        time,
+        clock: "agent",
+        quality: "bad",
+        reason: `the broker refused the subscription: ${describeReason(code)}`,
+        historical: false,
+      },
+    ];
+  });
 }

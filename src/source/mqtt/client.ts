@@ -1,0 +1,239 @@
+// One connection through the `mqtt` library, with acknowledgements in our own hands.
+//
+// The library acknowledges a QoS 1 message when the callback of `handleMessage` is called, and reads on only then: kept
+// until the data is on disk it would carry one message per sync. Called with an error it reads on and acknowledges
+// nothing. So that is what happens to every message; the acknowledgements are written later, many in one write, to the
+// stream that the message came from. They are lost with that stream, as they must be: packet identifiers mean nothing
+// on another connection, and the broker delivers again.
+//
+// A QoS 2 message is passed to the library as one of QoS 1, or it would be acknowledged before it is on disk. The rest
+// of its exchange (PUBREL, PUBCOMP) the library answers by itself, since it finds nothing stored under the identifier.
+import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
+import { AgentError } from "../../core/errors.ts";
+import { encodeAcknowledgements, exactlyOnce, type HeldPacket } from "./acknowledgement.ts";
+import { type Attempt, explainFailure, explainLoss, type Failure, FailureRecord } from "./failure.ts";
+
+/** A message as it arrived. */
+export interface Message {
+  readonly topic: string;
+  readonly payload: Buffer;
+  readonly retained: boolean;
+  /** What to pass to `acknowledge` once it is on disk; undefined for QoS 0. */
+  readonly held: HeldPacket | undefined;
+}
+
+/** Takes messages, in the order they arrive. */
+export interface MessageHandler {
+  /** False: nothing more is read from the socket until `Link.resume` is called. */
+  receive(message: Message): boolean;
+}
+
+/** The way back from a handler to the connection that its messages come from. */
+export interface Link {
+  /** Writes the acknowledgements in this order; without effect when the connection is lost. */
+  acknowledge(held: readonly HeldPacket[]): void;
+  /** Reads on after `receive` returned false. */
+  resume(): void;
+}
+
+export interface SubscribeOptions {
+  readonly qos: 0 | 1 | 2;
+  /** MQTT 5: retained messages are sent always (0), for a new subscription only (1) or never (2). */
+  readonly retainHandling: 0 | 1 | 2;
+}
+
+/** A connection whose CONNACK was good. Disposing it says DISCONNECT; the session stays at the broker if it is persistent. */
+export interface MqttConnection extends AsyncDisposable {
+  readonly protocolVersion: 3 | 4 | 5;
+  readonly sessionPresent: boolean;
+  /** Milliseconds, as the broker would have it. */
+  readonly keepaliveMs: number;
+  /** What the broker said of itself in CONNACK (MQTT 5). */
+  readonly limits: Readonly<Record<string, unknown>>;
+  /** Settles never but with the reason when the connection is lost. Resolves, so that nobody has to catch it. */
+  readonly lost: Promise<AgentError>;
+  /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects when the connection is lost. */
+  subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]>;
+  /** Resolves when the broker has answered. Rejects when the connection is lost. */
+  unsubscribe(filters: readonly string[]): Promise<void>;
+  /** Sends PINGREQ and expects no answer to it yet: for while nothing is read. */
+  stayAlive(): void;
+}
+
+export interface Connected<Handler> {
+  readonly connection: MqttConnection;
+  readonly handler: Handler;
+}
+
+/**
+ * Connects once. `attach` gives the handler, which may be called before this resolves: a resumed session delivers at
+ * once. What the broker or the network does is the result; rejects with `signal.reason` only.
+ */
+export async function connectOnce<Handler extends MessageHandler>(
+  attempt: Attempt,
+  options: IClientOptions,
+  attach: (link: Link) => Handler,
+  signal: AbortSignal,
+): Promise<Connected<Handler> | Failure> {
+  signal.throwIfAborted();
+  const client = connect({ ...options, ...ownTerms });
+  const record = new FailureRecord();
+  const handler = attachHandler(client, attach);
+  const lost = Promise.withResolvers<AgentError>();
+  const result = Promise.withResolvers<Connected<Handler> | Failure>();
+
+  client.on("error", (error) => record.note(error));
+  client.on("disconnect", (packet) => record.disconnected(packet.reasonCode));
+  client.on("connect", ({ sessionPresent }) => {
+    result.resolve({ connection: new Connection(client, sessionPresent, lost.promise), handler });
+  });
+  client.on("close", () => {
+    lost.resolve(explainLoss(attempt, record));
+    result.resolve(explainFailure(attempt, record));
+  });
+  const abort = () => {
+    result.reject(signal.reason);
+    client.end(true);
+  };
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    client.connect();
+    // Errors without a code, as of WebSockets, the library keeps to itself.
+    client.stream.on("error", (error: Error) => record.note(error));
+    return await result.promise;
+  } catch (error) {
+    signal.throwIfAborted();
+    // A key or certificate that cannot be read is thrown before there is a socket.
+    if (error instanceof Error) record.note(error);
+    return explainFailure(attempt, record);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** What the library must leave to us, whatever else is asked of it. */
+const ownTerms = {
+  manualConnect: true,
+  reconnectPeriod: 0,
+  resubscribe: false,
+  // Would otherwise format every packet, passwords included, for anyone who sets DEBUG.
+  log: () => {},
+} as const satisfies IClientOptions;
+
+/** Leads messages from the library to the handler, and acknowledgements back. */
+function attachHandler<Handler extends MessageHandler>(client: MqttClient, attach: (link: Link) => Handler): Handler {
+  const qos2 = new Set<number>();
+  let stalled: (() => void) | undefined;
+  const handler = attach({
+    acknowledge(held) {
+      if (client.connected && held.length > 0) client.stream.write(encodeAcknowledgements(held));
+    },
+    resume() {
+      const readOn = stalled;
+      stalled = undefined;
+      readOn?.();
+    },
+  });
+  const heldPacket = ({ qos, messageId }: IPublishPacket): HeldPacket | undefined => {
+    if (qos === 0 || messageId === undefined) return undefined;
+    return qos2.size > 0 && qos2.delete(messageId) ? messageId + exactlyOnce : messageId;
+  };
+  client.on("packetreceive", (packet) => {
+    if (packet.cmd !== "publish" || packet.qos !== 2) return;
+    qos2.add(packet.messageId ?? 0);
+    packet.qos = 1;
+  });
+  client.handleMessage = (packet, done) => {
+    const held = heldPacket(packet);
+    const readOn = held === undefined ? done : () => done(notYet);
+    const { topic, payload, retain } = packet;
+    if (handler.receive({ topic, payload: asBuffer(payload), retained: retain, held })) readOn();
+    else stalled = readOn;
+  };
+  return handler;
+}
+
+/** Tells the library not to acknowledge. It goes no further than that. */
+const notYet = new Error("acknowledged when on disk");
+
+function asBuffer(payload: string | Buffer): Buffer {
+  return typeof payload === "string" ? Buffer.from(payload) : payload;
+}
+
+class Connection implements MqttConnection {
+  readonly lost: Promise<AgentError>;
+  readonly protocolVersion: 3 | 4 | 5;
+  readonly sessionPresent: boolean;
+  readonly keepaliveMs: number;
+  readonly limits: Readonly<Record<string, unknown>>;
+  readonly #client: MqttClient;
+  readonly #lostFirst: Promise<never>;
+
+  constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
+    const { protocolVersion } = client.options;
+    this.#client = client;
+    this.lost = lost;
+    this.protocolVersion = protocolVersion === 5 || protocolVersion === 3 ? protocolVersion : 4;
+    this.sessionPresent = sessionPresent;
+    this.keepaliveMs = client.keepalive * 1_000;
+    this.limits = { ...client.serverProperties };
+    this.#lostFirst = lost.then((error): never => {
+      throw error;
+    });
+    this.#lostFirst.catch(() => {});
+  }
+
+  subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {
+    return Promise.race([subscribe(this.#client, filters, options), this.#lostFirst]);
+  }
+
+  async unsubscribe(filters: readonly string[]): Promise<void> {
+    await Promise.race([this.#client.unsubscribeAsync([...filters]), this.#lostFirst]);
+  }
+
+  stayAlive(): void {
+    if (!this.#client.connected) return;
+    this.#client.sendPing();
+    // The answer is behind what is not read now; it must not be missed.
+    this.#client.reschedulePing(true);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#client.connected) {
+      this.#client.end(false);
+      const timer = setTimeout(() => this.#client.stream.destroy(), farewellMs);
+      await this.lost;
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** How long a broker may take to close the connection after DISCONNECT, in milliseconds. */
+const farewellMs = 1_000;
+
+async function subscribe(
+  client: MqttClient,
+  filters: readonly string[],
+  { qos, retainHandling }: SubscribeOptions,
+): Promise<readonly number[]> {
+  try {
+    // `rap` false: the retain flag then means that the broker kept the message from before, as it does in MQTT 3.1.1.
+    const granted = await client.subscribeAsync([...filters], { qos, rap: false, rh: retainHandling });
+    return granted.map((subscription) => subscription.qos);
+  } catch (error) {
+    // One refusal among many is thrown too, with all the codes in the packet that came.
+    const codes = grantedCodes(error);
+    if (codes?.length === filters.length) return codes;
+    const text = error instanceof Error ? error.message : String(error);
+    throw new AgentError("SOURCE_PROTOCOL", `the broker's answer to a subscription is wrong: ${text}`, {
+      cause: error,
+    });
+  }
+}
+
+function grantedCodes(error: unknown): readonly number[] | undefined {
+  if (!(error instanceof Error) || !("packet" in error)) return undefined;
+  const packet = error.packet;
+  if (typeof packet !== "object" || packet === null || !("granted" in packet)) return undefined;
+  return Array.isArray(packet.granted) ? packet.granted.filter((code) => typeof code === "number") : undefined;
+}

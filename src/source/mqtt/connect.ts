@@ -1,0 +1,106 @@
+// From options to a connection: the version both sides speak, certificates and passwords as they are now.
+import { readFile } from "node:fs/promises";
+import type { RequestOptions } from "node:https";
+import type { IClientOptions } from "mqtt";
+import { AgentError } from "../../core/errors.ts";
+import type { Logger } from "../../core/runtime.ts";
+import { type Connected, connectOnce, type Link, type MessageHandler } from "./client.ts";
+import type { Failure } from "./failure.ts";
+import type { MqttOptions } from "./options.ts";
+
+type Version = 3 | 4 | 5;
+
+export interface Connecting<Handler> {
+  readonly options: MqttOptions;
+  readonly clientId: string;
+  /** The version that this broker spoke before, if any. */
+  readonly spoken: Version | undefined;
+  /** Gives a handler of messages; called for every attempt. */
+  readonly attach: (link: Link) => Handler;
+  readonly log: Logger;
+}
+
+/** Connects with the newest version that the broker speaks. Rejects as `Driver.open` does. */
+export async function connectBroker<Handler extends MessageHandler>(
+  connecting: Connecting<Handler>,
+  signal: AbortSignal,
+): Promise<Connected<Handler>> {
+  const { options, clientId, spoken, attach, log } = connecting;
+  const { url, username } = options;
+  const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
+  // Read each time, so that they can be changed without a restart.
+  const credentials = await readCredentials(options);
+  let first: Failure | undefined;
+  for (const protocolVersion of versions) {
+    const attempt = { url, username, clientId, protocolVersion };
+    const result = await connectOnce(
+      attempt,
+      { ...libraryOptions(options, clientId, protocolVersion), ...credentials },
+      attach,
+      signal,
+    );
+    if (!("error" in result)) return result;
+    first ??= result;
+    // A broker that is known to speak 5 and hangs up without a word is restarting, or has another reason.
+    if (result.olderVersion === "no" || (result.olderVersion === "perhaps" && spoken === 5)) throw result.error;
+    log.debug({ err: result.error, protocolVersion }, "no answer in this version of the protocol");
+  }
+  throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${url}: no version of the protocol to try`);
+}
+
+/** `options` in the words of the library. */
+function libraryOptions(options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
+  const { session, username, password, keepalive, connectTimeout, serverName } = options;
+  const { protocol, hostname, port, pathname, search } = new URL(options.url);
+  const wsOptions: RequestOptions = { servername: serverName };
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  return {
+    ...transports[protocol],
+    host,
+    hostname: host,
+    ...(port !== "" && { port: Number(port) }),
+    path: `${pathname === "" ? "/" : pathname}${search}`,
+    protocolVersion,
+    protocolId: protocolVersion === 3 ? "MQIsdp" : "MQTT",
+    clientId,
+    clean: !session.persistent,
+    keepalive: Math.round(keepalive / 1_000),
+    connectTimeout,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password: password.reveal() }),
+    ...(serverName !== undefined && { servername: serverName, wsOptions }),
+    ...(protocolVersion === 5 && {
+      properties: {
+        // Left out or 0 the session would end with the connection, whatever `clean` says.
+        sessionExpiryInterval: session.persistent ? Math.min(0xffff_ffff, Math.ceil(session.expiry / 1_000)) : 0,
+        receiveMaximum: session.receiveMaximum,
+      },
+    }),
+  };
+}
+
+const transports: Readonly<Record<string, { readonly protocol: "mqtt" | "mqtts" | "ws" | "wss" }>> = {
+  "mqtt:": { protocol: "mqtt" },
+  "mqtts:": { protocol: "mqtts" },
+  "ws:": { protocol: "ws" },
+  "wss:": { protocol: "wss" },
+};
+
+async function readCredentials({ caFile, certFile, keyFile }: MqttOptions): Promise<IClientOptions> {
+  const [ca, cert, key] = await Promise.all([
+    read("caFile", caFile),
+    read("certFile", certFile),
+    read("keyFile", keyFile),
+  ]);
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+async function read(option: string, path: string | undefined): Promise<Buffer | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    throw new AgentError("SOURCE_REFUSED", `${option} cannot be read: ${text}`, { cause: error });
+  }
+}

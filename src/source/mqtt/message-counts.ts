@@ -1,0 +1,60 @@
+// What became of messages, counted in plain numbers while they are read and handed to the metrics once a turn.
+import type { Metrics } from "../../core/runtime.ts";
+
+/** Written to by those who read messages. */
+export class MessageCounts {
+  received = 0;
+  acknowledged = 0;
+  /** Of a topic that no tag wants: left over in the session, or the broker's doing. */
+  unmatched = 0;
+  /** Payload that is not what the tag says it is. */
+  malformed = 0;
+  empty = 0;
+  /** Values that were not in a message that others of its tags found theirs in. */
+  missing = 0;
+  /** Values whose payload should carry a time and carries none that can be right. */
+  untimed = 0;
+  /** Values of retained messages that carry no time of their own. */
+  stale = 0;
+
+  /** Adds what was counted since the last call to the metrics of `source`. */
+  publish(metrics: Metrics, source: string): void {
+    for (const [field, declaration] of declarations) {
+      if (this[field] === 0) continue;
+      metrics.counter(declaration).add(this[field], { source });
+      this[field] = 0;
+    }
+  }
+}
+
+const labels = ["source"] as const;
+const declarations = [
+  ["received", { name: "source_mqtt_messages_total", help: "Messages received", labels }],
+  [
+    "acknowledged",
+    { name: "source_mqtt_acknowledged_messages_total", help: "Messages acknowledged after they were on disk", labels },
+  ],
+  ["unmatched", { name: "source_mqtt_unmatched_messages_total", help: "Messages of topics that no tag wants", labels }],
+  [
+    "malformed",
+    { name: "source_mqtt_malformed_messages_total", help: "Messages whose payload could not be decoded", labels },
+  ],
+  ["empty", { name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels }],
+  ["missing", { name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels }],
+  [
+    "untimed",
+    {
+      name: "source_mqtt_untimed_values_total",
+      help: "Values stored with the time of arrival, or not at all if retained, because the payload's own time is missing or cannot be right",
+      labels,
+    },
+  ],
+  [
+    "stale",
+    {
+      name: "source_mqtt_stale_values_total",
+      help: "Values of retained messages without a time of their own, not stored",
+      labels,
+    },
+  ],
+] as const;

@@ -1,0 +1,133 @@
+// Messages on their way from the socket into the inbox.
+import type { EpochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Delivery, Reading, TagId } from "../../core/source.ts";
+import type { HeldPacket } from "./acknowledgement.ts";
+import type { Link, Message, MessageHandler } from "./client.ts";
+import { decoders } from "./decoders/decoder.ts";
+import { Inbox } from "./inbox.ts";
+import { MessageCounts } from "./message-counts.ts";
+import { MessageReader } from "./message-reader.ts";
+import type { MqttTag } from "./tag.ts";
+import { TopicRouter } from "./topic-router.ts";
+
+export interface ReceptionOptions {
+  /** Name of the source in metrics. */
+  readonly source: string;
+  readonly tags: readonly MqttTag[];
+  /** Bytes. */
+  readonly maxPayload: number;
+}
+
+/** Readings of one delivery at most, as `Source.deliveries` asks. */
+const maxReadings = 10_000;
+/** Topics whose routes are remembered at least. */
+const rememberedTopics = 50_000;
+
+/** Receives the messages of one connection and gives them out as deliveries. */
+export class Reception implements MessageHandler {
+  readonly #runtime: Runtime;
+  readonly #source: string;
+  readonly #link: Link;
+  readonly #inbox: Inbox;
+  readonly #reader: MessageReader;
+  readonly #counts = new MessageCounts();
+  /** Time of arrival of the messages that are being read; undefined between turns of the event loop. */
+  #arrival: EpochMicros | undefined;
+  #stalledSince: number | undefined;
+  readonly #firstStall = Promise.withResolvers<void>();
+  #closed = false;
+
+  constructor({ source, tags, maxPayload }: ReceptionOptions, runtime: Runtime, link: Link) {
+    this.#runtime = runtime;
+    this.#source = source;
+    this.#link = link;
+    this.#inbox = new Inbox({
+      maxReadings,
+      acknowledge: (held) => this.#acknowledge(held),
+      onRoom: () => this.#readOn(),
+    });
+    // A TagId is the index of its tag.
+    const subscribers = tags.map((tag, index) => ({ id: index as TagId, tag, decode: decoderOf(tag) }));
+    this.#reader = new MessageReader(new TopicRouter(subscribers, rememberedTopics), { maxPayload }, this.#counts);
+  }
+
+  receive(message: Message): boolean {
+    if (this.#closed) return true;
+    // Messages of one chunk are read in one turn of the event loop and share a time, which packs well.
+    const arrival = (this.#arrival ??= this.#beginTurn());
+    this.#counts.received++;
+    this.#inbox.put(message.held, (readings) => this.#reader.read(message, arrival, readings));
+    if (!this.#inbox.full) return true;
+    this.#stalledSince ??= this.#runtime.clock.monotonic();
+    this.#firstStall.resolve();
+    return false;
+  }
+
+  /** Resolves when for the first time nothing more is read before something is taken. */
+  get firstStall(): Promise<void> {
+    return this.#firstStall.promise;
+  }
+
+  /** Milliseconds since when nothing is read because nobody takes what was; undefined: it is read. */
+  get stalledMs(): number | undefined {
+    return this.#stalledSince === undefined ? undefined : this.#runtime.clock.monotonic() - this.#stalledSince;
+  }
+
+  /** Adds readings that no message brought. */
+  add(readings: readonly Reading[]): void {
+    this.#inbox.put(undefined, (all) => all.push(...readings));
+    this.#inbox.settle();
+  }
+
+  /** Resolves with what has arrived since the last call, once there is something. Rejects with the error of `fail` or with `signal.reason`. */
+  async take(signal: AbortSignal): Promise<Delivery> {
+    const batch = await this.#inbox.take(signal);
+    return {
+      readings: batch.readings,
+      descriptions: [],
+      awaited: batch.held.length > 0,
+      ack: () => {
+        this.#inbox.release(batch);
+        this.#counts.publish(this.#runtime.metrics, this.#source);
+      },
+    };
+  }
+
+  /** The connection is lost: what has arrived is still given out, then `take` rejects with `error`. */
+  fail(error: unknown): void {
+    this.#inbox.fail(error);
+  }
+
+  /** Takes no more; what comes is neither read nor acknowledged. */
+  close(): void {
+    this.#closed = true;
+    this.#link.resume();
+  }
+
+  #beginTurn(): EpochMicros {
+    // Runs when every message of the chunk has been read: the library goes from one to the next by `process.nextTick`.
+    queueMicrotask(() => {
+      this.#arrival = undefined;
+      this.#inbox.settle();
+      this.#counts.publish(this.#runtime.metrics, this.#source);
+    });
+    return this.#runtime.clock.now();
+  }
+
+  #readOn(): void {
+    if (this.#stalledSince === undefined || this.#inbox.full) return;
+    this.#stalledSince = undefined;
+    this.#link.resume();
+  }
+
+  #acknowledge(held: readonly HeldPacket[]): void {
+    this.#counts.acknowledged += held.length;
+    this.#link.acknowledge(held);
+  }
+}
+
+function decoderOf({ format, value, time }: MqttTag) {
+  if (format !== "auto") return decoders[format];
+  return value || time ? decoders.json : decoders.bare;
+}

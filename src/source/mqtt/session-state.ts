@@ -1,0 +1,77 @@
+// What the broker keeps for us, remembered on our side: the filters of the persistent session and the version it spoke.
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Logger } from "../../core/runtime.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+
+const state = z.object({
+  /** A session is the client identifier's at one broker. */
+  url: z.string(),
+  clientId: z.string(),
+  protocolVersion: z.literal([3, 4, 5]).optional(),
+  filters: z.array(z.string()),
+});
+type State = z.output<typeof state>;
+
+/** One session's memory on disk. Losing it costs messages of filters no longer wanted, nothing else. */
+export class SessionState {
+  readonly #folder: string;
+  readonly #log: Logger;
+  #state: State;
+
+  constructor(folder: string, state: State, log: Logger) {
+    this.#folder = folder;
+    this.#state = state;
+    this.#log = log;
+  }
+
+  /** The version that was spoken last. */
+  get protocolVersion(): 3 | 4 | 5 | undefined {
+    return this.#state.protocolVersion;
+  }
+
+  /** Filters that may be subscribed in the session. */
+  get filters(): readonly string[] {
+    return this.#state.filters;
+  }
+
+  /** Resolves when it is on disk, or when it is logged why not. */
+  async remember(change: Partial<Pick<State, "protocolVersion" | "filters">>): Promise<void> {
+    const next = { ...this.#state, ...change, filters: (change.filters ?? this.#state.filters).toSorted() };
+    const text = JSON.stringify(next);
+    if (text === JSON.stringify(this.#state)) return;
+    this.#state = next;
+    try {
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await writeAtomically(fileIn(this.#folder), text);
+    } catch (error) {
+      this.#log.warn({ err: error }, "the state of the session could not be remembered");
+    }
+  }
+}
+
+/** What is remembered of the session of `clientId` at `url`; nothing if it was another one, or if it cannot be read. */
+export async function loadSessionState(
+  folder: string,
+  session: { readonly url: string; readonly clientId: string },
+  log: Logger,
+): Promise<SessionState> {
+  const nothing: State = { ...session, filters: [] };
+  try {
+    const known = state.parse(JSON.parse(await readFile(fileIn(folder), "utf8")));
+    const same = known.url === session.url && known.clientId === session.clientId;
+    return new SessionState(folder, same ? known : nothing, log);
+  } catch (error) {
+    if (!isMissing(error)) log.warn({ err: error }, "the remembered state of the session cannot be read");
+    return new SessionState(folder, nothing, log);
+  }
+}
+
+function fileIn(folder: string): string {
+  return join(folder, "session.json");
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}

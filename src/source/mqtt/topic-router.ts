@@ -1,0 +1,74 @@
+// Topic → the tags that want its messages and what their templates capture, remembered by topic.
+import type { Captures, TagId } from "../../core/source.ts";
+import type { Decoder } from "./decoders/decoder.ts";
+import type { MqttTag } from "./tag.ts";
+import { TopicTrie } from "./topic-trie.ts";
+
+/** A tag with what has been worked out about it once. */
+export interface Subscriber {
+  readonly id: TagId;
+  readonly tag: MqttTag;
+  readonly decode: Decoder;
+}
+
+/** One tag's share of the messages of one topic. The same object comes again for the same topic while it is remembered. */
+export interface Route extends Subscriber {
+  readonly captures: Captures;
+  /** Captures of the elements that `[*]` found, by element; filled as they appear. */
+  readonly elements: Map<string, Captures>;
+}
+
+/** Routes of one topic whose payload is decoded in the same way, so that it is decoded once. */
+export interface RouteGroup {
+  readonly decode: Decoder;
+  readonly routes: readonly Route[];
+}
+
+/** Finds and remembers routes. Of topics not seen lately it forgets, so that topics without end cost no memory. */
+export class TopicRouter {
+  readonly #trie = new TopicTrie<Subscriber>();
+  readonly #remembered: number;
+  // Two generations: when the young one is full, what was not used since it began is forgotten.
+  #young = new Map<string, readonly RouteGroup[]>();
+  #old = new Map<string, readonly RouteGroup[]>();
+
+  /** `remembered`: how many topics at least. */
+  constructor(subscribers: Iterable<Subscriber>, remembered: number) {
+    this.#remembered = remembered;
+    for (const subscriber of subscribers) this.#trie.insert(subscriber.tag.topic.levels, subscriber);
+  }
+
+  /** None: no tag wants messages of this topic. */
+  routes(topic: string): readonly RouteGroup[] {
+    return this.#young.get(topic) ?? this.#remember(topic);
+  }
+
+  #remember(topic: string): readonly RouteGroup[] {
+    const groups = this.#old.get(topic) ?? this.#find(topic);
+    if (this.#young.size >= this.#remembered) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(topic, groups);
+    return groups;
+  }
+
+  #find(topic: string): readonly RouteGroup[] {
+    const levels = topic.split("/");
+    const groups = new Map<Decoder, Route[]>();
+    // In the order of the configuration, which is the order of the readings then.
+    for (const subscriber of this.#trie.match(levels).toSorted((a, b) => a.id - b.id)) {
+      const route = { ...subscriber, captures: capture(subscriber.tag, levels), elements: new Map() };
+      const group = groups.get(subscriber.decode);
+      if (group) group.push(route);
+      else groups.set(subscriber.decode, [route]);
+    }
+    return [...groups].map(([decode, routes]) => ({ decode, routes }));
+  }
+}
+
+function capture({ topic }: MqttTag, levels: readonly string[]): Captures {
+  return Object.fromEntries(
+    topic.captures.map(({ name, level, rest }) => [name, rest ? levels.slice(level).join("/") : (levels[level] ?? "")]),
+  );
+}
