@@ -1,0 +1,118 @@
+// Points of all signals in SQLite, in blocks. The blocks of a signal never overlap, so a point has one place, a range is
+// a scan of neighbours, and the last write of a time wins.
+//
+// Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
+// longer than itself, so that single points end up in full blocks after about ten rewrites each.
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Columns } from "./point-block.ts";
+import { decodeBlock, encodeBlock, indexOfTime, maxBlockPoints, mergeColumns, sliceColumns } from "./point-block.ts";
+
+export const pointTables = `
+  CREATE TABLE IF NOT EXISTS block (
+    number INTEGER PRIMARY KEY,
+    signal INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    data BLOB NOT NULL
+  );
+  CREATE UNIQUE INDEX IF NOT EXISTS block_by_time ON block (signal, first);
+`;
+
+interface BlockKey {
+  readonly number: number;
+  readonly first: number;
+  readonly last: number;
+  readonly count: number;
+}
+
+export class PointStore {
+  readonly #before: StatementSync;
+  readonly #after: StatementSync;
+  readonly #data: StatementSync;
+  readonly #insert: StatementSync;
+  readonly #delete: StatementSync;
+  readonly #scan: StatementSync;
+  readonly #expire: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    const key = "SELECT number, first, last, count FROM block WHERE signal = ?";
+    this.#before = db.prepare(`${key} AND first <= ? ORDER BY first DESC LIMIT 1`);
+    this.#after = db.prepare(`${key} AND first > ? ORDER BY first LIMIT 1`);
+    this.#data = db.prepare("SELECT data FROM block WHERE number = ?");
+    this.#insert = db.prepare("INSERT INTO block (signal, first, last, count, data) VALUES (?, ?, ?, ?, ?)");
+    this.#delete = db.prepare("DELETE FROM block WHERE number = ?");
+    // The block that holds `from` may begin before it; blocks do not overlap, so it is the last that does.
+    this.#scan = db.prepare(`SELECT data FROM block WHERE signal = ?1 AND first < ?3 AND last >= ?2
+      AND first >= coalesce((SELECT max(first) FROM block WHERE signal = ?1 AND first <= ?2), ?2) ORDER BY first`);
+    this.#expire = db.prepare("DELETE FROM block WHERE last < ?");
+  }
+
+  /** Stores `run` of a signal in place of what is there at the same times. Within a transaction of the caller. */
+  write(signal: number, run: Columns): void {
+    for (let at = 0; at < run.times.length; ) {
+      const time = run.times[at]!;
+      const before = this.#key(this.#before.get(signal, time));
+      const after = this.#key(this.#after.get(signal, time));
+      const end = after ? indexOfTime(run.times, after.first, at) : run.times.length;
+      this.#place(signal, sliceColumns(run, at, end), before, after);
+      at = end;
+    }
+  }
+
+  /** Points from `from` to before `before`, block by block, by ascending time. */
+  *scan(signal: number, from: number, before: number): Generator<Columns> {
+    for (const row of this.#scan.iterate(signal, from, before)) {
+      const block = decodeBlock(blob(row));
+      const start = indexOfTime(block.times, from);
+      const end = indexOfTime(block.times, before, start);
+      if (end > start) yield sliceColumns(block, start, end);
+    }
+  }
+
+  /** Deletes blocks whose points are all older than `before`. Returns how many went. */
+  expire(before: number): number {
+    return Number(this.#expire.run(before).changes);
+  }
+
+  /** Stores a run that lies between the first time of `before` and that of `after`. */
+  #place(signal: number, run: Columns, before: BlockKey | undefined, after: BlockKey | undefined): void {
+    let merged = run;
+    let left = before;
+    if (left && left.last >= run.times[0]!) {
+      merged = mergeColumns(this.#take(left), run);
+      left = this.#key(this.#before.get(signal, merged.times[0]! - 1));
+    }
+    while (left && joins(left, merged)) {
+      merged = mergeColumns(this.#take(left), merged);
+      left = this.#key(this.#before.get(signal, merged.times[0]! - 1));
+    }
+    let right = after;
+    while (right && joins(right, merged)) {
+      merged = mergeColumns(merged, this.#take(right));
+      right = this.#key(this.#after.get(signal, merged.times.at(-1)!));
+    }
+    for (let at = 0; at < merged.times.length; at += maxBlockPoints) {
+      const part = sliceColumns(merged, at, Math.min(at + maxBlockPoints, merged.times.length));
+      this.#insert.run(signal, part.times[0]!, part.times.at(-1)!, part.times.length, encodeBlock(part));
+    }
+  }
+
+  #take(block: BlockKey): Columns {
+    const columns = decodeBlock(blob(this.#data.get(block.number)));
+    this.#delete.run(block.number);
+    return columns;
+  }
+
+  #key(row: unknown): BlockKey | undefined {
+    return row === undefined ? undefined : (row as BlockKey); // columns of our own table, NOT NULL
+  }
+}
+
+function joins(block: BlockKey, run: Columns): boolean {
+  return block.count <= run.times.length && block.count + run.times.length <= maxBlockPoints;
+}
+
+function blob(row: unknown): Uint8Array {
+  return (row as { readonly data: Uint8Array }).data; // column of our own table, NOT NULL
+}

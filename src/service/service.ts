@@ -1,0 +1,95 @@
+// The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Runtime } from "../core/runtime.ts";
+import { Admission } from "./admission.ts";
+import { basicAuthentication } from "./authenticate.ts";
+import { HttpRefusal, refuse, send } from "./http-answer.ts";
+import { Listener } from "./listener.ts";
+import type { ServiceOptions } from "./options.ts";
+import { RpcEndpoint } from "./rpc-endpoint.ts";
+import { StoreThread } from "./store-thread.ts";
+import { timelinePage } from "./timeline-page.ts";
+import type { MethodTraffic } from "./traffic.ts";
+import { Traffic } from "./traffic.ts";
+
+export interface Service extends AsyncDisposable {
+  /** Base address, ends in `/v1`: requests go to `{url}/rpc`. */
+  readonly url: string;
+  /** Address of the timeline page. */
+  readonly pageUrl: string;
+  /** Stops listening and cuts every connection: connecting is refused from then on. Calls that run go on unanswered. */
+  pause(): Promise<void>;
+  /** Listens again, on the same port. */
+  resume(): Promise<void>;
+  /** What clients have sent so far, by canonical method name; `other` is what names no method. */
+  counters(): ReadonlyMap<string, MethodTraffic>;
+}
+
+/**
+ * Resolves when requests are taken. Rejects with `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
+ * `BUFFER_NEWER`, or with `signal.reason`. Disposing waits for what is being stored.
+ */
+export async function openService(options: ServiceOptions, runtime: Runtime, signal: AbortSignal): Promise<Service> {
+  signal.throwIfAborted();
+  await using opened = new AsyncDisposableStack();
+  const store = opened.use(await StoreThread.open(options.data));
+  const traffic = new Traffic();
+  const rpc = new RpcEndpoint({
+    options,
+    runtime,
+    authenticate: basicAuthentication(options.integrations),
+    admission: new Admission(runtime.clock, options.throttle),
+    traffic,
+    store,
+  });
+  const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+    "/v1/rpc": { POST: (request, response) => rpc.handle(request, response) },
+    "/": { GET: async (_request, response) => timelinePage(response) },
+  };
+  const listener = opened.use(
+    await Listener.open(options.listen, (request, response) => {
+      void answer(routes, request, response, runtime);
+    }),
+  );
+  signal.throwIfAborted();
+  runtime.log.info({ part: "service", url: `${listener.origin}/v1`, data: options.data }, "service is open");
+  const owned = opened.move();
+  return {
+    url: `${listener.origin}/v1`,
+    pageUrl: `${listener.origin}/`,
+    pause: () => listener.close(),
+    resume: () => listener.open(),
+    counters: () => traffic.counters(),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+type Route = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+async function answer(
+  routes: Readonly<Record<string, Readonly<Record<string, Route>>>>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { log }: Runtime,
+): Promise<void> {
+  try {
+    await route(routes, request)(request, response);
+  } catch (error) {
+    if (error instanceof HttpRefusal) refuse(request, response, error);
+    else if (!response.destroyed && !request.destroyed) {
+      log.error({ part: "service", err: error }, "a request could not be answered");
+      send(response, 500, { "content-type": "text/plain" }, "internal error");
+    }
+  }
+}
+
+function route(routes: Readonly<Record<string, Readonly<Record<string, Route>>>>, request: IncomingMessage): Route {
+  const path = (request.url ?? "").split("?")[0] ?? "";
+  const verbs = Object.hasOwn(routes, path) ? routes[path] : undefined;
+  if (!verbs) throw new HttpRefusal(404, "not_found", `there is nothing at ${path}; requests go to /v1/rpc`);
+  const verb = request.method ?? "";
+  const handler = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
+  if (handler) return handler;
+  const allowed = Object.keys(verbs).join(", ");
+  throw new HttpRefusal(405, "method_not_allowed", `${path} takes ${allowed}`, { allow: allowed });
+}

@@ -1,0 +1,96 @@
+// Starts the thread that owns the store, and hands requests to it.
+import { Worker } from "node:worker_threads";
+import { AgentError } from "../core/errors.ts";
+import type { RpcInput } from "./dispatch.ts";
+import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
+
+export interface Answer {
+  /** Undefined: a notification. */
+  readonly body: Uint8Array | undefined;
+  readonly failure: string | undefined;
+}
+
+export class StoreThread implements AsyncDisposable {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
+  readonly #closed = Promise.withResolvers<void>();
+  #next = 0;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on("message", (reply: WorkerReply) => this.#receive(reply));
+    worker.on("error", (error) => this.#fail(error));
+    worker.on("exit", () => {
+      this.#fail(new Error("the thread with the store has ended"));
+      this.#closed.resolve();
+    });
+  }
+
+  /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+  static async open(data: string): Promise<StoreThread> {
+    // Beside this file as source, and beside the bundle when released.
+    const script = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
+    const worker = new Worker(script, { workerData: data, name: "service store" });
+    await new Promise<void>((resolve, reject) => {
+      worker.once("error", reject);
+      worker.once("message", (reply: WorkerReply) => {
+        worker.off("error", reject);
+        if (reply.kind === "ready") resolve();
+        else if (reply.kind === "failed")
+          reject(reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message));
+        else reject(new Error(`unexpected first word of the store: ${reply.kind}`));
+      });
+    });
+    return new StoreThread(worker);
+  }
+
+  /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
+  call(input: RpcInput): Promise<Answer> {
+    const number = this.#next++;
+    const waiting = Promise.withResolvers<Answer>();
+    this.#waiting.set(number, waiting);
+    const { buffer } = input.body;
+    this.#send({ kind: "call", number, input }, buffer instanceof ArrayBuffer && wholeOf(input.body) ? [buffer] : []);
+    return waiting.promise;
+  }
+
+  /** Deletes points older than `before`, microseconds since the epoch. */
+  expire(before: number): void {
+    this.#send({ kind: "expire", before });
+  }
+
+  /** Waits for the calls before it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#send({ kind: "close" });
+    await this.#closed.promise;
+  }
+
+  #send(request: WorkerRequest, transfer: ArrayBuffer[] = []): void {
+    this.#worker.postMessage(request, transfer);
+  }
+
+  #receive(reply: WorkerReply): void {
+    switch (reply.kind) {
+      case "answer":
+        this.#waiting.get(reply.number)?.resolve(reply);
+        this.#waiting.delete(reply.number);
+        break;
+      case "closed":
+      case "ready":
+      case "failed":
+        break;
+      default:
+        reply satisfies never;
+    }
+  }
+
+  #fail(error: Error): void {
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}
+
+/** Small buffers are views of a pool that others use. */
+function wholeOf(bytes: Uint8Array): boolean {
+  return bytes.byteLength === bytes.buffer.byteLength;
+}
