@@ -15,6 +15,9 @@ export interface MqttBrokerOptions {
 export interface MqttBroker extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
+  /** What a client may log in with; needed only where `credentials` were asked for. */
+  readonly username: string;
+  readonly password: string;
   /** Resolves when the broker has handed the message to every session. */
   publish(topic: string, payload: string | Buffer, options?: { qos?: 0 | 1 | 2; retain?: boolean }): Promise<void>;
   /** Acknowledged messages in the order of their PUBACK, as `topic payload`. */
@@ -71,6 +74,8 @@ export async function openMqttBroker(options: MqttBrokerOptions = {}): Promise<M
   return {
     url: `mqtt://127.0.0.1:${port}`,
     port,
+    username: credentials?.username ?? "gw1",
+    password: credentials?.password ?? "gw1-password",
     acknowledged,
     get clients() {
       return [...clients];

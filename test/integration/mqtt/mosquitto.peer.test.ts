@@ -1,0 +1,131 @@
+// Against mosquitto: MQTT 5 with user name and password, persistent sessions, restarts of the broker.
+import type { MqttClient } from "mqtt";
+import { expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
+import { openMosquitto } from "../../support/mosquitto.ts";
+import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const { signal } = new AbortController();
+
+test("a tag arrives over MQTT 5 with user name and password, with its value and the time in its payload", async () => {
+  await using broker = await openMosquitto();
+  const { url, username, password } = broker;
+  const tags = [{ topic: "sensors/{room}/env", value: "$.t", time: { at: "$.ts", format: "unixMs" } }];
+  await using source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
+
+  await publish(await broker.publisher(), "sensors/hall/env", '{"t":21.5,"ts":1767225600123}');
+
+  expect(await pull(source, signal).readings(1)).toMatchObject([
+    {
+      tag: 0,
+      captures: { room: "hall" },
+      address: "sensors/hall/env",
+      value: 21.5,
+      time: 1_767_225_600_123_000,
+      clock: "device",
+      quality: "good",
+    },
+  ]);
+  expect(source.details?.()).toMatchObject({ protocol: "MQTT 5", session: "new", subscriptions: 1 });
+});
+
+test("a wrong password is refused with the broker's reason, and the password is nowhere in it", async () => {
+  await using broker = await openMosquitto();
+  const options = { url: broker.url, username: broker.username, password: "wrong-password" };
+
+  const error: unknown = await openMqttSource({ options, tags: [{ topic: "a" }] }, testRuntime(), signal).catch(
+    (caught: unknown) => caught,
+  );
+
+  expect(error).toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url} refused the connection of user gw1, client north-hall: not authorized (135)`,
+  });
+  expect(JSON.stringify(error)).not.toContain("wrong-password");
+});
+
+test("nothing published while the agent was away is lost, nor what it had not acknowledged", async () => {
+  await using broker = await openMosquitto();
+  using folder = temporaryFolder();
+  const { url, username, password } = broker;
+  const text = { options: { url, username, password }, tags: [{ topic: "line/+" }], stateDir: folder.path };
+  const publisher = await broker.publisher();
+  {
+    await using source = await openMqttSource(text, testRuntime(), signal);
+    for (let i = 0; i < 3_000; i++) void publish(publisher, "line/1", String(i));
+    const puller = pull(source, signal);
+    let seen = 0;
+    while (seen < 1_000) {
+      const delivery = await puller.next();
+      seen += delivery.readings.length;
+      if (seen < 500) delivery.ack();
+    }
+  }
+  await publish(publisher, "line/1", "3000");
+
+  await using source = await openMqttSource(text, testRuntime(), signal);
+  const values = new Set<unknown>();
+  const puller = pull(source, signal);
+  while (!values.has(3_000)) for (const { value } of await puller.readings(1)) values.add(value);
+
+  expect(source.details?.()).toMatchObject({ session: "resumed" });
+  const missing = Array.from({ length: 2_500 }, (_, i) => i + 500).filter((i) => !values.has(i));
+  expect(missing).toEqual([]);
+});
+
+test("a broker killed and started again keeps what it had for us, and the subscription", async () => {
+  await using broker = await openMosquitto();
+  using folder = temporaryFolder();
+  const { url, username, password } = broker;
+  const text = { options: { url, username, password }, tags: [{ topic: "line/+" }], stateDir: folder.path };
+  const publisher = await broker.publisher();
+  {
+    await using source = await openMqttSource(text, testRuntime(), signal);
+    await publish(publisher, "line/1", "1");
+    const puller = pull(source, signal);
+    expect(brief((await puller.next()).readings)).toEqual(["line/1=1"]);
+    await broker.restart("SIGTERM");
+    await expect(puller.next()).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  }
+
+  await using source = await openMqttSource(text, testRuntime(), signal);
+  await publish(publisher, "line/1", "2");
+
+  expect(brief(await pull(source, signal).readings(2))).toEqual(["line/1=1", "line/1=2"]);
+});
+
+test("a filter that the access list refuses does not take the others down", async () => {
+  await using broker = await openMosquitto({ acl: ["user gw1", "topic readwrite open/#"] });
+  const { url, username, password } = broker;
+  const tags = [{ topic: "open/a" }, { topic: "closed/a" }];
+  await using source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
+
+  await publish(await broker.publisher(), "open/a", "1");
+
+  expect(brief(await pull(source, signal).readings(1))).toContain("open/a=1");
+});
+
+test("commits of 20 ms hold nothing up: a burst of 20,000 messages arrives whole", async () => {
+  await using broker = await openMosquitto();
+  const { url, username, password } = broker;
+  const tags = [{ topic: "burst/{n}", value: "$.v" }];
+  await using source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
+  const publisher = await broker.publisher();
+  const count = 20_000;
+  for (let i = 0; i < count; i++) void publish(publisher, `burst/${i % 1_000}`, `{"v":${i}}`);
+  const values = new Set<unknown>();
+  for await (const delivery of source.deliveries(signal)) {
+    for (const { value } of delivery.readings) values.add(value);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    delivery.ack();
+    if (values.size === count) break;
+  }
+  await eventually(() => broker.log.length > 0);
+  expect(values.size).toBe(count);
+});
+
+function publish(publisher: MqttClient, topic: string, payload: string): Promise<unknown> {
+  return publisher.publishAsync(topic, payload, { qos: 1 });
+}
