@@ -10,6 +10,8 @@ export interface PageFile {
 const names: Readonly<Record<string, readonly [file: string, type: string]>> = {
   "/": ["index.html", "text/html; charset=utf-8"],
   "/page.css": ["page.css", "text/css; charset=utf-8"],
+  "/panels.css": ["panels.css", "text/css; charset=utf-8"],
+  "/tables.css": ["tables.css", "text/css; charset=utf-8"],
   "/icon.svg": ["icon.svg", "image/svg+xml"],
   "/page.js": ["page.js", "text/javascript; charset=utf-8"],
   "/element.js": ["element.js", "text/javascript; charset=utf-8"],

@@ -1,5 +1,13 @@
 // Building and changing the page. Text only ever goes in as text, so whatever a device calls its tags stays inert.
 
+// Characters that change how the others are shown: controls, and those that turn the direction of writing.
+const deceptive = /\p{Cc}|[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu;
+
+/** `text` with deceptive characters written out, so that a name reads as what it is. */
+export function plain(text) {
+  return text.replace(deceptive, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** An element with a class, children and attributes. Strings become text nodes. */
 export function element(name, { className, attributes = {}, text } = {}, ...children) {
   const node = document.createElement(name);
@@ -12,7 +20,8 @@ export function element(name, { className, attributes = {}, text } = {}, ...chil
 
 /** Touches the page only when the text is another one. */
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const shown = plain(text);
+  if (node.textContent !== shown) node.textContent = shown;
 }
 
 export function setClass(node, className) {

@@ -1,7 +1,7 @@
 // Numbers, amounts and times as people read them.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const real = new Intl.NumberFormat("en", { maximumSignificantDigits: 8 });
+const real = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 export function value(number) {

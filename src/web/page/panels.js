@@ -76,11 +76,11 @@ function showUpload(upload) {
     ["points / request", format.count(Math.round(upload.pointsPerRequest))],
     ["bytes / request", format.bytes(upload.bytesPerRequest)],
     ["requests", format.count(upload.requests)],
-    ["points", format.count(upload.points)],
+    ["delivered points", format.count(upload.points)],
     ...(upload.refusedPoints > 0 ? [["refused points", format.count(upload.refusedPoints)]] : []),
   ]);
   draw(byId("upload-plot"), lines.sentPoints.rates, { area: true, zero: true });
-  showCaption("upload-caption", "points/s delivered, 15 min", upload);
+  showCaption("upload-caption", `points/s delivered, ${lines.sentPoints.span}`, upload);
 }
 
 function showBuffer(buffer, now) {
@@ -107,7 +107,7 @@ function showBuffer(buffer, now) {
   draw(byId("buffer-plot"), lines.backlogPoints, { area: true, zero: true });
   showCaption(
     "buffer-caption",
-    "points waiting, 15 min",
+    `points waiting, ${lines.backlogPoints.span}`,
     buffer.degraded === undefined ? {} : { error: buffer.degraded },
   );
 }
@@ -126,8 +126,7 @@ function showFigures(parent, figures) {
     ([name]) => name,
     ([name, , share]) => {
       const value = element("span", { className: "figure" });
-      const bar =
-        share === undefined ? undefined : element("meter", { attributes: { min: "0", max: "1", "aria-label": name } });
+      const bar = share === undefined ? undefined : element("div", { className: "bar" }, element("div"));
       const node = element(
         "div",
         {},
@@ -139,7 +138,7 @@ function showFigures(parent, figures) {
     },
     (row, [, text, share]) => {
       setText(row.value, text);
-      if (row.bar) row.bar.value = share;
+      if (row.bar) row.bar.firstChild.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
     },
   );
 }

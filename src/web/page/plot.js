@@ -1,4 +1,5 @@
 // Small plots of the last 15 minutes, as one SVG path each.
+import { duration } from "./format.js";
 
 const spanMs = 15 * 60_000;
 /** One point per step is kept, and the newest moves: 15 minutes are 180 points however often values come. */
@@ -32,6 +33,12 @@ export class Line {
       times.shift();
       values.shift();
     }
+  }
+
+  /** For people: how far back it goes. */
+  get span() {
+    const ms = (this.times.at(-1) ?? 0) - (this.times[0] ?? 0);
+    return ms < 60_000 ? "last minute" : `last ${duration(Math.round(ms / 60_000) * 60_000)}`;
   }
 
   /** The same line as differences a second, for counters. */

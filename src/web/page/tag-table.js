@@ -1,6 +1,6 @@
 // The table of tags. Only rows on the screen and a few around them exist, and only those are asked for: the page costs
 // the same with ten tags and with ten thousand.
-import { element, setClass, setText } from "./element.js";
+import { element, plain, setClass, setText } from "./element.js";
 import * as format from "./format.js";
 import { draw, Line } from "./plot.js";
 
@@ -104,15 +104,16 @@ const colours = { good: "good", uncertain: "warn", bad: "bad" };
 function update(row, tag, line, nowMs) {
   setClass(row.quality, `dot ${colours[tag.quality] ?? "none"}`);
   row.quality.setAttribute("aria-label", tag.quality ?? "no reading yet");
-  row.quality.title = tag.reason ?? tag.quality ?? "no reading yet";
+  row.quality.title = plain(tag.reason ?? tag.quality ?? "no reading yet");
   setText(row.input, tag.input);
-  row.input.title = tag.input;
+  row.input.title = plain(tag.input);
   const trouble = tag.reason !== undefined && tag.quality !== "good";
   setText(row.address, trouble ? tag.reason : `${tag.source}  ${tag.address}`);
   row.address.title = row.address.textContent;
   row.address.classList.toggle("trouble", trouble);
   const unit = tag.unit ? ` ${tag.unit}` : "";
   setText(row.value, tag.value === undefined ? "–" : `${tag.text ?? format.value(tag.value)}${unit}`);
+  row.value.title = tag.value === undefined ? "" : String(tag.value);
   setText(row.age, tag.time === undefined ? "" : format.age(Math.max(0, nowMs - tag.time / 1_000)));
   if (tag.time !== undefined) row.age.title = format.time(tag.time / 1_000);
   draw(row.plot, line);

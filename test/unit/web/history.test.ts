@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../src/core/point.ts";
+import { History, historySamples, historyStepMs } from "../../../src/web/history.ts";
+import { statusWith, tagWith } from "../../support/status.ts";
+
+const sampleOf = (i: number, value: number | undefined, input = "a") => {
+  const { value: _, ...tag } = tagWith({ input });
+  return statusWith({
+    time: epochMicros(i * historyStepMs * 1_000),
+    tags: [value === undefined ? tag : { ...tag, value }],
+  });
+};
+
+test("samples come back by time, with null where there was no value", () => {
+  const history = new History();
+  for (const [i, value] of [undefined, 1, undefined, 3].entries()) history.sample(sampleOf(i, value));
+  expect(history.times).toEqual([0, 5_000, 10_000, 15_000]);
+  expect(history.tag("a")).toEqual([null, 1, null, 3]);
+  expect(history.figure("lagMs")).toEqual([1_200, 1_200, 1_200, 1_200]);
+});
+
+test("after 15 minutes the oldest samples make room", () => {
+  const history = new History();
+  for (let i = 0; i < historySamples + 20; i++) history.sample(sampleOf(i, i));
+  expect(history.tag("a")).toHaveLength(historySamples);
+  expect(history.tag("a").slice(0, 2)).toEqual([20, 21]);
+  expect(history.tag("a").at(-1)).toBe(historySamples + 19);
+  expect(history.times.at(-1)).toBe((historySamples + 19) * historyStepMs);
+});
+
+test("the last digits of a large counter are kept", () => {
+  const history = new History();
+  for (let i = 0; i < 4; i++) history.sample(sampleOf(i, 5e12 + i));
+  expect(history.tag("a")).toEqual([5e12, 5e12 + 1, 5e12 + 2, 5e12 + 3]);
+});
+
+test("a tag that is gone loses its history, one that comes later has nothing before", () => {
+  const history = new History();
+  history.sample(sampleOf(0, 1, "old"));
+  history.sample(sampleOf(1, 2, "new"));
+  expect(history.tag("old")).toEqual([]);
+  expect(history.tag("new")).toEqual([null, 2]);
+});
+
+test("more than 10,000 tags take no more memory than 10,000", () => {
+  const history = new History();
+  const tags = Array.from({ length: 10_002 }, (_, i) => tagWith({ input: `t${i}` }));
+  history.sample(statusWith({ tags }));
+  expect(history.tag("t9999")).toEqual([21.5]);
+  expect(history.tag("t10001")).toEqual([]);
+});
