@@ -96,7 +96,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       engineeringUnits: { displayName: "°C", unitId: 4408652, description: "degree Celsius" },
       engineeringUnitsRange: { low: 0, high: 200 },
       value: new Variant({ dataType: DataType.Double, value: 0 }),
-    }) as unknown as UAVariable,
+    }),
     Count: plain("Count", DataType.UInt32),
     Big: plain("Big", DataType.Int64),
     Ratio: plain("Ratio", DataType.Float),
@@ -106,7 +106,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       nodeId: "s=State",
       enumStrings: ["Off", "On", "Fault"],
       value: 0,
-    }) as unknown as UAVariable,
+    }),
     Running: plain("Running", DataType.Boolean),
     List: own.addVariable({
       componentOf: line,

@@ -18,7 +18,7 @@ type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
 /** A class of answers, to check an answer by. */
 export type Answer<R> = abstract new (...args: never[]) => R;
 
-export interface Link extends AsyncDisposable {
+export interface Link {
   /** Whether the session is the one that the record named. */
   readonly resumed: boolean;
   /** What the next link needs to take the session up again. */
@@ -202,7 +202,6 @@ function makeLink(
     lost: lost.signal,
     call,
     close,
-    [Symbol.asyncDispose]: () => close({ deleteSubscriptions: true }),
   };
 }
 

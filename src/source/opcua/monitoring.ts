@@ -15,6 +15,8 @@ export interface MonitoringOptions {
   /** Items in one call; 0: no limit is declared. */
   readonly limit: number;
   readonly queueSize: (everyMs: number) => number;
+  /** Writes down what the subscription has, and which handles are taken. */
+  readonly save: (state: Pick<SubscriptionRecord, "items" | "nextHandle">) => Promise<void>;
 }
 
 /** An address that gives no data now. */
@@ -39,7 +41,7 @@ export class Monitoring {
   constructor(options: MonitoringOptions) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 1_000);
-    this.#nextHandle = 1 + Math.max(0, ...options.subscription.items.map(([handle]) => handle));
+    this.#nextHandle = options.subscription.nextHandle;
   }
 
   item(handle: number): Item | undefined {
@@ -57,11 +59,6 @@ export class Monitoring {
   /** Items that the server samples more slowly than asked. */
   get slowed(): number {
     return this.#slowed;
-  }
-
-  /** What the record of the subscription shall hold. */
-  get entries(): Entry[] {
-    return [...this.#entries.values()];
   }
 
   /**
@@ -84,8 +81,11 @@ export class Monitoring {
 
   /** Monitors more items. Gives the failures among them. */
   async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
+    if (items.length === 0) return [];
     const { ua, link, subscription, queueSize } = this.#options;
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
+    // Before the server learns of them: were they forgotten, another node would get the same.
+    await this.#save();
     const results = await inBatches(numbered, this.#batch, async (part) => {
       const request = new ua.CreateMonitoredItemsRequest({
         subscriptionId: subscription.id,
@@ -115,6 +115,7 @@ export class Monitoring {
       }
     }
     this.#failures.push(...failed);
+    if (failed.length < items.length) await this.#save();
     return failed;
   }
 
@@ -126,6 +127,10 @@ export class Monitoring {
   /** Puts back what still fails. */
   fail(failures: readonly Failure[]): void {
     this.#failures.push(...failures);
+  }
+
+  #save(): Promise<void> {
+    return this.#options.save({ items: [...this.#entries.values()], nextHandle: this.#nextHandle });
   }
 
   #keep(item: Item, entry: Entry): void {

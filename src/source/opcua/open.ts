@@ -38,14 +38,12 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const resumption = await Resumption.open(
     join(config.stateDir, "session.json"),
     connectionDigest(linkOptions, endpoint),
+    log,
   );
-  const link = resources.use(await openLink(stack, linkOptions, endpoint, resumption, log, signal));
-  const remember = (change: Parameters<Resumption["remember"]>[0]) =>
-    resumption.remember(change).catch((error: unknown) => {
-      log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");
-    });
-  await remember({ session: link.session });
-  const source = await begin(config, stack, link, resumption, remember, runtime, signal);
+  const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
+  resources.defer(() => link.close({ deleteSubscriptions: !resumption.transferable }));
+  await resumption.remember({ session: link.session });
+  const source = await begin(config, stack, link, resumption, runtime, signal);
   resources.move();
   return new OpcuaSource({
     ...source,
@@ -64,7 +62,6 @@ async function begin(
   stack: Stack,
   link: Link,
   resumption: Resumption,
-  remember: (change: Parameters<Resumption["remember"]>[0]) => Promise<void>,
   runtime: Runtime,
   signal: AbortSignal,
 ) {
@@ -89,17 +86,16 @@ async function begin(
   const fastest = Math.min(...config.tags.map(({ every }) => every), 1_000);
   const wanted = requestedCounts(config.options, fastest);
   const subscription = await obtainSubscription(ua, link, facts, resumption, wanted, log, signal);
+  const { firstSequence: _first, origin, ...record } = subscription;
   const monitoring = new Monitoring({
     ua,
     link,
     subscription,
     limit: facts.limits.monitor,
     queueSize: (every) => queueSize(config.options, every, subscription.publishingMs),
+    save: (state) => resumption.remember({ subscription: { ...record, ...state } }),
   });
   await monitoring.begin(items, unresolved, signal);
-  const { firstSequence: _first, origin: _origin, ...record } = subscription;
-  const save = () => remember({ subscription: { ...record, items: monitoring.entries } });
-  await save();
   const descriptions = await describe(ua, services, monitoring.items, signal).catch((error: unknown): Description[] => {
     signal.throwIfAborted();
     if (link.lost.aborted) throw error;
@@ -111,7 +107,7 @@ async function begin(
       server: facts.product,
       items: monitoring.items.length,
       failed: monitoring.failures.length,
-      origin: subscription.origin,
+      origin,
     },
     "subscribed",
   );
@@ -120,8 +116,6 @@ async function begin(
     config,
     link,
     resumption,
-    remember,
-    save,
     runtime,
     resolver,
     subscription,

@@ -3,6 +3,7 @@
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
+import type { Logger } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 
 const session = z.object({
@@ -25,6 +26,8 @@ const subscription = z.object({
   started: z.string(),
   /** The namespaces that the indexes in `items` refer to. */
   namespaces: z.array(z.string()),
+  /** Handles from here on were never given out: one that was, and that nobody remembers, may stand for another node. */
+  nextHandle: z.int(),
   /** What is monitored: client handle, server's number, node and parameters. */
   items: z.array(z.tuple([z.int(), z.int(), z.string()])),
 });
@@ -48,22 +51,29 @@ type Fields = z.output<typeof record>;
 export class Resumption {
   readonly #path: string;
   readonly #guest: boolean;
+  readonly #log: Logger;
   #fields: Fields;
 
-  private constructor(path: string, guest: boolean, fields: Fields) {
+  private constructor(path: string, guest: boolean, log: Logger, fields: Fields) {
     this.#path = path;
     this.#guest = guest;
+    this.#log = log;
     this.#fields = fields;
   }
 
   /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
-  static async open(path: string, connection: string): Promise<Resumption> {
+  static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
     const fresh: Fields = { version: 1, pid: process.pid, connection, transferRefused: false };
     const stored = await readFile(path, "utf8")
       .then((text) => record.safeParse(JSON.parse(text)).data)
       .catch(() => undefined);
-    if (stored && stored.pid !== process.pid && alive(stored.pid)) return new Resumption(path, true, fresh);
-    return new Resumption(path, false, stored?.connection === connection ? { ...stored, pid: process.pid } : fresh);
+    if (stored && stored.pid !== process.pid && alive(stored.pid)) return new Resumption(path, true, log, fresh);
+    return new Resumption(
+      path,
+      false,
+      log,
+      stored?.connection === connection ? { ...stored, pid: process.pid } : fresh,
+    );
   }
 
   get session(): SessionRecord | undefined {
@@ -79,14 +89,17 @@ export class Resumption {
     return !this.#guest && !this.#fields.transferRefused;
   }
 
-  /** Changes the record on disk. Rejects when the disk does; the caller goes on without. */
+  /** Changes the record on disk. Where that fails there is none afterwards; rejects only when the old one cannot be removed. */
   async remember(change: Partial<Pick<Fields, "session" | "subscription" | "transferRefused">>): Promise<void> {
     this.#fields = { ...this.#fields, ...change };
     if (this.#guest) return;
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-    if (this.#fields.session || this.#fields.subscription || this.#fields.transferRefused)
+    try {
+      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       await writeAtomically(this.#path, JSON.stringify(this.#fields));
-    else await rm(this.#path, { force: true });
+    } catch (error) {
+      await rm(this.#path, { force: true });
+      this.#log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");
+    }
   }
 }
 

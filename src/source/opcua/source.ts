@@ -21,9 +21,6 @@ export interface OpcuaSourceOptions {
   readonly link: Link;
   readonly pki: Pki;
   readonly resumption: Resumption;
-  readonly remember: (change: Parameters<Resumption["remember"]>[0]) => Promise<void>;
-  /** Writes down which items the subscription has. */
-  readonly save: () => Promise<void>;
   readonly runtime: Runtime;
   readonly resolver: Resolver;
   readonly subscription: Subscription;
@@ -66,7 +63,7 @@ export class OpcuaSource implements Source {
 
   constructor(options: OpcuaSourceOptions) {
     this.#options = options;
-    const { ua, link, runtime, config, subscription, remember } = options;
+    const { ua, link, runtime, config, subscription, resumption } = options;
     this.#publisher = new Publisher({
       ua,
       link,
@@ -75,7 +72,7 @@ export class OpcuaSource implements Source {
       subscription,
       deliver: (notification) => this.#take(notification),
       room: (signal) => this.#room(signal),
-      gone: (what) => remember({ [what]: undefined }),
+      gone: (what) => resumption.remember({ [what]: undefined }),
     });
   }
 
@@ -98,6 +95,9 @@ export class OpcuaSource implements Source {
       }
     } catch (error) {
       if (!isAbort(error, signal)) throw error;
+      // What has arrived is still to be stored.
+      while (this.#queue.size > 0)
+        yield this.#delivery(await this.#queue.takeAll(batchesPerDelivery, new AbortController().signal));
     } finally {
       stop.abort();
       link.lost.removeEventListener("abort", lost);
@@ -123,13 +123,13 @@ export class OpcuaSource implements Source {
 
   /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { link, pki, resumption, remember } = this.#options;
+    const { link, pki, resumption } = this.#options;
     // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
     if (link.lost.aborted) await link.close({ deleteSubscriptions: false });
     else {
       const keep = resumption.transferable;
       await link.close({ deleteSubscriptions: !keep });
-      await remember({ session: undefined, ...(!keep && { subscription: undefined }) });
+      await resumption.remember({ session: undefined, ...(!keep && { subscription: undefined }) });
     }
     await pki[Symbol.asyncDispose]();
   }
@@ -193,7 +193,7 @@ export class OpcuaSource implements Source {
   }
 
   async #retry(signal: AbortSignal): Promise<never> {
-    const { runtime, tags, resolver, monitoring, save } = this.#options;
+    const { runtime, tags, resolver, monitoring } = this.#options;
     for (let round = 1; ; round++) {
       await runtime.clock.sleep(retryEveryMs * (0.9 + 0.2 * runtime.random()), signal);
       const failures = monitoring.takeFailures();
@@ -217,7 +217,6 @@ export class OpcuaSource implements Source {
       );
       if (news.length > 0)
         this.#put({ readings: this.#failureReadings(news), descriptions: [], sequenceNumber: undefined });
-      if (monitoring.items.length > present.size - refused.length) await save();
     }
   }
 }

@@ -91,7 +91,7 @@ async function takeUp(
   if (status?.isGoodish()) return "transferred";
   if (status?.name !== "BadSubscriptionIdInvalid") {
     log.info({ status: status?.name }, "the server does not move subscriptions to another session");
-    await resumption.remember({ transferRefused: true }).catch(() => {});
+    await resumption.remember({ transferRefused: true });
   }
   return undefined;
 }
@@ -121,6 +121,7 @@ async function create(
     lifetimeCount: answer.revisedLifetimeCount,
     started: facts.started,
     namespaces: [...facts.namespaces],
+    nextHandle: 1,
     items: [],
     firstSequence: 1,
     origin: "new",

@@ -1,0 +1,154 @@
+// The OPC UA source against a real server: what arrives, what is refused, and what a bad node does to the others.
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { errorCodes } from "../../src/core/errors.ts";
+import { trustCertificate } from "../../src/source/opcua/trust.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+const stateDir = folder.file("state");
+const insecure = { security: { mode: "none" } };
+const node = (name: string) => ({ node: `nsu=${lineNamespace};s=${name}` });
+let server: OpcuaServer;
+
+beforeAll(async () => {
+  server = await opcuaServer({ folder: folder.file("server"), secure: true });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+const open = (tags: Readonly<Record<string, unknown>>[], options: Readonly<Record<string, unknown>> = insecure) =>
+  openOpcuaSource({ stateDir, options: { url: server.url, ...options }, tags });
+
+test("values of every type arrive with the device's time, the first ones too", async () => {
+  const names = ["Temp", "Count", "Big", "Ratio", "State", "Running"] as const;
+  await using line = collect(await open(names.map(node)));
+  await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
+  const at = new Date("2026-03-01T12:00:00.123Z");
+  const values = [21.5, 4_000_000_000, [0xffff_ffff, 0xffff_fff6], 0.1, 2, true];
+  for (const [i, name] of names.entries()) server.set(name, values[i], at);
+
+  await eventually(() => names.every((_, tag) => line.values(tag).length > 1));
+
+  const last = names.map((_, tag) => line.readings.findLast((reading) => reading.tag === tag));
+  expect(last.map((reading) => reading?.value)).toEqual([21.5, 4_000_000_000, -10n, 0.1, 2, true]);
+  for (const reading of last)
+    expect(reading).toMatchObject({ time: at.getTime() * 1_000, clock: "device", quality: "good", historical: false });
+});
+
+test("units, ranges, names and states come as descriptions", async () => {
+  await using line = collect(await open([node("Temp"), node("State")]));
+  await eventually(() => line.descriptions.length === 2);
+  expect(line.descriptions[0]).toEqual({
+    tag: 0,
+    captures: {},
+    signal: { name: "Oven temperature", description: "in the middle", engUnit: "°C" },
+    range: { min: 0, max: 200 },
+  });
+  expect(line.descriptions[1]?.signal).toEqual({
+    name: "State",
+    type: "enum",
+    enumValues: { 0: "Off", 1: "On", 2: "Fault" },
+  });
+});
+
+test("nodes are found by NodeId, by path and by pattern", async () => {
+  await using line = collect(
+    await open([
+      { node: "ns=1;i=1" },
+      { path: "Line/Count" },
+      { path: "/Objects/Line/2:Temp" },
+      { path: `Line/Nowhere` },
+      { browse: "Line/R*" },
+      { browse: "L*/**", limit: 3 },
+    ]),
+  );
+  await eventually(() => line.values(5).length >= 3 && line.values(4).length >= 2 && line.values(2).length > 0);
+  expect(new Set(line.readings.filter(({ tag }) => tag === 4).map(({ captures }) => captures.name))).toEqual(
+    new Set(["Ratio", "Running"]),
+  );
+  expect(new Set(line.readings.filter(({ tag }) => tag === 5).map(({ captures }) => captures.path)).size).toBe(3);
+  expect(line.readings.find(({ tag }) => tag === 3)?.reason).toMatch(/^BadNoMatch/);
+  expect(line.values(1).length).toBeGreaterThan(0);
+});
+
+test("a bad node is a bad reading with its reason and stops nothing", async () => {
+  await using line = collect(
+    await open([node("Nope"), { node: "nsu=urn:elsewhere;s=Temp" }, node("List"), node("Count")]),
+  );
+  await line.reading(({ tag, quality }) => tag === 3 && quality === "good");
+  const bad = (tag: number) => line.reading((reading) => reading.tag === tag);
+  expect(await bad(0)).toMatchObject({ value: undefined, quality: "bad", clock: "agent" });
+  expect((await bad(0)).reason).toMatch(/^BadNodeIdUnknown: /);
+  expect((await bad(1)).reason).toBe("the server has no namespace urn:elsewhere");
+  expect((await bad(2)).reason).toBe("an array, not one value");
+});
+
+test("a bad status comes with its name, and no value", async () => {
+  await using line = collect(await open([node("Ratio")]));
+  server.set("Ratio", 1);
+  await line.reading(({ value }) => value === 1);
+  server.break("Ratio");
+  const reading = await line.reading(({ quality }) => quality === "bad");
+  expect(reading).toMatchObject({ value: undefined, reason: "bad: BadNoCommunication" });
+});
+
+test("security None is used only where the configuration says so, and never without a warning", async () => {
+  const none = await opcuaServer({ folder: folder.file("server") });
+  await using _none = none;
+  await expect(openOpcuaSource({ stateDir, options: { url: none.url }, tags: [] })).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: expect.stringContaining("security: { mode: none }"),
+  });
+  const runtime = testRuntime();
+  await using line = collect(
+    await openOpcuaSource({ stateDir, options: { url: none.url, ...insecure }, tags: [node("Temp")], runtime }),
+  );
+  expect(line.source.details?.()).toMatchObject({
+    security: "none, None",
+    warning: expect.stringContaining("no security"),
+  });
+  expect(runtime.lines.filter(({ level }) => level === "warn").map(({ message }) => message)).toEqual([
+    "insecure connection",
+  ]);
+});
+
+test("an unknown server certificate is refused with the command that trusts it, and taken once it is trusted", async () => {
+  const refusal = await open([node("Temp")], {}).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ code: "SOURCE_REFUSED" });
+  const thumbprint = /tagferry trust accept ([0-9a-f]{40})/.exec(String(refusal))?.[1];
+  expect(thumbprint).toBeDefined();
+
+  expect(await trustCertificate(stateDir, thumbprint ?? "")).toBe(true);
+
+  await using line = collect(await open([node("Temp")], { username: user.name, password: user.password }));
+  expect(line.source.details?.()).toMatchObject({ security: "signAndEncrypt, Aes256_Sha256_RsaPss" });
+  await line.reading(({ quality }) => quality === "good");
+  const key = await stat(join(stateDir, "pki/own/private/private_key.pem"));
+  expect(key.mode & 0o777).toBe(0o600);
+});
+
+test("a wrong password is a refusal, and a password never goes out in clear text by itself", async () => {
+  const wrong = { ...insecure, username: user.name, password: "guess" };
+  await expect(open([node("Temp")], wrong)).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
+  expect(errorCodes.SOURCE_REFUSED.retryable).toBe(true);
+});
+
+test("no session stays behind on the server", async () => {
+  const before = server.sessions;
+  {
+    await using line = collect(await open([node("Temp")]));
+    await line.reading(({ quality }) => quality === "good");
+    expect(server.sessions).toBe(before + 1);
+  }
+  expect(server.sessions).toBe(before);
+  await expect(open([node("Temp")], { ...insecure, username: "nobody", password: "x" })).rejects.toThrow();
+  await eventually(() => server.sessions === before);
+});

@@ -1,0 +1,70 @@
+// Opens OPC UA sources as the agent does, and collects what they deliver.
+import type { Description, Reading, Source } from "../../src/core/source.ts";
+import { opcuaDriver } from "../../src/source/opcua/driver.ts";
+import { eventually } from "./eventually.ts";
+import { type TestRuntime, testRuntime } from "./runtime.ts";
+
+export interface OpcuaSourceSetup {
+  readonly stateDir: string;
+  /** As in the configuration, `url` among them. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** As in the configuration; `every` in milliseconds, 50 unless given. */
+  readonly tags: readonly Readonly<Record<string, unknown>>[];
+  readonly runtime?: TestRuntime;
+}
+
+/** Opens with a time-out of its own. Rejects as `Driver.open` does. */
+export function openOpcuaSource({ stateDir, options, tags, runtime }: OpcuaSourceSetup): Promise<Source> {
+  const config = {
+    name: "line",
+    agent: "test",
+    stateDir,
+    options: opcuaDriver.schema.parse({ timeout: "5s", ...options }),
+    tags: tags.map(({ every, ...tag }) => ({ ...opcuaDriver.tag.parse(tag), every: Number(every ?? 50) })),
+  };
+  return opcuaDriver.open(config, runtime ?? testRuntime(), AbortSignal.timeout(20_000));
+}
+
+export interface Collector extends AsyncDisposable {
+  readonly source: Source;
+  readonly readings: readonly Reading[];
+  readonly descriptions: readonly Description[];
+  /** What `deliveries` threw. */
+  readonly failure: Promise<unknown>;
+  /** Resolves with the first reading, of those so far and those to come, that fits. */
+  reading(fits: (reading: Reading) => boolean): Promise<Reading>;
+  /** Values of a tag so far, in order. */
+  values(tag: number): unknown[];
+}
+
+/** Pulls until it is disposed or the source fails; acknowledges everything unless told otherwise. */
+export function collect(source: Source, { acknowledge = true } = {}): Collector {
+  const stop = new AbortController();
+  const readings: Reading[] = [];
+  const descriptions: Description[] = [];
+  const failure = (async () => {
+    try {
+      for await (const delivery of source.deliveries(stop.signal)) {
+        readings.push(...delivery.readings);
+        descriptions.push(...delivery.descriptions);
+        if (acknowledge) delivery.ack();
+      }
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  })();
+  return {
+    source,
+    readings,
+    descriptions,
+    failure,
+    reading: (fits) => eventually(() => readings.find(fits)),
+    values: (tag) => readings.filter((reading) => reading.tag === tag).map(({ value }) => value),
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await failure;
+      await source[Symbol.asyncDispose]();
+    },
+  };
+}

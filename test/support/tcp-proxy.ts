@@ -1,0 +1,75 @@
+// A TCP proxy that stands for the network between the agent and a device, and fails when a test tells it to.
+import type { Socket } from "node:net";
+import { connect, createServer } from "node:net";
+
+export interface TcpProxy extends AsyncDisposable {
+  readonly port: number;
+  /** Connections open now. */
+  readonly connections: number;
+  /** Cuts every connection and takes no new ones. */
+  cut(): void;
+  /** Swallows whatever the device sends; the connections stay open. */
+  muteDevice(): void;
+  /** Everything works again for new connections. */
+  mend(): void;
+  /** Where new connections go from now on. */
+  target: number;
+}
+
+export async function tcpProxy(target: number): Promise<TcpProxy> {
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let broken = false;
+  let muted = false;
+  const server = createServer((client) => {
+    if (broken) {
+      client.destroy();
+      return;
+    }
+    const device = connect(proxy.target, "127.0.0.1");
+    const pair = [client, device] as const;
+    pairs.add(pair);
+    const end = () => {
+      pairs.delete(pair);
+      client.destroy();
+      device.destroy();
+    };
+    for (const socket of pair) socket.on("error", end).on("close", end);
+    client.on("data", (data) => device.write(data));
+    device.on("data", (data) => {
+      if (!muted) client.write(data);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const cutAll = () => {
+    for (const [client, device] of pairs) {
+      client.destroy();
+      device.destroy();
+    }
+  };
+  const proxy: TcpProxy = {
+    port: typeof address === "object" && address ? address.port : 0,
+    get connections() {
+      return pairs.size;
+    },
+    cut() {
+      broken = true;
+      cutAll();
+    },
+    muteDevice() {
+      muted = true;
+    },
+    mend() {
+      broken = false;
+      muted = false;
+    },
+    target,
+    async [Symbol.asyncDispose]() {
+      cutAll();
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+    },
+  };
+  return proxy;
+}
