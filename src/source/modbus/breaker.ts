@@ -10,21 +10,26 @@ const probeMaxMs = 60_000;
 /** All probes of a link together take at most one part in this many of its time. */
 const probeShare = 10;
 
-/** When probes of units that are down may use the link next; shared by the breakers of a link. */
+/** Which unit that is down may be probed next, and when; shared by the breakers of a link. */
 export class ProbeBudget {
   readonly #clock: Clock;
+  #probing = false;
   #notBefore = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  get open(): boolean {
-    return this.#clock.monotonic() >= this.#notBefore;
+  /** Whether a probe may go out now; then it has to be given back. */
+  take(): boolean {
+    if (this.#probing || this.#clock.monotonic() < this.#notBefore) return false;
+    this.#probing = true;
+    return true;
   }
 
-  /** A probe was of no avail for `ms`. */
-  spend(ms: number): void {
+  /** The probe is over and was of no avail for `ms`. */
+  giveBack(ms: number): void {
+    this.#probing = false;
     this.#notBefore = this.#clock.monotonic() + ms * (probeShare - 1);
   }
 }
@@ -52,23 +57,21 @@ export class Breaker {
   /** Whether a request may go to the unit now. While it is down that is one now and then: the probe. */
   admit(): boolean {
     if (!this.#down) return true;
-    if (this.#probing || this.#clock.monotonic() < this.#down.probeAt || !this.#budget.open) return false;
+    if (this.#probing || this.#clock.monotonic() < this.#down.probeAt || !this.#budget.take()) return false;
     this.#probing = true;
     return true;
   }
 
   succeeded(): void {
+    this.#endProbe(0);
     this.#failures = 0;
     this.#down = undefined;
-    this.#probing = false;
     this.#backOff.reset();
   }
 
   /** The request took `ms` and failed. True when the unit goes down by it. */
   failed(reason: string, ms: number): boolean {
-    const probed = this.#probing;
-    this.#probing = false;
-    if (probed) this.#budget.spend(ms);
+    const probed = this.#endProbe(ms);
     if (!probed && ++this.#failures < failureLimit) return false;
     const goesDown = !this.#down;
     this.#down = { reason, probeAt: this.#clock.monotonic() + this.#backOff.next() };
@@ -77,6 +80,14 @@ export class Breaker {
 
   /** The request ended without an answer to count: it was called off. */
   cancelled(): void {
+    this.#endProbe(0);
+  }
+
+  /** True if there was one. */
+  #endProbe(ms: number): boolean {
+    const probed = this.#probing;
     this.#probing = false;
+    if (probed) this.#budget.giveBack(ms);
+    return probed;
   }
 }

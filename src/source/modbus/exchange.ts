@@ -20,6 +20,8 @@ export interface Exchange extends AsyncDisposable {
   run(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
   /** Why the connection is of no use any more; undefined: it is. */
   readonly lost: AgentError | undefined;
+  /** We closed it, because a late answer could not be told from a fresh one: a new connection does not have that fault. */
+  readonly stale: boolean;
   /** Replies thrown away: late, or not what was asked for. */
   readonly discarded: number;
 }
@@ -34,9 +36,19 @@ interface Pending {
 export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock): Exchange {
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
+  let stale = false;
   const lose = (error: AgentError) => {
     lost ??= error;
     pending?.fail(lost);
+  };
+
+  const retire = () => {
+    stale = true;
+    lost ??= new AgentError(
+      "SOURCE_UNREACHABLE",
+      "the connection was closed because a late answer may still come on it",
+    );
+    void stream[Symbol.asyncDispose]();
   };
 
   stream.listen({
@@ -60,6 +72,9 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
     get lost() {
       return lost;
     },
+    get stale() {
+      return stale;
+    },
     get discarded() {
       return framing.discarded;
     },
@@ -74,7 +89,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           current.fail(signal.reason);
         };
         const expire = () => {
-          framing.abandon();
+          if (!framing.abandon()) retire();
           current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard });
         };
         const finish = () => {

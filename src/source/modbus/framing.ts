@@ -10,8 +10,11 @@ export interface Framing {
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
   receive(chunk: Uint8Array): Answer | undefined;
-  /** Gives the request up. Its answer may still come and is then not taken for another's. */
-  abandon(): void;
+  /**
+   * Gives the request up. Its answer may still come and is then not taken for another's; where that cannot be told
+   * apart, the result is false: close the connection.
+   */
+  abandon(): boolean;
   /** Replies thrown away so far: late, or not what was asked for. */
   readonly discarded: number;
   /** What was wrong with the last reply thrown away since `begin`, in words. */

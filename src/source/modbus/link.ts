@@ -28,7 +28,7 @@ export class Link implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #turns = new Turns();
   #exchange: Exchange;
-  /** Units that answered on this connection. */
+  /** Units that have ever answered. */
   readonly #answered = new Set<number>();
   #silent = 0;
   /** Units asked since the last byte came. */
@@ -117,10 +117,10 @@ export class Link implements AsyncDisposable {
 
   /** Some devices and gateways close a connection that was idle: that is no loss as long as the next one opens. */
   async #reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
-    if (this.#answered.size === 0 || cause.code !== "SOURCE_UNREACHABLE") throw cause;
+    const idleClose = this.#answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
+    if (!idleClose && !this.#exchange.stale) throw cause;
     await this.#exchange[Symbol.asyncDispose]();
     this.#exchange = await this.#options.connect(signal);
-    this.#answered.clear();
     this.#notBefore = this.#runtime.clock.monotonic() + this.#options.pauseAfterConnectMs;
     this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
   }

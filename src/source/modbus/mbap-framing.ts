@@ -7,7 +7,8 @@
 //
 // An answer has the id, unit, function and exact length of the request. Ids of requests that were given up are not
 // used again until their answer has come or thousands of others were given up, so that after the ids have wrapped a
-// very late answer is not taken for a fresh one.
+// very late answer is not taken for a fresh one. There is no checksum: a frame that was cut short and filled up by bytes
+// that arrive later, byte for byte, cannot be told from a whole one.
 import { AgentError } from "../../core/errors.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, ReadRequest } from "./pdu.ts";
@@ -69,15 +70,17 @@ export class MbapFraming implements Framing {
     }
     // A copy: the chunk belongs to the socket. Never more than one frame.
     this.#received = bytes.slice();
-    return answer;
+    // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
+    return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }
 
-  abandon(): void {
-    if (!this.#current) return;
-    this.#abandoned.add(this.#current.id);
+  abandon(): boolean {
+    if (this.#current) this.#abandoned.add(this.#current.id);
     this.#current = undefined;
     const [oldest] = this.#abandoned;
     if (this.#abandoned.size > maxAbandoned && oldest !== undefined) this.#abandoned.delete(oldest);
+    // The rest of a frame that did not come in all this time is not to be expected: the next one would be read as it.
+    return this.#received.length === 0;
   }
 
   #take(frame: Uint8Array): Answer | undefined {

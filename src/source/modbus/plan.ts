@@ -52,7 +52,7 @@ function planTable<Item extends Span>(items: readonly Item[], max: number, maxGa
     const better =
       !known ||
       candidate.requests < known.requests ||
-      (candidate.requests === known.requests && candidate.moved < known.moved);
+      (candidate.requests === known.requests && candidate.moved <= known.moved);
     if (better) best[index] = candidate;
   };
   items.forEach((first, from) => {

@@ -34,7 +34,8 @@ export async function* slots(everyMs: number, clock: Clock, signal: AbortSignal)
   for (;;) {
     const slot = await reach(every, served, clock, signal);
     const late = clock.now() - slot;
-    const onGrid = clock.monotonic() - late / 1_000;
+    // Later than an interval: either nothing ran for so long, or the clock was set forward.
+    const onGrid = clock.monotonic() - (late < every ? late / 1_000 : 0);
     const skipped = Math.max(0, Math.round((onGrid - served) / everyMs) - 1);
     served = onGrid;
     yield {

@@ -1,0 +1,122 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Address } from "../../../../src/source/modbus/address.ts";
+import { addressFrom, formatAddress, modiconNumber, parseAddress } from "../../../../src/source/modbus/address.ts";
+import type { ValueType } from "../../../../src/source/modbus/value-type.ts";
+import { orders, registersOf } from "../../../../src/source/modbus/value-type.ts";
+
+const parsed = (input: string | number) => {
+  const result = parseAddress(input);
+  return result.ok ? formatAddress(result.address) : result.error;
+};
+
+test.each([
+  ["hr:0 u16", "hr:0 u16"],
+  ["hr:4 f32 cdab", "hr:4 f32 cdab"],
+  ["hr:4 cdab f32", "hr:4 f32 cdab"],
+  ["  HR:4   F32  CDAB ", "hr:4 f32 cdab"],
+  ["hr:20.3 bit", "hr:20.3 bit"],
+  ["hr:20.3", "hr:20.3 bit"],
+  ["hr:7", "hr:7 u16"],
+  ["hr:0x64 i16", "hr:100 i16"],
+  ["ir:10 u32", "ir:10 u32"],
+  ["co:5", "co:5"],
+  ["di:3", "di:3"],
+  ["co:5 bit", "co:5"],
+  ["40001", "hr:0 u16"],
+  [40001, "hr:0 u16"],
+  ["400001 f32", "hr:0 f32"],
+  ["465536", "hr:65535 u16"],
+  ["30001 i16", "ir:0 i16"],
+  ["10001", "di:0"],
+  ["00001", "co:0"],
+  ["000017", "co:16"],
+  ["4x00101", "hr:100 u16"],
+  ["40101.3", "hr:100.3 bit"],
+])("%s is %s", (text, address) => {
+  expect(parsed(text)).toBe(address);
+});
+
+test.each([
+  ["100", "100 names no table: for a holding register write hr:100, or hr:99 where the manual counts from 1"],
+  [100, "hr:100"],
+  [0, "for a holding register write hr:0 ("],
+  ["0x64", "hr:100"],
+  ["50001", "names no table"],
+  ["40000", "40001 is hr:0"],
+  [40101.3, 'write "40101.3" in quotes'],
+  ["hr:65536", "addresses end at 65535"],
+  ["hr:65535 u32", "reaches beyond 65535"],
+  ["465537", "addresses end at 65535"],
+  ["hr:5 string", "string is refused: the service stores numbers"],
+  ["hr:5 float", "did you mean f32?"],
+  ["hr:5 u17", "u17 is neither a type nor an order"],
+  ["hr:5 u16 i16", "i16 is neither"],
+  ["hr:5 u16 abcd cdab", "too many words"],
+  ["hr:5 abcd cdab", "names two orders"],
+  ["hr:5 bit", "say which bit, as in hr:5.0 bit"],
+  ["hr:5.3 u16", "hr:5.3 bit"],
+  ["hr:5.16", "bits 0 to 15"],
+  ["co:5 u16", "takes no type"],
+  ["co:5.1", "neither bit number nor order"],
+  ["xx:5", "is no Modbus address"],
+  ["hr:", "is no Modbus address"],
+  ["hr:-1", "is no Modbus address"],
+  ["", "is no Modbus address"],
+])("%s is refused with: %s", (text, message) => {
+  expect(parsed(text)).toContain(message);
+});
+
+const types = Object.keys(registersOf) as ValueType[];
+const addresses: fc.Arbitrary<Address> = fc.oneof(
+  fc.record({ table: fc.constantFrom("co", "di"), address: fc.nat(65_535), type: fc.constant("bit") }),
+  fc.record(
+    {
+      table: fc.constantFrom("hr", "ir"),
+      address: fc.nat(65_532),
+      type: fc.constantFrom(...types.filter((type) => type !== "bit")),
+      order: fc.constantFrom(...orders),
+    },
+    { requiredKeys: ["table", "address", "type"] },
+  ),
+  fc.record({
+    table: fc.constantFrom("hr", "ir"),
+    address: fc.nat(65_535),
+    type: fc.constant("bit"),
+    bit: fc.nat(15),
+  }),
+) as fc.Arbitrary<Address>;
+
+test("every address reads back from its text, and from its parts", () => {
+  fc.assert(
+    fc.property(addresses, (address) => {
+      expect(parseAddress(formatAddress(address))).toEqual({ ok: true, address });
+      expect(addressFrom(address)).toEqual({ ok: true, address });
+    }),
+    { seed: 1, numRuns: 2_000 },
+  );
+});
+
+test("every place reads back from its Modicon number", () => {
+  fc.assert(
+    fc.property(fc.constantFrom("hr", "ir", "co", "di"), fc.nat(65_535), (table, address) => {
+      const result = parseAddress(modiconNumber({ table, address }));
+      expect(result.ok && { table: result.address.table, address: result.address.address }).toEqual({ table, address });
+    }),
+    { seed: 2, numRuns: 2_000 },
+  );
+});
+
+test("no text makes the parser throw, and an address it gives lies within the device", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.string(), fc.stringMatching(/^(hr|ir|co|di)?:?[0-9x.]{0,8}( [a-z0-9]{0,6}){0,3}$/)),
+      (text) => {
+        const result = parseAddress(text);
+        if (result.ok) expect(result.address.address).toBeLessThanOrEqual(65_535);
+        else expect(result.error).not.toBe("");
+      },
+    ),
+    { seed: 3, numRuns: 3_000 },
+  );
+});

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import { adversary, honestWord, mbapFrame } from "../../../support/modbus-adversary.ts";
+import { seeded } from "../../../support/runtime.ts";
+
+const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, table: "hr", start, count });
+const idOf = (frame: Uint8Array) => (frame[0]! << 8) | frame[1]!;
+const bytes = (...values: number[]) => Uint8Array.from(values);
+
+test("a request is id, protocol 0, length, unit, function, address and quantity", () => {
+  const framing = new MbapFraming({ anyUnit: false, firstId: 0x1234 });
+  expect(framing.begin(read(0x6b, 3, 17))).toEqual(bytes(0x12, 0x34, 0, 0, 0, 6, 17, 3, 0, 0x6b, 0, 3));
+});
+
+test("only reading can be said: what is asked for is checked against the protocol", () => {
+  const framing = new MbapFraming({ anyUnit: false });
+  expect(() => framing.begin(read(0, 126))).toThrow(RangeError);
+  expect(() => framing.begin(read(0, 0))).toThrow(RangeError);
+  expect(() => framing.begin(read(65_535, 2))).toThrow(RangeError);
+});
+
+test("an answer that comes byte by byte is taken when it is complete", () => {
+  const framing = new MbapFraming({ anyUnit: false, firstId: 7 });
+  framing.begin(read(0, 1));
+  const frame = mbapFrame(7, 1, bytes(3, 2, 0xab, 0xcd));
+  const answers = [...frame].map((byte) => framing.receive(bytes(byte)));
+  expect(answers.slice(0, -1).every((answer) => answer === undefined)).toBe(true);
+  expect(answers.at(-1)).toEqual({ kind: "data", bytes: bytes(0xab, 0xcd) });
+});
+
+test("an exception is an answer", () => {
+  const framing = new MbapFraming({ anyUnit: false, firstId: 7 });
+  framing.begin(read(0, 1));
+  expect(framing.receive(mbapFrame(7, 1, bytes(0x83, 2)))).toEqual({ kind: "exception", code: 2 });
+});
+
+test("another unit than was asked is no answer, unless the device is known to echo anything", () => {
+  const reply = mbapFrame(0, 255, bytes(3, 2, 0, 5));
+  const strict = new MbapFraming({ anyUnit: false });
+  strict.begin(read(0, 1));
+  expect(strict.receive(reply)).toBeUndefined();
+  expect(strict.mismatch).toBe("unit 255 instead of 1 (replyUnit: any accepts that)");
+  const tolerant = new MbapFraming({ anyUnit: true });
+  tolerant.begin(read(0, 1));
+  expect(tolerant.receive(reply)).toMatchObject({ kind: "data" });
+});
+
+test("a late answer is not taken for another request, also after all ids have been used", () => {
+  const framing = new MbapFraming({ anyUnit: false });
+  const late = mbapFrame(idOf(framing.begin(read(0, 1))), 1, bytes(3, 2, 0xde, 0xad));
+  expect(framing.abandon()).toBe(true);
+  for (let i = 0; i < 65_535; i++) {
+    const id = idOf(framing.begin(read(0, 1)));
+    expect(framing.receive(mbapFrame(id, 1, bytes(3, 2, 0, 1)))).toBeDefined();
+  }
+  framing.begin(read(0, 1));
+  expect(framing.receive(late)).toBeUndefined();
+  expect(framing.discarded).toBe(1);
+});
+
+test("a connection on which half a frame is stuck at the deadline is not to be used on", () => {
+  const framing = new MbapFraming({ anyUnit: false });
+  framing.begin(read(0, 1));
+  framing.receive(mbapFrame(0, 1, bytes(3, 2, 0, 1)).subarray(0, 9));
+  expect(framing.abandon()).toBe(false);
+});
+
+test("an answer with half a frame stuck to it was perhaps cut short, and is not taken", () => {
+  const framing = new MbapFraming({ anyUnit: false });
+  framing.begin(read(0, 2));
+  const cut = mbapFrame(0, 1, bytes(3, 4, 0, 1, 0, 2)).subarray(0, 12);
+  expect(framing.receive(Uint8Array.from([...cut, ...cut.subarray(0, 5)]))).toBeUndefined();
+  expect(framing.abandon()).toBe(false);
+});
+
+test.each([
+  ["another protocol", new TextEncoder().encode("HTTP/1.1 400")],
+  ["a length of 1", bytes(0, 0, 0, 0, 0, 1, 1)],
+  ["a length beyond any frame", bytes(0, 0, 0, 0, 1, 0, 1)],
+])("%s ends the connection", (_what, chunk) => {
+  const framing = new MbapFraming({ anyUnit: false });
+  framing.begin(read(0, 1));
+  expect(() => framing.receive(chunk)).toThrow(expect.objectContaining({ code: "SOURCE_PROTOCOL" }));
+});
+
+/** Asks `requests` times, in blocks of all sizes; gives what was taken for an answer and is none. */
+function provoke(seed: number, requests: number) {
+  const random = seeded(seed);
+  const device = adversary(mbapFrame, random);
+  let framing = new MbapFraming({ anyUnit: false });
+  const wrong: unknown[] = [];
+  let right = 0;
+  const reopen = () => {
+    framing = new MbapFraming({ anyUnit: false, firstId: Math.floor(random() * 65_536) });
+    device.reconnected();
+  };
+  for (let i = 0; i < requests; i++) {
+    const request = read(Math.floor(random() * 1_000), 1 + Math.floor(random() * 8), 1 + Math.floor(random() * 3));
+    const id = idOf(framing.begin(request));
+    const { chunks, reset } = device.answer({ ...request, id });
+    let answered = false;
+    try {
+      for (const chunk of chunks) {
+        const answer = framing.receive(chunk);
+        if (!answer) continue;
+        answered = true;
+        if (answer.kind === "exception") continue;
+        const words = Array.from(
+          { length: answer.bytes.length / 2 },
+          (_, w) => (answer.bytes[w * 2]! << 8) | answer.bytes[w * 2 + 1]!,
+        );
+        const expected = Array.from({ length: request.count }, (_, w) => honestWord(request.start + w));
+        if (words.join() === expected.join()) right++;
+        else wrong.push({ request, words });
+      }
+      if (reset || (!answered && !framing.abandon())) reopen();
+    } catch {
+      reopen();
+    }
+  }
+  return { wrong, right, done: device.done };
+}
+
+test("no mischief of a device is ever taken for a value", () => {
+  const { wrong, right, done } = provoke(42, 60_000);
+  expect(wrong).toEqual([]);
+  expect(done.size).toBe(15);
+  // Late answers must not wear out the good ones: what is honest and not spoilt by a broken frame before it is taken.
+  expect(right).toBeGreaterThan(0.9 * (done.get("honest") ?? 0));
+});

@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Reading, TagId } from "../../../../src/core/source.ts";
+import { ReadingsQueue } from "../../../../src/source/modbus/readings-queue.ts";
+
+const { signal } = new AbortController();
+const cycle = (time: number, tags: number): Reading[] =>
+  Array.from({ length: tags }, (_, tag) => ({
+    tag: tag as TagId,
+    captures: {},
+    address: `hr:${tag} u16`,
+    value: time,
+    time: epochMicros(time),
+    clock: "agent",
+    quality: "good",
+    historical: false,
+  }));
+
+test("what gathered since the last pull comes as one, in order", async () => {
+  const queue = new ReadingsQueue(100);
+  queue.offer(cycle(1, 2));
+  queue.offer(cycle(2, 2));
+  expect((await queue.take(100, signal)).map((reading) => reading.value)).toEqual([1, 1, 2, 2]);
+});
+
+test("cycles stay whole when a delivery is full", async () => {
+  const queue = new ReadingsQueue(100);
+  for (let i = 0; i < 3; i++) queue.offer(cycle(i, 4));
+  expect(await queue.take(10, signal)).toHaveLength(8);
+  expect(await queue.take(10, signal)).toHaveLength(4);
+});
+
+test("when nobody pulls, the oldest is dropped, and each tag is told once how much", async () => {
+  const queue = new ReadingsQueue(6);
+  expect(queue.offer(cycle(1, 2)) + queue.offer(cycle(2, 2)) + queue.offer(cycle(3, 2))).toBe(0);
+  expect(queue.offer(cycle(4, 2))).toBe(2);
+  expect(queue.offer(cycle(5, 2))).toBe(2);
+  expect(queue.size).toBe(6);
+  const readings = await queue.take(100, signal);
+  expect(readings.slice(0, 2)).toMatchObject([
+    {
+      tag: 0,
+      time: 2,
+      value: undefined,
+      quality: "bad",
+      reason: "2 readings were dropped: the buffer did not take them in time",
+    },
+    { tag: 1, time: 2, value: undefined, quality: "bad" },
+  ]);
+  expect(readings.slice(2).map((reading) => reading.value)).toEqual([3, 3, 4, 4, 5, 5]);
+  queue.offer(cycle(6, 1));
+  expect(await queue.take(100, signal)).toHaveLength(1);
+});
+
+test("waiting ends with a reading, with a failure after the last one, or with the signal", async () => {
+  const queue = new ReadingsQueue(6);
+  const waiting = queue.take(10, signal);
+  queue.offer(cycle(1, 1));
+  expect(await waiting).toHaveLength(1);
+
+  const stop = new AbortController();
+  const stopped = queue.take(10, stop.signal);
+  stop.abort(new Error("stopped"));
+  await expect(stopped).rejects.toThrow("stopped");
+
+  queue.offer(cycle(2, 1));
+  queue.fail(new Error("gone"));
+  expect(await queue.take(10, signal)).toHaveLength(1);
+  await expect(queue.take(10, signal)).rejects.toThrow("gone");
+});
