@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { integration, testService } from "../support/service.ts";
+
+const params = { integration, data: { times: [], series: {} } };
+
+test("a call above the rate waits for its turn and is then carried out", async () => {
+  const clock = new ManualClock();
+  await using service = await testService({ throttle: "queue" }, testRuntime({ clock }));
+  const done: number[] = [];
+  const call = async (n: number) => {
+    const reply = await service.call("integration.insert", params);
+    expect(reply.status).toBe(200);
+    done.push(n);
+  };
+  await call(1);
+  const second = call(2);
+  await eventually(() => service.counters().get("integration.insert")?.requests === 2);
+  await clock.advance(999);
+  expect(done).toEqual([1]);
+  // Another method has a rate of its own.
+  expect((await service.call("integration.saveSignals", { integration, inputs: {} })).status).toBe(200);
+  await clock.advance(1);
+  await second;
+  expect(done).toEqual([1, 2]);
+});
+
+test("a call that has waited 10 s is given up with HTTP 504", async () => {
+  const clock = new ManualClock();
+  await using service = await testService({ throttle: "queue" }, testRuntime({ clock }));
+  const replies = Array.from({ length: 13 }, () => service.call("integration.insert", params));
+  await eventually(() => service.counters().get("integration.insert")?.requests === 13);
+  await clock.advance(10_000);
+  const statuses = (await Promise.all(replies)).map(({ status }) => status).toSorted((a, b) => a - b);
+  expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(10);
+  expect(statuses.at(-1)).toBe(504);
+});
+
+test("with throttle reject a call above the rate is answered 429 with the time to wait", async () => {
+  const clock = new ManualClock();
+  await using service = await testService({ throttle: "reject" }, testRuntime({ clock }));
+  expect((await service.call("integration.insert", params)).status).toBe(200);
+  const refused = await service.call("integration.insert", params);
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+  await clock.advance(1_000);
+  expect((await service.call("integration.insert", params)).status).toBe(200);
+});
+
+test.each([
+  ["admin.selectSignals", { integration }, "1.1beta1", 10],
+  ["admin.publishSignals", { integration, itemsBySignal: {} }, "1.1beta1", 10],
+  ["admin.publishSignals", { integration, itemsBySignal: {} }, "1.1", 5],
+  ["platform.selectItems", {}, "1.1beta1", 10],
+])("%s with %j at %s may be called %i times in a second", async (method, given, version, rate) => {
+  const clock = new ManualClock();
+  await using service = await testService({ throttle: "reject" }, testRuntime({ clock }));
+  const statuses: number[] = [];
+  for (let i = 0; i <= rate; i++) statuses.push((await service.call(method, given, { version })).status);
+  expect(statuses).toEqual([...Array.from({ length: rate }, () => 200), 429]);
+});
