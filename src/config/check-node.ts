@@ -172,7 +172,7 @@ function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | u
   if (found.value === null) return "empty";
   if (found.text === "") return "an empty text";
   const text = found.text.length > 80 ? `${found.text.slice(0, 77)}...` : found.text;
-  const safe = text.replace(/\/\/[^/@\s]+@/, "//***@").replace(/[\u0000-\u001f\u007f]/g, " ");
+  const safe = text.replace(/\/\/[^/@\s]+@/, "//***@").replace(/\p{Cc}/gu, " ");
   return typeof found.value === "string" && resolveQuoted(found) ? `the text "${safe}"` : safe;
 }
 

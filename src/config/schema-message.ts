@@ -1,5 +1,6 @@
 // What zod found wrong, in the words of a configuration. Texts that a schema brings with it go before these.
 import type { z } from "zod";
+import { unreachable } from "../core/unreachable.ts";
 import { boundsOf } from "./schema-walk.ts";
 import { listed } from "./suggest.ts";
 
@@ -29,8 +30,13 @@ export function messageFor(issue: z.core.$ZodRawIssue): string {
       return issue.format === "url" ? "must be a URL" : `must have the form of ${issue.format}`;
     case "invalid_union":
       return unionMessage(issue.errors);
-    default:
+    case "invalid_key":
+    case "invalid_element":
+    case "unrecognized_keys":
+    case "custom":
       return "is not what may stand here";
+    default:
+      return unreachable(issue);
   }
 }
 

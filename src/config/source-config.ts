@@ -100,7 +100,7 @@ function checkInput({ input }: TagRule, captured: readonly string[], fields: Map
   if (node.kind === "scalar" && node.broken) return;
   const names = placeholders(input);
   for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
-  const wrong = new Set([...literals(input).join("")].filter((letter) => !isInputId(letter)));
+  const wrong = new Set(Array.from(literals(input).join("")).filter((letter) => !isInputId(letter)));
   if (wrong.size > 0)
     issues.error(
       node,

@@ -1,9 +1,11 @@
 // From readings to points: finds each reading's input and applies the rules of its tag.
-import type { EpochMicros, InputId, Point } from "../core/point.ts";
+import type { EpochMicros, Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Delivery, Quality, TagId } from "../core/source.ts";
+import type { InputOwners } from "./input-owners.ts";
 import type { TagRule } from "./options.ts";
+import { SourceMapping } from "./source-mapping.ts";
 
 export interface MappingParts {
   /** Name of the source, for logs and counters. */
@@ -15,15 +17,8 @@ export interface MappingParts {
   readonly owners?: InputOwners;
 }
 
-/** Remembers which tag feeds which Input ID, so that two never write to one signal. */
-export interface InputOwners {
-  /** True when the input is now `owner`'s or was before; false when it is somebody else's. */
-  claim(input: InputId, owner: string): boolean;
-  ownerOf(input: InputId): string | undefined;
-}
-
-/** Maps the readings of one source. Holds memory only; does not wait for anything. */
-export interface Mapping {
+/** Maps the readings of one source. Holds memory only; disposing it gives its Input IDs back. */
+export interface Mapping extends Disposable {
   /**
    * The points of these readings, in their order. What is known of their signals is in the catalog before this
    * returns. Readings that are dropped, refused or not worth a point are counted and shown in `tags`.
@@ -82,4 +77,6 @@ export interface RefusedInput {
 }
 
 /** Ready when it returns. */
-export declare function openMapping(parts: MappingParts, runtime: Runtime): Mapping;
+export function openMapping(parts: MappingParts, runtime: Runtime): Mapping {
+  return new SourceMapping(parts, runtime);
+}

@@ -1,0 +1,236 @@
+// The mapping of one source: the way of each reading through its tag's converter, range, quality policy and report.
+import { type EpochMicros, epochMicros, type Point } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { SignalCatalog } from "../core/signal.ts";
+import type { Delivery, Description, Reading, TagId } from "../core/source.ts";
+import { Converter, type Failure } from "./convert.ts";
+import { type InputOwners, inputOwners } from "./input-owners.ts";
+import { InputState } from "./input-state.ts";
+import type { Mapping, MappingParts, RefusedInput, TagState } from "./mapping.ts";
+import { MappingCounters } from "./mapping-counters.ts";
+import type { TagRule } from "./options.ts";
+import { RateLimitedLog } from "./rate-limited-log.ts";
+import { Reporter, type ReportRule } from "./report.ts";
+import { sameSignal, signalOf, statesOf } from "./signal.ts";
+import { type RefusedState, TagInputs } from "./tag-inputs.ts";
+import { tagState, unreadTag } from "./tag-state.ts";
+
+/** A tag's rule, made ready. */
+interface Tag {
+  readonly rule: TagRule;
+  readonly inputs: TagInputs;
+  readonly converter: Converter;
+  readonly report: ReportRule | undefined;
+  /** Microseconds; 0: times stay as they are. */
+  readonly alignUs: number;
+}
+
+/** Most refusals that `refusals` gives. */
+const maxRefusals = 100;
+
+/** See `Mapping`. */
+export class SourceMapping implements Mapping {
+  readonly #source: string;
+  readonly #runtime: Runtime;
+  readonly #catalog: SignalCatalog;
+  readonly #owners: InputOwners;
+  readonly #tags: readonly Tag[];
+  readonly #reporter: Reporter;
+  readonly #log: RateLimitedLog;
+  readonly #counters;
+  /** Points of the call that is running. */
+  #points: Point[] = [];
+
+  constructor({ source, rules, catalog, owners }: MappingParts, runtime: Runtime) {
+    this.#source = source;
+    this.#runtime = runtime;
+    this.#catalog = catalog;
+    this.#owners = owners ?? inputOwners();
+    this.#log = new RateLimitedLog(runtime);
+    this.#reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
+    this.#counters = new MappingCounters(source, runtime.metrics);
+    // The position in `rules` is the identity of a tag.
+    this.#tags = rules.map((rule, index) => this.#ready(rule, index as TagId));
+    for (const { inputs } of this.#tags) inputs.claimFixed();
+  }
+
+  map({ readings, descriptions }: Pick<Delivery, "readings" | "descriptions">): readonly Point[] {
+    for (const description of descriptions) this.#describe(description);
+    const nowMs = this.#runtime.clock.monotonic();
+    for (const reading of readings) this.#read(reading, nowMs);
+    this.#counters.add();
+    return this.#taken();
+  }
+
+  due(): readonly Point[] {
+    this.#reporter.release(this.#runtime.clock.monotonic(), (state) => this.#reportOf(state));
+    return this.#taken();
+  }
+
+  get nextDue(): number | undefined {
+    return this.#reporter.nextDue;
+  }
+
+  flush(): readonly Point[] {
+    this.#reporter.release(Number.POSITIVE_INFINITY, (state) => this.#reportOf(state));
+    return this.#taken();
+  }
+
+  reconnected(): void {
+    this.#reporter.interrupt();
+  }
+
+  alive(): readonly Point[] {
+    const { clock } = this.#runtime;
+    for (const { inputs, report } of this.#tags)
+      if (report?.heartbeat !== undefined)
+        for (const state of inputs.inputs())
+          if (state.quality === "good") this.#reporter.beat(state, report, clock.now(), clock.monotonic());
+    return this.#taken();
+  }
+
+  tags(): readonly TagState[] {
+    return this.#tags.flatMap(({ inputs, rule }, index) => {
+      const states = [...inputs.inputs()].map(tagState);
+      return states.length > 0 ? states : [unreadTag(index as TagId, rule)];
+    });
+  }
+
+  refusals(): readonly RefusedInput[] {
+    const refused: RefusedInput[] = [];
+    for (const { inputs } of this.#tags)
+      for (const { tag, input, reason, readings } of inputs.refusals())
+        if (refused.length < maxRefusals) refused.push({ tag, input, reason, readings });
+    return refused;
+  }
+
+  [Symbol.dispose](): void {
+    this.#owners.release(this.#source);
+  }
+
+  #ready(rule: TagRule, tag: TagId): Tag {
+    const report = rule.report === "off" ? undefined : rule.report;
+    return {
+      rule,
+      converter: new Converter(rule),
+      report: report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 },
+      alignUs: (rule.align ?? 0) * 1_000,
+      inputs: new TagInputs({
+        tag,
+        template: rule.input,
+        maxInputs: rule.maxInputs,
+        claim: (input, feeder) => this.#owners.claim(input, this.#source, feeder),
+        opened: (state) => this.#refresh(state, rule),
+        refused: (state) => this.#refuse(state),
+      }),
+    };
+  }
+
+  #read(reading: Reading, nowMs: number): void {
+    const tag = this.#tags[reading.tag];
+    const state = tag?.inputs.find(reading.captures);
+    if (!tag || !(state instanceof InputState)) {
+      if (state) state.readings++;
+      this.#counters.failed.inputRefused++;
+      return;
+    }
+    const { converter, rule, report } = tag;
+    const { value: raw, quality, historical } = reading;
+    state.readings++;
+    if (raw === undefined) return this.#fail(state, reading, "noValue", reading.reason ?? "the device gives no value");
+    const value = converter.convert(raw, state.states);
+    if (converter.failure !== undefined) return this.#fail(state, reading, converter.failure, converter.reason);
+    if (quality === "bad" && rule.badQuality === "drop")
+      return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
+    if (converter.rounded) this.#tellRounding(state);
+    const time = tag.alignUs === 0 ? reading.time : align(reading.time, tag.alignUs);
+    if (historical) return this.#emit(state, time, value);
+    state.address = reading.address;
+    state.value = value;
+    state.time = reading.time;
+    state.quality = quality;
+    state.reason = quality === "good" ? undefined : reading.reason;
+    if (!report) return this.#emit(state, time, value);
+    const before = state.filtered;
+    this.#reporter.take(state, report, time, value, nowMs);
+    this.#counters.filtered += state.filtered - before;
+  }
+
+  /** A reading that gives no point. What comes after it is news whatever it is. */
+  #fail(state: InputState, reading: Reading, failure: Failure, reason: string, value?: number): void {
+    state.bad++;
+    this.#counters.failed[failure]++;
+    if (reading.historical) return;
+    state.address = reading.address;
+    state.value = value;
+    state.time = reading.time;
+    state.quality = "bad";
+    state.reason = reason;
+    state.stretch = 0;
+  }
+
+  #emit(state: InputState, time: EpochMicros, value: number): void {
+    if (!state.described) {
+      this.#catalog.describe(state.input, state.signal);
+      state.described = true;
+    }
+    state.stored++;
+    this.#points.push({ input: state.input, time, value });
+  }
+
+  #taken(): readonly Point[] {
+    const points = this.#points;
+    this.#points = [];
+    return points;
+  }
+
+  #describe({ tag: id, captures, signal, range }: Description): void {
+    const tag = this.#tags[id];
+    const state = tag?.inputs.find(captures);
+    if (!tag || !(state instanceof InputState)) return;
+    state.device = signal;
+    state.range = range;
+    this.#refresh(state, tag.rule);
+  }
+
+  /** Brings together what configuration and device say of an input. */
+  #refresh(state: InputState, rule: TagRule): void {
+    const signal = signalOf(rule.signal, state.device, state.captures);
+    if (!sameSignal(signal, state.signal)) {
+      state.signal = signal;
+      // A signal without points is not described until it has some.
+      if (state.described) this.#catalog.describe(state.input, signal);
+    }
+    state.states = statesOf(signal);
+    state.deadband = deadbandOf(rule, state);
+  }
+
+  #reportOf(state: InputState): ReportRule {
+    return this.#tags[state.tag]?.report ?? { heartbeat: undefined, minIntervalUs: 0 };
+  }
+
+  #refuse({ tag, input, reason }: RefusedState): void {
+    this.#log.warn({ tag, input, reason }, "an Input ID was refused, its readings are not stored");
+  }
+
+  #tellRounding(state: InputState): void {
+    this.#counters.rounded++;
+    if (state.roundingTold) return;
+    state.roundingTold = true;
+    this.#log.warn({ input: state.input }, "integers beyond 2^53 are rounded to the nearest double");
+  }
+}
+
+/** In the unit of the signal; NaN where it is a share of a range that is not known. */
+function deadbandOf({ report, valid }: TagRule, { range }: InputState): number {
+  if (report === undefined || report === "off") return 0;
+  if (typeof report.deadband === "number") return report.deadband;
+  const min = valid?.min ?? range?.min;
+  const max = valid?.max ?? range?.max;
+  return min === undefined || max === undefined ? Number.NaN : (report.deadband.percent / 100) * (max - min);
+}
+
+/** The multiple of `gridUs` nearest to `time`. */
+function align(time: EpochMicros, gridUs: number): EpochMicros {
+  return epochMicros(Math.round(time / gridUs) * gridUs);
+}

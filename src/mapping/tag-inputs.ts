@@ -1,0 +1,126 @@
+// The inputs of one tag: one where its Input ID is fixed, else one for each combination of captures that fills it.
+import type { InputId } from "../core/point.ts";
+import { isInputId } from "../core/point.ts";
+import type { Captures, TagId } from "../core/source.ts";
+import { InputState } from "./input-state.ts";
+import { fillInput, placeholders } from "./input-template.ts";
+
+/** An Input ID that could not be used. */
+export class RefusedState {
+  readonly tag: TagId;
+  readonly input: string;
+  readonly reason: string;
+  readings = 0;
+
+  constructor(tag: TagId, input: string, reason: string) {
+    this.tag = tag;
+    this.input = input;
+    this.reason = reason;
+  }
+}
+
+export interface TagInputsParts {
+  readonly tag: TagId;
+  /** Template as configured. */
+  readonly template: string;
+  /** Most inputs that the template may give rise to. */
+  readonly maxInputs: number;
+  /** Who has `input` if it may not be used: see `InputOwners`. */
+  readonly claim: (input: InputId, feeder: string) => string | undefined;
+  /** Called once for each new state. */
+  readonly opened: (state: InputState) => void;
+  readonly refused: (state: RefusedState) => void;
+}
+
+/** Most refused IDs that are remembered of a tag; further ones are counted only. */
+const maxRefused = 100;
+
+export class TagInputs {
+  readonly #parts: TagInputsParts;
+  readonly #names: readonly string[];
+  readonly #byKey = new Map<string, InputState | RefusedState>();
+  /** A driver gives the same object for the same captures, so that most readings stop here. */
+  readonly #byCaptures = new WeakMap<Captures, InputState | RefusedState>();
+  #last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
+  #only: InputState | RefusedState | undefined;
+  #overflow: RefusedState | undefined;
+  #inputs = 0;
+  #refusals = 0;
+
+  constructor(parts: TagInputsParts) {
+    this.#parts = parts;
+    this.#names = placeholders(parts.template);
+  }
+
+  /** Claims a fixed Input ID, before any reading. */
+  claimFixed(): void {
+    if (this.#names.length === 0) this.#only = this.#open("", {});
+  }
+
+  find(captures: Captures): InputState | RefusedState {
+    if (this.#only) return this.#only;
+    if (this.#last?.captures === captures) return this.#last.state;
+    const state = this.#byCaptures.get(captures) ?? this.#resolve(captures);
+    this.#last = { captures, state };
+    return state;
+  }
+
+  *inputs(): Iterable<InputState> {
+    if (this.#only instanceof InputState) yield this.#only;
+    for (const state of this.#byKey.values()) if (state instanceof InputState) yield state;
+  }
+
+  *refusals(): Iterable<RefusedState> {
+    if (this.#only instanceof RefusedState) yield this.#only;
+    if (this.#overflow) yield this.#overflow;
+    for (const state of this.#byKey.values()) if (state instanceof RefusedState) yield state;
+  }
+
+  #resolve(captures: Captures): InputState | RefusedState {
+    // NUL stands in no topic and no name of a node.
+    const key = this.#names.map((name) => (Object.hasOwn(captures, name) ? captures[name] : "")).join("\0");
+    const state = this.#byKey.get(key) ?? this.#open(key, captures);
+    this.#byCaptures.set(captures, state);
+    return state;
+  }
+
+  #open(key: string, captures: Captures): InputState | RefusedState {
+    const { tag, template, maxInputs, claim } = this.#parts;
+    if (this.#inputs >= maxInputs) return this.#tooMany(template, maxInputs);
+    const input = fillInput(template, captures);
+    if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
+    const feeder = key === "" ? `tag ${tag}` : `tag ${tag} with ${key.replaceAll("\0", ", ")}`;
+    const owner = claim(input, feeder);
+    if (owner !== undefined) return this.#refuse(key, input, `is fed already by ${owner}`);
+    this.#inputs++;
+    const state = new InputState(tag, input, captures);
+    if (this.#names.length > 0) this.#byKey.set(key, state);
+    this.#parts.opened(state);
+    return state;
+  }
+
+  #refuse(key: string, input: string, reason: string): RefusedState {
+    const state = new RefusedState(this.#parts.tag, input, reason);
+    if (++this.#refusals > maxRefused) return this.#tooMany(input, maxRefused, "refused ");
+    if (this.#names.length > 0) this.#byKey.set(key, state);
+    this.#parts.refused(state);
+    return state;
+  }
+
+  #tooMany(input: string, most: number, which = ""): RefusedState {
+    if (!this.#overflow) {
+      this.#overflow = new RefusedState(
+        this.#parts.tag,
+        input,
+        `the tag has ${most} ${which}Input IDs already; maxInputs bounds them`,
+      );
+      this.#parts.refused(this.#overflow);
+    }
+    return this.#overflow;
+  }
+}
+
+function whyNoInputId(input: string): string {
+  if (input === "") return "nothing of what was captured may stand in an Input ID";
+  return "is no Input ID: 1 to 128 letters, digits and - _ : . # + /";
+}

@@ -1,0 +1,49 @@
+// What `status` says of an input, taken when asked.
+import type { TagId } from "../core/source.ts";
+import type { InputState } from "./input-state.ts";
+import type { TagState } from "./mapping.ts";
+import type { TagRule } from "./options.ts";
+
+const nothingYet = {
+  resolved: false,
+  address: "",
+  value: undefined,
+  text: undefined,
+  time: undefined,
+  quality: undefined,
+  reason: undefined,
+  readings: 0,
+  stored: 0,
+  filtered: 0,
+  bad: 0,
+} as const;
+
+export function tagState(state: InputState): TagState {
+  const { tag, input, address, value, time, quality, reason, readings, stored, filtered, bad, signal } = state;
+  const text = value === undefined || signal.type !== "enum" ? undefined : signal.enumValues?.[value];
+  // Without its range a dead band in percent lets everything through; whoever looks should know.
+  const note = Number.isNaN(state.deadband)
+    ? "the dead band is in percent, and neither valid nor the device gives a range"
+    : undefined;
+  return {
+    tag,
+    input,
+    resolved: true,
+    address,
+    value,
+    text,
+    unit: signal.engUnit,
+    time,
+    quality,
+    reason: reason ?? note,
+    readings,
+    stored,
+    filtered,
+    bad,
+  };
+}
+
+/** A tag that has no input yet. */
+export function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {
+  return { ...nothingYet, tag, input, unit: signal.engUnit };
+}
