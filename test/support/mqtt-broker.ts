@@ -47,15 +47,17 @@ export async function openMqttBroker(options: MqttBrokerOptions = {}): Promise<M
       done(null, !maySubscribe || maySubscribe(subscription.topic) ? subscription : null),
   });
   await aedes.listen();
-  aedes.on("ack", (packet) => {
-    if ("topic" in packet) acknowledged.push(`${packet.topic} ${String(packet.payload)}`);
+  // For a retained message it hands out nothing here, whatever its types say.
+  aedes.on("ack", (packet: object | undefined) => {
+    if (packet && "topic" in packet && "payload" in packet)
+      acknowledged.push(`${String(packet.topic)} ${String(packet.payload)}`);
   });
   aedes.on("clientReady", (client) => clients.add(client.id));
   aedes.on("clientDisconnect", (client) => clients.delete(client.id));
   aedes.on("subscribe", (added, { id }) => {
     const filters = subscriptions.get(id) ?? new Set();
     subscriptions.set(id, filters);
-    for (const { topic } of added) filters.add(topic);
+    for (const { topic } of added) if (maySubscribe?.(topic) ?? true) filters.add(topic);
   });
   aedes.on("unsubscribe", (filters, { id }) => {
     for (const filter of filters) subscriptions.get(id)?.delete(filter);

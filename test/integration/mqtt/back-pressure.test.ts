@@ -1,0 +1,74 @@
+// Nobody takes what arrives: memory stays bounded, the connection lives on, and nothing is lost.
+import type { IPublishPacket } from "mqtt-packet";
+import { expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
+import { openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
+
+const { signal } = new AbortController();
+const tags = [{ topic: "a/#" }];
+
+test("a delivery has at most 10,000 readings, and the rest waits at the broker until it is taken", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const runtime = testRuntime();
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);
+  const count = 100_000;
+  const payload = `"${"x".repeat(500)}"`;
+  broker.connections[0]?.send(...Array.from({ length: count }, (_, i) => publish(`a/${i}`, payload)));
+  await eventually(() => runtime.metric("source_mqtt_messages_total") >= 10_000);
+  const socket = broker.connections[0]?.socket;
+  await eventually(() => (socket?.writableLength ?? 0) > 0);
+  const before = runtime.metric("source_mqtt_messages_total");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(runtime.metric("source_mqtt_messages_total")).toBe(before);
+  expect(before).toBeLessThan(10_300);
+
+  const puller = pull(source, signal);
+  let seen = 0;
+  while (seen < count) {
+    const { readings } = await puller.next();
+    expect(readings.length).toBeLessThanOrEqual(10_000);
+    seen += readings.length;
+  }
+
+  expect(seen).toBe(count);
+});
+
+test("the connection outlives several keep-alive times in which nothing is taken", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const options = { url: broker.url, keepalive: "1s" };
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+  const [client] = broker.connections;
+  client?.send(...Array.from({ length: 50_000 }, (_, i) => publish(`a/${i % 10}`, String(i))));
+
+  await eventually(() => (client?.packets ?? []).filter(({ cmd }) => cmd === "pingreq").length >= 10);
+  const puller = pull(source, signal);
+  let seen = 0;
+  while (seen < 50_000) seen += (await puller.next()).readings.length;
+
+  expect(broker.connections).toHaveLength(1);
+  await eventually(() => (client?.packets ?? []).filter(({ cmd }) => cmd === "pingreq").length >= 11);
+});
+
+test("opening does not wait for the answer to a subscription that is behind messages nobody takes", async () => {
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd === "connect")
+      client.send(
+        { cmd: "connack", reasonCode: 0, sessionPresent: true },
+        ...Array.from({ length: 30_000 }, (_, i) => publish("a/b", String(i))),
+      );
+    else politeAnswer(packet, client);
+  });
+
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  const puller = pull(source, signal);
+  let seen = 0;
+  while (seen < 30_000) seen += (await puller.next()).readings.length;
+  await eventually(() => source.details?.()["subscriptions"] === 1);
+});
+
+function publish(topic: string, payload: string): IPublishPacket {
+  return { cmd: "publish", topic, payload, qos: 0, dup: false, retain: false };
+}

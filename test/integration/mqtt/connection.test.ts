@@ -1,0 +1,194 @@
+// Connecting: what is refused says why, the version both sides speak is found, and the loss of a connection is told.
+import { expect, test } from "vitest";
+import { openMqttBroker } from "../../support/mqtt-broker.ts";
+import { openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const { signal } = new AbortController();
+const tags = [{ topic: "a" }];
+
+test("CONNECT is of MQTT 5 with user, password, a stable client identifier and a session that outlives the connection", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const options = { url: broker.url, username: "gw1", password: "gw1-password", keepalive: "30s" };
+  await using _source = await openMqttSource({ options, tags }, testRuntime(), signal);
+
+  const connect = await broker.connections[0]?.received("connect");
+
+  expect(connect).toMatchObject({
+    protocolVersion: 5,
+    clientId: "north-hall",
+    username: "gw1",
+    password: Buffer.from("gw1-password"),
+    clean: false,
+    keepalive: 30,
+    properties: { sessionExpiryInterval: 86_400, receiveMaximum: 2_000 },
+  });
+});
+
+test("a session that is not persistent begins clean and ends with the connection", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const options = { url: broker.url, session: { persistent: false }, clientId: "probe" };
+  await using _source = await openMqttSource({ options, tags }, testRuntime(), signal);
+
+  const connect = await broker.connections[0]?.received("connect");
+
+  expect(connect).toMatchObject({ clientId: "probe", clean: true, properties: { sessionExpiryInterval: 0 } });
+});
+
+test("a wrong password is refused with broker, user and reason, and without the password", async () => {
+  await using broker = await openMqttBroker({ credentials: { username: "gw1", password: "right" } });
+  const options = { url: broker.url, username: "gw1", password: "wrong-one" };
+  const runtime = testRuntime();
+
+  const opening = openMqttSource({ options, tags }, runtime, signal);
+
+  await expect(opening).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url} refused the connection of user gw1, client north-hall: bad user name or password (4)`,
+  });
+  expect(JSON.stringify(runtime.lines)).not.toContain("wrong-one");
+});
+
+test.each([
+  { reason: 134, code: "SOURCE_REFUSED" },
+  { reason: 135, code: "SOURCE_REFUSED" },
+  { reason: 136, code: "SOURCE_UNREACHABLE" },
+  { reason: 137, code: "SOURCE_UNREACHABLE" },
+  { reason: 149, code: "SOURCE_PROTOCOL" },
+])("CONNACK with reason $reason is $code", async ({ reason, code }) => {
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd === "connect") client.send({ cmd: "connack", reasonCode: reason, sessionPresent: false });
+  });
+
+  await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code,
+  });
+  expect(broker.connections).toHaveLength(1);
+});
+
+test("a broker of MQTT 3.1.1 that refuses version 5 is spoken to in its version", async () => {
+  await using broker = await openMqttBroker();
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  await broker.publish("a", "7");
+
+  expect(source.details?.()).toMatchObject({ protocol: "MQTT 3.1.1" });
+  expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 7 }]);
+});
+
+test("a broker of MQTT 3.1 that hangs up on what it does not know is spoken to in its version", async () => {
+  await using broker = await scriptedBroker(
+    (packet, client) => {
+      if (packet.cmd === "connect" && packet.protocolVersion !== 3) client.socket.destroy();
+      else politeAnswer(packet, client);
+    },
+    { version: 3 },
+  );
+
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  expect(source.details?.()).toMatchObject({ protocol: "MQTT 3.1" });
+  expect(broker.connections).toHaveLength(3);
+});
+
+test("a broker known to speak version 5 that hangs up is not degraded to an older one", async () => {
+  let hangUp = false;
+  await using broker = await scriptedBroker((packet, client) => {
+    if (hangUp) client.socket.destroy();
+    else politeAnswer(packet, client);
+  });
+  using folder = temporaryFolder();
+  const text = { options: { url: broker.url }, tags, stateDir: folder.path };
+  {
+    await using _source = await openMqttSource(text, testRuntime(), signal);
+  }
+  hangUp = true;
+
+  await expect(openMqttSource(text, testRuntime(), signal)).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });
+
+  expect(broker.connections).toHaveLength(2);
+});
+
+test("a port where nobody listens is unreachable, with address and remedy", async () => {
+  const broker = await scriptedBroker(() => {});
+  await broker[Symbol.asyncDispose]();
+
+  await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: `${broker.url}: connection refused: nothing listens on this port`,
+  });
+});
+
+test("a server that is no broker is found out", async () => {
+  await using broker = await scriptedBroker((_packet, client) => {
+    client.socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
+  });
+
+  await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_PROTOCOL",
+  });
+});
+
+test("a broker that never answers is given up after connectTimeout", async () => {
+  await using broker = await scriptedBroker(() => {});
+  const options = { url: broker.url, connectTimeout: "100ms" };
+
+  await expect(openMqttSource({ options, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: `${broker.url}: no answer within connectTimeout`,
+  });
+});
+
+test("connecting ends at once when it is aborted", async () => {
+  await using broker = await scriptedBroker(() => {});
+  const abort = new AbortController();
+  const opening = openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), abort.signal);
+  const reason = new Error("enough");
+  abort.abort(reason);
+
+  await expect(opening).rejects.toBe(reason);
+});
+
+test("deliveries end without a word when aborted, and disposing says DISCONNECT", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const abort = new AbortController();
+  {
+    await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+    const iterator = source.deliveries(abort.signal)[Symbol.asyncIterator]();
+    const next = iterator.next();
+    abort.abort(new Error("stop"));
+    expect(await next).toEqual({ value: undefined, done: true });
+  }
+  await broker.connections[0]?.received("disconnect");
+});
+
+test("a session taken over by another client with the same identifier is named", async () => {
+  await using broker = await scriptedBroker((packet, client) => {
+    politeAnswer(packet, client);
+    if (packet.cmd !== "subscribe") return;
+    client.send({ cmd: "disconnect", reasonCode: 142 });
+    client.socket.end();
+  });
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  await expect(pull(source, signal).next()).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url} ended the connection of client north-hall: another client took over the session: the client identifier is in use elsewhere (142)`,
+  });
+});
+
+test("messages of a resumed session that come right behind CONNACK are not missed", async () => {
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd !== "connect") politeAnswer(packet, client);
+    else
+      client.send(
+        { cmd: "connack", reasonCode: 0, sessionPresent: true },
+        { cmd: "publish", messageId: 1, topic: "a", payload: "1", qos: 1, dup: true, retain: false },
+      );
+  });
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 1 }]);
+});

@@ -1,0 +1,137 @@
+// Subscriptions: as few as cover the tags, each with its own answer, and none left over from an older configuration.
+import { expect, test } from "vitest";
+import { openMqttBroker } from "../../support/mqtt-broker.ts";
+import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const { signal } = new AbortController();
+
+test("overlapping templates are subscribed once and each tag gets its readings", async () => {
+  await using broker = await openMqttBroker();
+  const tags = [{ topic: "a/{rest...}" }, { topic: "a/{x}/t" }, { topic: "a/b/t" }, { topic: "c" }];
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  await broker.publish("a/b/t", "1");
+
+  const readings = await pull(source, signal).readings(3);
+  expect(broker.subscriptions("north-hall")).toEqual(["a/#", "c"]);
+  expect(readings).toMatchObject([
+    { tag: 0, captures: { rest: "b/t" } },
+    { tag: 1, captures: { x: "b" } },
+    { tag: 2, captures: {} },
+  ]);
+});
+
+test("a refused filter shows under its tag and takes no other down", async () => {
+  await using broker = await openMqttBroker({ maySubscribe: (filter) => filter !== "closed/a" });
+  const runtime = testRuntime();
+  const tags = [{ topic: "open/a" }, { topic: "closed/a" }, { topic: "open/b" }];
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);
+  const puller = pull(source, signal);
+
+  const [refused] = await puller.readings(1);
+  await broker.publish("open/a", "1");
+  await broker.publish("open/b", "2");
+
+  expect(refused).toMatchObject({ tag: 1, quality: "bad", value: undefined });
+  expect(refused?.reason).toBe("the broker refused the subscription: unspecified error (128)");
+  expect(brief(await puller.readings(2))).toEqual(["open/a=1", "open/b=2"]);
+  expect(runtime.lines).toContainEqual(
+    expect.objectContaining({ level: "error", message: "the broker refused a subscription" }),
+  );
+});
+
+test("where a wide filter is refused, the narrower ones it stood for are subscribed", async () => {
+  await using broker = await openMqttBroker({ maySubscribe: (filter) => filter !== "a/#" });
+  const tags = [{ topic: "a/#" }, { topic: "a/+/t" }, { topic: "a/b/t" }];
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  expect(broker.subscriptions("north-hall")).toEqual(["a/+/t"]);
+  expect(source.details?.()).toMatchObject({ subscriptions: 1, refusedSubscriptions: 1 });
+});
+
+test("a broker that refuses every subscription refuses the source", async () => {
+  await using broker = await openMqttBroker({ maySubscribe: () => false });
+  const tags = [{ topic: "a" }];
+
+  await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url} refused all subscriptions, such as a: unspecified error (128)`,
+  });
+});
+
+test("what an older configuration left in the session is unsubscribed", async () => {
+  await using broker = await openMqttBroker();
+  using folder = temporaryFolder();
+  const options = { url: broker.url };
+  const open = (...topics: string[]) =>
+    openMqttSource({ options, tags: topics.map((topic) => ({ topic })), stateDir: folder.path }, testRuntime(), signal);
+  {
+    await using _source = await open("old/#", "kept");
+  }
+  await using _source = await open("kept", "new");
+
+  expect(broker.subscriptions("north-hall")).toEqual(["kept", "new"]);
+});
+
+test("the loss of the session is told, since messages may be lost with it", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  using folder = temporaryFolder();
+  const text = { options: { url: broker.url }, tags: [{ topic: "a" }], stateDir: folder.path };
+  const runtime = testRuntime();
+  {
+    await using _source = await openMqttSource(text, runtime, signal);
+  }
+  expect(runtime.lines.filter(({ level }) => level === "warn")).toEqual([]);
+
+  await using _source = await openMqttSource(text, runtime, signal);
+
+  expect(runtime.lines).toContainEqual(
+    expect.objectContaining({
+      level: "warn",
+      message: "the broker did not keep the session; what was published meanwhile is lost",
+    }),
+  );
+});
+
+test("retained messages are taken as each tag says: with a time of their own, always or never", async () => {
+  await using broker = await openMqttBroker();
+  await broker.publish("timed", '{"v":1,"ts":1767225600}', { retain: true });
+  await broker.publish("bare", "2", { retain: true });
+  const tags = [
+    { topic: "timed", value: "$.v", time: { at: "$.ts" } },
+    { topic: "timed", value: "$.v", retained: "ignore" },
+    { topic: "bare" },
+    { topic: "bare", retained: "use" },
+    { topic: "end" },
+  ];
+  const runtime = testRuntime();
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);
+  await broker.publish("bare", "3");
+  await broker.publish("end", "4");
+
+  const readings = await pull(source, signal).readings(5);
+
+  expect(readings.map(({ tag, value }) => `${tag}:${String(value)}`).toSorted()).toEqual([
+    "0:1",
+    "2:3",
+    "3:2",
+    "3:3",
+    "4:4",
+  ]);
+  expect(runtime.metric("source_mqtt_stale_values_total")).toBe(1);
+});
+
+test("a subscription that is not answered is logged and does not keep the rest from going on", async () => {
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd !== "subscribe") politeAnswer(packet, client);
+  });
+  const runtime = testRuntime();
+  const options = { url: broker.url, connectTimeout: "100ms" };
+
+  await using _source = await openMqttSource({ options, tags: [{ topic: "a" }] }, runtime, signal);
+
+  expect(runtime.lines.at(-1)).toMatchObject({ message: "the broker has not answered the subscriptions yet" });
+});

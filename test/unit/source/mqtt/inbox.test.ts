@@ -1,0 +1,87 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Reading, TagId } from "../../../../src/core/source.ts";
+import { type Batch, Inbox } from "../../../../src/source/mqtt/inbox.ts";
+
+const { signal } = new AbortController();
+
+test("packets are acknowledged in the order of arrival and once, however batches are taken and stored", async () => {
+  // A step puts a message with so many readings in, takes a batch, or stores the taken batch of this number.
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ put: fc.integer({ min: 0, max: 5 }), held: fc.boolean() }) },
+    { weight: 1, arbitrary: fc.constant("settle" as const) },
+    { weight: 2, arbitrary: fc.constant("take" as const) },
+    { weight: 2, arbitrary: fc.record({ store: fc.nat(10) }) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      const acknowledged: number[] = [];
+      const inbox = new Inbox({ maxReadings: 8, acknowledge: (held) => acknowledged.push(...held), onRoom: () => {} });
+      const sent: number[] = [];
+      const taken: Batch[] = [];
+      let waiting = 0;
+      for (const each of steps) {
+        if (each === "settle") inbox.settle();
+        else if (each === "take") {
+          if (waiting === 0) continue;
+          const batch = await inbox.take(signal);
+          expect(batch.readings.length).toBeLessThanOrEqual(8);
+          waiting -= batch.readings.length;
+          taken.push(batch);
+        } else if ("store" in each) {
+          const [batch] = taken.splice(each.store % Math.max(1, taken.length), 1);
+          if (batch) inbox.release(batch);
+        } else if (!inbox.full) {
+          if (each.held) sent.push(sent.length + 1);
+          inbox.put(each.held ? sent.length : undefined, (readings) => readings.push(...someReadings(each.put)));
+          waiting += each.put;
+        }
+        expect(acknowledged).toEqual(sent.slice(0, acknowledged.length));
+      }
+      for (const batch of taken) inbox.release(batch);
+      while (waiting > 0) {
+        const batch = await inbox.take(signal);
+        waiting -= batch.readings.length;
+        inbox.release(batch);
+      }
+      inbox.settle();
+      inbox.settle();
+      expect(acknowledged).toEqual(sent);
+    }),
+    { seed: 10, numRuns: 300 },
+  );
+});
+
+test("what waits when the connection is lost is still handed out, then the loss is told", async () => {
+  const inbox = new Inbox({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
+  inbox.put(1, (readings) => readings.push(...someReadings(2)));
+  inbox.fail(new Error("lost"));
+  expect((await inbox.take(signal)).readings).toHaveLength(2);
+  await expect(inbox.take(signal)).rejects.toThrow("lost");
+});
+
+test("it is full at its capacity and says so when there is room again", async () => {
+  let room = 0;
+  const inbox = new Inbox({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
+  inbox.put(undefined, (readings) => readings.push(...someReadings(3)));
+  expect(inbox.full).toBe(false);
+  inbox.put(undefined, (readings) => readings.push(...someReadings(3)));
+  expect(inbox.full).toBe(true);
+  expect((await inbox.take(signal)).readings).toHaveLength(3);
+  expect(inbox.full).toBe(false);
+  expect(room).toBe(1);
+});
+
+function someReadings(count: number): Reading[] {
+  return Array.from({ length: count }, (_, value) => ({
+    tag: 0 as TagId, // index of its tag
+    captures: {},
+    address: "a",
+    value,
+    time: epochMicros(0),
+    clock: "agent",
+    quality: "good",
+    historical: false,
+  }));
+}

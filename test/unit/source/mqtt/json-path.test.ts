@@ -1,0 +1,50 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { everyElement, lookUp, parseJsonPath } from "../../../../src/source/mqtt/json-path.ts";
+
+test.each([
+  ["$", []],
+  ["$.t", ["t"]],
+  ["$.a.b[0]['x y'][*]", ["a", "b", 0, "x y", everyElement]],
+  ['$.params["em:0"].a_act_power', ["params", "em:0", "a_act_power"]],
+  ["$[-1].v", [-1, "v"]],
+  ["$.*", [everyElement]],
+  ["$.größe-2", ["größe-2"]],
+  ["$['it\\'s']", ["it's"]],
+  ["$['/iolinkmaster/port[2]']", ["/iolinkmaster/port[2]"]],
+])("%s is the steps %j", (text, steps) => {
+  expect(parseJsonPath(text)?.steps).toEqual(steps);
+});
+
+test.each(["", "t", "$t", "$.", "$..a", "$[", "$[1", "$['a]", "$[a]", "$.a b", "$[?@.id==1]", "$.a[1:2]"])(
+  "%s is no path",
+  (text) => {
+    expect(parseJsonPath(text)).toBeUndefined();
+  },
+);
+
+test("finds what it leads to and nothing where something else stands", () => {
+  const document: unknown = { a: { b: [{ "x y": [1, 2] }] }, n: null, s: "text" };
+  const find = (text: string) => {
+    const path = parseJsonPath(text);
+    return path && lookUp(document, path);
+  };
+  expect(find("$.a.b[0]['x y'][1]")).toBe(2);
+  expect(find("$.a.b[-1]['x y'][-2]")).toBe(1);
+  expect(find("$.n")).toBeNull();
+  for (const missing of ["$.a.c", "$.a[0]", "$.s.length", "$.n.x", "$.constructor", "$.a.b.length", "$.__proto__"])
+    expect(find(missing)).toBeUndefined();
+});
+
+test("a path made of any names finds what stands there", () => {
+  const names = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(names, fc.integer(), (path, value) => {
+      const text = `$${path.map((name) => `['${name.replaceAll(/['\\]/g, String.raw`\$&`)}']`).join("")}`;
+      const parsed = parseJsonPath(text);
+      const document = path.reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), value);
+      expect(parsed && lookUp(document, parsed)).toBe(value);
+    }),
+    { seed: 7, numRuns: 300 },
+  );
+});

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Reading, TagId } from "../../../../src/core/source.ts";
+import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
+import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
+import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
+import { MessageReader } from "../../../../src/source/mqtt/message-reader.ts";
+import { TopicRouter } from "../../../../src/source/mqtt/topic-router.ts";
+
+const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
+
+test("one message fills every tag that finds its value in it, and is parsed once", () => {
+  const reader = jsonReader([
+    { topic: "sensors/{room}/env", value: "$.t" },
+    { topic: "sensors/{room}/env", value: "$.co2" },
+    { topic: "sensors/+/env", value: "$.h" },
+  ]);
+  const readings = reader.read("sensors/hall/env", '{"t":21.5,"co2":400}');
+  expect(readings).toEqual([
+    {
+      tag: 0,
+      captures: { room: "hall" },
+      address: "sensors/hall/env",
+      value: 21.5,
+      time: arrival,
+      clock: "agent",
+      quality: "good",
+      historical: false,
+    },
+    expect.objectContaining({ tag: 1, captures: { room: "hall" }, value: 400 }),
+  ]);
+  expect(reader.parsed()).toBe(1);
+  expect(reader.counts.missing).toBe(1);
+});
+
+test("the same topic gives the same captures object again", () => {
+  const reader = jsonReader([{ topic: "a/{x}", value: "$[*].v" }]);
+  const [first, second] = reader.read("a/1", '[{"v":1},{"v":2}]');
+  const [again] = reader.read("a/1", '[{"v":3}]');
+  expect(again?.captures).toBe(first?.captures);
+  expect(first?.captures).toEqual({ x: "1", i: "0" });
+  expect(second?.captures).toEqual({ x: "1", i: "1" });
+});
+
+test("[*] in value and time go through the elements together", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.vals[*].val", time: { at: "$.vals[*].ts", format: "unixS" } }]);
+  const readings = reader.read("a", '{"vals":[{"ts":1767225601,"val":"1"},{"val":2},{"ts":1767225603}]}');
+  expect(readings.map(({ value, clock, time, captures }) => [value, clock, time - arrival, captures])).toEqual([
+    ["1", "device", 1_000_000 - 0, { i: "0" }],
+    [2, "agent", 0, { i: "1" }],
+  ]);
+});
+
+test("null, objects and arrays are bad readings that say what stands there", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v" }]);
+  const reasons = ["null", "{}", "[1]"].map((v) => reader.read("a", `{"v":${v}}`)[0]);
+  expect(reasons).toMatchObject([
+    { value: undefined, quality: "bad", reason: "value is null" },
+    { value: undefined, quality: "bad", reason: "value is an object" },
+    { value: undefined, quality: "bad", reason: "value is an array" },
+  ]);
+});
+
+test("a payload larger than allowed is a bad reading and is not parsed", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v" }], 10);
+  expect(reader.read("a", '{"v":123456789}')).toMatchObject([
+    { quality: "bad", reason: "payload of 15 bytes is larger than maxPayload, 10 bytes" },
+  ]);
+  expect(reader.parsed()).toBe(0);
+});
+
+test("an array with more elements than a delivery holds is refused whole", () => {
+  const reader = jsonReader([{ topic: "a", value: "$[*]" }]);
+  expect(reader.read("a", `[${"1,".repeat(10_000)}1]`)).toMatchObject([
+    { quality: "bad", reason: "payload has more than 10000 values at $[*]" },
+  ]);
+  expect(reader.read("a", `[${"1,".repeat(9_999)}1]`)).toHaveLength(10_000);
+});
+
+test("hostile payloads among good ones change nothing for the good ones", () => {
+  const reader = jsonReader([{ topic: "#", value: "$.v" }]);
+  const hostile = [
+    '{"v":',
+    "NaN",
+    '{"v":"',
+    "[".repeat(10_000),
+    `${"[".repeat(10_000)}${"]".repeat(10_000)}`,
+    '{"__proto__":{"v":1}}',
+    "\0\0\0",
+    "",
+  ];
+  const values: unknown[] = [];
+  for (let i = 0; i < 1_000; i++) {
+    reader.read("a".repeat(300), hostile[i % hostile.length] ?? "");
+    for (const { value } of reader.read("a", `{"v":${i}}`)) values.push(value);
+  }
+  expect(values).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
+  expect(reader.counts.malformed).toBeGreaterThan(0);
+});
+
+/** A reader of JSON payloads for tags as the configuration gives them. */
+function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_000_000) {
+  let parsed = 0;
+  const decode = (payload: Buffer) => {
+    parsed++;
+    return jsonDocument(payload);
+  };
+  const tags = texts.map((text, index) => ({ id: index as TagId, tag: mqttDriver.tag.parse(text), decode })); // index of its tag
+  const counts = new MessageCounts();
+  const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload }, counts);
+  return {
+    counts,
+    parsed: () => parsed,
+    read(topic: string, payload: string): Reading[] {
+      const readings: Reading[] = [];
+      reader.read({ topic, payload: Buffer.from(payload), retained: false, held: undefined }, arrival, readings);
+      return readings;
+    },
+  };
+}

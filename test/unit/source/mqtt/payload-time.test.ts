@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import { payloadTime } from "../../../../src/source/mqtt/payload-time.ts";
+
+const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
+const iso = (micros: number | undefined) =>
+  micros === undefined ? undefined : `${new Date(Math.floor(micros / 1_000)).toISOString()}+${micros % 1_000}`;
+
+test.each([
+  [1_767_225_600, "auto", "2026-01-01T00:00:00.000Z+0"],
+  [1_767_225_600.62, "auto", "2026-01-01T00:00:00.620Z+0"],
+  [1_767_225_600_123, "auto", "2026-01-01T00:00:00.123Z+0"],
+  [1_767_225_600_123_456, "auto", "2026-01-01T00:00:00.123Z+456"],
+  [1_767_225_600_123_456_789n, "auto", "2026-01-01T00:00:00.123Z+456"],
+  ["1767225600", "auto", "2026-01-01T00:00:00.000Z+0"],
+  ["1767225600123456789", "auto", "2026-01-01T00:00:00.123Z+456"],
+  ["1767225600123", "unixMs", "2026-01-01T00:00:00.123Z+0"],
+  [1_767_225_600, "unixS", "2026-01-01T00:00:00.000Z+0"],
+  [1_767_225_600_123_456, "unixUs", "2026-01-01T00:00:00.123Z+456"],
+  [1_767_225_600_123_456_789n, "unixNs", "2026-01-01T00:00:00.123Z+456"],
+  ["2026-03-04T05:06:07.089+01:00", "iso", "2026-03-04T04:06:07.089Z+0"],
+  ["2026-02-03T04:05:06.789012345+00:00", "iso", "2026-02-03T04:05:06.789Z+12"],
+  ["2026-05-06T07:08:09.0109999Z", "auto", "2026-05-06T07:08:09.010Z+999"],
+  ["2026-01-02 03:04:05", "iso", "2026-01-02T03:04:05.000Z+0"],
+  ["20260102T030405Z", "iso", "2026-01-02T03:04:05.000Z+0"],
+  ["2026-01-02T03:04Z", "iso", "2026-01-02T03:04:00.000Z+0"],
+  ["2026-01-02T03:04:05-0530", "iso", "2026-01-02T08:34:05.000Z+0"],
+  ["2026-01-02", "iso", "2026-01-02T00:00:00.000Z+0"],
+] as const)("%s as %s is %s", (value, format, expected) => {
+  expect(iso(payloadTime(value, format, now))).toBe(expected);
+});
+
+test.each([
+  [0, "auto"],
+  [946_684_799, "unixS"],
+  [1_767_225_600, "unixMs"],
+  [1_867_225_600, "unixS"],
+  ["yesterday", "auto"],
+  ["2026-02-30T00:00:00Z", "iso"],
+  ["2026-13-01T00:00:00Z", "iso"],
+  ["2026-01-01T25:00:00Z", "iso"],
+  [1_767_225_600, "iso"],
+  [Number.NaN, "auto"],
+  [null, "auto"],
+  [undefined, "auto"],
+  [true, "auto"],
+  [{}, "auto"],
+  ["", "auto"],
+] as const)("%s as %s is no time, or none that can be right", (value, format) => {
+  expect(payloadTime(value, format, now)).toBeUndefined();
+});
