@@ -18,6 +18,10 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     passWithNoTests: true,
+    // For `.ci/run`, which adds up what several runs counted.
+    reporters: process.env.TAGFERRY_RESULTS
+      ? ["default", ["json", { outputFile: process.env.TAGFERRY_RESULTS }]]
+      : ["default"],
     projects: [
       suite("architecture", withPeers ? [] : ["test/architecture.test.ts"]),
       suite("unit", files("unit")),

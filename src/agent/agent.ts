@@ -6,6 +6,7 @@ import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { orAbort } from "../lib/abort.ts";
+import { type InputOwners, inputOwners } from "../mapping/input-owners.ts";
 import type { Mapping } from "../mapping/mapping.ts";
 import { openMapping } from "../mapping/mapping.ts";
 import { type Catalog, openCatalog } from "../upload/catalog.ts";
@@ -29,6 +30,8 @@ export interface AgentOptions {
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;
+  /** Whether it makes progress on its own side. An unreachable service or a dead device is no ill health. */
+  health(): { readonly ok: boolean; readonly reason?: string };
 }
 
 /** One source as it runs. */
@@ -74,7 +77,8 @@ export async function openAgent(
       runtime,
     ),
   );
-  const sources = config.sources.map((source) => startSource(source, { config, buffer, catalog }, runtime));
+  const owners = inputOwners();
+  const sources = config.sources.map((source) => startSource(source, { config, buffer, catalog, owners }, runtime));
   opened.defer(async () => {
     await Promise.all(sources.map((source) => source[Symbol.asyncDispose]()));
   });
@@ -91,6 +95,10 @@ export async function openAgent(
         buffer: buffer.stats(),
         delivery,
       }),
+    health() {
+      const { degraded } = buffer.stats();
+      return degraded === undefined ? { ok: true } : { ok: false, reason: `points cannot be stored: ${degraded}` };
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -99,17 +107,18 @@ interface SourceParts {
   readonly config: Config;
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
+  readonly owners: InputOwners;
 }
 
 function startSource(
   source: ConfiguredSource,
-  { config, buffer, catalog }: SourceParts,
+  { config, buffer, catalog, owners }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
   const { url } = options as { readonly url?: unknown };
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
-  const mapping = openMapping({ source: name, rules, catalog }, own);
+  const mapping = openMapping({ source: name, rules, catalog, owners }, own);
   const monitor = new SourceMonitor(
     { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutPassword(url) }) },
     own,
@@ -131,6 +140,7 @@ function startSource(
     monitor,
     mapping,
     async [Symbol.asyncDispose]() {
+      using _mapping = mapping;
       stop.abort(new Error("the agent stops"));
       try {
         await orAbort(running, AbortSignal.timeout(stopWithinMs));

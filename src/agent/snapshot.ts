@@ -124,15 +124,13 @@ function signalWarnings(delivery: SnapshotParts["delivery"]): Warning[] {
 
 function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {
   return sources.flatMap(({ mapping }) =>
-    mapping
-      .refusals()
-      .map(
-        ({ input, reason }): Warning => ({
-          level: "error",
-          message: `${input}: ${reason}`,
-          remedy: "change `input` of this tag",
-        }),
-      ),
+    mapping.refusals().map(
+      ({ input, reason }): Warning => ({
+        level: "error",
+        message: `${input}: ${reason}`,
+        remedy: "change `input` of this tag",
+      }),
+    ),
   );
 }
 

@@ -37,3 +37,11 @@ export function processConsole(): Console & Disposable {
     },
   };
 }
+
+/** Resolves when `signal` aborts: how a command that runs for ever waits for its end. */
+export function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import type { Status } from "../../src/agent/status.ts";
 import { eventually } from "./eventually.ts";
 
 export interface AgentProcess extends AsyncDisposable {
@@ -13,7 +14,7 @@ export interface AgentProcess extends AsyncDisposable {
   /** Every line of its log so far, parsed. */
   readonly log: readonly Readonly<Record<string, unknown>>[];
   /** What `/api/status` answers. */
-  status(): Promise<Readonly<Record<string, unknown>>>;
+  status(): Promise<Status>;
   /** kill -9. Resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGTERM. Resolves with the exit status. */
@@ -54,7 +55,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
     log,
     async status() {
       const answer = await fetch(new URL("/api/status", page));
-      return (await answer.json()) as Readonly<Record<string, unknown>>;
+      return (await answer.json()) as Status;
     },
     async kill() {
       child.kill("SIGKILL");

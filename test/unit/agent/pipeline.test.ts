@@ -149,6 +149,7 @@ function openStory({
     alive: () => [],
     tags: () => [],
     refusals: () => [],
+    [Symbol.dispose]: () => {},
   };
   const delivery = (values: readonly number[]): Delivery => ({
     readings: values.map((value) => ({

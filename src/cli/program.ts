@@ -1,0 +1,120 @@
+// The command line: what may be typed, and which exit status each failure has. One file a command.
+import { readFileSync } from "node:fs";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { errorCodes, isAgentError } from "../core/errors.ts";
+import { parseDuration } from "../lib/duration.ts";
+import type { ServiceFlags } from "../service/options.ts";
+import { type Console, processConsole } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+
+/** Runs one command. Resolves with the exit status; never rejects. */
+export async function main(args: readonly string[]): Promise<number> {
+  using io = processConsole();
+  let status: number = exitStatus.done;
+  const program = commands(io, (ended) => {
+    status = ended;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return status;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitStatus.done : exitStatus.usage;
+    if (isAgentError(error)) {
+      const { configIssues } = await import("../config/load.ts");
+      const { formatIssue } = await import("../config/issue.ts");
+      for (const issue of configIssues(error)) io.complain(formatIssue(issue));
+      io.complain(`tagferry: ${error.message}\n  ${error.hint}`);
+      return errorCodes[error.code].exit;
+    }
+    if (io.signal.aborted && error === io.signal.reason) return exitStatus.done;
+    io.complain(`tagferry: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    return exitStatus.failed;
+  }
+}
+
+/** Version of the program, from its package. */
+export function version(): string {
+  const description: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  return typeof description === "object" && description !== null && "version" in description
+    ? String(description.version)
+    : "unknown";
+}
+
+const defaultConfig = "/etc/tagferry/tagferry.yaml";
+
+function commands(io: Console, ended: (status: ExitStatus) => void): Command {
+  const program = new Command("tagferry")
+    .description("Carries tags from MQTT, Modbus and OPC UA to a time-series service, and loses none on the way.")
+    .version(version(), "-V, --version")
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.print(text.trimEnd()), writeErr: (text) => io.complain(text.trimEnd()) })
+    .showHelpAfterError("(tagferry --help lists the commands)")
+    .showSuggestionAfterError();
+
+  program
+    .command("run")
+    .description("run the agent until it is told to stop")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addHelpText("after", "\nExample: tagferry run -c tagferry.yaml")
+    .action(async (options: { config: string }) => ended(await (await import("./run.ts")).run(options, io)));
+
+  program
+    .command("check")
+    .description("list every error of a configuration, and what it will cost")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml")
+    .action(async (options: { config: string; json?: true }) =>
+      ended(await (await import("./check.ts")).check(options, io)),
+    );
+
+  program
+    .command("service")
+    .description("run the local service")
+    .option("--listen <address>", "where it listens", "127.0.0.1:8420")
+    .option("--data <dir>", "where it keeps signals and data; :memory: keeps nothing")
+    .option("--integration <id>", "Integration ID")
+    .option("--password <password>", "password of the integration")
+    .option("--client-id <id>", "client credentials: identifier")
+    .option("--client-secret <secret>", "client credentials: secret")
+    .option("--grant <namespaces>", "namespaces the integration may use", "admin,platform")
+    .option("--namespace <name>", "prefix of the platform methods", "platform")
+    .option("--throttle <how>", "requests beyond the rate: queue, reject or off", "queue")
+    .option("--max-insert <size>", "limit of integration.insert")
+    .option("--retention <time>", "delete points that are older")
+    .addHelpText(
+      "after",
+      "\nExample: tagferry service --data ./service-data --integration c8ktonqsahsmemfs7lv0 --password secret",
+    )
+    .action(async (options: ServiceFlags) => ended(await (await import("./service.ts")).service(options, io)));
+
+  program
+    .command("demo")
+    .description("the whole job on this machine: simulated devices, agent and local service, with an outage")
+    .option("--duration <time>", "end by itself after this time, compare and tell", durationArgument)
+    .option("--keep <dir>", "keep buffer and service data in this folder")
+    .addHelpText("after", "\nExample: tagferry demo --duration 20s")
+    .action(async (options: { duration?: number; keep?: string }) =>
+      ended(await (await import("./demo.ts")).demo(options, io)),
+    );
+
+  program
+    .command("schema")
+    .description("print the JSON Schema of the configuration")
+    .option("--reference", "print the annotated reference instead")
+    .addHelpText("after", "\nExample: tagferry schema > tagferry.schema.json")
+    .action(async (options: { reference?: true }) => ended(await (await import("./schema.ts")).schema(options, io)));
+
+  program
+    .command("version")
+    .description("print the version")
+    .action(() => io.print(`tagferry ${version()}, Node ${process.version}`));
+
+  return program;
+}
+
+function durationArgument(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined) throw new InvalidArgumentError("expected a length of time such as 20s or 2m");
+  return ms;
+}

@@ -1,0 +1,52 @@
+// `tagferry run`: the agent and its status page, until a signal ends them.
+import { type AgentOptions, openAgent } from "../agent/agent.ts";
+import { openLog } from "../agent/log.ts";
+import { metricsRegistry } from "../agent/metrics.ts";
+import { systemRuntime } from "../agent/runtime.ts";
+import { loadConfig } from "../config/load.ts";
+import { openWeb } from "../web/server.ts";
+import { type Console, stopped } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { version } from "./program.ts";
+import { surviveDefects } from "./survive-defects.ts";
+
+export async function run(
+  { config: file }: { readonly config: string },
+  io: Console,
+  parts: Omit<AgentOptions, "version"> = {},
+): Promise<ExitStatus> {
+  const config = await loadConfig(file, io.environment);
+  const log = await openLog({
+    level: config.log.level,
+    descriptor: 2,
+    pretty: io.interactive,
+    fields: { agent: config.agent.name },
+  });
+  const metrics = metricsRegistry();
+  const runtime = systemRuntime(log, metrics);
+  using _guard = surviveDefects(log);
+  try {
+    for (const { path, message } of config.warnings) log.warn({ path }, message);
+    await using agent = await openAgent(config, { ...parts, version: version() }, runtime, io.signal);
+    await using web = await openWeb(
+      {
+        listen: config.http.listen,
+        snapshot: () => agent.status(),
+        metrics: () => metrics.text(),
+        health: () => agent.health(),
+        ready: () => ({ ok: true }),
+      },
+      runtime,
+      io.signal,
+    );
+    log.info(
+      { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
+      "ready",
+    );
+    await stopped(io.signal);
+    log.info({}, "stopping");
+  } finally {
+    log.flush();
+  }
+  return exitStatus.done;
+}

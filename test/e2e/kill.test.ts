@@ -1,0 +1,18 @@
+// What was acknowledged to a broker survives kill -9, against a broker that npm brings. The long form is kill.peer.test.ts.
+import { expect, test } from "vitest";
+import { openMqttBroker } from "../support/mqtt-broker.ts";
+import { killDrill } from "./kill-drill.ts";
+
+const credentials = { username: "gw1", password: "secret" };
+
+test("every message acknowledged to the broker is in the service after the agent was killed at random moments", async () => {
+  await using broker = await openMqttBroker({ credentials });
+  const result = await killDrill({
+    broker: { url: broker.url, ...credentials },
+    kills: 4,
+    messagesPerSecond: 500,
+    seed: 1,
+  });
+  expect(result.missing).toEqual([]);
+  expect(result.published).toBeGreaterThan(500);
+});

@@ -1,0 +1,25 @@
+// The agent with one safeguard taken out: a point counts as stored as soon as it is handed to the buffer, before it is on
+// disk. For showing that the drills notice.
+import { openBuffer } from "../../src/buffer/registry.ts";
+import { processConsole } from "../../src/cli/console.ts";
+import { run } from "../../src/cli/run.ts";
+import type { PointBuffer } from "../../src/core/buffer.ts";
+
+const config = process.argv.at(-1) ?? "";
+using io = processConsole();
+const signal = new AbortController().signal;
+
+process.exitCode = await run({ config }, io, {
+  async openBuffer(options, runtime, opening): Promise<PointBuffer> {
+    const buffer = await openBuffer(options, runtime, opening);
+    return {
+      async append(points, appendOptions) {
+        void buffer.append(points, { ...appendOptions, awaited: false }, signal);
+      },
+      reader: () => buffer.reader(),
+      stats: () => buffer.stats(),
+      [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
+    };
+  },
+});
+process.exit();
