@@ -1,6 +1,5 @@
 // What was handed out against what the service has, as distinct (input, value). Pure.
 import type { EpochMicros, InputId } from "../core/point.ts";
-import { formatDuration } from "../lib/duration.ts";
 import type { HandedOut } from "./handed-out.ts";
 
 /** What the service has: by Input ID, the times under which each value is stored. */
@@ -70,6 +69,6 @@ export interface ServiceSaw {
 /** The last line of a demo. Its form is fixed: scripts read it. */
 export function lastLine(comparison: Comparison, saw: ServiceSaw): string {
   const { read, stored, missing } = comparison;
-  const outage = formatDuration(saw.outageMs).replace(/^(\d+)(s|m|h)$/, "$1 $2");
-  return `demo: read ${read}, stored ${stored}, missing ${missing}, requests ${saw.requests}, max rate ${saw.maxRate.toFixed(2)}/s, outage ${outage}`;
+  const outage = Number((saw.outageMs / 1_000).toFixed(1));
+  return `demo: read ${read}, stored ${stored}, missing ${missing}, requests ${saw.requests}, max rate ${saw.maxRate.toFixed(2)}/s, outage ${outage} s`;
 }

@@ -48,6 +48,9 @@ export class NotificationLedger {
   readonly #watched = new Set<InputId>();
   /** Notifications that were sent and not acknowledged, by subscription and sequence number. */
   readonly #owed = new Set<string>();
+  /** Publish requests that wait at the server, and the most there ever were. */
+  #waiting = 0;
+  #mostWaiting = 0;
 
   /** `inputs`: Input IDs by the NodeId as text, with the server's namespace indexes. */
   constructor(inputs: ReadonlyMap<string, InputId>, record: HandedOutRecord) {
@@ -55,9 +58,12 @@ export class NotificationLedger {
     this.#record = record;
   }
 
-  /** Notifications with values that the client has not acknowledged. */
-  get owed(): number {
-    return this.#owed.size;
+  /**
+   * Whether the client has taken every notification: it acknowledged them all, or it asked for the next one after
+   * each. Clients acknowledge with the request after that, which may be a keep-alive interval away.
+   */
+  get taken(): boolean {
+    return this.#owed.size === 0 || this.#waiting >= this.#mostWaiting;
   }
 
   /** Whether a client asked for notifications of this input. */
@@ -78,6 +84,7 @@ export class NotificationLedger {
         break;
       }
       case "PublishRequest":
+        this.#mostWaiting = Math.max(this.#mostWaiting, ++this.#waiting);
         for (const { subscriptionId, sequenceNumber } of publishRequest.parse(request).subscriptionAcknowledgements ??
           [])
           this.#owed.delete(`${subscriptionId}/${sequenceNumber}`);
@@ -93,6 +100,7 @@ export class NotificationLedger {
   response(response: unknown): void {
     const { name } = message.parse(response).schema;
     if (name !== "PublishResponse") return;
+    this.#waiting--;
     const { subscriptionId, notificationMessage } = publishResponse.parse(response);
     for (const data of notificationMessage.notificationData ?? []) {
       const change = dataChange.safeParse(data);

@@ -105,7 +105,7 @@ export async function openOpcuaDevice(
         variables.every(
           ({ input, value }) => !ledger.watched(input) || (record.values.get(input)?.has(value) ?? false),
         );
-      await until(() => told() && ledger.owed === 0, longestStopMs, runtime.clock, stopSignal);
+      await until(() => told() && ledger.taken, longestStopMs, runtime.clock, stopSignal);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -1,0 +1,93 @@
+// The simulated devices, read by the agent's own drivers with the configuration that the devices write.
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { processEnvironment } from "../../../src/config/environment.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import type { EpochMicros, InputId } from "../../../src/core/point.ts";
+import type { Runtime } from "../../../src/core/runtime.ts";
+import { compare } from "../../../src/demo/comparison.ts";
+import { openDevices } from "../../../src/demo/devices.ts";
+import { openMapping } from "../../../src/mapping/mapping.ts";
+import { eventually } from "../../support/eventually.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const tags = { mqtt: 4, modbus: 14, opcua: 5 };
+
+test("everything the devices say they handed out has arrived, once, and nothing else", async () => {
+  const runtime = testRuntime();
+  const stopping = new AbortController();
+  await using devices = await openDevices({ tags, everyMs: 150 }, runtime, stopping.signal);
+  const stored = new Map<InputId, Map<number, EpochMicros[]>>();
+  const reading = read(devices.configuration, stored, runtime, stopping.signal);
+
+  expect(devices.inputs).toHaveLength(23);
+  await eventually(() => devices.inputs.every((input) => (devices.handedOut().get(input)?.size ?? 0) >= 5), 20_000);
+  await devices.stop(stopping.signal);
+  const handedOut = devices.handedOut();
+  const count = devices.count;
+  stopping.abort();
+  await reading;
+
+  const comparison = compare(handedOut, stored);
+  expect(comparison.examples).toEqual([]);
+  expect(comparison).toMatchObject({ read: count, stored: count, missing: 0, twice: 0, foreign: 0, exact: true });
+  expect([...handedOut.keys()].toSorted()).toEqual(devices.inputs.toSorted());
+  // The types of the wire came through: quarters of a float, a counter beyond 32 bits, numbers below zero.
+  expect(stored.get(inputOf("demo.meter2.power"))?.has(1.75)).toBe(true);
+  expect(stored.get(inputOf("demo.meter1.pulses"))?.has(5_000_000_007)).toBe(true);
+  expect(
+    stored
+      .get(inputOf("demo.line.Runtime1"))
+      ?.keys()
+      .every((value) => value >= 3_000_000_000),
+  ).toBe(true);
+  expect(stored.get(inputOf("demo.meter1.temperature"))?.has(-20)).toBe(true);
+});
+
+test.each([["aedes node-opcua-server"], ["aedes"]])(
+  "without %s it says which packages to install",
+  async (packages) => {
+    const script = new URL("../../fixtures/demo/without-packages.ts", import.meta.url).pathname;
+    const { stdout } = await promisify(execFile)(process.execPath, [script, ...packages.split(" ")]);
+    expect(stdout).toBe(
+      `PACKAGE_MISSING the simulated devices need packages that are not installed: npm install ${packages}`,
+    );
+  },
+);
+
+/** Reads every source as the agent does until `signal` aborts: each reading mapped and stored, then acknowledged. */
+async function read(
+  configuration: string,
+  stored: Map<InputId, Map<number, EpochMicros[]>>,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<void> {
+  using folder = temporaryFolder();
+  const service = "{ url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: p } } }";
+  const text = `version: 1\nagent: { name: demo, dataDir: ${folder.path} }\nservice: ${service}\n${configuration}`;
+  await writeFile(folder.file("tagferry.yaml"), text);
+  const { sources } = await loadConfig(folder.file("tagferry.yaml"), processEnvironment());
+  const catalog = { describe: () => {} };
+  await Promise.all(
+    sources.map(async ({ name, driver, options, tags: sourceTags, rules }) => {
+      const config = { name, agent: "demo", stateDir: folder.file(name), options, tags: sourceTags };
+      await using source = await driver.open(config, runtime, signal);
+      using mapping = openMapping({ source: name, rules, catalog }, runtime);
+      for await (const delivery of source.deliveries(signal)) {
+        for (const { input, time, value } of mapping.map(delivery)) {
+          const values = stored.get(input) ?? new Map<number, EpochMicros[]>();
+          stored.set(input, values);
+          const times = values.get(value) ?? [];
+          values.set(value, times);
+          if (!times.includes(time)) times.push(time);
+        }
+        delivery.ack();
+      }
+    }),
+  );
+}
+
+const inputOf = (text: string) => text as InputId; // known to be one
