@@ -1,0 +1,52 @@
+// Input IDs from templates: filling, empty captures, and characters that may not stand in an Input ID.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isInputId } from "../../../src/core/point.ts";
+import { fillInput, literals, placeholders, sanitise } from "../../../src/mapping/input-template.ts";
+
+test("names in braces are filled with what was captured", () => {
+  expect(fillInput("hall.{room}.temp", { room: "kitchen" })).toBe("hall.kitchen.temp");
+  expect(fillInput("{a}{b}", { a: "x", b: "y" })).toBe("xy");
+  expect(placeholders("{a}.{b}.{a}")).toEqual(["a", "b"]);
+  expect(literals("hall.{room}.temp")).toEqual(["hall.", ".temp"]);
+});
+
+test("an empty capture takes its separator along", () => {
+  const template = "{group}.{node}.{device}.{metric}";
+  expect(fillInput(template, { group: "g", node: "n", device: "", metric: "m" })).toBe("g.n.m");
+  expect(fillInput(template, { group: "", node: "n", device: "", metric: "" })).toBe("n");
+  expect(fillInput("{a}/x", { a: "" })).toBe("x");
+  expect(fillInput("x-{a}", {})).toBe("x");
+  expect(fillInput("x{a}y", { a: "" })).toBe("xy");
+});
+
+test("a name that objects have by themselves captures nothing", () => {
+  expect(fillInput("x.{constructor}", {})).toBe("x");
+});
+
+test("letters that may not stand in an Input ID are spelled out or become one _", () => {
+  expect(sanitise("Kühlwasser Vorlauf")).toBe("Kuhlwasser_Vorlauf");
+  expect(sanitise("Straße 5 %")).toBe("Strasse_5_pct");
+  expect(sanitise("25 °C")).toBe("25_degC");
+  expect(sanitise("  Temp (1)  ")).toBe("Temp_1");
+  expect(sanitise("Łódź/Øst")).toBe("Lodz/Ost");
+  expect(sanitise("a/b.c:d#e+f-g_h")).toBe("a/b.c:d#e+f-g_h");
+});
+
+test("an Input ID that is too long keeps its tail behind a hash, and differs where the beginning does", () => {
+  const long = (first: string) => fillInput("{x}.temp", { x: first + "y".repeat(200) });
+  expect(long("a")).toHaveLength(128);
+  expect(long("a")).toMatch(/^[0-9a-f]{8}_y+\.temp$/);
+  expect(long("a")).not.toBe(long("b"));
+  expect(long("a")).toBe(long("a"));
+});
+
+test("whatever is captured, the result is an Input ID or empty", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), fc.string(), (a, b) => {
+      const id = fillInput("{a}.{b}", { a, b });
+      expect(id === "" || isInputId(id)).toBe(true);
+    }),
+    { seed: 1, numRuns: 1_000 },
+  );
+});

@@ -1,0 +1,125 @@
+// Which input a reading goes to, and which Input IDs are refused.
+import { expect, test } from "vitest";
+import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { reading, tagId, tryMapping } from "../../support/mapping.ts";
+
+test("what a template captures decides on the input", () => {
+  const { read } = tryMapping([{ input: "hall.{room}.temp" }]);
+  expect(read(1, { captures: { room: "kitchen" } })).toEqual([["hall.kitchen.temp", 1]]);
+  expect(read(2, { captures: { room: "Küche 2" } })).toEqual([["hall.Kuche_2.temp", 2]]);
+});
+
+test("inputs of one tag are reported by exception each for itself, however often the captures are made anew", () => {
+  const { read, mapping } = tryMapping([{ input: "{room}", report: {} }]);
+  expect(read(1, { captures: { room: "a" } })).toHaveLength(1);
+  expect(read(1, { captures: { room: "b" } })).toHaveLength(1);
+  expect(read(1, { captures: { room: "a" } })).toHaveLength(0);
+  expect(mapping.tags().map(({ input, readings }) => [input, readings])).toEqual([
+    ["a", 2],
+    ["b", 1],
+  ]);
+});
+
+test("a tag that was not read yet is shown by its template", () => {
+  const { mapping } = tryMapping([{ input: "hall.{room}", signal: { engUnit: "°C" } }, { input: "fixed" }]);
+  expect(mapping.tags()).toMatchObject([
+    { input: "hall.{room}", resolved: false, unit: "°C", readings: 0 },
+    { input: "fixed", resolved: true, readings: 0 },
+  ]);
+});
+
+test("captures from which no Input ID can be made are refused, counted and said once in ten seconds", async () => {
+  const { read, mapping, runtime, clock } = tryMapping([{ input: "{name}" }]);
+  for (const name of ["温度", "壓力", "", "温度"]) expect(read(1, { captures: { name } })).toEqual([]);
+  expect(mapping.refusals().map(({ readings }) => readings)).toEqual([2, 1, 1]);
+  expect(runtime.metric("mapping_dropped_readings_total", { reason: "inputRefused" })).toBe(4);
+  expect(runtime.lines).toHaveLength(1);
+  await clock.advance(10_000);
+  read(1, { captures: { name: "!" } });
+  expect(runtime.lines[1]?.fields).toMatchObject({ suppressed: 2 });
+});
+
+test("two names that come to the same Input ID are not mixed: the second is refused", () => {
+  const { read, mapping } = tryMapping([{ input: "x.{name}" }]);
+  expect(read(1, { captures: { name: "a b" } })).toEqual([["x.a_b", 1]]);
+  expect(read(2, { captures: { name: "a_b" } })).toEqual([]);
+  expect(read(3, { captures: { name: "a b" } })).toEqual([["x.a_b", 3]]);
+  expect(mapping.refusals()).toEqual([
+    { tag: 0, input: "x.a_b", reason: "is fed already by bus1: tag 0 with a b", readings: 1 },
+  ]);
+});
+
+test("captures that the template does not use may differ", () => {
+  const { read } = tryMapping([{ input: "x.{room}" }]);
+  expect(read(1, { captures: { room: "a", floor: "1" } })).toEqual([["x.a", 1]]);
+  expect(read(2, { captures: { room: "a", floor: "2" } })).toEqual([["x.a", 2]]);
+});
+
+test("an Input ID that another tag or source feeds is refused", () => {
+  const owners = inputOwners();
+  const first = tryMapping([{ input: "a" }, { input: "{x}" }], { source: "one", owners });
+  const second = tryMapping([{ input: "{x}" }], { source: "two", owners });
+  expect(first.read(1, { tag: tagId(1), captures: { x: "a" } })).toEqual([]);
+  expect(second.read(1, { captures: { x: "a" } })).toEqual([]);
+  expect(second.mapping.refusals()[0]?.reason).toBe("is fed already by one: tag 0");
+
+  first.mapping[Symbol.dispose]();
+  const again = tryMapping([{ input: "a" }], { source: "two", owners });
+  expect(again.read(1)).toEqual([["a", 1]]);
+});
+
+test("a tag gives rise to no more Input IDs than maxInputs", () => {
+  const { read, mapping } = tryMapping([{ input: "{id}", maxInputs: 3 }]);
+  for (let id = 0; id < 1_000; id++) read(id, { captures: { id: String(id) } });
+  expect(mapping.tags()).toHaveLength(3);
+  expect(mapping.refusals()).toHaveLength(1);
+  expect(mapping.refusals()[0]).toMatchObject({
+    readings: 997,
+    reason: expect.stringContaining("3 Input IDs already"),
+  });
+  expect(read(5, { captures: { id: "0" } })).toEqual([["0", 5]]);
+});
+
+test("refused IDs are remembered up to a bound", () => {
+  const { read, mapping } = tryMapping([{ input: "{id}" }]);
+  for (let id = 0; id < 1_000; id++) read(id, { captures: { id: String.fromCodePoint(0x4e00 + id) } });
+  const refusals = mapping.refusals();
+  expect(refusals).toHaveLength(100);
+  expect(refusals.reduce((sum, { readings }) => sum + readings, 0)).toBeGreaterThanOrEqual(900);
+});
+
+test("a reading of a tag that nobody configured is counted and nothing else", () => {
+  const { read, runtime } = tryMapping([{}]);
+  expect(read(1, { tag: tagId(7) })).toEqual([]);
+  expect(runtime.metric("mapping_dropped_readings_total")).toBe(1);
+});
+
+test("a signal is described before its first point, by configuration before device", () => {
+  const { mapping, described } = tryMapping([
+    { input: "hall.{room}", signal: { engUnit: "K", name: "{room} temperature", labels: { room: ["{room}"] } } },
+  ]);
+  const captures = { room: "Küche" };
+  const { tag } = reading(0);
+  const signal = { engUnit: "°C", description: "PT100", name: "Temp" };
+  mapping.map({ readings: [], descriptions: [{ tag, captures, signal }] });
+  expect(described).toEqual([]);
+
+  mapping.map({ readings: [reading(1, { captures })], descriptions: [{ tag, captures, signal }] });
+  const full = { engUnit: "K", description: "PT100", name: "Küche temperature", labels: { room: ["Küche"] } };
+  expect(described).toEqual([["hall.Kuche", full]]);
+  expect(mapping.tags()[0]).toMatchObject({ unit: "K" });
+
+  mapping.map({ readings: [reading(2, { captures })], descriptions: [{ tag, captures, signal }] });
+  expect(described).toHaveLength(1);
+  mapping.map({ readings: [], descriptions: [{ tag, captures, signal: { ...signal, description: "PT1000" } }] });
+  expect(described.at(-1)).toEqual(["hall.Kuche", { ...full, description: "PT1000" }]);
+});
+
+test("a device that says its signal is an enumeration gives words to its states", () => {
+  const { mapping, read } = tryMapping([{}]);
+  const { tag, captures } = reading(0);
+  const signal = { type: "enum", enumValues: { 0: "stopped", 1: "running" } } as const;
+  mapping.map({ readings: [], descriptions: [{ tag, captures, signal }] });
+  expect(read("running")).toEqual([["a", 1]]);
+  expect(mapping.tags()[0]).toMatchObject({ text: "running" });
+});

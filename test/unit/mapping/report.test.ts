@@ -1,0 +1,205 @@
+// Report by exception: dead band, minimum interval, heartbeat, and what a gap does to them.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../src/core/point.ts";
+import { reading, type TriedMapping, tryMapping } from "../../support/mapping.ts";
+
+const values = (points: readonly (readonly [string, number])[]) => points.map(([, value]) => value);
+const due = ({ mapping }: TriedMapping) => mapping.due().map(({ value }) => value);
+
+/** Reads each value a second after the one before, and gives those that were stored. */
+async function readEachSecond(tried: TriedMapping, given: readonly number[]): Promise<number[]> {
+  const stored: number[] = [];
+  for (const value of given) {
+    stored.push(...values(tried.read(value)));
+    await tried.clock.advance(1_000);
+  }
+  return stored;
+}
+
+test("without report every good reading is stored", async () => {
+  expect(await readEachSecond(tryMapping([{}]), [1, 1, 1])).toEqual([1, 1, 1]);
+  expect(await readEachSecond(tryMapping([{ report: "off" }]), [1, 1, 1])).toEqual([1, 1, 1]);
+});
+
+test("a dead band of 0 stores any change", async () => {
+  const tried = tryMapping([{ report: {} }]);
+  expect(await readEachSecond(tried, [1, 1, 1.0000001, 1.0000001, 1])).toEqual([1, 1.0000001, 1]);
+  expect(tried.mapping.tags()[0]).toMatchObject({ readings: 5, stored: 3, filtered: 2 });
+  expect(tried.runtime.metric("mapping_filtered_readings_total", { source: "bus1" })).toBe(2);
+});
+
+test("a dead band counts from the last stored value, and equal to it is not more", async () => {
+  const tried = tryMapping([{ report: { deadband: 0.2 } }]);
+  // 0.3 − 0.1 and 0.8 − 0.6 are 0.2 for people, more and less than that for doubles.
+  expect(await readEachSecond(tried, [0.1, 0.3, 0.31, 0.5, 0.51, 0.6, 0.8, 1])).toEqual([0.1, 0.31, 0.6, 1]);
+});
+
+test("a dead band in percent is of the valid range, of either bound the device's where it is missing", () => {
+  const valid = tryMapping([{ valid: { min: 0, max: 200 }, report: { deadband: "0.5%" } }]);
+  expect([100, 101, 101.1].flatMap((value) => values(valid.read(value)))).toEqual([100, 101.1]);
+
+  const device = tryMapping([{ report: { deadband: "10 %" } }]);
+  const { captures, tag } = reading(0);
+  device.mapping.map({
+    readings: [],
+    descriptions: [{ tag, captures, signal: {}, range: { min: -50, max: 50 } }],
+  });
+  expect([0, 10, 10.5].flatMap((value) => values(device.read(value)))).toEqual([0, 10.5]);
+});
+
+test("with no range known a dead band in percent lets everything through and says why", () => {
+  const tried = tryMapping([{ report: { deadband: "1%" } }]);
+  expect([5, 5, 5].flatMap((value) => values(tried.read(value)))).toEqual([5, 5, 5]);
+  expect(tried.mapping.tags()[0]?.reason).toMatch(/neither valid nor the device gives a range/);
+});
+
+test("the newest of a burst waits for the end of the minimum interval", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1s" } }]);
+  expect(values(tried.read(1))).toEqual([1]);
+  await tried.clock.advance(200);
+  expect(values(tried.read(2))).toEqual([]);
+  await tried.clock.advance(200);
+  expect(values(tried.read(3))).toEqual([]);
+  expect(tried.mapping.nextDue).toBe(1_000);
+  await tried.clock.advance(599);
+  expect(due(tried)).toEqual([]);
+  await tried.clock.advance(1);
+  expect(due(tried)).toEqual([3]);
+  expect(tried.mapping.nextDue).toBeUndefined();
+  expect(tried.mapping.tags()[0]).toMatchObject({ stored: 2, filtered: 1 });
+});
+
+test("a held point keeps the time of its reading", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1s" } }]);
+  const start = tried.clock.now();
+  tried.read(1);
+  await tried.clock.advance(300);
+  tried.read(2);
+  await tried.clock.advance(700);
+  expect(tried.mapping.due()).toEqual([{ input: "a", time: start + 300_000, value: 2 }]);
+});
+
+test("what is held back is given up when the value returns to what is stored", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1s", deadband: 0.5 } }]);
+  tried.read(1);
+  await tried.clock.advance(100);
+  tried.read(5);
+  await tried.clock.advance(100);
+  tried.read(1.2);
+  await tried.clock.advance(2_000);
+  expect(due(tried)).toEqual([]);
+  expect(tried.mapping.tags()[0]).toMatchObject({ readings: 3, stored: 1, filtered: 2 });
+});
+
+test("what is held back at the end is stored", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1h" } }]);
+  tried.read(1);
+  await tried.clock.advance(100);
+  tried.read(2);
+  expect(tried.mapping.flush().map(({ value }) => value)).toEqual([2]);
+  expect(tried.mapping.flush()).toEqual([]);
+});
+
+test("there is never more than one point in a minimum interval", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1s" } }]);
+  const stored: number[] = [];
+  for (let at = 0; at < 10_000; at += 50) {
+    if (tried.read(at).length > 0) stored.push(at);
+    if (due(tried).length > 0) stored.push(at);
+    await tried.clock.advance(50);
+  }
+  for (const [i, at] of stored.entries()) if (i > 0) expect(at - (stored[i - 1] ?? 0)).toBeGreaterThanOrEqual(1_000);
+  expect(stored.length).toBe(10);
+});
+
+test("messages that a broker kept are thinned by their own times, not by when they arrive", () => {
+  const tried = tryMapping([{ report: { minInterval: "1s" } }]);
+  const start = tried.clock.now();
+  const kept = Array.from({ length: 100 }, (_, i) => reading(i, { time: epochMicros(start + i * 500_000) }));
+  const points = tried.mapping.map({ readings: kept, descriptions: [] });
+  expect(points.length).toBeGreaterThanOrEqual(49);
+  expect(points.length).toBeLessThanOrEqual(51);
+});
+
+test("a device whose clock is set back a year goes on at once", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1s", heartbeat: "10s" } }]);
+  tried.read(1);
+  await tried.clock.advance(2_000);
+  tried.clock.stepWall(-365 * 86_400_000);
+  expect(values(tried.read(2))).toEqual([2]);
+  await tried.clock.advance(2_000);
+  expect(values(tried.read(3))).toEqual([3]);
+  await tried.clock.advance(10_000);
+  expect(values(tried.read(3))).toEqual([3]);
+});
+
+test("after the heartbeat the next good reading is stored although nothing changed", async () => {
+  const tried = tryMapping([{ report: { deadband: 1, heartbeat: "3s" } }]);
+  expect(await readEachSecond(tried, [1, 1, 1, 1.5, 1, 1, 1])).toEqual([1, 1.5, 1]);
+});
+
+test("a heartbeat of a device that is alive repeats the last value with the present time", async () => {
+  const tried = tryMapping([{ report: { heartbeat: "10s" } }, { input: "b", report: {} }]);
+  tried.read(7);
+  await tried.clock.advance(9_999);
+  expect(tried.mapping.alive()).toEqual([]);
+  await tried.clock.advance(1);
+  expect(tried.mapping.alive()).toEqual([{ input: "a", time: tried.clock.now(), value: 7 }]);
+  expect(tried.mapping.alive()).toEqual([]);
+  tried.read(undefined, { quality: "bad" });
+  await tried.clock.advance(20_000);
+  expect(tried.mapping.alive()).toEqual([]);
+});
+
+test("the first value after a reconnection is stored whatever it is", async () => {
+  const tried = tryMapping([{ report: { deadband: 10, minInterval: "1h" } }]);
+  expect(await readEachSecond(tried, [1, 1])).toEqual([1]);
+  tried.mapping.reconnected();
+  expect(await readEachSecond(tried, [1, 1])).toEqual([1]);
+});
+
+test("the first good value after bad ones is stored whatever it is", async () => {
+  const tried = tryMapping([{ report: { deadband: 10 } }]);
+  tried.read(1);
+  tried.read(undefined, { quality: "bad" });
+  expect(values(tried.read(1))).toEqual([1]);
+  expect(values(tried.read(1))).toEqual([]);
+});
+
+test("history is stored in full and is no news", async () => {
+  const tried = tryMapping([{ report: { deadband: 10 } }]);
+  tried.read(5);
+  expect(values(tried.read(1, { historical: true, time: epochMicros(1) }))).toEqual([1]);
+  expect(values(tried.read(1, { historical: true, time: epochMicros(2) }))).toEqual([1]);
+  expect(tried.mapping.tags()[0]).toMatchObject({ value: 5, quality: "good", stored: 3 });
+  tried.read(undefined, { historical: true, quality: "bad" });
+  expect(tried.mapping.tags()[0]).toMatchObject({ value: 5, quality: "good" });
+  expect(values(tried.read(5))).toEqual([]);
+});
+
+test("whatever is read, the stored value is never further away than the dead band once all is flushed", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 3_000 })), { minLength: 1 }),
+      fc.integer({ min: 0, max: 10 }),
+      fc.integer({ min: 1, max: 2_000 }),
+      (steps, deadband, minInterval) => {
+        const tried = tryMapping([{ report: { deadband, minInterval: `${minInterval}ms` } }]);
+        let time = 0;
+        let last = 0;
+        let stored = 0;
+        for (const [value, afterMs] of steps) {
+          time += afterMs * 1_000;
+          last = value;
+          for (const [, point] of tried.read(value, { time: epochMicros(time) })) stored = point;
+        }
+        for (const { value } of tried.mapping.flush()) stored = value;
+        expect(Math.abs(last - stored)).toBeLessThanOrEqual(deadband);
+        const [state] = tried.mapping.tags();
+        expect((state?.stored ?? 0) + (state?.filtered ?? 0)).toBe(steps.length);
+      },
+    ),
+    { seed: 1, numRuns: 300 },
+  );
+});

@@ -1,0 +1,104 @@
+// What becomes of a value: numbers, booleans, words, states, ranges and qualities.
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../src/core/point.ts";
+import { reading, tagId, tryMapping } from "../../support/mapping.ts";
+
+test("a number is scaled and stored under its input", () => {
+  const { read } = tryMapping([{ input: "hall1.m1.voltage", scale: 0.1, offset: -40 }]);
+  expect(read(2_303)).toEqual([["hall1.m1.voltage", 190.3]]);
+});
+
+test("booleans are 0 and 1, or what values says", () => {
+  const { read } = tryMapping([{ input: "a" }, { input: "b", values: { true: 0, false: 1 } }]);
+  expect(read(true)).toEqual([["a", 1]]);
+  expect(read(false)).toEqual([["a", 0]]);
+  expect(read(true, { tag: tagId(1) })).toEqual([["b", 0]]);
+});
+
+test("words become the numbers in values, others are counted and shown", () => {
+  const { read, mapping, runtime } = tryMapping([{ values: { ON: 1, OFF: 0 }, scale: 10 }]);
+  expect(read("ON")).toEqual([["a", 1]]);
+  expect(read("OFF")).toEqual([["a", 0]]);
+  expect(read("BROKEN")).toEqual([]);
+  expect(mapping.tags()[0]).toMatchObject({ bad: 1, quality: "bad", reason: 'the word "BROKEN" is not in values' });
+  expect(runtime.metric("mapping_dropped_readings_total", { source: "bus1", reason: "unknownWord" })).toBe(1);
+});
+
+test("a text that is a number is one", () => {
+  const { read } = tryMapping([{ scale: 2 }]);
+  expect(read(" 21.5 ")).toEqual([["a", 43]]);
+  expect(read("-1e3")).toEqual([["a", -2_000]]);
+  for (const text of ["", "0x10", "1,5", "Infinity", "NaN", "12abc", "true"]) expect(read(text)).toEqual([]);
+});
+
+test("the words of an enumeration are its states", () => {
+  const { read, mapping } = tryMapping([{ signal: { type: "enum", enumValues: { 0: "open", 1: "closed" } } }]);
+  expect(read("closed")).toEqual([["a", 1]]);
+  expect(mapping.tags()[0]).toMatchObject({ value: 1, text: "closed" });
+  expect(read(0)).toEqual([["a", 0]]);
+  expect(read("ajar")).toEqual([]);
+});
+
+test("a state is a whole number from 0 to 9999", () => {
+  const { read, mapping } = tryMapping([{ signal: { type: "enum" } }]);
+  expect(read(9_999)).toEqual([["a", 9_999]]);
+  for (const value of [1.5, -1, 10_000]) expect(read(value)).toEqual([]);
+  expect(mapping.tags()[0]).toMatchObject({ bad: 3, reason: "is 10000; states are whole numbers from 0 to 9999" });
+});
+
+test("nothing that is not finite passes, whatever made it so", () => {
+  const { read, runtime } = tryMapping([{ scale: 1e300, badQuality: "keep" }]);
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e300, 10n ** 30n])
+    expect(read(value, { quality: "bad" })).toEqual([]);
+  expect(runtime.metric("mapping_dropped_readings_total", { reason: "notFinite" })).toBe(5);
+});
+
+test("minus zero is zero", () => {
+  const { read } = tryMapping([{ scale: -1 }, {}]);
+  expect(Object.is(read(0)[0]?.[1], 0)).toBe(true);
+  expect(Object.is(tryMapping([{}]).read(-0)[0]?.[1], 0)).toBe(true);
+});
+
+test("an integer beyond 2^53 is rounded, counted, and said once", () => {
+  const { read, runtime } = tryMapping([{}]);
+  expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
+  expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
+  expect(runtime.metric("mapping_rounded_values_total")).toBe(2);
+  expect(runtime.lines.filter(({ message }) => message.includes("2^53"))).toHaveLength(1);
+});
+
+test("values outside the valid range are counted and not stored", () => {
+  const { read, mapping } = tryMapping([{ scale: 10, valid: { min: 0, max: 100 } }]);
+  expect(read(10)).toEqual([["a", 100]]);
+  expect(read(10.1)).toEqual([]);
+  expect(read(-0.1)).toEqual([]);
+  expect(mapping.tags()[0]).toMatchObject({ bad: 2, stored: 1, reason: "is -1, below valid.min 0" });
+});
+
+test("bad quality is dropped with the device's reason, or kept where the tag says so", () => {
+  const { read, mapping } = tryMapping([{ input: "a" }, { input: "b", badQuality: "keep" }]);
+  const bad = { quality: "bad", reason: "sensor failure" } as const;
+  expect(read(1, bad)).toEqual([]);
+  expect(mapping.tags()[0]).toMatchObject({ value: 1, quality: "bad", reason: "sensor failure", bad: 1, stored: 0 });
+  expect(read(1, { ...bad, tag: tagId(1) })).toEqual([["b", 1]]);
+  expect(mapping.tags()[1]).toMatchObject({ value: 1, quality: "bad", reason: "sensor failure", bad: 0, stored: 1 });
+});
+
+test("an uncertain value is stored", () => {
+  expect(tryMapping([{}]).read(1, { quality: "uncertain", reason: "last usable value" })).toEqual([["a", 1]]);
+});
+
+test("a reading without a value is shown with its reason", () => {
+  const { read, mapping } = tryMapping([{ badQuality: "keep" }]);
+  expect(read(undefined, { quality: "bad", reason: "illegal data address" })).toEqual([]);
+  expect(mapping.tags()[0]).toMatchObject({ value: undefined, quality: "bad", reason: "illegal data address", bad: 1 });
+});
+
+test("align rounds times to a grid and shows the device's own", () => {
+  const { mapping } = tryMapping([{ align: "1s" }]);
+  const at = (seconds: number) =>
+    mapping.map({ readings: [reading(1, { time: epochMicros(seconds * 1e6) })], descriptions: [] })[0]?.time;
+  expect(at(1.4)).toBe(1_000_000);
+  expect(at(1.6)).toBe(2_000_000);
+  expect(mapping.tags()[0]?.time).toBe(1_600_000);
+});
