@@ -1,19 +1,40 @@
-// Finds out who calls.
-import { createHash, timingSafeEqual } from "node:crypto";
+// Finds out who calls: basic authentication, or a token that was issued here.
+import type { IncomingMessage } from "node:http";
+import type { Clock } from "../core/runtime.ts";
+import type { TokenSigner } from "./access-token.ts";
+import { isOwnAudience } from "./audience.ts";
 import type { Caller } from "./call.ts";
 import type { IntegrationOptions } from "./options.ts";
+import { sameText } from "./same-text.ts";
 
-/** The caller of a request with this `Authorization` header, undefined when it names none. */
-export type Authenticate = (authorization: string | undefined) => Caller | undefined;
+/** The caller of a request, undefined when its `Authorization` header names none. */
+export type Authenticate = (request: IncomingMessage) => Caller | undefined;
 
-/** Basic authentication: the user name is the Integration ID. */
-export function basicAuthentication(integrations: readonly IntegrationOptions[]): Authenticate {
-  return (authorization) => {
-    const given = basicCredentials(authorization);
-    if (!given) return undefined;
-    const integration = integrations.find(({ id }) => id === given.username);
-    if (!integration?.password || !sameText(integration.password.reveal(), given.password)) return undefined;
-    return { integration: integration.id, grants: integration.grants };
+export interface AuthenticationParts {
+  readonly integrations: readonly IntegrationOptions[];
+  readonly signer: TokenSigner;
+  readonly clock: Clock;
+  /** Address the service listens on, `http://host:port`. */
+  readonly origin: () => string;
+}
+
+export function authentication({ integrations, signer, clock, origin }: AuthenticationParts): Authenticate {
+  return ({ headers: { authorization, host } }) => {
+    const basic = basicCredentials(authorization);
+    if (basic) {
+      const integration = integrations.find(({ id }) => id === basic.username);
+      return integration?.password && sameText(integration.password.reveal(), basic.password)
+        ? callerOf(integration)
+        : undefined;
+    }
+    const claims = signer.verify(/^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "");
+    if (!claims || claims.expiresAt <= clock.now() / 1e6 || !isOwnAudience(claims.audience, host, origin()))
+      return undefined;
+    // Credentials that are no longer configured do not outlive the restart that removed them.
+    const integration = integrations.find(
+      ({ id, clientId }) => id === claims.integration && clientId === claims.clientId,
+    );
+    return integration && callerOf(integration);
   };
 }
 
@@ -28,8 +49,6 @@ export function basicCredentials(
   return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** In a time that does not tell where they differ. */
-export function sameText(a: string, b: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
+function callerOf({ id, grants }: IntegrationOptions): Caller {
+  return { integration: id, grants };
 }

@@ -2,23 +2,25 @@
 import type { Clock } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
 
-/** First come, first served: never more than `perSecond` starts in any second. */
+/** First come, first served: never more than `count` starts in any span of `spanMs`. */
 export class RateGate {
   readonly #clock: Clock;
-  readonly #perSecond: number;
-  /** The latest starts, at most `perSecond` of them. */
+  readonly #count: number;
+  readonly #spanMs: number;
+  /** The latest starts, at most `count` of them. */
   #starts: number[] = [];
   #last: Promise<void> = Promise.resolve();
 
-  constructor(clock: Clock, perSecond: number) {
+  constructor(clock: Clock, count: number, spanMs = 1_000) {
     this.#clock = clock;
-    this.#perSecond = perSecond;
+    this.#count = count;
+    this.#spanMs = spanMs;
   }
 
   /** Milliseconds until a call could start, if it were alone. */
   waitMs(): number {
-    const oldest = this.#starts.length < this.#perSecond ? undefined : this.#starts[0];
-    return oldest === undefined ? 0 : Math.max(0, oldest + 1_000 - this.#clock.monotonic());
+    const oldest = this.#starts.length < this.#count ? undefined : this.#starts[0];
+    return oldest === undefined ? 0 : Math.max(0, oldest + this.#spanMs - this.#clock.monotonic());
   }
 
   /** Starts now, or not at all. */
@@ -45,6 +47,6 @@ export class RateGate {
 
   #start(): void {
     this.#starts.push(this.#clock.monotonic());
-    if (this.#starts.length > this.#perSecond) this.#starts.shift();
+    if (this.#starts.length > this.#count) this.#starts.shift();
   }
 }

@@ -38,7 +38,7 @@ export class RpcEndpoint {
     const { clock } = runtime;
     const start = clock.monotonic();
     const version = versionOf(request);
-    const caller = authenticate(request.headers.authorization);
+    const caller = authenticate(request);
     if (!caller)
       throw new HttpRefusal(401, "access_denied", "Unauthorized", {
         "www-authenticate": 'Basic realm="service", Bearer realm="service"',

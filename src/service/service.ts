@@ -1,14 +1,16 @@
 // The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../core/runtime.ts";
+import { signingKey, TokenSigner } from "./access-token.ts";
 import { Admission } from "./admission.ts";
-import { basicAuthentication } from "./authenticate.ts";
+import { authentication } from "./authenticate.ts";
 import { HttpRefusal, refuse, send } from "./http-answer.ts";
 import { Listener } from "./listener.ts";
 import type { ServiceOptions } from "./options.ts";
 import { RpcEndpoint } from "./rpc-endpoint.ts";
 import { StoreThread } from "./store-thread.ts";
 import { timelinePage } from "./timeline-page.ts";
+import { TokenEndpoint } from "./token-endpoint.ts";
 import type { MethodTraffic } from "./traffic.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -34,19 +36,23 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
   await using opened = new AsyncDisposableStack();
   const store = opened.use(await StoreThread.open(options.data));
   const traffic = new Traffic();
+  const signer = new TokenSigner(await signingKey(options.data));
+  const origin = () => listener.origin;
+  const tokens = new TokenEndpoint({ options, runtime, signer, origin });
   const rpc = new RpcEndpoint({
     options,
     runtime,
-    authenticate: basicAuthentication(options.integrations),
+    authenticate: authentication({ integrations: options.integrations, signer, clock: runtime.clock, origin }),
     admission: new Admission(runtime.clock, options.throttle),
     traffic,
     store,
   });
   const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
     "/v1/rpc": { POST: (request, response) => rpc.handle(request, response) },
+    "/v1/oauth/token": { POST: (request, response) => tokens.handle(request, response) },
     "/": { GET: async (_request, response) => timelinePage(response) },
   };
-  const listener = opened.use(
+  const listener: Listener = opened.use(
     await Listener.open(options.listen, (request, response) => {
       void answer(routes, request, response, runtime);
     }),
