@@ -60,14 +60,15 @@ export class Poll {
     return this.#blocks.length;
   }
 
-  /** Reads everything once. Resolves with one reading for each tag. Rejects with `SOURCE_*` when the link is lost, or with `signal.reason`. */
-  async cycle(time: EpochMicros, signal: AbortSignal): Promise<readonly Reading[]> {
+  /**
+   * Reads everything once: adds one reading for each tag to `into`. Rejects with `SOURCE_*` when the link is lost, or
+   * with `signal.reason`; what was read until then is in `into`.
+   */
+  async cycle(time: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
-    const readings: Reading[] = [];
     const blocks: WantedBlock[] = [];
-    for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, time, readings, signal)));
+    for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, time, into, signal)));
     this.#blocks = blocks;
-    return readings;
   }
 
   /** Adds a reading for each item of `block`; gives the blocks to ask for instead of it from now on. */

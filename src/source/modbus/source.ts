@@ -48,7 +48,7 @@ export class ModbusSource implements Source {
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
     const stop = AbortSignal.any([signal, this.#closing.signal]);
-    for (const poll of this.#polls) void this.#run(poll, stop).catch((error: unknown) => this.#queue.fail(error));
+    void this.#runAll(stop);
     try {
       for (;;) yield delivery(await this.#queue.take(largestDelivery, stop));
     } catch (error) {
@@ -76,6 +76,15 @@ export class ModbusSource implements Source {
     await this.#link[Symbol.asyncDispose]();
   }
 
+  /** Polls until something fails; then what has been read is handed out, and the failure after it. */
+  async #runAll(signal: AbortSignal): Promise<void> {
+    const failed = new AbortController();
+    const stop = AbortSignal.any([signal, failed.signal]);
+    const running = this.#polls.map((poll) => this.#run(poll, stop).catch((error: unknown) => failed.abort(error)));
+    await Promise.all(running);
+    this.#queue.fail(failed.signal.reason);
+  }
+
   async #run(poll: Poll, signal: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#runtime;
     const source = this.#config.name;
@@ -84,8 +93,13 @@ export class ModbusSource implements Source {
         this.#skipped += slot.skipped;
         metrics.counter(skippedTotal).add(slot.skipped, { source });
       }
-      const dropped = this.#queue.offer(await poll.cycle(slot.time, signal));
-      if (dropped > 0) this.#tellDropped(dropped);
+      const readings: Reading[] = [];
+      try {
+        await poll.cycle(slot.time, readings, signal);
+      } finally {
+        const dropped = this.#queue.offer(readings);
+        if (dropped > 0) this.#tellDropped(dropped);
+      }
     }
   }
 

@@ -1,0 +1,74 @@
+"""A Modbus server that is not ours: pymodbus over TCP, UDP or a pair of pseudo terminals.
+
+Takes one JSON document as its argument: { transport, framer, units: { "1": { hr: { "0": [1, 2] }, ... } } }.
+Prints one JSON line, { port } or { path }, once it answers; ends when its standard input does.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import tty
+
+from pymodbus.datastore import ModbusDeviceContext, ModbusServerContext, ModbusSparseDataBlock
+from pymodbus.framer import FramerType
+from pymodbus.server import ModbusSerialServer, ModbusTcpServer, ModbusUdpServer
+
+FRAMERS = {"socket": FramerType.SOCKET, "rtu": FramerType.RTU, "ascii": FramerType.ASCII}
+
+
+def block(table):
+    # The device context counts from 1.
+    values = {int(start) + 1 + i: value for start, run in table.items() for i, value in enumerate(run)}
+    return ModbusSparseDataBlock(values or {65535: 0})
+
+
+def device(unit):
+    tables = {name: block(unit.get(name, {})) for name in ("co", "di", "hr", "ir")}
+    return ModbusDeviceContext(co=tables["co"], di=tables["di"], hr=tables["hr"], ir=tables["ir"])
+
+
+def carry(source, target):
+    while True:
+        try:
+            data = os.read(source, 4096)
+        except OSError:
+            return
+        os.write(target, data)
+
+
+def serial_pair():
+    """Two terminals that are connected to each other, as by a null modem cable."""
+    ends = [os.openpty(), os.openpty()]
+    for _master, slave in ends:
+        tty.setraw(slave)
+    for source, target in ((0, 1), (1, 0)):
+        threading.Thread(target=carry, args=(ends[source][0], ends[target][0]), daemon=True).start()
+    return [os.ttyname(slave) for _master, slave in ends]
+
+
+async def main():
+    wanted = json.loads(sys.argv[1])
+    context = ModbusServerContext({int(n): device(unit) for n, unit in wanted["units"].items()}, single=False)
+    framer = FRAMERS[wanted["framer"]]
+    if wanted["transport"] == "serial":
+        ours, theirs = serial_pair()
+        server = ModbusSerialServer(context, framer=framer, port=ours, baudrate=19200, ignore_missing_devices=True)
+    elif wanted["transport"] == "udp":
+        server = ModbusUdpServer(context, framer=framer, address=("127.0.0.1", 0), ignore_missing_devices=True)
+    else:
+        server = ModbusTcpServer(context, framer=framer, address=("127.0.0.1", 0), ignore_missing_devices=True)
+    await server.serve_forever(background=True)
+    if wanted["transport"] == "serial":
+        ready = {"path": theirs}
+    elif wanted["transport"] == "udp":
+        ready = {"port": server.transport.get_extra_info("sockname")[1]}
+    else:
+        ready = {"port": server.transport.sockets[0].getsockname()[1]}
+    print(json.dumps(ready), flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)
+
+
+asyncio.run(main())

@@ -1,0 +1,49 @@
+// pymodbus as a peer: a Modbus server that is not ours, over every transport.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { DeviceTable } from "./modbus-device.ts";
+import { pythonWith } from "./python.ts";
+
+export interface PymodbusOptions {
+  readonly transport: "tcp" | "udp" | "serial";
+  readonly framer: "socket" | "rtu" | "ascii";
+  /** By unit and table: words or bits from an address on. What is not here does not exist: exception 2. */
+  readonly units: Readonly<
+    Record<number, { readonly [Table in DeviceTable]?: Readonly<Record<number, readonly number[]>> }>
+  >;
+}
+
+export interface Pymodbus extends AsyncDisposable {
+  /** Of TCP and UDP. */
+  readonly port: number;
+  /** Of a serial line: the end for us. */
+  readonly path: string;
+}
+
+/** Resolves when it answers. Rejects when Python or the package cannot be had. */
+export async function pymodbus(options: PymodbusOptions): Promise<Pymodbus> {
+  const python = await pythonWith("pymodbus[serial]==3.11.3");
+  const script = join(import.meta.dirname, "pymodbus-server.py");
+  const server = spawn(python, [script, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
+  let complaint = "";
+  server.stderr.on("data", (chunk) => {
+    complaint += String(chunk);
+  });
+  const ended = new Promise<never>((_, reject) => {
+    server.once("error", reject);
+    server.once("exit", (code) => reject(new Error(`pymodbus ended with ${code}: ${complaint}`)));
+  });
+  ended.catch(() => {});
+  const first = new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
+  const ready: unknown = JSON.parse(await Promise.race([first, ended]));
+  const { port = 0, path = "" } = ready as { port?: number; path?: string }; // our own script's words
+  return {
+    port,
+    path,
+    async [Symbol.asyncDispose]() {
+      server.stdin.end();
+      await ended.catch(() => {});
+    },
+  };
+}
