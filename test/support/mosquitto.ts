@@ -67,7 +67,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   async function run(): Promise<boolean> {
     const path = folder.file("mosquitto.conf");
     writeFileSync(path, `${configuration(port).join("\n")}\n`);
-    const started = spawn("mosquitto", ["-v", "-c", path], { stdio: ["ignore", "ignore", "pipe"] });
+    const started = spawn("mosquitto", ["-c", path], { stdio: ["ignore", "ignore", "pipe"] });
     child = started;
     let own = "";
     started.stderr.setEncoding("utf8").on("data", (text: string) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 
-const { schema, tag, captures } = mqttDriver;
+const { schema, tag } = mqttDriver;
 
 test("the address alone is enough, and the defaults are safe", () => {
   expect(schema.parse({ url: "mqtts://broker.local:8883" })).toEqual({
@@ -29,8 +29,8 @@ test("a password never prints", () => {
 });
 
 test("a tag captures what its topic names, and {i} where [*] is in its path", () => {
-  expect(captures?.(tag.parse({ topic: "a/{x}/{r...}", value: "$.l[*]" }))).toEqual(["x", "r", "i"]);
-  expect(captures?.(tag.parse({ topic: "a/+" }))).toEqual([]);
+  expect(mqttDriver.captures?.(tag.parse({ topic: "a/{x}/{r...}", value: "$.l[*]" }))).toEqual(["x", "r", "i"]);
+  expect(mqttDriver.captures?.(tag.parse({ topic: "a/+" }))).toEqual([]);
 });
 
 test.each([
