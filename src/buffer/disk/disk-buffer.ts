@@ -1,21 +1,184 @@
-// The buffer on disk, as the agent sees it.
-import type { PointBuffer } from "../../core/buffer.ts";
+// The buffer on disk, as the agent sees it. Gathers points and hands them to the log thread; waits for blocks.
+import type { AppendOptions, BufferReader, BufferStats, PointBuffer } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
+import type { InputId, Point } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import { orAbort } from "../../lib/abort.ts";
+import { BufferMetrics } from "./buffer-metrics.ts";
+import { DiskReader } from "./disk-reader.ts";
+import { closedError, GroupCommit } from "./group-commit.ts";
 import type { BufferOptions } from "./options.ts";
+import type { BareRequest, StorePort, StoreReply, StoreStart } from "./protocol.ts";
+import { openWorkerPort } from "./worker-port.ts";
 
 export interface DiskBufferOptions {
   readonly directory: string;
   readonly integration: string;
   readonly config: BufferOptions;
+  /** Length of a segment's file. Undefined: chosen by `maxSize`. */
+  readonly segmentBytes?: number;
 }
 
-export function openDiskBuffer(
-  options: DiskBufferOptions,
-  _runtime: Runtime,
-  _signal: AbortSignal,
+export type OpenPort = (start: StoreStart, signal: AbortSignal) => Promise<StorePort>;
+
+const tickMs = 2_000;
+
+/** See `openBuffer`. `openPort` puts the log somewhere else than into a thread. */
+export async function openDiskBuffer(
+  { directory, integration, config, segmentBytes }: DiskBufferOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+  openPort: OpenPort = openWorkerPort,
 ): Promise<PointBuffer> {
-  return Promise.reject(
-    new AgentError("BUFFER_UNAVAILABLE", `the buffer in ${options.directory} cannot be opened yet`),
-  );
+  signal.throwIfAborted();
+  const options = {
+    folder: directory,
+    integration,
+    maxSize: config.maxSize,
+    maxAgeMs: config.maxAge,
+    reserveFreeDisk: config.reserveFreeDisk,
+    whenFull: config.whenFull,
+    segmentBytes: segmentBytes ?? Math.min(8 * 2 ** 20, Math.max(4 * 2 ** 20, config.maxSize / 64)),
+  };
+  const port = await openPort({ options, now: moment(runtime) }, signal);
+  const { error, notes } = port.opened;
+  for (const note of notes) runtime.log[note.level](note.fields, note.message);
+  if (error) {
+    await port[Symbol.asyncDispose]();
+    throw toError(error);
+  }
+  return new DiskBuffer(port, runtime, config, directory);
 }
+
+class DiskBuffer implements PointBuffer {
+  readonly #port: StorePort;
+  readonly #runtime: Runtime;
+  readonly #directory: string;
+  readonly #commit: GroupCommit;
+  readonly #metrics: BufferMetrics;
+  readonly #closing = new AbortController();
+  readonly #ticking: Promise<void>;
+  /** Input IDs by the numbers that blocks have for them, and back. */
+  readonly #inputs: InputId[] = [];
+  readonly #numbers = new Map<InputId, number>();
+  #stats: BufferStats;
+  #reader: DiskReader | undefined;
+
+  constructor(port: StorePort, runtime: Runtime, config: BufferOptions, directory: string) {
+    this.#port = port;
+    this.#runtime = runtime;
+    this.#directory = directory;
+    this.#stats = port.opened.stats ?? emptyStats;
+    this.#learn(port.opened.newInputs);
+    this.#metrics = new BufferMetrics(runtime.metrics);
+    this.#metrics.update(this.#stats);
+    this.#commit = new GroupCommit({
+      clock: runtime.clock,
+      ackDelayMs: config.ackDelay,
+      syncMs: config.sync,
+      send: async (group, newInputs) => {
+        const transfer = [group.inputs.buffer, group.times.buffer, group.values.buffer];
+        await this.#call({ kind: "append", newInputs, group }, transfer);
+        this.#reader?.wake();
+      },
+    });
+    this.#ticking = this.#tick();
+  }
+
+  append(points: readonly Point[], options: AppendOptions, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (this.#closing.signal.aborted) return Promise.reject(closedError());
+    try {
+      return orAbort(this.#commit.append(points, options.awaited), signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  reader(): Promise<BufferReader> {
+    const { foreign } = this.#port.opened;
+    if (foreign !== undefined)
+      return Promise.reject(
+        new AgentError("BUFFER_FOREIGN", `the backlog in ${this.#directory} belongs to integration ${foreign}`),
+      );
+    if (this.#closing.signal.aborted) return Promise.reject(closedError());
+    if (this.#reader) return Promise.reject(new Error("the buffer has one reader, and it is open"));
+    this.#reader = new DiskReader({
+      call: (request) => this.#call(request, []),
+      inputAt: (number) => this.#inputs[number]!,
+      numberOf: (input) => this.#numbers.get(input),
+      onDispose: () => {
+        this.#reader = undefined;
+      },
+    });
+    return Promise.resolve(this.#reader);
+  }
+
+  stats(): BufferStats {
+    return this.#stats;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(closedError());
+    await this.#commit.flush();
+    await this.#reader?.[Symbol.asyncDispose]();
+    await this.#ticking;
+    try {
+      await this.#call({ kind: "close" }, []);
+    } catch (error) {
+      this.#runtime.log.warn({ part: "buffer", err: String(error) }, "the buffer could not be closed in order");
+    }
+    this.#metrics.update(this.#stats);
+    await this.#port[Symbol.asyncDispose]();
+  }
+
+  async #tick(): Promise<void> {
+    const { signal } = this.#closing;
+    try {
+      for (;;) {
+        await this.#runtime.clock.sleep(tickMs, signal);
+        await this.#call({ kind: "tick" }, []);
+        this.#metrics.update(this.#stats);
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#runtime.log.error({ part: "buffer", err: String(error) }, "the log thread is gone");
+    }
+  }
+
+  async #call(request: BareRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
+    const reply = await this.#port.call({ ...request, now: moment(this.#runtime) }, transfer);
+    if (reply.stats) this.#stats = reply.stats;
+    this.#learn(reply.newInputs);
+    for (const { level, fields, message } of reply.notes) this.#runtime.log[level](fields, message);
+    if (reply.error) throw toError(reply.error);
+    return reply;
+  }
+
+  #learn(newInputs: readonly InputId[]): void {
+    for (const input of newInputs) {
+      this.#numbers.set(input, this.#inputs.length);
+      this.#inputs.push(input);
+    }
+  }
+}
+
+const moment = ({ clock }: Runtime) => ({ wall: clock.now(), monotonic: clock.monotonic() });
+
+function toError({ code, message }: NonNullable<StoreReply["error"]>): Error {
+  return code === "bug" ? new Error(message) : new AgentError(code, message);
+}
+
+const emptyStats: BufferStats = {
+  bytes: 0,
+  segments: 0,
+  appendedPoints: 0,
+  settledPoints: 0,
+  refusedPoints: 0,
+  unsettledPoints: 0,
+  oldest: undefined,
+  duplicatePoints: 0,
+  collidedPoints: 0,
+  losses: [],
+  degraded: undefined,
+};

@@ -1,0 +1,169 @@
+// Writing and reading of the numbers that the format is made of. Little endian; integers up to 2^53 as numbers.
+
+/** Grows as it is written to. */
+export class ByteWriter {
+  #bytes: Uint8Array<ArrayBuffer>;
+  #view: DataView;
+  #length = 0;
+
+  constructor(capacity = 4_096) {
+    this.#bytes = new Uint8Array(capacity);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** What was written so far. Valid until the next write. */
+  written(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  /** Forgets everything from `length` on; the memory stays. */
+  cut(length = 0): void {
+    this.#length = length;
+  }
+
+  /** Makes room for `count` bytes that are set later, and says where they begin. They are zero. */
+  skip(count: number): number {
+    this.#reserve(count);
+    const at = this.#length;
+    this.#bytes.fill(0, at, at + count);
+    this.#length += count;
+    return at;
+  }
+
+  u8(value: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#length++] = value;
+  }
+
+  u32(value: number): void {
+    this.#reserve(4);
+    this.#view.setUint32(this.#length, value, true);
+    this.#length += 4;
+  }
+
+  f32(value: number): void {
+    this.#reserve(4);
+    this.#view.setFloat32(this.#length, value, true);
+    this.#length += 4;
+  }
+
+  f64(value: number): void {
+    this.#reserve(8);
+    this.#view.setFloat64(this.#length, value, true);
+    this.#length += 8;
+  }
+
+  /** An integer from 0 to 2^53, seven bits a byte. */
+  varint(value: number): void {
+    this.#reserve(8);
+    let rest = value;
+    while (rest >= 0x8000_0000) {
+      this.#bytes[this.#length++] = (rest % 128) | 128;
+      rest = Math.floor(rest / 128);
+    }
+    while (rest >= 128) {
+      this.#bytes[this.#length++] = (rest & 127) | 128;
+      rest >>>= 7;
+    }
+    this.#bytes[this.#length++] = rest;
+  }
+
+  /** An integer of either sign, up to 2^52 away from 0. */
+  zigzag(value: number): void {
+    this.varint(value < 0 ? -value * 2 - 1 : value * 2);
+  }
+
+  /** Length, then UTF-8. */
+  text(value: string): void {
+    const bytes = encoder.encode(value);
+    this.varint(bytes.length);
+    this.raw(bytes);
+  }
+
+  raw(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
+  #reserve(count: number): void {
+    if (this.#length + count <= this.#bytes.length) return;
+    const grown = new Uint8Array(Math.max(this.#bytes.length * 2, this.#length + count));
+    grown.set(this.#bytes);
+    this.#bytes = grown;
+    this.#view = new DataView(grown.buffer);
+  }
+}
+
+/** Reads between two places and throws `RangeError` beyond them, so that wrong lengths are noticed. */
+export class ByteReader {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  readonly #end: number;
+  #at: number;
+
+  constructor(bytes: Uint8Array, start = 0, end = bytes.length) {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#at = start;
+    this.#end = end;
+  }
+
+  get left(): number {
+    return this.#end - this.#at;
+  }
+
+  u8(): number {
+    return this.#bytes[this.#step(1)]!;
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.#step(4), true);
+  }
+
+  f32(): number {
+    return this.#view.getFloat32(this.#step(4), true);
+  }
+
+  f64(): number {
+    return this.#view.getFloat64(this.#step(8), true);
+  }
+
+  varint(): number {
+    let byte = this.u8();
+    if (byte < 128) return byte;
+    let value = byte & 127;
+    let factor = 128;
+    do {
+      byte = this.u8();
+      value += (byte & 127) * factor;
+      factor *= 128;
+    } while (byte >= 128 && factor < 2 ** 56);
+    return value;
+  }
+
+  zigzag(): number {
+    const value = this.varint();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+
+  text(): string {
+    const length = this.varint();
+    const at = this.#step(length);
+    return decoder.decode(this.#bytes.subarray(at, at + length));
+  }
+
+  #step(count: number): number {
+    const at = this.#at;
+    if (count > this.#end - at) throw new RangeError("ends too early");
+    this.#at = at + count;
+    return at;
+  }
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();

@@ -1,0 +1,90 @@
+// What the log needs of a file system, narrow enough that tests can stand in a disk that fails, lies or loses power.
+// All calls are synchronous and throw `DiskError`s, as the one thread that makes them has nothing else to do.
+
+export interface Disk {
+  /** Makes the folder and its parents, mode 0700, and makes their names survive a power cut. */
+  makeFolder(path: string): void;
+  /** Names in the folder. */
+  list(folder: string): string[];
+  /** `create`: fails where it exists; mode 0600. `write` and `read`: fail where it does not. */
+  open(path: string, mode: "create" | "write" | "read"): DiskFile;
+  remove(path: string): void;
+  rename(from: string, to: string): void;
+  /** Names made, changed and removed in the folder survive a power cut once this returned. */
+  syncFolder(folder: string): void;
+  /** Bytes that may still be written to the volume. */
+  free(folder: string): number;
+}
+
+export interface DiskFile {
+  /** Writes from `position` on and says how many bytes it took: may be fewer than given. */
+  write(bytes: Uint8Array, position: number): number;
+  /** Fills `into` from `position` on, as far as the file goes, and says how many bytes came. */
+  read(into: Uint8Array, position: number): number;
+  setSize(bytes: number): void;
+  size(): number;
+  /** What was written survives a power cut once this returned. Having thrown, it says nothing about earlier writes, ever. */
+  sync(): void;
+  close(): void;
+}
+
+/** Errors of the file system, as Node gives them. */
+export interface DiskError extends Error {
+  readonly code?: string;
+}
+
+/** The `ENOSPC` of an error; empty where it has none. */
+export function diskErrorCode(error: unknown): string {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+/** Writes all of `bytes`: a single write may take only a part of them without an error. */
+export function writeFully(file: DiskFile, bytes: Uint8Array, position: number): void {
+  let done = 0;
+  while (done < bytes.length) {
+    const count = file.write(done === 0 ? bytes : bytes.subarray(done), position + done);
+    if (count <= 0) throw Object.assign(new Error("the disk takes no more bytes"), { code: "ENOSPC" });
+    done += count;
+  }
+}
+
+/** Reads until `into` is full or the file ends. Says how many bytes came. */
+export function readFully(file: DiskFile, into: Uint8Array, position: number): number {
+  let done = 0;
+  while (done < into.length) {
+    const count = file.read(done === 0 ? into : into.subarray(done), position + done);
+    if (count <= 0) break;
+    done += count;
+  }
+  return done;
+}
+
+/** The whole file. */
+export function readFile(disk: Disk, path: string): Uint8Array {
+  const file = disk.open(path, "read");
+  try {
+    const bytes = new Uint8Array(file.size());
+    return bytes.subarray(0, readFully(file, bytes, 0));
+  } finally {
+    file.close();
+  }
+}
+
+/** Replaces or makes a small file so that it is the old or the new one after a power cut. */
+export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
+  const temporary = `${folder}/${name}.tmp`;
+  try {
+    disk.remove(temporary);
+  } catch {
+    // Nothing was left behind.
+  }
+  const file = disk.open(temporary, "create");
+  try {
+    writeFully(file, bytes, 0);
+    file.sync();
+  } finally {
+    file.close();
+  }
+  disk.rename(temporary, `${folder}/${name}`);
+  disk.syncFolder(folder);
+}

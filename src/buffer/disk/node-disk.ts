@@ -1,0 +1,64 @@
+// The real disk: Node's synchronous file calls, one each.
+import {
+  closeSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  statfsSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import type { Disk, DiskFile } from "./disk.ts";
+
+export function nodeDisk(): Disk {
+  return {
+    makeFolder(path) {
+      const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+      if (first === undefined) return;
+      // Every new name has to be synced in the folder above it, the first one's parent included.
+      for (let made = path; ; made = dirname(made)) {
+        syncFolder(dirname(made));
+        if (made === first || made === dirname(made)) break;
+      }
+    },
+    list: (folder) => readdirSync(folder),
+    open(path, mode) {
+      const flags = { create: "wx+", write: "r+", read: "r" } as const;
+      return nodeFile(openSync(path, flags[mode], 0o600));
+    },
+    remove: (path) => unlinkSync(path),
+    rename: (from, to) => renameSync(from, to),
+    syncFolder,
+    free(folder) {
+      const volume = statfsSync(folder);
+      return volume.bavail * volume.bsize;
+    },
+  };
+}
+
+function nodeFile(descriptor: number): DiskFile {
+  return {
+    write: (bytes, position) => writeSync(descriptor, bytes, 0, bytes.length, position),
+    read: (into, position) => readSync(descriptor, into, 0, into.length, position),
+    setSize: (bytes) => ftruncateSync(descriptor, bytes),
+    size: () => fstatSync(descriptor).size,
+    sync: () => fdatasyncSync(descriptor),
+    close: () => closeSync(descriptor),
+  };
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

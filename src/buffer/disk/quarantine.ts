@@ -1,0 +1,36 @@
+// Damaged bytes are kept aside for whoever wants to look at them, within bounds, and never in the way of anything.
+import { type Disk, writeFully } from "./disk.ts";
+
+const folderName = "quarantine";
+const maxFiles = 64;
+
+/** Keeps a copy of damaged bytes. Never throws: it is a courtesy, not a promise. */
+export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
+  try {
+    const target = makeQuarantine(disk, folder, name);
+    if (target === undefined || bytes.length === 0) return;
+    const file = disk.open(target, "create");
+    try {
+      writeFully(file, bytes, 0);
+    } finally {
+      file.close();
+    }
+  } catch {
+    // A disk that takes nothing more must not make things worse.
+  }
+}
+
+/** Moves a file that is not of this buffer out of the way. Throws what the disk throws. */
+export function moveAside(disk: Disk, folder: string, name: string): void {
+  disk.makeFolder(`${folder}/${folderName}`);
+  disk.rename(`${folder}/${name}`, `${folder}/${folderName}/${name}`);
+  disk.syncFolder(`${folder}/${folderName}`);
+  disk.syncFolder(folder);
+}
+
+function makeQuarantine(disk: Disk, folder: string, name: string): string | undefined {
+  const path = `${folder}/${folderName}`;
+  disk.makeFolder(path);
+  const there = disk.list(path);
+  return there.length >= maxFiles || there.includes(name) ? undefined : `${path}/${name}`;
+}

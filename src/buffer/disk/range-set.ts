@@ -1,0 +1,97 @@
+// Sets of whole numbers as ascending, disjoint, half-open ranges: which points of a segment are settled.
+
+/** Few ranges, changed mostly at their ends. */
+export class RangeSet {
+  /** Begin and end of each range, ascending; ranges never touch. */
+  #bounds: number[];
+
+  constructor(bounds: readonly number[] = []) {
+    this.#bounds = [...bounds];
+  }
+
+  get isEmpty(): boolean {
+    return this.#bounds.length === 0;
+  }
+
+  /** Begin, end, begin, end … of the ranges. */
+  get bounds(): readonly number[] {
+    return this.#bounds;
+  }
+
+  /** How many numbers are in it. */
+  get count(): number {
+    let count = 0;
+    for (let i = 0; i < this.#bounds.length; i += 2) count += this.#bounds[i + 1]! - this.#bounds[i]!;
+    return count;
+  }
+
+  /** Whether all of `from` to before `to` is in it. */
+  covers(from: number, to: number): boolean {
+    if (from >= to) return true;
+    const at = this.#after(from);
+    return at % 2 === 1 && this.#bounds[at]! >= to;
+  }
+
+  /** Whether any of `from` to before `to` is in it. */
+  touches(from: number, to: number): boolean {
+    if (from >= to) return false;
+    const at = this.#after(from);
+    return at % 2 === 1 || (at < this.#bounds.length && this.#bounds[at]! < to);
+  }
+
+  add(from: number, to: number): void {
+    if (from >= to) return;
+    const bounds = this.#bounds;
+    // The usual case: the numbers go on where the last range ends.
+    const last = bounds[bounds.length - 1];
+    if (last === undefined || from > last) {
+      bounds.push(from, to);
+      return;
+    }
+    let start = this.#firstAtLeast(from);
+    let end = this.#after(to);
+    let begin = from;
+    let until = to;
+    if (start % 2 === 1) begin = bounds[--start]!;
+    if (end % 2 === 1) until = bounds[end++]!;
+    bounds.splice(start, end - start, begin, until);
+  }
+
+  remove(from: number, to: number): void {
+    if (from >= to) return;
+    const start = this.#firstAtLeast(from);
+    const end = this.#after(to);
+    const kept: number[] = [];
+    if (start % 2 === 1) kept.push(from);
+    if (end % 2 === 1) kept.push(to);
+    this.#bounds.splice(start, end - start, ...kept);
+  }
+
+  /** How many of `from` to before `to` are in it. */
+  countIn(from: number, to: number): number {
+    let count = 0;
+    for (let i = this.#after(from) & ~1; i < this.#bounds.length && this.#bounds[i]! < to; i += 2)
+      count += Math.max(0, Math.min(to, this.#bounds[i + 1]!) - Math.max(from, this.#bounds[i]!));
+    return count;
+  }
+
+  /** Index of the first bound above `value`: odd when `value` is in a range. */
+  #after(value: number): number {
+    return this.#search((bound) => bound > value);
+  }
+
+  #firstAtLeast(value: number): number {
+    return this.#search((bound) => bound >= value);
+  }
+
+  #search(is: (bound: number) => boolean): number {
+    let low = 0;
+    let high = this.#bounds.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (is(this.#bounds[middle]!)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,53 @@
+// After a start, the newest points on disk are read so that what comes again is recognised.
+import type { BlockShelf } from "./block-shelf.ts";
+import { ByteReader } from "./bytes.ts";
+import { readColumns } from "./columns.ts";
+import type { Disk } from "./disk.ts";
+import type { InputTable } from "./input-table.ts";
+import { type RecentPoints, recentWindow } from "./recent-points.ts";
+import { type Checksum, recordHeaderBytes } from "./record.ts";
+import type { Segment } from "./segment.ts";
+import type { SegmentIndex } from "./segment-index.ts";
+import { SegmentReader } from "./segment-reader.ts";
+
+/** Segments that are looked at: bounds the time to open. */
+const maxSegments = 2;
+
+/** Fills `recent` from the newest segments. What cannot be read is left out. */
+export function rememberNewest(
+  recent: RecentPoints,
+  segments: readonly Segment[],
+  shelf: BlockShelf,
+  inputs: InputTable,
+  disk: Disk,
+  checksum: Checksum,
+): void {
+  const newest = segments.filter((segment) => segment.points > 0).slice(-maxSegments);
+  let room = recentWindow;
+  const parts: { segment: Segment; index: SegmentIndex; first: number }[] = [];
+  for (const segment of newest.toReversed()) {
+    let index: SegmentIndex;
+    try {
+      index = shelf.index(segment);
+    } catch {
+      continue;
+    }
+    let first = index.sequences.length;
+    while (first > 0 && room > 0) room -= index.points[--first]!;
+    parts.unshift({ segment, index, first });
+  }
+  for (const { segment, index, first } of parts) {
+    const numbers = index.dictionary.map((input) => (input === undefined ? undefined : inputs.numberOf(input)));
+    using reader = new SegmentReader(disk, segment, index, true, checksum);
+    for (let at = first; at < index.sequences.length; at++) {
+      const record = reader.record(at);
+      if (!record) continue;
+      const start = record.at + recordHeaderBytes;
+      const bytes = new ByteReader(record.bytes, start, start + record.header.length);
+      readColumns(bytes, record.header.from, (place, time, value) => {
+        const number = numbers[place];
+        if (number !== undefined) recent.remember(number, time, value);
+      });
+    }
+  }
+}

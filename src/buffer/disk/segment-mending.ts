@@ -1,0 +1,50 @@
+// Writes the totals behind the last whole record of a segment and cuts off what follows: after a crash, and after a write
+// that failed, once the disk takes it.
+import { ByteWriter } from "./bytes.ts";
+import { type Disk, type DiskFile, writeFully } from "./disk.ts";
+import type { Checksum } from "./record.ts";
+import { sealBytes, writeSeal } from "./seal.ts";
+import type { Segment } from "./segment.ts";
+import { writeSegmentHeader } from "./segment-header.ts";
+
+/** Undefined when it was done; else what the disk said. The segment can be read all the same. */
+export function mendSegment(
+  segment: Segment,
+  disk: Disk,
+  checksum: Checksum,
+  options: MendOptions = {},
+): string | undefined {
+  const { header = false, seal = true } = options;
+  try {
+    const file = disk.open(segment.path, "write");
+    try {
+      if (header) writeFully(file, writeSegmentHeader(segment.header), 0);
+      const end = seal ? writeEnd(file, segment, checksum) : segment.bytes;
+      file.sync();
+      segment.bytes = end;
+      segment.needsMending = false;
+    } finally {
+      file.close();
+    }
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+export interface MendOptions {
+  /** Write the header anew. */
+  readonly header?: boolean;
+  /** Write the totals; not where they are there. */
+  readonly seal?: boolean;
+}
+
+function writeEnd(file: DiskFile, segment: Segment, checksum: Checksum): number {
+  const out = new ByteWriter(sealBytes);
+  const { endSequence, lastWall, lastUptime } = segment;
+  const times = { earliest: segment.earliest ?? Number.NaN, latest: segment.latest ?? Number.NaN };
+  writeSeal(out, { endSequence, lastWall, lastUptime, ...times }, segment.header.salt, checksum);
+  writeFully(file, out.written(), segment.bytes);
+  file.setSize(segment.bytes + out.length);
+  return segment.bytes + out.length;
+}

@@ -1,0 +1,106 @@
+// Answers the requests of the main thread. All that the log thread does, without the thread.
+import { AgentError } from "../../core/errors.ts";
+import type { InputId } from "../../core/point.ts";
+import type { Disk } from "./disk.ts";
+import { diskErrorCode } from "./disk.ts";
+import type { Note } from "./note.ts";
+import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
+import type { Checksum } from "./record.ts";
+import { Store } from "./store.ts";
+
+export interface ServerGround {
+  readonly disk: Disk;
+  readonly checksum: Checksum;
+  readonly random32: () => number;
+  /** Makes this process the only one; called when the folder is there. */
+  readonly lock: (folder: string) => Disposable;
+}
+
+/** Errors that mean that the folder is not ours to write to, rather than that the disk is full or broken. */
+const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "ERR_SQLITE_ERROR"]);
+
+export class StoreServer {
+  readonly opened: StoreOpened;
+  #store: Store | undefined;
+  #lock: Disposable | undefined;
+  #notes: Note[] = [];
+  #inputsTold = 0;
+  /** By the main thread's number of an input: the store's. */
+  readonly #numbers: number[] = [];
+
+  constructor({ options, now }: StoreStart, ground: ServerGround) {
+    const error = this.#guard(() => {
+      ground.disk.makeFolder(options.folder);
+      this.#lock = ground.lock(options.folder);
+      const note = (level: Note["level"], fields: Note["fields"], message: string) =>
+        void this.#notes.push({ level, fields, message });
+      this.#store = new Store(options, { ...ground, note }, now);
+    }, options.folder);
+    if (error) this.#lock?.[Symbol.dispose]();
+    this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
+  }
+
+  handle(request: StoreRequest): StoreReply {
+    let block: StoreReply["block"];
+    const error = this.#guard(() => {
+      if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
+      block = this.#run(this.#store, request);
+    }, "");
+    return { ...this.#reply(error), block };
+  }
+
+  #run(store: Store, request: StoreRequest): StoreReply["block"] {
+    const { kind, now } = request;
+    switch (kind) {
+      case "append": {
+        for (const input of request.newInputs) this.#numbers.push(store.inputs.numberOf(input));
+        const { inputs, count } = request.group;
+        for (let i = 0; i < count; i++) inputs[i] = this.#numbers[inputs[i]!]!;
+        store.append(request.group, now);
+        return undefined;
+      }
+      case "take": {
+        const { lane, maxPoints, inputs } = request;
+        return store.take(lane, maxPoints, inputs && new Set(inputs.map((input) => store.inputs.numberOf(input))));
+      }
+      case "settle":
+        store.settle(request.done);
+        return undefined;
+      case "release":
+        if (request.blocks === "all") store.releaseAll();
+        else store.release(request.blocks);
+        return undefined;
+      case "tick":
+        store.tick(now);
+        return undefined;
+      case "close":
+        store.close(now);
+        this.#store = undefined;
+        this.#lock?.[Symbol.dispose]();
+        return undefined;
+    }
+  }
+
+  #guard(action: () => void, folder: string): StoreReply["error"] {
+    try {
+      action();
+      return undefined;
+    } catch (error) {
+      if (error instanceof AgentError) return { code: error.code, message: error.message };
+      const message = error instanceof Error ? error.message : String(error);
+      const code = diskErrorCode(error);
+      if (folder !== "" && unwritable.has(code))
+        return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}` };
+      if (code !== "") return { code: "BUFFER_UNAVAILABLE", message };
+      return { code: "bug", message: error instanceof Error ? (error.stack ?? message) : message };
+    }
+  }
+
+  #reply(error: StoreReply["error"]): StoreReply {
+    const notes = this.#notes;
+    this.#notes = [];
+    const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
+    this.#inputsTold += newInputs.length;
+    return { error, block: undefined, newInputs, stats: this.#store?.stats(), notes };
+  }
+}

@@ -1,0 +1,27 @@
+// The log thread: the one place that writes, reads and syncs, with calls that block. A disk that hangs holds up nothing else.
+import { randomBytes } from "node:crypto";
+import { parentPort, workerData } from "node:worker_threads";
+import { crc32c } from "./crc32c.ts";
+import { lockFolder } from "./lock.ts";
+import { nodeDisk } from "./node-disk.ts";
+import type { StoreRequest, StoreStart } from "./protocol.ts";
+import { StoreServer } from "./store-server.ts";
+
+// Our own thread was started by `worker-port.ts`, whose types these are.
+const start = workerData as StoreStart;
+const server = new StoreServer(start, {
+  disk: nodeDisk(),
+  checksum: crc32c,
+  random32: () => randomBytes(4).readUInt32LE(),
+  lock: lockFolder,
+});
+parentPort?.on("message", (request: StoreRequest) => {
+  const reply = server.handle(request);
+  const { block } = reply;
+  const transfer = block
+    ? [block.inputs, block.timeStarts, block.valueStarts, block.times, block.values].map((column) => column.buffer)
+    : [];
+  parentPort?.postMessage(reply, transfer);
+  if (request.kind === "close") parentPort?.close();
+});
+parentPort?.postMessage(server.opened);
