@@ -51,6 +51,11 @@ export const errorCodes = {
     exit: 1,
     hint: "the service did not answer as its interface requires; see the message",
   },
+  SERVICE_REJECTED: {
+    retryable: true,
+    exit: 69,
+    hint: "the service refuses the points themselves; its reason is in the message and in upload/rejects.ndjson of the data directory",
+  },
   SERVICE_REFUSED: { retryable: true, exit: 77, hint: "check service.integration and service.auth" },
 } as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
 

@@ -127,18 +127,27 @@ export class SeriesQueue {
     if (this.#count === 0) this.#clear();
   }
 
-  /** Reads the blocks of the oldest `count` points, as `drop` tells them. */
-  blocks(count: number, into: Uint32Array): void {
-    const { blocks, next } = this.#arena;
+  /** Copies the oldest `count` points as they came, with the slots of their blocks. */
+  copy(count: number): { times: Float64Array; values: Float64Array; slots: Uint32Array } {
+    const copied = {
+      times: new Float64Array(count),
+      values: new Float64Array(count),
+      slots: new Uint32Array(count),
+    };
+    const { times, values, blocks, next } = this.#arena;
     let segment = this.#head;
     let offset = this.#headOffset;
     for (let i = 0; i < count; i++) {
-      into[i] = blocks[segment * segmentPoints + offset]!;
+      const at = segment * segmentPoints + offset;
+      copied.times[i] = times[at]!;
+      copied.values[i] = values[at]!;
+      copied.slots[i] = blocks[at]!;
       if (++offset === segmentPoints) {
         segment = next[segment]!;
         offset = 0;
       }
     }
+    return copied;
   }
 
   #clear(): void {

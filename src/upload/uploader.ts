@@ -1,11 +1,22 @@
 // Takes points from the buffer and has the service store them, whatever network and service do meanwhile.
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import type { BufferReader } from "../core/buffer.ts";
-import type { ErrorCode } from "../core/errors.ts";
-import type { EpochMicros, InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
+import { requestLimits } from "../wire/limits.ts";
 import type { Catalog } from "./catalog.ts";
+import { credentialsOf } from "./credentials.ts";
+import { Dispatcher } from "./dispatcher.ts";
 import type { ServiceOptions } from "./options.ts";
+import { Pacer } from "./pacer.ts";
+import { Rejects } from "./rejects.ts";
+import { RpcClient } from "./rpc-client.ts";
+import { ServiceSink } from "./service-sink.ts";
+import { SignalSync } from "./signal-sync.ts";
+import { type UploadStatus, UploadTally } from "./upload-status.ts";
+
+export type { UploadFailure, UploadState, UploadStatus } from "./upload-status.ts";
 
 export interface UploaderParts {
   readonly options: ServiceOptions;
@@ -17,56 +28,8 @@ export interface UploaderParts {
   readonly stateDir: string;
   /** `agent.name` and version, for User-Agent. */
   readonly agent: string;
-  /** Undefined: the service of `options`. Then owned by the uploader, else by the caller. */
+  /** Undefined: the service of `options`. Where it is given it stays the caller's, and no metadata are saved. */
   readonly sink?: Sink;
-}
-
-/**
- * `idle`: nothing to send. `sending`: requests go out. `throttled`: the service asked for patience. `holding`: it refuses
- * us or what we send, a person is needed, nothing is dropped. `unreachable`: no valid answer, tried again for ever.
- */
-export type UploadState = "idle" | "sending" | "throttled" | "holding" | "unreachable";
-
-export interface UploadFailure {
-  readonly code: ErrorCode;
-  /** What happened, for people. */
-  readonly message: string;
-  /** What to do about it. */
-  readonly hint: string;
-  readonly at: EpochMicros;
-}
-
-/** What an operator wants to know. All counts are since the start of the process unless said otherwise. */
-export interface UploadStatus {
-  readonly state: UploadState;
-  /** When `state` was entered. */
-  readonly since: EpochMicros;
-  /** The last failure; `current` while it stands, kept afterwards. */
-  readonly lastError: (UploadFailure & { readonly current: boolean }) | undefined;
-  readonly lastSuccess: EpochMicros | undefined;
-  /** Milliseconds that fresh points took from their append to acceptance, or have waited by now. */
-  readonly lagMs: number;
-  readonly requests: { readonly started: number; readonly accepted: number; readonly failed: number };
-  /** Points the service has accepted. */
-  readonly points: number;
-  readonly bytes: number;
-  /** Of the last accepted request; 0: none yet. */
-  readonly pointsPerRequest: number;
-  readonly bytesPerRequest: number;
-  /** Points the service refused for good, since the data directory exists. */
-  readonly rejected: number;
-  /** Share of the requests that the limits allow which were started within the last minute, 0 to 1. */
-  readonly budgetShare: number;
-  /** Points taken from the buffer and not settled. */
-  readonly inFlight: number;
-  readonly signals: {
-    readonly known: number;
-    /** Metadata that waits to be saved. */
-    readonly pending: number;
-    readonly saved: number;
-    /** Metadata that the service would not take, at most 100 of them; their points are sent all the same. */
-    readonly refused: readonly { readonly input: InputId; readonly reason: string }[];
-  };
 }
 
 export interface Uploader extends AsyncDisposable {
@@ -78,5 +41,99 @@ export interface Uploader extends AsyncDisposable {
   status(): UploadStatus;
 }
 
-/** Resolves without a word to the service: whether it answers shows in `status`. */
-export declare function openUploader(parts: UploaderParts, runtime: Runtime, signal: AbortSignal): Promise<Uploader>;
+/** How long the request in flight may take when the uploader stops. */
+const graceMs = 5_000;
+
+/** Resolves without a word to the service: whether it answers shows in `status`. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
+export async function openUploader(parts: UploaderParts, runtime: Runtime, signal: AbortSignal): Promise<Uploader> {
+  signal.throwIfAborted();
+  const { options, catalog, stateDir, reader } = parts;
+  await using opened = new AsyncDisposableStack();
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  catalog.bind(`${options.url} ${options.integration}`);
+  const limitsOf = (method: "integration.insert" | "integration.saveSignals") => {
+    const limits = requestLimits(method, options.apiVersion);
+    return {
+      maxBytes: options.limits.maxRequest ?? limits.maxRequestBytes,
+      requestsPerSecond: Math.min(options.limits.requestsPerSecond, limits.requestsPerSecond),
+    };
+  };
+  const insert = limitsOf("integration.insert");
+  const save = limitsOf("integration.saveSignals");
+  const tally = new UploadTally(runtime, insert.requestsPerSecond);
+  const client = await RpcClient.open({ options, credentials: credentialsOf(options), agent: parts.agent }, runtime);
+  opened.use(client);
+  const sink = parts.sink ?? new ServiceSink(client);
+  const signals =
+    !parts.sink && options.signals.save === "onChange"
+      ? new SignalSync(
+          {
+            options,
+            catalog,
+            pacer: new Pacer(runtime.clock, save.requestsPerSecond),
+            maxBytes: save.maxBytes,
+            call: (call, ending) => client.call(call, ending),
+            report: (verdict) => tally.saved(verdict),
+          },
+          runtime,
+        )
+      : undefined;
+  const rejects = await Rejects.open(join(stateDir, "rejects.ndjson"), runtime);
+  const dispatcher = new Dispatcher(
+    {
+      reader,
+      catalog,
+      rejects,
+      tally,
+      sink,
+      pacer: new Pacer(runtime.clock, insert.requestsPerSecond),
+      maxBytes: insert.maxBytes,
+      integration: options.integration,
+      maxLagMs: options.maxLag,
+      holds: (input) => signals?.holds(input) ?? false,
+    },
+    runtime,
+  );
+  const owned = opened.move();
+  return {
+    run: (ending) =>
+      runUntil(ending, runtime, (stop, grace) => [dispatcher.run(stop, grace), signals?.run(stop, grace)]),
+    status: () => tally.status({ ...dispatcher.progress(), rejected: rejects.count, catalog }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Runs tasks side by side until `signal` aborts or one of them fails; `grace` aborts 5 s after that. */
+async function runUntil(
+  signal: AbortSignal,
+  { clock }: Runtime,
+  tasks: (stop: AbortSignal, grace: AbortSignal) => (Promise<void> | undefined)[],
+): Promise<void> {
+  const stop = new AbortController();
+  const grace = new AbortController();
+  const over = new AbortController();
+  const end = () => {
+    stop.abort(signal.reason ?? new Error("the uploader stops"));
+    clock.sleep(graceMs, over.signal).then(
+      () => grace.abort(new Error("the uploader stops")),
+      () => {},
+    );
+  };
+  if (signal.aborted) end();
+  else signal.addEventListener("abort", end, { once: true });
+  try {
+    const running = tasks(stop.signal, grace.signal).map(async (task) => {
+      try {
+        await task;
+      } catch (error) {
+        end();
+        throw error;
+      }
+    });
+    const results = await Promise.allSettled(running);
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  } finally {
+    signal.removeEventListener("abort", end);
+    over.abort(new Error("the uploader has stopped"));
+  }
+}

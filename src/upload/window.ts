@@ -3,6 +3,7 @@ import type { Block, BlockId, Lane, Settlement } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
 import { numberForm } from "./number-text.ts";
 import { PointArena } from "./point-arena.ts";
+import { PortionColumn } from "./portion.ts";
 import { SeriesQueue } from "./series-queue.ts";
 import { isWritableTime } from "./time-text.ts";
 
@@ -103,16 +104,15 @@ export class Window {
   }
 
   /** Takes the oldest `count` points of `queue` out; they stay unsettled until `settleExtracted`. */
-  extract(lane: Lane, queue: SeriesQueue, count: number): Uint32Array {
-    const slots = new Uint32Array(count);
-    queue.blocks(count, slots);
+  extract(lane: Lane, queue: SeriesQueue, count: number): PortionColumn {
+    const { times, values, slots } = queue.copy(count);
     this.#points[lane] -= count;
     queue.drop(count, () => {});
-    return slots;
+    return new PortionColumn(queue.input, times, values, slots);
   }
 
-  /** Points that were taken out are stored, or refused for good. `slots` is a part of what `extract` gave. */
-  settleExtracted(slots: Uint32Array, refused: boolean): void {
+  /** Points that were taken out are stored, or refused for good. */
+  settleExtracted({ slots }: PortionColumn, refused: boolean): void {
     for (const slot of slots) this.#settleIn(slot, 1, refused ? 1 : 0);
   }
 

@@ -166,9 +166,9 @@ test("a block is settled when the last of its points is, and names what was refu
   window.settle("live", a!, 1);
   window.settle("live", b!, 1);
   expect(window.takeSettled()).toEqual([]);
-  const slots = window.extract("live", b!, 1);
+  const taken = window.extract("live", b!, 1);
   expect(window.takeSettled()).toEqual([]);
-  window.settleExtracted(slots, true);
+  window.settleExtracted(taken, true);
   expect(window.takeSettled()).toEqual([
     { block: 1, inputs: ["a", "b"], refused: 1 } satisfies Partial<Settlement> | object,
   ]);
@@ -210,10 +210,10 @@ test("a block of which points were forgotten is given back, never settled", () =
   );
   window.add("live", block(2, { a: [[2, 3]] }), 0);
   const [a] = [...window.queues("live")];
-  const slots = window.extract("live", a!, 1);
+  const taken = window.extract("live", a!, 1);
   window.forget("live");
   expect(window.takeReleased()).toEqual([2]);
-  window.settleExtracted(slots, false);
+  window.settleExtracted(taken, false);
   expect([window.takeReleased(), window.takeSettled()]).toEqual([[1], []]);
 });
 

@@ -1,0 +1,129 @@
+// Decides what the next request carries, and writes it: which lane, which series, or which part of what was refused.
+import { setImmediate } from "node:timers/promises";
+import type { Lane } from "../core/buffer.ts";
+import type { InputId } from "../core/point.ts";
+import type { Clock } from "../core/runtime.ts";
+import type { Frame } from "../core/sink.ts";
+import type { Bisection } from "./bisection.ts";
+import { Envelope, type FramePlan, firstRequestId } from "./frame-plan.ts";
+import { FrameWriter } from "./frame-writer.ts";
+import { type Candidate, Packer } from "./packer.ts";
+import type { Shipment } from "./shipment.ts";
+import type { Window } from "./window.ts";
+
+export interface LoaderParts {
+  readonly window: Window;
+  readonly bisection: Bisection;
+  readonly clock: Clock;
+  readonly integration: string;
+  readonly maxBytes: number;
+  readonly maxLagMs: number;
+  /** Whether the points of an input have to wait for its metadata. */
+  readonly holds: (input: InputId) => boolean;
+}
+
+/** Answers name every series; this many make 6 MB of answer at most. */
+const mostSeries = 20_000;
+/** Requests in a row that the live lane may take while a backlog waits. */
+const mostLiveInARow = 9;
+/** Share of `maxLag` after which a series leads the frame, so that it arrives within the whole of it. */
+const urgentShare = 0.6;
+/** How long points of the backlog may lie in the window before they lead a frame, in milliseconds. */
+const backlogPatienceMs = 60_000;
+
+export class Loader {
+  readonly #parts: LoaderParts;
+  readonly #packer = new Packer();
+  readonly #envelope: Envelope;
+  readonly #writer: FrameWriter;
+  #nextId = firstRequestId;
+  #liveInARow = 0;
+  #suspectsTurn = true;
+  #maxBytes: number;
+
+  constructor(parts: LoaderParts) {
+    this.#parts = parts;
+    this.#envelope = new Envelope(parts.integration);
+    this.#writer = new FrameWriter(this.#envelope, parts.maxBytes);
+    this.#maxBytes = parts.maxBytes;
+  }
+
+  /** The service found a frame of `bytes` too large: from now on at most half of that. */
+  shrink(bytes: number): void {
+    this.#maxBytes = Math.min(this.#maxBytes, bytes >> 1);
+  }
+
+  /** Undefined when nothing may go out now. The body is good until the next call. */
+  async next(): Promise<Shipment | undefined> {
+    const { window, bisection } = this.#parts;
+    const fresh = window.points("live") + window.points("backlog");
+    // What was refused must not stand in the way of the rest, nor the rest in its way: turn by turn.
+    if (!bisection.empty && (this.#suspectsTurn || fresh === 0)) {
+      this.#suspectsTurn = false;
+      return this.#suspect();
+    }
+    this.#suspectsTurn = true;
+    const lane = this.#lane();
+    return (await this.#fresh(lane)) ?? (await this.#fresh(lane === "live" ? "backlog" : "live"));
+  }
+
+  /** When the oldest point of a lane that may go out was taken, on the monotonic clock in milliseconds. */
+  oldest(lane: Lane): number | undefined {
+    let oldest: number | undefined;
+    for (const { since } of this.#candidates(lane)) if (oldest === undefined || since < oldest) oldest = since;
+    return oldest;
+  }
+
+  /** Fresh points get the requests that `maxLag` needs, the backlog the rest and never less than one in ten. */
+  #lane(): Lane {
+    if (this.#parts.window.points("backlog") === 0) return "live";
+    const since = this.#liveInARow < mostLiveInARow ? this.oldest("live") : undefined;
+    if (since === undefined) return "backlog";
+    const waited = this.#parts.clock.monotonic() - since;
+    return waited >= Math.min(this.#parts.maxLagMs / 2 - 1_000, 2_000) ? "live" : "backlog";
+  }
+
+  *#candidates(lane: Lane): Generator<Candidate> {
+    const { window, holds } = this.#parts;
+    for (const queue of window.queues(lane))
+      if (queue.count > 0 && !holds(queue.input)) yield { queue, since: window.since(queue) };
+  }
+
+  async #fresh(lane: Lane): Promise<Shipment | undefined> {
+    const { window, clock, maxLagMs } = this.#parts;
+    const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
+    const plan = this.#packer.plan(this.#candidates(lane), {
+      maxBytes: this.#maxBytes,
+      envelopeBytes: this.#envelope.bytes,
+      maxSeries: mostSeries,
+      urgentBefore: clock.monotonic() - patienceMs,
+    });
+    if (!plan) return undefined;
+    this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
+    let since = clock.monotonic();
+    for (const { source } of plan.columns) since = Math.min(since, window.since(source));
+    return { kind: "fresh", frame: await this.#write(plan), lane, columns: plan.columns, since };
+  }
+
+  async #suspect(): Promise<Shipment | undefined> {
+    const { bisection } = this.#parts;
+    for (let portion = bisection.next(); portion; portion = bisection.next()) {
+      const plan = portion.plan(this.#envelope.bytes);
+      if (plan.bytes <= this.#maxBytes || portion.points === 1)
+        return { kind: "suspect", frame: await this.#write(plan), portion };
+      bisection.split();
+    }
+    return undefined;
+  }
+
+  async #write(plan: FramePlan): Promise<Frame> {
+    const id = this.#nextId++;
+    const writing = this.#writer.write(plan, id);
+    for (;;) {
+      const step = writing.next();
+      if (step.done)
+        return { id, body: step.value, points: plan.points, inputs: plan.columns.map(({ source }) => source.input) };
+      await setImmediate();
+    }
+  }
+}

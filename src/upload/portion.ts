@@ -1,0 +1,102 @@
+// Points that were taken out of the window because the service refused the frame they were in.
+import type { InputId } from "../core/point.ts";
+import { Columns } from "./columns.ts";
+import { type ColumnSource, columnOverhead, type FramePlan, nullBytes, timeOverhead } from "./frame-plan.ts";
+import { numberForm, textLength } from "./number-text.ts";
+import { RowSet } from "./row-set.ts";
+import { timeLength } from "./time-text.ts";
+
+/** Points of one series, with the slot in the window of the block that each came in. */
+export class PortionColumn implements ColumnSource {
+  readonly input: InputId;
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+  readonly slots: Uint32Array;
+
+  constructor(input: InputId, times: Float64Array, values: Float64Array, slots: Uint32Array) {
+    this.input = input;
+    this.times = times;
+    this.values = values;
+    this.slots = slots;
+  }
+
+  get count(): number {
+    return this.times.length;
+  }
+
+  read(count: number, into: Columns): void {
+    into.reserve(count);
+    into.times.set(this.times.subarray(0, count));
+    into.values.set(this.values.subarray(0, count));
+    for (let i = 0; i < count; i++) into.forms[i] = numberForm(this.values[i]!);
+    into.count = count;
+    for (let i = 1; i < count; i++)
+      if (this.times[i]! <= this.times[i - 1]!) {
+        into.sort();
+        return;
+      }
+  }
+
+  part(from: number, to: number): PortionColumn {
+    const { times, values, slots } = this;
+    return new PortionColumn(this.input, times.subarray(from, to), values.subarray(from, to), slots.subarray(from, to));
+  }
+}
+
+/** What goes out together to find out which of it the service refuses. */
+export class Portion {
+  readonly columns: readonly PortionColumn[];
+  readonly points: number;
+
+  constructor(columns: readonly PortionColumn[]) {
+    this.columns = columns;
+    this.points = columns.reduce((points, { count }) => points + count, 0);
+  }
+
+  /** Two portions of about half the points each: by series while there are several, else by time. Undefined for a single point. */
+  halves(): [Portion, Portion] | undefined {
+    const [first] = this.columns;
+    if (this.points < 2 || !first) return undefined;
+    if (this.columns.length === 1) {
+      const middle = first.count >> 1;
+      return [new Portion([first.part(0, middle)]), new Portion([first.part(middle, first.count)])];
+    }
+    let points = 0;
+    let columns = 0;
+    while (columns < this.columns.length - 1 && points < this.points / 2) points += this.columns[columns++]!.count;
+    return [new Portion(this.columns.slice(0, columns)), new Portion(this.columns.slice(columns))];
+  }
+
+  /** Those of `inputs`, and the others; undefined where one of the two would be empty. */
+  divide(inputs: ReadonlySet<InputId>): [named: Portion, others: Portion] | undefined {
+    const named = this.columns.filter(({ input }) => inputs.has(input));
+    if (named.length === 0 || named.length === this.columns.length) return undefined;
+    return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
+  }
+
+  /** All of it as one frame. */
+  plan(envelopeBytes: number): FramePlan<PortionColumn> {
+    const rows = new RowSet();
+    const column = new Columns();
+    let bytes = envelopeBytes;
+    let cells = 0;
+    for (const source of this.columns) {
+      source.read(source.count, column);
+      const { times, forms, count } = column;
+      bytes += source.input.length + columnOverhead;
+      cells += count;
+      for (let i = 0; i < count; i++) {
+        bytes += textLength(forms[i]!) + 1;
+        if (rows.add(times[i]!)) bytes += timeLength(times[i]!) + timeOverhead;
+      }
+    }
+    const nulls = rows.size * this.columns.length - cells;
+    return {
+      times: rows.sorted(),
+      columns: this.columns.map((source) => ({ source, count: source.count })),
+      points: this.points,
+      nulls,
+      bytes: bytes + nulls * nullBytes,
+    };
+  }
+}

@@ -1,0 +1,159 @@
+// Calls of the service: request out, answer back, and what that answer means for what was sent.
+import { AgentError, isAgentError } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { Outcome } from "../core/sink.ts";
+import { versionHeader } from "../wire/api-version.ts";
+import { rpcResponse } from "../wire/json-rpc.ts";
+import { type RpcErrorObject, rpcErrors } from "../wire/rpc-error.ts";
+import type { Credentials } from "./credentials.ts";
+import { type HttpAnswer, HttpPost } from "./http-post.ts";
+import type { ServiceOptions } from "./options.ts";
+import { retryAfterMs } from "./retry-after.ts";
+
+/** A call whose body is written already. */
+export interface Call {
+  readonly id: number;
+  readonly body: Uint8Array;
+  /** Answers longer than this are not read. */
+  readonly maxAnswerBytes: number;
+}
+
+/** What became of a call: the words of `Outcome`, before its result is read. */
+export type Verdict =
+  | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
+  | { readonly kind: "partly"; readonly error: RpcErrorObject }
+  | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
+  /** `answered`: it was the service that said so, in JSON-RPC, rather than the network or something in between. */
+  | { readonly kind: "unavailable"; readonly cause: Error; readonly answered: boolean }
+  | Exclude<Outcome, { readonly kind: "accepted" | "partial" | "refused" | "unavailable" }>;
+
+/** Room for envelope and error texts in an answer. */
+export const answerBytes = 2 ** 20;
+
+export interface RpcClientParts {
+  readonly options: ServiceOptions;
+  readonly credentials: Credentials;
+  readonly agent: string;
+}
+
+export class RpcClient implements AsyncDisposable {
+  readonly #http: HttpPost;
+  readonly #parts: RpcClientParts;
+  readonly #runtime: Runtime;
+
+  private constructor(http: HttpPost, parts: RpcClientParts, runtime: Runtime) {
+    this.#http = http;
+    this.#parts = parts;
+    this.#runtime = runtime;
+  }
+
+  /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
+  static async open(parts: RpcClientParts, runtime: Runtime): Promise<RpcClient> {
+    const { url, proxy, caFile } = parts.options;
+    const http = await HttpPost.open({ url: `${url.replace(/\/+$/, "")}/rpc`, proxy, caFile, connections: 4 });
+    return new RpcClient(http, parts, runtime);
+  }
+
+  /** Resolves with what became of the call; rejects with `signal.reason` only. */
+  async call({ id, body, maxAnswerBytes }: Call, signal: AbortSignal): Promise<Verdict> {
+    const { credentials, options, agent } = this.#parts;
+    let answer: HttpAnswer;
+    try {
+      const headers = {
+        authorization: await credentials.authorization(signal),
+        "content-type": "application/json",
+        accept: "application/json",
+        "user-agent": agent,
+        [versionHeader]: options.apiVersion,
+      };
+      answer = await this.#http.post(body, headers, maxAnswerBytes, signal);
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      return { kind: "unavailable", cause: unreachableBy(error), answered: false };
+    }
+    return answer.status === 200
+      ? verdictOnBody(answer.text, id)
+      : verdictOnStatus(answer, this.#runtime.clock.now() / 1_000);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#http[Symbol.asyncDispose]();
+  }
+}
+
+/** Success is JSON-RPC 2.0 with the right ID, a result and no error; anything else may or may not have been stored. */
+function verdictOnBody(text: string, id: number): Verdict {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (cause) {
+    return unavailable("the answer is not JSON; does a proxy or portal answer in place of the service?", cause);
+  }
+  const parsed = rpcResponse.safeParse(body);
+  if (!parsed.success) return unavailable("the answer is not a JSON-RPC 2.0 response");
+  const response = parsed.data;
+  if ("result" in response) {
+    if (response.id !== id) return unavailable(`the answer is to request ${response.id}, not ${id}`);
+    return { kind: "done", result: response.result };
+  }
+  if (response.id !== id && response.id !== null)
+    return unavailable(`the answer is to request ${response.id}, not ${id}`);
+  return verdictOnError(response.error);
+}
+
+function verdictOnError(error: RpcErrorObject): Verdict {
+  const reason = `${error.message} (${error.code}${error.data?.trace ? `, trace ${error.data.trace}` : ""})`;
+  switch (error.code) {
+    case rpcErrors.invalidRequest.code:
+    case rpcErrors.invalidParams.code:
+    case rpcErrors.produceInvalidResource.code: {
+      const faults = error.data?.params ?? {};
+      const resources = error.data?.invalidResources ?? [];
+      const details = [
+        ...Object.entries(faults).map(([path, texts]) => `${path}: ${texts.join(", ")}`),
+        ...resources.map(({ id, message }) => `${id ?? "?"}: ${message}`),
+      ];
+      const paths = [...Object.keys(faults), ...resources.flatMap(({ id }) => (id === undefined ? [] : [id]))];
+      const detail = details.slice(0, 5).join("; ").slice(0, 500);
+      return { kind: "refused", code: error.code, reason: detail ? `${reason}: ${detail}` : reason, paths };
+    }
+    case rpcErrors.partialFailure.code:
+      return { kind: "partly", error };
+    case rpcErrors.forbidden.code:
+      return { kind: "unauthorized", reason };
+    case rpcErrors.tryAgain.code:
+      return { kind: "throttled", retryAfterMs: 1_000 };
+    default:
+      return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", reason), answered: true };
+  }
+}
+
+function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): Verdict {
+  const reason = `HTTP ${status}${excerpt(text)}`;
+  if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason };
+  if (status >= 300 && status < 400)
+    return { kind: "unauthorized", reason: `HTTP ${status}: redirects are not followed` };
+  if (status === 413) return { kind: "tooLarge" };
+  if (status === 400 || status === 422) return { kind: "refused", code: status, reason, paths: [] };
+  const after = retryAfterMs(headers["retry-after"], nowMs);
+  if (status === 429) return { kind: "throttled", retryAfterMs: after ?? 1_000 };
+  if (after !== undefined && (status >= 500 || status === 408 || status === 425))
+    return { kind: "throttled", retryAfterMs: after };
+  return unavailable(reason);
+}
+
+function excerpt(text: string): string {
+  const line = text.replace(/[^\x20-\x7e]+/g, " ").trim();
+  return line === "" ? "" : `: ${line.slice(0, 200)}`;
+}
+
+function unavailable(message: string, cause?: unknown): Verdict {
+  return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message, { cause }), answered: false };
+}
+
+function unreachableBy(error: unknown): AgentError {
+  if (isAgentError(error)) return error;
+  return new AgentError("SERVICE_UNREACHABLE", error instanceof Error ? error.message : String(error), {
+    cause: error,
+  });
+}

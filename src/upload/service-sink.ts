@@ -1,0 +1,101 @@
+// The service as a sink: one frame is one `integration.insert`.
+import type { InputId, SignalId } from "../core/point.ts";
+import type { Frame, Outcome, Refusal, Sink } from "../core/sink.ts";
+import { unreachable } from "../core/unreachable.ts";
+import { insertResult } from "../wire/insert.ts";
+import type { RpcErrorObject } from "../wire/rpc-error.ts";
+import { answerBytes, type RpcClient } from "./rpc-client.ts";
+
+/** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
+export const summaryBytes = 160;
+
+export class ServiceSink implements Sink {
+  readonly #client: RpcClient;
+
+  /** `client` stays the caller's. */
+  constructor(client: RpcClient) {
+    this.#client = client;
+  }
+
+  async send({ id, body, inputs }: Frame, signal: AbortSignal): Promise<Outcome> {
+    const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
+    const verdict = await this.#client.call({ id, body, maxAnswerBytes }, signal);
+    switch (verdict.kind) {
+      case "done":
+        return accepted(verdict.result, inputs);
+      case "partly":
+        return partial(verdict.error, inputs);
+      case "refused":
+        return {
+          kind: "refused",
+          code: verdict.code,
+          reason: verdict.reason,
+          inputs: namedIn(verdict.paths, "data.series.", new Set(inputs)),
+        };
+      case "tooLarge":
+      case "throttled":
+      case "unauthorized":
+      case "unavailable":
+        return verdict;
+      default:
+        return unreachable(verdict);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+/** A result that names signals but not all of ours leaves the others in doubt: they are sent again. */
+function accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Outcome {
+  const signals = signalsOf(result);
+  if (signals.size === 0) return { kind: "accepted", signals };
+  const stored = inputs.filter((input) => signals.has(input));
+  return stored.length === inputs.length
+    ? { kind: "accepted", signals }
+    : { kind: "partial", accepted: stored, refused: [] };
+}
+
+function partial(error: RpcErrorObject, inputs: readonly InputId[]): Outcome {
+  const known = new Set(inputs);
+  const signals = signalsOf(error.data?.partialResult);
+  const refused: Refusal[] = [];
+  for (const { id, message, invalidFields } of error.data?.invalidResources ?? []) {
+    const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => `${path}: ${texts.join(", ")}`);
+    for (const input of namedIn(id === undefined ? [] : [id], "data.series.", known)) {
+      refused.push({ input, reason: [`${message} (${error.code})`, ...fields].join("; ").slice(0, 500) });
+    }
+  }
+  const bad = new Set(refused.map(({ input }) => input));
+  const stored = inputs.filter((input) => signals.has(input) && !bad.has(input));
+  return { kind: "partial", accepted: stored, refused };
+}
+
+/** Signal IDs by input; empty when the result has none, or not in the shape that is known. */
+export function signalsOf(result: unknown): ReadonlyMap<InputId, SignalId> {
+  const parsed = insertResult.safeParse(result);
+  if (!parsed.success) return new Map();
+  // The keys are those of our request, or are never looked up; the IDs are the service's own.
+  return new Map(
+    Object.entries(parsed.data.signalsByInput).map(([input, { id }]) => [input as InputId, id as SignalId]),
+  );
+}
+
+/** Inputs that fault paths such as `data.series.boiler.temp.0` name. Input IDs have dots of their own: the longest that is known counts. */
+export function namedIn(paths: readonly string[], prefix: string, known: ReadonlySet<InputId>): InputId[] {
+  const named = new Set<InputId>();
+  for (const path of paths) {
+    let rest = path.startsWith(prefix) ? path.slice(prefix.length) : path;
+    for (;;) {
+      // Only looked up, never trusted.
+      const input = rest as InputId;
+      if (known.has(input)) {
+        named.add(input);
+        break;
+      }
+      const dot = Math.max(rest.lastIndexOf("."), rest.lastIndexOf("["));
+      if (dot <= 0) break;
+      rest = rest.slice(0, dot);
+    }
+  }
+  return [...named];
+}

@@ -1,0 +1,219 @@
+// Keeps the metadata of signals at the service as they are in the catalog: new and changed ones are saved, in batches.
+import type { InputId, SignalId } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { unreachable } from "../core/unreachable.ts";
+import { BackOff } from "../lib/back-off.ts";
+import { signalSaveView } from "../wire/signal-view.ts";
+import type { Catalog } from "./catalog.ts";
+import { firstRequestId } from "./frame-plan.ts";
+import type { ServiceOptions } from "./options.ts";
+import type { Pacer } from "./pacer.ts";
+import { answerBytes, type Call, type Verdict } from "./rpc-client.ts";
+import { namedIn, signalsOf, summaryBytes } from "./service-sink.ts";
+
+export interface SignalSyncParts {
+  readonly options: ServiceOptions;
+  readonly catalog: Catalog;
+  readonly pacer: Pacer;
+  readonly maxBytes: number;
+  readonly call: (call: Call, signal: AbortSignal) => Promise<Verdict>;
+  /** Told of every verdict that is not about single signals, and of the first success after one. */
+  readonly report: (verdict: Verdict) => void;
+}
+
+interface Signal {
+  readonly input: InputId;
+  readonly hash: string;
+  /** `"input":{…}` */
+  readonly json: string;
+}
+
+/** Answers grow with the number of signals; 10,000 make 3 MB of answer at most. */
+const mostPerRequest = 10_000;
+const pollMs = 1_000;
+/** How often the service may fail to save before points go out without: it creates signals by itself. */
+const patience = 3;
+
+export class SignalSync {
+  readonly #parts: SignalSyncParts;
+  readonly #runtime: Runtime;
+  readonly #backOff: BackOff;
+  /** Parts of batches that were refused as a whole, and batches to try again. */
+  #suspects: (readonly Signal[])[] = [];
+  #failures = 0;
+  #nextId = firstRequestId;
+
+  constructor(parts: SignalSyncParts, runtime: Runtime) {
+    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random: runtime.random });
+  }
+
+  /** Whether the points of `input` have to wait because its metadata are to be saved first. */
+  holds(input: InputId): boolean {
+    return this.#failures < patience && this.#parts.catalog.pending.has(input);
+  }
+
+  /** Saves what is pending until `signal` aborts, then resolves; the call under way ends with `grace`. */
+  async run(signal: AbortSignal, grace: AbortSignal): Promise<void> {
+    const { clock } = this.#runtime;
+    const { pacer, catalog } = this.#parts;
+    while (!signal.aborted) {
+      try {
+        const batch = this.#suspects.pop() ?? this.#nextBatch();
+        if (batch.length === 0) {
+          await clock.sleep(pollMs, signal);
+          continue;
+        }
+        const call = this.#callFor(batch);
+        const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
+        const waitMs = this.#decide(batch, verdict);
+        if (catalog.pending.size === 0) this.#suspects = [];
+        if (waitMs > 0) await clock.sleep(waitMs, signal);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    }
+  }
+
+  /** As many pending signals as one request takes. */
+  #nextBatch(): Signal[] {
+    const { catalog, maxBytes } = this.#parts;
+    const batch: Signal[] = [];
+    let bytes = Buffer.byteLength(this.#body(""));
+    for (const input of Array.from(catalog.pending)) {
+      const entry = catalog.entry(input);
+      if (entry?.hash === undefined || entry.signal === undefined) continue;
+      const view = signalSaveView.safeParse({ ...entry.signal, name: entry.signal.name ?? input });
+      if (!view.success) {
+        const [issue] = view.error.issues;
+        catalog.markRefused(
+          input,
+          entry.hash,
+          `${issue?.path.join(".") ?? "metadata"} ${issue?.message ?? "is invalid"}`,
+        );
+        continue;
+      }
+      const json = `${JSON.stringify(input)}:${JSON.stringify(view.data)}`;
+      const size = Buffer.byteLength(json) + 1;
+      if (bytes + size > maxBytes) {
+        if (batch.length > 0) break;
+        catalog.markRefused(input, entry.hash, `metadata of ${size} bytes are larger than a request may be`);
+        continue;
+      }
+      bytes += size;
+      batch.push({ input, hash: entry.hash, json });
+      if (batch.length === mostPerRequest) break;
+    }
+    return batch;
+  }
+
+  #body(inputs: string): string {
+    const { integration, apiVersion, signals } = this.#parts.options;
+    const key = apiVersion === "1.1" ? "signalsByInput" : "inputs";
+    return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${key}":{${inputs}},"createOnly":${signals.createOnly}}}`;
+  }
+
+  #callFor(batch: readonly Signal[]): Call {
+    const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
+    const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
+    return { id: this.#nextId++, body, maxAnswerBytes };
+  }
+
+  /** Milliseconds to wait before the next call. */
+  #decide(batch: readonly Signal[], verdict: Verdict): number {
+    const { report } = this.#parts;
+    switch (verdict.kind) {
+      case "done":
+        this.#saved(batch, signalsOf(verdict.result));
+        report(verdict);
+        return this.#succeeded();
+      case "partly": {
+        const ids = signalsOf(verdict.error.data?.partialResult);
+        this.#saved(
+          batch.filter(({ input }) => ids.has(input)),
+          ids,
+        );
+        const rest = batch.filter(({ input }) => !ids.has(input));
+        const known = new Set(rest.map(({ input }) => input));
+        for (const { id = "", message } of verdict.error.data?.invalidResources ?? [])
+          for (const input of namedIn([id], "inputs.", known)) this.#refused(rest, input, message);
+        return ids.size > 0 ? this.#succeeded() : this.#failed(true);
+      }
+      case "refused": {
+        this.#bisect(batch, verdict.reason, verdict.paths);
+        return this.#succeeded();
+      }
+      case "tooLarge":
+        if (batch.length > 1) this.#split(batch);
+        else if (batch[0]) this.#refused(batch, batch[0].input, "metadata are larger than the service takes");
+        return 0;
+      case "throttled":
+        report(verdict);
+        this.#suspects.push(batch);
+        return verdict.retryAfterMs;
+      case "unauthorized":
+        report(verdict);
+        this.#suspects.push(batch);
+        return this.#failed(false);
+      case "unavailable":
+        report(verdict);
+        this.#suspects.push(batch);
+        return this.#failed(verdict.answered);
+      default:
+        return unreachable(verdict);
+    }
+  }
+
+  #succeeded(): number {
+    this.#failures = 0;
+    this.#backOff.reset();
+    return 0;
+  }
+
+  #failed(answered: boolean): number {
+    // Nobody there: points cannot go out either, so there is no reason to stop holding them.
+    if (answered) this.#failures++;
+    return this.#backOff.next();
+  }
+
+  #saved(batch: readonly Signal[], ids: ReadonlyMap<InputId, SignalId>): void {
+    for (const { input, hash } of batch) this.#parts.catalog.markSaved(input, hash, ids.get(input));
+  }
+
+  #refused(batch: readonly Signal[], input: InputId, reason: string): void {
+    const signal = batch.find((each) => each.input === input);
+    if (!signal) return;
+    this.#parts.catalog.markRefused(input, signal.hash, reason);
+    this.#runtime.log.warn(
+      { input, reason },
+      "the service refuses the metadata of a signal, its points are sent all the same",
+    );
+  }
+
+  /** One bad signal makes the service refuse all of a batch: finds it, so that the others are saved. */
+  #bisect(batch: readonly Signal[], reason: string, paths: readonly string[]): void {
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      this.#refused(batch, first.input, reason);
+      return;
+    }
+    const known = new Set(batch.map(({ input }) => input));
+    const named = new Set([
+      ...namedIn(paths, "inputs.", known),
+      ...namedIn(paths, "signalsByInput.", known),
+      ...namedIn(paths, "params.inputs.", known),
+    ]);
+    if (named.size === 0 || named.size === batch.length) {
+      this.#split(batch);
+      return;
+    }
+    for (const signal of batch) if (named.has(signal.input)) this.#suspects.push([signal]);
+    this.#suspects.push(batch.filter(({ input }) => !named.has(input)));
+  }
+
+  #split(batch: readonly Signal[]): void {
+    const half = batch.length >> 1;
+    this.#suspects.push(batch.slice(half), batch.slice(0, half));
+  }
+}
