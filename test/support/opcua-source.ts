@@ -1,6 +1,7 @@
 // Opens OPC UA sources as the agent does, and collects what they deliver.
 import type { Description, Reading, Source } from "../../src/core/source.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
+import { trustCertificate } from "../../src/source/opcua/trust.ts";
 import { eventually } from "./eventually.ts";
 import { type TestRuntime, testRuntime } from "./runtime.ts";
 
@@ -23,6 +24,18 @@ export function openOpcuaSource({ stateDir, options, tags, runtime }: OpcuaSourc
     tags: tags.map(({ every, ...tag }) => ({ ...opcuaDriver.tag.parse(tag), every: Number(every ?? 50) })),
   };
   return opcuaDriver.open(config, runtime ?? testRuntime(), AbortSignal.timeout(20_000));
+}
+
+/** The same, trusting the server's certificate when it is refused, as an operator would. */
+export async function openTrusting(setup: OpcuaSourceSetup): Promise<Source> {
+  try {
+    return await openOpcuaSource(setup);
+  } catch (error) {
+    const thumbprint = /trust accept ([0-9a-f]{40})/.exec(String(error))?.[1];
+    if (thumbprint === undefined) throw error;
+    await trustCertificate(setup.stateDir, thumbprint);
+    return openOpcuaSource(setup);
+  }
 }
 
 export interface Collector extends AsyncDisposable {

@@ -15,6 +15,8 @@ import type { Stack, UaSession } from "./stack.ts";
 
 type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
 
+const longestSilenceMs = 86_400_000;
+
 /** A class of answers, to check an answer by. */
 export type Answer<R> = abstract new (...args: never[]) => R;
 
@@ -131,7 +133,8 @@ function createClient(
     keepSessionAlive: false,
     keepPendingSessionsOnDisconnect: true,
     requestedSessionTimeout: options.session.timeout,
-    transportTimeout: options.timeout,
+    // The stack hangs up after so long without data; silence is the publisher's to judge, who knows what is normal.
+    transportTimeout: longestSilenceMs,
     defaultTransactionTimeout: options.timeout,
   });
 }

@@ -7,11 +7,12 @@ import type { Link } from "./link.ts";
 import type { SubscriptionRecord } from "./resumption.ts";
 import { BatchSize, inBatches } from "./services.ts";
 import type { Ua } from "./stack.ts";
+import type { Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {
   readonly ua: Ua;
   readonly link: Link;
-  readonly subscription: SubscriptionRecord;
+  readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle" | "former">;
   /** Items in one call; 0: no limit is declared. */
   readonly limit: number;
   readonly queueSize: (everyMs: number) => number;
@@ -34,6 +35,8 @@ export class Monitoring {
   readonly #batch: BatchSize;
   readonly #items = new Map<number, Item>();
   readonly #entries = new Map<number, Entry>();
+  /** Items of the subscription that hands over what it has kept. */
+  readonly #former = new Map<number, Item>();
   #failures: Failure[] = [];
   #nextHandle: number;
   #slowed = 0;
@@ -45,7 +48,7 @@ export class Monitoring {
   }
 
   item(handle: number): Item | undefined {
-    return this.#items.get(handle);
+    return this.#items.get(handle) ?? this.#former.get(handle);
   }
 
   get items(): readonly Item[] {
@@ -66,10 +69,13 @@ export class Monitoring {
    * What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
    */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
-    const had = new Map<string, Entry[]>();
-    for (const entry of this.#options.subscription.items) had.set(entry[2], [...(had.get(entry[2]) ?? []), entry]);
+    const { subscription } = this.#options;
+    const had = entriesByKey(subscription.items);
+    const moved = entriesByKey(subscription.former?.items ?? []);
     const create: Item[] = [];
     for (const item of items) {
+      const former = moved.get(this.#key(item))?.shift();
+      if (former) this.#former.set(former[0], item);
       const entry = had.get(this.#key(item))?.shift();
       if (entry) this.#keep(item, entry);
       else create.push(item);
@@ -150,6 +156,10 @@ export class Monitoring {
   #key({ nodeId, every }: Item): string {
     return `${every} ${this.#options.queueSize(every)} ${nodeId.toString()}`;
   }
+}
+
+function entriesByKey(entries: readonly Entry[]): Map<string, Entry[]> {
+  return Map.groupBy(entries, ([, , key]) => key);
 }
 
 /** A failure as a reading: there is no value, and why. */

@@ -86,7 +86,7 @@ async function begin(
   const fastest = Math.min(...config.tags.map(({ every }) => every), 1_000);
   const wanted = requestedCounts(config.options, fastest);
   const subscription = await obtainSubscription(ua, link, facts, resumption, wanted, log, signal);
-  const { firstSequence: _first, origin, ...record } = subscription;
+  const { firstSequence: _first, former: _former, origin, ...record } = subscription;
   const monitoring = new Monitoring({
     ua,
     link,

@@ -8,7 +8,9 @@ import { type Link, sessionGone } from "./link.ts";
 import type { DataValueLike } from "./reading.ts";
 import { SequenceTracker } from "./sequence.ts";
 import type { Ua } from "./stack.ts";
-import { type Counts, deleteSubscription, silenceLimitMs } from "./subscription.ts";
+import { type Counts, deleteSubscription, type Subscription, silenceLimitMs } from "./subscription.ts";
+
+export type Acknowledgement = Pick<Notification, "subscription" | "sequenceNumber">;
 
 export interface DataChange {
   readonly handle: number;
@@ -17,6 +19,7 @@ export interface DataChange {
 
 /** One notification message with data. */
 export interface Notification {
+  readonly subscription: number;
   readonly sequenceNumber: number;
   readonly changes: readonly DataChange[];
 }
@@ -26,7 +29,7 @@ export interface PublisherOptions {
   readonly link: Link;
   readonly runtime: Runtime;
   readonly source: string;
-  readonly subscription: Counts & { readonly id: number; readonly firstSequence: number | undefined };
+  readonly subscription: Counts & Pick<Subscription, "id" | "firstSequence" | "former">;
   /** Takes a message over. Messages come in order, each once. */
   readonly deliver: (notification: Notification) => void;
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
@@ -51,9 +54,10 @@ const republished = {
 
 export class Publisher {
   readonly #options: PublisherOptions;
-  readonly #tracker: SequenceTracker;
-  readonly #foreign = new Set<number>();
-  #acknowledged: number[] = [];
+  readonly #trackers: Map<number, SequenceTracker>;
+  readonly #former: FormerSubscription | undefined;
+  #acknowledged: Acknowledgement[] = [];
+  readonly #deleted = new Set<number>();
   #turn: Promise<void> = Promise.resolve();
   #waiting = 0;
   #workers = pipeline;
@@ -61,13 +65,17 @@ export class Publisher {
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    this.#tracker = new SequenceTracker(options.subscription.firstSequence);
+    const { id, firstSequence, former } = options.subscription;
+    this.#trackers = new Map([[id, new SequenceTracker(firstSequence)]]);
+    this.#former = former && new FormerSubscription(former.id);
+    if (former) this.#trackers.set(former.id, new SequenceTracker(undefined));
     this.#heardMs = options.runtime.clock.monotonic();
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */
-  acknowledge(sequenceNumber: number): void {
-    this.#acknowledged.push(sequenceNumber);
+  acknowledge(acknowledgement: Acknowledgement): void {
+    this.#acknowledged.push(acknowledgement);
+    this.#former?.acknowledged(acknowledgement);
   }
 
   /** Runs until the subscription or the connection is lost: rejects with `SOURCE_*`, or with `signal.reason`. */
@@ -98,8 +106,9 @@ export class Publisher {
 
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
     const { ua, link, runtime, subscription } = this.#options;
-    const acknowledgements = this.#acknowledged.map((sequenceNumber) => ({
-      subscriptionId: subscription.id,
+    if (this.#former?.over) await this.#delete(this.#former.id, signal);
+    const acknowledgements = this.#acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
+      subscriptionId,
       sequenceNumber,
     }));
     this.#acknowledged = [];
@@ -135,34 +144,40 @@ export class Publisher {
   }
 
   async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
-    const { ua, link, subscription, deliver } = this.#options;
-    if (response.subscriptionId !== subscription.id) {
-      if (this.#foreign.has(response.subscriptionId)) return;
-      // Left over from an earlier connection in the same session.
-      this.#foreign.add(response.subscriptionId);
-      await deleteSubscription(ua, link, response.subscriptionId, signal).catch(() => {});
-      return;
-    }
-    const message = response.notificationMessage;
-    const { missing, known } = this.#tracker.arrived({
+    const { deliver } = this.#options;
+    const { subscriptionId: id, notificationMessage: message } = response;
+    const tracker = this.#trackers.get(id);
+    // Left over from an earlier connection in the same session.
+    if (!tracker) return this.#delete(id, signal);
+    const { missing, known } = tracker.arrived({
       sequenceNumber: message.sequenceNumber,
       keepAlive: !message.notificationData?.length,
       available: response.availableSequenceNumbers ?? [],
     });
-    for (const sequenceNumber of missing) await this.#fetchAgain(sequenceNumber, signal);
-    if (!known && message.notificationData?.length) deliver(await this.#read(message));
+    for (const sequenceNumber of missing) await this.#fetchAgain(id, sequenceNumber, signal);
+    if (!known && message.notificationData?.length) {
+      this.#former?.delivered({ subscription: id, sequenceNumber: message.sequenceNumber });
+      deliver(await this.#read(id, message));
+    }
+    if (id === this.#former?.id && !response.moreNotifications) this.#former.end();
   }
 
-  async #fetchAgain(sequenceNumber: number, signal: AbortSignal): Promise<void> {
-    const { ua, link, subscription, runtime, source, deliver } = this.#options;
-    const request = new ua.RepublishRequest({
-      subscriptionId: subscription.id,
-      retransmitSequenceNumber: sequenceNumber,
-    });
+  /** A subscription that is not needed any more. */
+  async #delete(id: number, signal: AbortSignal): Promise<void> {
+    if (this.#deleted.has(id)) return;
+    this.#deleted.add(id);
+    this.#trackers.delete(id);
+    await deleteSubscription(this.#options.ua, this.#options.link, id, signal).catch(() => {});
+  }
+
+  async #fetchAgain(id: number, sequenceNumber: number, signal: AbortSignal): Promise<void> {
+    const { ua, link, runtime, source, deliver } = this.#options;
+    const request = new ua.RepublishRequest({ subscriptionId: id, retransmitSequenceNumber: sequenceNumber });
     try {
       const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
       runtime.metrics.counter(republished).add(1, { source });
-      deliver(await this.#read(notificationMessage));
+      this.#former?.delivered({ subscription: id, sequenceNumber });
+      deliver(await this.#read(id, notificationMessage));
     } catch (error) {
       if (statusOf(error) !== "BadMessageNotAvailable") throw error;
       runtime.metrics.counter(lostNotifications).add(1, { source });
@@ -170,18 +185,18 @@ export class Publisher {
     }
   }
 
-  async #read(message: NotificationMessage): Promise<Notification> {
-    const { ua, gone } = this.#options;
+  async #read(id: number, message: NotificationMessage): Promise<Notification> {
+    const { ua, gone, subscription } = this.#options;
     const changes: DataChange[] = [];
     for (const data of message.notificationData ?? []) {
       if (data instanceof ua.DataChangeNotification)
         for (const { clientHandle, value } of data.monitoredItems ?? []) changes.push({ handle: clientHandle, value });
-      else if (data instanceof ua.StatusChangeNotification) {
+      else if (data instanceof ua.StatusChangeNotification && id === subscription.id) {
         await gone("subscription");
         throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${data.status.name}`);
       }
     }
-    return { sequenceNumber: message.sequenceNumber, changes };
+    return { subscription: id, sequenceNumber: message.sequenceNumber, changes };
   }
 
   /** Notices a server that neither answers nor hangs up. */
@@ -194,6 +209,33 @@ export class Publisher {
         throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent for ${Math.round(silentMs / 1_000)} s`);
       await runtime.clock.sleep(Math.max(50, limitMs - silentMs), signal);
     }
+  }
+}
+
+/** The subscription that hands over what it has kept: over once it has no more and all of that is on disk. */
+class FormerSubscription {
+  readonly id: number;
+  readonly #open = new Set<number>();
+  #ended = false;
+
+  constructor(id: number) {
+    this.id = id;
+  }
+
+  get over(): boolean {
+    return this.#ended && this.#open.size === 0;
+  }
+
+  delivered({ subscription, sequenceNumber }: Acknowledgement): void {
+    if (subscription === this.id) this.#open.add(sequenceNumber);
+  }
+
+  acknowledged({ subscription, sequenceNumber }: Acknowledgement): void {
+    if (subscription === this.id) this.#open.delete(sequenceNumber);
+  }
+
+  end(): void {
+    this.#ended = true;
   }
 }
 

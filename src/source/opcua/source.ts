@@ -9,7 +9,7 @@ import type { Link } from "./link.ts";
 import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
 import type { OpcuaConfig } from "./open.ts";
 import type { Pki } from "./pki.ts";
-import { type Notification, Publisher } from "./publisher.ts";
+import { type Acknowledgement, type Notification, Publisher } from "./publisher.ts";
 import { overflowed, toReading } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
 import type { Ua } from "./stack.ts";
@@ -35,7 +35,7 @@ export interface OpcuaSourceOptions {
 interface Batch {
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
-  readonly sequenceNumber: number | undefined;
+  readonly message: Acknowledgement | undefined;
 }
 
 const batchReadings = 1_000;
@@ -84,7 +84,7 @@ export class OpcuaSource implements Source {
     const lost = () => fail(link.lost.reason);
     link.lost.addEventListener("abort", lost, { once: true });
     if (link.lost.aborted) lost();
-    this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions, sequenceNumber: undefined });
+    this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions, message: undefined });
     const background = [this.#publisher.run(running), this.#retry(running)].map((work) => work.catch(fail));
     try {
       for (;;) {
@@ -140,8 +140,7 @@ export class OpcuaSource implements Source {
       descriptions: batches.flatMap(({ descriptions }) => descriptions),
       awaited: false,
       ack: () => {
-        for (const { sequenceNumber } of batches)
-          if (sequenceNumber !== undefined) this.#publisher.acknowledge(sequenceNumber);
+        for (const { message } of batches) if (message) this.#publisher.acknowledge(message);
       },
     };
   }
@@ -165,17 +164,19 @@ export class OpcuaSource implements Source {
       throw new AgentError("SOURCE_PROTOCOL", "the server sends more in one message than it was asked to");
   }
 
-  #take({ sequenceNumber, changes }: Notification): void {
+  #take({ subscription, sequenceNumber, changes }: Notification): void {
     const { runtime, config, monitoring } = this.#options;
     const arrival = runtime.clock.now();
     const readings: Reading[] = [];
+    const handedOver = subscription !== this.#options.subscription.id;
     let overflowing = 0;
     for (const { handle, value } of changes) {
       const item = monitoring.item(handle);
       if (!item) continue;
       if (overflowed(value.statusCode.value)) overflowing++;
       const reading = toReading(value, item, arrival, config.options.time);
-      if (reading) readings.push(reading);
+      // What a former subscription hands over may be older than what has come from the new one.
+      if (reading) readings.push(handedOver ? { ...reading, historical: true } : reading);
     }
     if (overflowing > 0) {
       this.#overflows += overflowing;
@@ -183,8 +184,12 @@ export class OpcuaSource implements Source {
     }
     let from = 0;
     for (; readings.length - from > batchReadings; from += batchReadings)
-      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [], sequenceNumber: undefined });
-    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], sequenceNumber });
+      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [], message: undefined });
+    this.#put({
+      readings: from > 0 ? readings.slice(from) : readings,
+      descriptions: [],
+      message: { subscription, sequenceNumber },
+    });
   }
 
   #failureReadings(failures: readonly Failure[]): Reading[] {
@@ -215,8 +220,7 @@ export class OpcuaSource implements Source {
       const news = [...failed, ...unresolved].filter(
         (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
       );
-      if (news.length > 0)
-        this.#put({ readings: this.#failureReadings(news), descriptions: [], sequenceNumber: undefined });
+      if (news.length > 0) this.#put({ readings: this.#failureReadings(news), descriptions: [], message: undefined });
     }
   }
 }

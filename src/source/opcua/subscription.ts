@@ -12,6 +12,11 @@ export interface Subscription extends SubscriptionRecord {
   /** Number of the first notification message; undefined when the subscription was taken up and nobody knows. */
   readonly firstSequence: number | undefined;
   readonly origin: "new" | "kept" | "transferred";
+  /**
+   * The subscription of an earlier session, moved to this one to hand over what it has kept. It is not gone on with:
+   * servers were seen that sample nothing any more for a subscription whose session is closed.
+   */
+  readonly former: Pick<SubscriptionRecord, "id" | "items"> | undefined;
 }
 
 /** Most readings in one notification message: bounds what may be on its way when the agent stops asking. */
@@ -44,7 +49,10 @@ export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number
   return (keepAliveCount + 2) * publishingMs + 5_000;
 }
 
-/** The subscription of the record if the server still has it and everything in it still means the same, else a new one. */
+/**
+ * The subscription of the record where its session goes on, too, and everything in it still means the same; else a new
+ * one, with the former beside it where the server moves it.
+ */
 export async function obtainSubscription(
   ua: Ua,
   link: Link,
@@ -59,9 +67,11 @@ export async function obtainSubscription(
     const same =
       former.started === facts.started && JSON.stringify(former.namespaces) === JSON.stringify(facts.namespaces);
     const origin = same ? await takeUp(ua, link, former, resumption, log, signal) : undefined;
-    if (origin) return { ...former, firstSequence: undefined, origin };
+    if (origin === "kept") return { ...former, firstSequence: undefined, origin, former: undefined };
     if (!same && link.resumed) await deleteSubscription(ua, link, former.id, signal).catch(() => {});
-    log.info({ subscription: former.id }, "the former subscription is gone");
+    if (!origin) log.info({ subscription: former.id }, "the former subscription is gone");
+    const created = await create(ua, link, facts, wanted, signal);
+    return origin ? { ...created, nextHandle: former.nextHandle, origin, former } : created;
   }
   return create(ua, link, facts, wanted, signal);
 }
@@ -79,7 +89,7 @@ async function takeUp(
     const { results } = await link.call(request, ua.SetPublishingModeResponse, signal);
     return results?.[0]?.isGoodish() ? "kept" : undefined;
   }
-  const request = new ua.TransferSubscriptionsRequest({ subscriptionIds: [id], sendInitialValues: true });
+  const request = new ua.TransferSubscriptionsRequest({ subscriptionIds: [id], sendInitialValues: false });
   const status = await link
     .call(request, ua.TransferSubscriptionsResponse, signal)
     .then(({ results }) => results?.[0]?.statusCode)
@@ -125,6 +135,7 @@ async function create(
     items: [],
     firstSequence: 1,
     origin: "new",
+    former: undefined,
   };
 }
 

@@ -1,0 +1,197 @@
+// What an interruption costs an OPC UA source: nothing, as long as the server has kept it.
+import { readFile, writeFile } from "node:fs/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Clock } from "../../src/core/runtime.ts";
+import type { Source } from "../../src/core/source.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+const count = { node: `nsu=${lineNamespace};s=Count` };
+let server: OpcuaServer;
+let network: TcpProxy;
+let states = 0;
+let next = 0;
+
+beforeAll(async () => {
+  server = await opcuaServer({ folder: folder.file("server"), secure: true });
+  network = await tcpProxy(server.port);
+});
+afterAll(async () => {
+  await network[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** A state folder of its own, as of another agent. */
+const freshState = () => folder.file(`state${states++}`);
+const open = (stateDir: string, options = {}, runtime = testRuntime()): Promise<Source> =>
+  openTrusting({
+    stateDir,
+    options: { url: `opc.tcp://127.0.0.1:${network.port}`, security: { mode: "none" }, ...options },
+    tags: [count],
+    runtime,
+  });
+
+/** Sets Count to the next numbers, each long enough to be sampled. Gives them. */
+async function countUp(many: number): Promise<number[]> {
+  const numbers = Array.from({ length: many }, () => ++next);
+  for (const number of numbers) {
+    server.set("Count", number);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  return numbers;
+}
+const has = (line: { values(tag: number): unknown[] }, numbers: readonly number[]) =>
+  eventually(() => numbers.every((number) => line.values(0).includes(number)));
+
+test("a cut that the session survives loses no value, and leaves no second session behind", async () => {
+  const stateDir = freshState();
+  const sessions = server.sessions;
+  await using before = collect(await open(stateDir));
+  await has(before, await countUp(2));
+  network.cut();
+  const missed = await countUp(10);
+  expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await before[Symbol.asyncDispose]();
+  network.mend();
+
+  await using after = collect(await open(stateDir));
+
+  expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
+  await has(after, [...missed, ...(await countUp(2))]);
+  expect(server.sessions).toBe(sessions + 1);
+});
+
+test("what was delivered but not acknowledged comes again", async () => {
+  const stateDir = freshState();
+  await using before = collect(await open(stateDir), { acknowledge: false });
+  const delivered = await countUp(3);
+  await has(before, delivered);
+  network.cut();
+  await before.failure;
+  await before[Symbol.asyncDispose]();
+  network.mend();
+  await using after = collect(await open(stateDir));
+  await has(after, delivered);
+});
+
+test("after the agent's own restart the server hands over what was not acknowledged, and goes on", async () => {
+  const stateDir = freshState();
+  const secure = { security: { mode: "signAndEncrypt" } };
+  const subscriptions = server.subscriptions;
+  const unacknowledged: number[] = [];
+  {
+    await using before = collect(await open(stateDir, secure), { acknowledge: false });
+    unacknowledged.push(...(await countUp(3)));
+    await has(before, unacknowledged);
+  }
+  await using after = collect(await open(stateDir, secure));
+  expect(after.source.details?.()).toMatchObject({ subscription: "transferred" });
+  await has(after, [...unacknowledged, ...(await countUp(3))]);
+  await eventually(() => server.subscriptions === subscriptions + 1);
+});
+
+test("where the server moves no subscription none is left behind", async () => {
+  const stateDir = freshState();
+  for (const subscriptions of [1, 0]) {
+    const before = server.subscriptions;
+    {
+      await using line = collect(await open(stateDir));
+      expect(line.source.details?.()).toMatchObject({ subscription: "new" });
+    }
+    expect(server.subscriptions - before).toBe(subscriptions);
+  }
+});
+
+test("a message lost on the way is fetched again before the ones that follow it", async () => {
+  const stateDir = freshState();
+  await using before = collect(await open(stateDir));
+  await has(before, await countUp(1));
+  network.muteDevice();
+  const missed = await countUp(5);
+  network.cut();
+  await before.failure;
+  await before[Symbol.asyncDispose]();
+  network.mend();
+  await using after = collect(await open(stateDir));
+  await has(after, missed);
+  const order = [...new Set(after.values(0).filter((value) => missed.includes(Number(value))))];
+  expect(order).toEqual(missed);
+});
+
+test("a server that started again with other namespace indexes gives the same variables", async () => {
+  const stateDir = freshState();
+  const own = await opcuaServer({ folder: folder.file("server"), before: ["urn:first"] });
+  const { port } = own;
+  const openAt = () =>
+    openOpcuaSource({
+      stateDir,
+      options: { url: own.url, security: { mode: "none" } },
+      tags: [count, { node: "ns=3;s=Count" }],
+    });
+  await using before = collect(await openAt());
+  await before.reading(({ tag, quality }) => tag === 0 && quality === "good");
+  await before.reading(({ tag, quality }) => tag === 1 && quality === "good");
+  await own[Symbol.asyncDispose]();
+  expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await before[Symbol.asyncDispose]();
+  await expect(openAt()).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+
+  await using again = await opcuaServer({ folder: folder.file("server"), port, before: ["urn:other", "urn:first"] });
+  again.set("Count", 4_711);
+  await using after = collect(await openAt());
+
+  expect(after.source.details?.()).toMatchObject({ subscription: "new" });
+  await after.reading(({ tag, value }) => tag === 0 && value === 4_711);
+  const other = await after.reading(({ tag }) => tag === 1);
+  expect(other).toMatchObject({ quality: "bad", reason: expect.stringContaining("namespace changed: ns=3 was") });
+});
+
+test("a server that is silent without hanging up is left", async () => {
+  const stateDir = freshState();
+  const options = { subscription: { publishing: "50ms", keepAlive: "150ms" }, timeout: "500ms" };
+  const { now, sleep, monotonic } = systemClock();
+  const hurried: Clock = {
+    now,
+    monotonic: () => 20 * monotonic(),
+    sleep: (ms, signal) => sleep(ms / 20, signal),
+  };
+  await using line = collect(await open(stateDir, options, testRuntime({ clock: hurried })));
+  await has(line, await countUp(1));
+  network.muteDevice();
+  const failure = await line.failure;
+  network.cut();
+  network.mend();
+  expect(failure).toMatchObject({ code: "SOURCE_UNREACHABLE", message: expect.stringContaining("silent") });
+});
+
+test("a probe beside a running agent takes nothing from it", async () => {
+  const stateDir = freshState();
+  await using line = collect(await open(stateDir));
+  // As if another living process had written it.
+  const path = `${stateDir}/session.json`;
+  const record = JSON.parse(await readFile(path, "utf8"));
+  await writeFile(path, JSON.stringify({ ...record, pid: process.ppid }));
+  const subscriptions = server.subscriptions;
+  {
+    await using probe = collect(await open(stateDir));
+    expect(probe.source.details?.()).toMatchObject({ subscription: "new" });
+    await has(probe, await countUp(1));
+  }
+  expect(server.subscriptions).toBe(subscriptions);
+  expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ subscription: record.subscription });
+  await has(line, await countUp(1));
+});
+
+test("a server that never answers is given up, without a connection left open", async () => {
+  network.muteDevice();
+  await expect(open(freshState(), { timeout: "500ms" })).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await eventually(() => network.connections === 0);
+  network.mend();
+});
