@@ -156,11 +156,11 @@ test("a server that started again with other namespace indexes gives the same va
 test("a server that is silent without hanging up is left", async () => {
   const stateDir = freshState();
   const options = { subscription: { publishing: "50ms", keepAlive: "150ms" }, timeout: "500ms" };
-  const { now, sleep, monotonic } = systemClock();
+  const clock = systemClock();
   const hurried: Clock = {
-    now,
-    monotonic: () => 20 * monotonic(),
-    sleep: (ms, signal) => sleep(ms / 20, signal),
+    now: () => clock.now(),
+    monotonic: () => 20 * clock.monotonic(),
+    sleep: (ms, signal) => clock.sleep(ms / 20, signal),
   };
   await using line = collect(await open(stateDir, options, testRuntime({ clock: hurried })));
   await has(line, await countUp(1));

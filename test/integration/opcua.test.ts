@@ -150,6 +150,8 @@ test("no session stays behind on the server", async () => {
     expect(server.sessions).toBe(before + 1);
   }
   expect(server.sessions).toBe(before);
-  await expect(open([node("Temp")], { ...insecure, username: "nobody", password: "x" })).rejects.toThrow();
+  await expect(open([node("Temp")], { ...insecure, username: "nobody", password: "x" })).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+  });
   await eventually(() => server.sessions === before);
 });

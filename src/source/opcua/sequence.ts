@@ -26,10 +26,12 @@ export class SequenceTracker {
    * `known` true.
    */
   arrived({ sequenceNumber, keepAlive, available }: NotificationHead): { missing: number[]; known: boolean } {
-    const known = this.#next !== undefined && behind(sequenceNumber, this.#next) && !keepAlive;
-    const missing = known ? [] : this.#missing(sequenceNumber, available);
-    if (!known) this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);
-    return { missing, known };
+    const old = this.#next !== undefined && behind(sequenceNumber, this.#next);
+    // Some servers repeat their last number in a keep-alive instead of announcing the next: no news either way.
+    if (old) return { missing: [], known: !keepAlive };
+    const missing = this.#missing(sequenceNumber, available);
+    this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);
+    return { missing, known: false };
   }
 
   #missing(upTo: number, available: readonly number[]): number[] {

@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import { chooseEndpoint, type Endpoint, passwordInClear, securityOf } from "../../../../src/source/opcua/endpoint.ts";
+import { opcuaOptions } from "../../../../src/source/opcua/options.ts";
+
+const uri = (policy: string) => `http://opcfoundation.org/UA/SecurityPolicy#${policy}`;
+const anonymous = { tokenType: 0, securityPolicyUri: null };
+const named = (policy?: string) => ({ tokenType: 1, securityPolicyUri: policy ? uri(policy) : null });
+
+function endpoint(securityMode: number, policy: string, tokens = [anonymous, named()]): Endpoint {
+  return {
+    endpointUrl: "opc.tcp://plc:4840",
+    securityMode,
+    securityPolicyUri: uri(policy),
+    transportProfileUri: null,
+    userIdentityTokens: tokens,
+  };
+}
+const none = endpoint(1, "None");
+const options = (more: object = {}) => opcuaOptions.parse({ url: "opc.tcp://plc:4840", ...more });
+const login = { username: "reader", password: "x" };
+
+test("without a choice the strongest endpoint is taken", () => {
+  const offered = [none, endpoint(2, "Aes256_Sha256_RsaPss"), endpoint(3, "Basic256Sha256"), endpoint(3, "Basic256")];
+  expect(securityOf(chooseEndpoint(offered, options()))).toBe("signAndEncrypt, Basic256Sha256");
+});
+
+test("without a choice an endpoint without security is never taken", () => {
+  expect(() => chooseEndpoint([none], options())).toThrow(/does not offer an endpoint with security.*mode: none/);
+});
+
+test("no deprecated policy is taken by itself", () => {
+  expect(() => chooseEndpoint([endpoint(3, "Basic128Rsa15")], options())).toThrow(/does not offer/);
+});
+
+test("mode and policy are taken as they are written", () => {
+  const offered = [
+    none,
+    endpoint(3, "Basic256Sha256"),
+    endpoint(3, "Aes256_Sha256_RsaPss"),
+    endpoint(2, "Basic256Sha256"),
+  ];
+  const chosen = (security: object) => securityOf(chooseEndpoint(offered, options({ security })));
+  expect(chosen({ mode: "none" })).toBe("none, None");
+  expect(chosen({ mode: "sign" })).toBe("sign, Basic256Sha256");
+  expect(chosen({ mode: "signAndEncrypt", policy: "Basic256Sha256" })).toBe("signAndEncrypt, Basic256Sha256");
+  expect(() => chosen({ mode: "sign", policy: "Aes256_Sha256_RsaPss" })).toThrow(
+    /it offers none, None; signAndEncrypt/,
+  );
+});
+
+test("an endpoint that does not take the login is passed over", () => {
+  const offered = [endpoint(3, "Aes256_Sha256_RsaPss", [anonymous]), endpoint(3, "Basic256Sha256", [named()])];
+  expect(securityOf(chooseEndpoint(offered, options(login)))).toBe("signAndEncrypt, Basic256Sha256");
+  expect(() => chooseEndpoint(offered.slice(0, 1), options(login))).toThrow(/takes no user names/);
+  expect(() => chooseEndpoint(offered.slice(1), options())).toThrow(/set username and password/);
+});
+
+test("a password goes out in clear text only where the configuration says so", () => {
+  const security = { mode: "none" };
+  const clear = [endpoint(1, "None", [named()])];
+  expect(() => chooseEndpoint(clear, options({ ...login, security }))).toThrow(/clear text/);
+  expect(chooseEndpoint(clear, options({ ...login, security, allowInsecurePassword: true }))).toBe(clear[0]);
+});
+
+test("a password is safe where the channel is encrypted or the token is", () => {
+  expect(passwordInClear(endpoint(3, "Basic256Sha256", [named("None")]))).toBe(false);
+  expect(passwordInClear(endpoint(1, "None", [named("Basic256Sha256")]))).toBe(false);
+  expect(passwordInClear(endpoint(2, "Basic256Sha256", [named()]))).toBe(false);
+  expect(passwordInClear(endpoint(2, "Basic256Sha256", [named("None")]))).toBe(true);
+});

@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import {
+  localNodeId,
+  numericNamespace,
+  parsePath,
+  portableNodeId,
+  stepMatches,
+} from "../../../../src/source/opcua/node-address.ts";
+
+const namespaces = ["http://opcfoundation.org/UA/", "urn:plc", "urn:a;b%c"];
+
+test("a namespace URI becomes the index it has now, and the other way round", () => {
+  expect(localNodeId('nsu=urn:plc;s="DB1"."x"', namespaces)).toBe('ns=1;s="DB1"."x"');
+  expect(localNodeId("nsu=urn:a%3Bb%25c;i=7", namespaces)).toBe("ns=2;i=7");
+  expect(localNodeId("nsu=urn:gone;i=7", namespaces)).toBeUndefined();
+  expect(localNodeId("ns=1;s=a;b", namespaces)).toBe("ns=1;s=a;b");
+  expect(portableNodeId("ns=2;i=7", namespaces)).toBe("nsu=urn:a%3Bb%25c;i=7");
+  expect(portableNodeId("ns=0;i=2258", namespaces)).toBe("ns=0;i=2258");
+});
+
+test("only an index beyond the standard's own namespace may come to mean another", () => {
+  expect(numericNamespace("ns=3;s=T")).toBe(3);
+  expect(numericNamespace("i=2258")).toBeUndefined();
+  expect(numericNamespace("nsu=urn:plc;s=T")).toBeUndefined();
+});
+
+test("a path starts at Objects, whether it says so or not", () => {
+  const steps = [
+    { namespace: undefined, name: "Line3" },
+    { namespace: 2, name: "Oven" },
+  ];
+  for (const path of ["Line3/2:Oven", "/Objects/Line3/2:Oven", "Objects/Line3/2:Oven", "0:Objects/Line3/2:Oven"])
+    expect(parsePath(path)).toEqual(steps);
+});
+
+test("a slash within a name is written with an ampersand before it", () => {
+  expect(parsePath("Line/rate &/s&& more").map(({ name }) => name)).toEqual(["Line", "rate /s& more"]);
+});
+
+test("a star stands for any run of characters of one name", () => {
+  const [step] = parsePath("Motor*.Speed");
+  if (!step) throw new TypeError("no step");
+  expect(stepMatches(step, 2, "Motor12.Speed")).toBe(true);
+  expect(stepMatches(step, 2, "Motor12xSpeed")).toBe(false);
+  expect(stepMatches({ namespace: 3, name: "A" }, 2, "A")).toBe(false);
+});

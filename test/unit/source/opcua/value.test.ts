@@ -1,0 +1,48 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { convert, shortestFloat } from "../../../../src/source/opcua/value.ts";
+
+const scalar = (dataType: number, value: unknown) => convert({ dataType, arrayType: 0, value });
+
+test.each([
+  ["Boolean", 1, true, true],
+  ["SByte", 2, -128, -128],
+  ["UInt32", 7, 4_294_967_295, 4_294_967_295],
+  ["Int64 below zero", 8, [0xffff_ffff, 0xffff_fff6], -10n],
+  ["Int64 at its end", 8, [0x7fff_ffff, 0xffff_ffff], 9_223_372_036_854_775_807n],
+  ["UInt64 at its end", 9, [0xffff_ffff, 0xffff_ffff], 18_446_744_073_709_551_615n],
+  ["Float", 10, Math.fround(0.1), 0.1],
+  ["Double", 11, 0.1, 0.1],
+  ["String", 12, "open", "open"],
+  ["DateTime", 13, new Date("2026-03-01T00:00:00Z"), Date.UTC(2026, 2, 1)],
+  ["StatusCode", 19, { name: "BadTimeout" }, "BadTimeout"],
+  ["QualifiedName", 20, { name: "Auto", namespaceIndex: 2 }, "Auto"],
+  ["LocalizedText", 21, { text: "offen", locale: "de" }, "offen"],
+])("%s becomes one value", (_name, dataType, value, expected) => {
+  expect(scalar(dataType, value)).toEqual({ value: expected });
+});
+
+test.each([
+  ["nothing", 0, null, "no value"],
+  ["an empty string's absence", 12, null, "no value"],
+  ["bytes", 15, Buffer.from("x"), "a ByteString cannot be stored"],
+  ["a structure", 22, {}, "a structure cannot be stored"],
+  ["a time that means never", 13, new Date("1601-01-01T00:00:00Z"), "a value of type 13 cannot be stored"],
+])("%s is no value, with its reason", (_name, dataType, value, reason) => {
+  expect(scalar(dataType, value)).toEqual({ reason });
+});
+
+test("an array is no value", () => {
+  expect(convert({ dataType: 11, arrayType: 1, value: [1, 2] })).toEqual({ reason: "an array, not one value" });
+});
+
+test("a float's decimal is the same float and no longer than it must be", () => {
+  fc.assert(
+    fc.property(fc.float({ noNaN: true }), (value) => {
+      const short = shortestFloat(value);
+      expect(Math.fround(short)).toBe(value);
+      expect(String(short).length).toBeLessThanOrEqual(String(value).length);
+    }),
+    { seed: 1, numRuns: 500 },
+  );
+});
