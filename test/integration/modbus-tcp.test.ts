@@ -226,6 +226,7 @@ test("one request is in flight at a time, whatever is due", async () => {
 
   await readUntil(source, signal(), allRead(5));
 
+  expect(device.mostInFlight).toBe(1);
   expect(performance.now() - start).toBeGreaterThanOrEqual(5 * 5 + 4 * 5);
 });
 

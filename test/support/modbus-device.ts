@@ -30,6 +30,8 @@ export interface ModbusDevice extends AsyncDisposable {
   readonly url: string;
   /** Every request so far, in the order of arrival; of any function. */
   readonly requests: readonly DeviceRequest[];
+  /** Most requests that were taken and not yet answered at a time. */
+  readonly mostInFlight: number;
   /** Connections open now. */
   readonly connections: number;
   /** The unit of this number; it exists from the first call on. Units that do not exist never answer. */
@@ -89,6 +91,8 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
   const units = new Map<number, Unit>();
   const requests: DeviceRequest[] = [];
   const sockets = new Set<Socket>();
+  let inFlight = 0;
+  let mostInFlight = 0;
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.setNoDelay(true);
@@ -113,7 +117,11 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     const pdu = units.get(unit)?.answer(code, start, count);
     if (!pdu) return;
     const header = Buffer.from([frame[0]!, frame[1]!, 0, 0, 0, pdu.length + 1, unit]);
-    const send = () => socket.writable && socket.write(Buffer.concat([header, pdu]));
+    mostInFlight = Math.max(mostInFlight, ++inFlight);
+    const send = () => {
+      inFlight--;
+      if (socket.writable) socket.write(Buffer.concat([header, pdu]));
+    };
     if (device.latencyMs > 0) setTimeout(send, device.latencyMs);
     else send();
   }
@@ -124,6 +132,9 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
       return `tcp://127.0.0.1:${this.port}`;
     },
     requests,
+    get mostInFlight() {
+      return mostInFlight;
+    },
     get connections() {
       return sockets.size;
     },
