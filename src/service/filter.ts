@@ -1,14 +1,20 @@
 // Resource filters: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}` → a test of one resource.
 import { parseTimestamp } from "../wire/timestamp.ts";
 import { isRecord } from "./check-frame.ts";
+import type { StepBudget } from "./linear-regex.ts";
+import { LinearRegex, RegexBudgetError } from "./linear-regex.ts";
+import { RegexSyntaxError } from "./regex-syntax.ts";
 import type { Field, FieldTable, FieldValue } from "./resource-fields.ts";
 import type { Faults } from "./rpc-fault.ts";
+import { RpcFault } from "./rpc-fault.ts";
 
 export type Predicate<Resource> = (resource: Resource) => boolean;
 
 /** Bounds on what a filter may cost. */
 const maxDepth = 16;
 const maxConditions = 1_000;
+/** Steps of matching regular expressions: well under a second. */
+const maxRegexSteps = 20_000_000;
 
 /** Reads the filter at `path`. With faults the result means nothing. Null and absent filters match everything. */
 export function parseFilter<Resource>(
@@ -18,6 +24,7 @@ export function parseFilter<Resource>(
   faults: Faults,
 ): Predicate<Resource> {
   let conditions = 0;
+  const budget: StepBudget = { left: maxRegexSteps };
 
   function all(value: unknown, at: string, depth: number): Predicate<Resource> {
     if (value === undefined || value === null) return () => true;
@@ -48,7 +55,7 @@ export function parseFilter<Resource>(
       faults.add(at, "cannot be filtered by this field");
       return () => true;
     }
-    const test = parseCondition(field, operand, at, faults);
+    const test = parseCondition(field, operand, at, faults, budget);
     return (resource) => test(field.read(resource));
   }
 
@@ -69,16 +76,26 @@ export function parseFilter<Resource>(
       : (resource) => parts.some((part) => part(resource));
   }
 
-  return all(filter, path, 0);
+  const matches = all(filter, path, 0);
+  return (resource) => {
+    try {
+      return matches(resource);
+    } catch (error) {
+      if (!(error instanceof RegexBudgetError)) throw error;
+      throw new RpcFault("invalidParams", { params: { [path]: [error.message] }, cause: error });
+    }
+  };
 }
 
 type Scalar = string | number | boolean | null;
 type Test = (value: FieldValue) => boolean;
 
-function parseCondition(field: Field<never>, operand: unknown, at: string, faults: Faults): Test {
+function parseCondition(field: Field<never>, operand: unknown, at: string, faults: Faults, budget: StepBudget): Test {
   if (!isRecord(operand)) return equals(scalar(field, operand, at, faults));
   const tests = Object.entries(operand).map(([operator, value]) =>
-    parseOperator(field, operator, value, `${at}.${operator}`, faults),
+    operator === "$regex"
+      ? matchesRegex(field, value, `${at}.${operator}`, faults, budget)
+      : parseOperator(field, operator, value, `${at}.${operator}`, faults),
   );
   if (tests.length === 0) faults.add(at, "must hold an operator such as $in");
   return (value) => tests.every((test) => test(value));
@@ -157,6 +174,21 @@ function ordered(
   }
   const test = (value: Scalar) => (typeof value === "string" || typeof value === "number") && compare(value, bound);
   return (value) => (isList(value) ? value.some(test) : test(value));
+}
+
+function matchesRegex(field: Field<never>, pattern: unknown, at: string, faults: Faults, budget: StepBudget): Test {
+  if (field.kind !== "text") faults.add(at, "only texts can be matched");
+  if (typeof pattern !== "string") faults.add(at, "must be a text");
+  if (field.kind !== "text" || typeof pattern !== "string") return () => true;
+  try {
+    const regex = new LinearRegex(pattern);
+    const test = (value: Scalar) => typeof value === "string" && regex.test(value, budget);
+    return (value) => (isList(value) ? value.some(test) : test(value));
+  } catch (error) {
+    if (!(error instanceof RegexSyntaxError)) throw error;
+    faults.add(at, error.message);
+    return () => true;
+  }
 }
 
 function not(test: Test): Test {
