@@ -1,0 +1,106 @@
+// The OPC UA source against asyncua, a stack of its own: value, time and metadata, with security and a user.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Asyncua, asyncua } from "../support/asyncua.ts";
+import { eventually } from "../support/eventually.ts";
+import { collect, openTrusting } from "../support/opcua-source.ts";
+import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+const names = ["Temp", "Count", "Big", "Ratio", "State", "Running", "Mode"];
+const node = (name: string) => ({ node: `nsu=urn:tagferry:test:line;s=${name}` });
+let server: Asyncua;
+let network: TcpProxy;
+let states = 0;
+
+beforeAll(async () => {
+  server = await asyncua({ folder: folder.file("server") });
+  network = await tcpProxy(server.port);
+}, 120_000);
+afterAll(async () => {
+  await network[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+const freshState = () => folder.file(`state${states++}`);
+const open = (
+  stateDir: string,
+  options: Readonly<Record<string, unknown>>,
+  tags: readonly Readonly<Record<string, unknown>>[] = names.map(node),
+) => openTrusting({ stateDir, options: { url: `opc.tcp://127.0.0.1:${network.port}`, ...options }, tags });
+
+test("values, times and metadata arrive over the best security with a user", async () => {
+  const login = { username: "reader", password: "rope" };
+  await using line = collect(await open(freshState(), login));
+  expect(line.source.details?.()).toMatchObject({ security: "signAndEncrypt, Aes256_Sha256_RsaPss", failed: 0 });
+  await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
+  const seconds = Math.floor(Date.now() / 1_000) - 5;
+  const values = [21.5, 4_000_000_000, -(2n ** 53n), 0.1, 2, true, "hand"];
+  for (const [i, name] of names.entries())
+    server.set(name, typeof values[i] === "bigint" ? Number(values[i]) : values[i], seconds + 0.123_456);
+
+  await eventually(() => names.every((_, tag) => line.values(tag).length > 1));
+
+  const last = names.map((_, tag) => line.readings.findLast((reading) => reading.tag === tag));
+  expect(last.map((reading) => reading?.value)).toEqual([21.5, 4_000_000_000, -(2n ** 53n), 0.1, 2, true, "hand"]);
+  for (const reading of last)
+    expect(reading).toMatchObject({ time: seconds * 1e6 + 123_456, clock: "device", quality: "good" });
+  expect(line.descriptions[0]).toMatchObject({
+    signal: { name: "Temp", description: "in the middle", engUnit: "°C" },
+    range: { min: 0, max: 200 },
+  });
+  expect(line.descriptions[4]?.signal).toMatchObject({ type: "enum", enumValues: { 0: "Off", 1: "On", 2: "Fault" } });
+});
+
+test("paths and patterns find the same variables, and a bad node is told by name", async () => {
+  const tags = [{ path: "Line/Temp" }, { browse: "Line/*" }, { node: "ns=2;s=Nope" }];
+  await using line = collect(await open(freshState(), { security: { mode: "none" } }, tags));
+  await eventually(() => line.values(0).length > 0 && line.values(1).length >= names.length);
+  expect(new Set(line.readings.filter(({ tag }) => tag === 1).map(({ captures }) => captures.name))).toEqual(
+    new Set(names),
+  );
+  expect(line.readings.find(({ tag }) => tag === 2)?.reason).toMatch(/^BadNodeIdUnknown/);
+});
+
+test("a wrong password is refused", async () => {
+  await expect(open(freshState(), { username: "reader", password: "guess" })).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+  });
+});
+
+test("a cut of the network loses no value", async () => {
+  const stateDir = freshState();
+  const options = { security: { mode: "none" } };
+  await using before = collect(await open(stateDir, options, [node("Count")]));
+  await eventually(() => before.values(0).length > 0);
+  network.cut();
+  const missed = [101, 102, 103, 104, 105];
+  for (const value of missed) {
+    server.set("Count", value);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
+  expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await before[Symbol.asyncDispose]();
+  network.mend();
+  await using after = collect(await open(stateDir, options, [node("Count")]));
+  await eventually(() => missed.every((value) => after.values(0).includes(value)));
+  expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
+});
+
+test("a server that was killed and started again is read again, over a new connection", async () => {
+  const stateDir = freshState();
+  const options = { security: { mode: "none" } };
+  const own = await asyncua({ folder: folder.file("server") });
+  const at = (url: string) => openTrusting({ stateDir, options: { url, ...options }, tags: [node("Count")] });
+  await using before = collect(await at(own.url));
+  await eventually(() => before.values(0).length > 0);
+  await own.kill();
+  expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await before[Symbol.asyncDispose]();
+  await using again = await asyncua({ folder: folder.file("server"), port: own.port });
+  again.set("Count", 7);
+  await using after = collect(await at(again.url));
+  await eventually(() => after.values(0).includes(7));
+  expect(after.source.details?.()).toMatchObject({ subscription: "new" });
+});

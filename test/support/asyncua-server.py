@@ -1,0 +1,104 @@
+# An OPC UA server on asyncua, an independent stack: prints its port, then sets variables as told on standard input, one
+# JSON object a line ({"name": ..., "value": ..., "time": seconds since 1970}), and ends with it.
+import asyncio
+import json
+import socket
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+from asyncua import Server, ua
+from asyncua.crypto.cert_gen import setup_self_signed_certificate
+from asyncua.crypto.permission_rules import SimpleRoleRuleset
+from asyncua.server.user_managers import UserManager
+from asyncua.crypto.permission_rules import User, UserRole
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+options = json.loads(sys.argv[1])
+TYPES = {
+    "Temp": ua.VariantType.Double,
+    "Count": ua.VariantType.UInt32,
+    "Big": ua.VariantType.Int64,
+    "Ratio": ua.VariantType.Float,
+    "State": ua.VariantType.Int32,
+    "Running": ua.VariantType.Boolean,
+    "Mode": ua.VariantType.String,
+}
+START = {"Temp": 20.0, "Count": 0, "Big": 0, "Ratio": 0.5, "State": 0, "Running": False, "Mode": "auto"}
+
+
+class OneUser(UserManager):
+    def get_user(self, iserver, username=None, password=None, certificate=None):
+        if username is None:
+            return User(role=UserRole.User, name="anonymous")
+        if username == "reader" and password == "rope":
+            return User(role=UserRole.User, name=username)
+        return None
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def main():
+    port = options.get("port") or free_port()
+    server = Server(user_manager=OneUser())
+    await server.init()
+    server.set_endpoint(f"opc.tcp://127.0.0.1:{port}")
+    await server.set_application_uri("urn:tagferry:test:asyncua")
+    folder = Path(options["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    await setup_self_signed_certificate(
+        folder / "key.pem",
+        folder / "certificate.der",
+        "urn:tagferry:test:asyncua",
+        "127.0.0.1",
+        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
+        {"countryName": "DE", "organizationName": "test"},
+    )
+    await server.load_certificate(str(folder / "certificate.der"))
+    await server.load_private_key(str(folder / "key.pem"))
+    server.set_security_policy(
+        [
+            ua.SecurityPolicyType.NoSecurity,
+            ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
+            ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt,
+        ],
+        permission_ruleset=SimpleRoleRuleset(),
+    )
+    index = await server.register_namespace("urn:tagferry:test:line")
+    line = await server.nodes.objects.add_object(ua.NodeId("Line", index), ua.QualifiedName("Line", index))
+    nodes = {}
+    for name, kind in TYPES.items():
+        node = await line.add_variable(
+            ua.NodeId(name, index), ua.QualifiedName(name, index), ua.Variant(START[name], kind)
+        )
+        nodes[name] = node
+    temp = nodes["Temp"]
+    await temp.write_attribute(
+        ua.AttributeIds.Description,
+        ua.DataValue(ua.Variant(ua.LocalizedText("in the middle"), ua.VariantType.LocalizedText)),
+    )
+    await temp.add_property(index, "EURange", ua.Range(Low=0.0, High=200.0))
+    unit = ua.EUInformation(NamespaceUri="", UnitId=4408652, DisplayName=ua.LocalizedText("°C"))
+    await temp.add_property(index, "EngineeringUnits", unit)
+    await nodes["State"].add_property(index, "EnumStrings", [ua.LocalizedText(t) for t in ("Off", "On", "Fault")])
+    if options.get("history"):
+        for name in options["history"]:
+            await server.historize_node_data_change(nodes[name], period=None, count=10000)
+    async with server:
+        print(json.dumps({"port": port}), flush=True)
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        while text := await reader.readline():
+            told = json.loads(text)
+            at = datetime.fromtimestamp(told["time"], timezone.utc).replace(tzinfo=None)
+            value = ua.DataValue(
+                ua.Variant(told["value"], TYPES[told["name"]]), SourceTimestamp=at, ServerTimestamp=at
+            )
+            await nodes[told["name"]].write_value(value)
+
+
+asyncio.run(main())
