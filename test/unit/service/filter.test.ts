@@ -123,7 +123,8 @@ test.each([
 
 test("a regular expression that takes too long over all signals is refused, not waited for", () => {
   const faults = new Faults();
-  const matches = parseFilter({ description: { $regex: "(.{1,60}x){1,30}y" } }, signalFields, "f", faults);
+  const matches = parseFilter({ description: { $regex: "(.{1,30}x){1,20}y" } }, signalFields, "f", faults);
+  faults.throwIfAny();
   const long = signal("long", { description: "x".repeat(1_000) });
   const start = performance.now();
   expect(() => {
