@@ -44,11 +44,13 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   const log: Readonly<Record<string, unknown>>[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => log.push(parseLine(line)));
   const exited = once(child, "exit");
-  const page = await eventually(() => {
-    if (child.exitCode !== null) throw new Error(`the agent ended with ${child.exitCode}: ${JSON.stringify(log)}`);
-    const ready = log.find((line) => line.msg === "ready");
-    return typeof ready?.page === "string" ? ready.page : undefined;
-  }, 30_000);
+  const page = await Promise.race([
+    eventually(() => log.find((line) => line.msg === "ready")?.page, 30_000),
+    exited.then(() => {
+      throw new Error(`the agent ended with ${child.exitCode ?? child.signalCode}: ${JSON.stringify(log)}`);
+    }),
+  ]);
+  if (typeof page !== "string") throw new Error("the agent is ready without a page");
   return {
     pid: pidOf(child),
     page,
