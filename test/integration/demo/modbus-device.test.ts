@@ -1,0 +1,79 @@
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import { HandedOutRecord } from "../../../src/demo/handed-out.ts";
+import { openModbusDevice } from "../../../src/demo/modbus-device.ts";
+import { testRuntime } from "../../support/runtime.ts";
+
+const signal = new AbortController().signal;
+
+function open(record = new HandedOutRecord()) {
+  return openModbusDevice({ tags: 14, everyMs: 500, record }, testRuntime(), signal);
+}
+
+/** Sends frames in hexadecimal over one connection and gives the answers, the same way. */
+async function talk(url: string, ...frames: string[]): Promise<string[]> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  const chunks = socket[Symbol.asyncIterator]();
+  const answers: string[] = [];
+  for (const frame of frames) {
+    socket.write(Buffer.from(frame.replaceAll(" ", ""), "hex"));
+    const { value, done } = await chunks.next();
+    answers.push(done ? "closed" : Buffer.from(value).toString("hex"));
+  }
+  socket.destroy();
+  return answers;
+}
+
+const readVoltage = "0001 0000 0006 01 03 0000 0001";
+
+test("a read gives the registers of its unit, and another value each time", async () => {
+  const record = new HandedOutRecord();
+  await using meters = await open(record);
+  const answers = await talk(meters.url, readVoltage, readVoltage, "0009 0000 0006 02 03 0000 0001");
+  expect(answers).toEqual(["0001000000050103020190", "0001000000050103020191", "0009000000050203020190"]);
+  expect(record.count).toBe(3);
+});
+
+test("what it does not have is refused as the protocol says", async () => {
+  await using meters = await open();
+  const answers = await talk(
+    meters.url,
+    "0001 0000 0006 01 06 0000 0001",
+    "0002 0000 0006 01 03 0008 0001",
+    "0003 0000 0006 09 03 0000 0001",
+  );
+  expect(answers).toEqual(["000100000003018601", "000200000003018302", "00030000000309830b"]);
+});
+
+test("a frame that is no Modbus ends the connection", async () => {
+  await using meters = await open();
+  expect(await talk(meters.url, "0001 dead 0006 01 03 0000 0001")).toEqual(["closed"]);
+});
+
+test("after the stop it answers that it is busy and hands out nothing more", async () => {
+  const record = new HandedOutRecord();
+  await using meters = await open(record);
+  await talk(meters.url, readVoltage);
+  await meters.stop(signal);
+  expect(await talk(meters.url, readVoltage)).toEqual(["000100000003018306"]);
+  expect(record.count).toBe(1);
+});
+
+test("the stop waits until a client that was served has asked again", async () => {
+  await using meters = await open();
+  const socket = connect(Number(new URL(meters.url).port), "127.0.0.1");
+  const answered = () => new Promise((resolve) => socket.once("data", resolve));
+  const frame = Buffer.from(readVoltage.replaceAll(" ", ""), "hex");
+  socket.write(frame);
+  await answered();
+  let stopped = false;
+  const stopping = meters.stop(signal).then(() => {
+    stopped = true;
+  });
+  // Longer than the stop looks around.
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  expect(stopped).toBe(false);
+  socket.write(frame);
+  await Promise.all([answered(), stopping]);
+  socket.destroy();
+});

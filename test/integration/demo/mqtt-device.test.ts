@@ -1,0 +1,45 @@
+import { connect, connectAsync } from "mqtt";
+import { expect, test } from "vitest";
+import { HandedOutRecord } from "../../../src/demo/handed-out.ts";
+import { openMqttDevice } from "../../../src/demo/mqtt-device.ts";
+import { eventually } from "../../support/eventually.ts";
+import { testRuntime } from "../../support/runtime.ts";
+
+const signal = new AbortController().signal;
+const session = { username: "gateway", password: "demo", clientId: "agent", clean: false };
+
+test("the broker asks for user name and password", async () => {
+  await using hall = await openMqttDevice(
+    { tags: 2, everyMs: 20, record: new HandedOutRecord() },
+    testRuntime(),
+    signal,
+  );
+  const wrong = connectAsync(hall.url, { ...session, password: "guess", reconnectPeriod: 0 });
+  await expect(wrong).rejects.toThrow(/not authorized|bad user name/i);
+});
+
+test("nothing is handed out before somebody listens, and what was is kept for a client that is away", async () => {
+  const record = new HandedOutRecord();
+  await using hall = await openMqttDevice({ tags: 2, everyMs: 20, record }, testRuntime(), signal);
+  const before = await connectAsync(hall.url, session);
+  expect(record.count).toBe(0);
+  await before.subscribeAsync("demo/+/climate", { qos: 1 });
+  await before.endAsync(true);
+  await eventually(() => record.count >= 20);
+
+  let stopped = false;
+  const stopping = hall.stop(signal).then(() => {
+    stopped = true;
+  });
+  const received = new Set<number>();
+  const after = connect(hall.url, session);
+  after.on("message", (_topic, payload) => {
+    // Until the last acknowledgement is out, the device must not call itself done.
+    expect(stopped).toBe(false);
+    received.add((JSON.parse(payload.toString()) as { co2: number }).co2); // our own payload
+  });
+  await stopping;
+  await after.endAsync();
+  const handedOut = [...record.values].find(([input]) => input === "demo.room1.co2")?.[1];
+  expect(received).toEqual(handedOut);
+});
