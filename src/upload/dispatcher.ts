@@ -216,10 +216,8 @@ export class Dispatcher {
   async #refused(shipment: Shipment, outcome: Extract<Outcome, { kind: "refused" }>): Promise<number> {
     const { code, reason, inputs } = outcome;
     this.#breaker.refused();
-    if (this.#breaker.open) {
-      this.#again = shipment;
-      return this.#hold(reason);
-    }
+    // Nothing is given up then; the loader goes on trying suspects and others by turns, one a minute.
+    if (this.#breaker.open) return this.#hold(reason);
     if (shipment.kind === "fresh") this.#bisection.add(new Portion(this.#columnsOf(shipment, () => true)), inputs);
     const culprit = shipment.kind === "suspect" ? this.#bisection.refused(inputs) : undefined;
     for (const column of culprit?.columns ?? []) {

@@ -1,0 +1,433 @@
+// The uploader against a service that does everything wrong: nothing is lost, nothing stands in the way, no rate is broken.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { InputId } from "../../src/core/point.ts";
+import { eventually } from "../support/eventually.ts";
+import type { Points } from "../support/memory-reader.ts";
+import { accepts, answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { uploading } from "../support/uploading.ts";
+
+const insert = "integration.insert";
+const save = "integration.saveSignals";
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+
+/** One point of each input a second. */
+function ticks(count: number, inputs: readonly string[]): Points {
+  return Object.fromEntries(
+    inputs.map((input, k) => [input, Array.from({ length: count }, (_, i) => [start + i * 1e6, i + k / 10] as const)]),
+  );
+}
+
+test("points arrive as they were appended, and their blocks are settled", async () => {
+  await using service = await ScriptedService.open();
+  await using upload = await uploading({ url: service.url });
+  upload.reader.append({
+    "a.b": [
+      [start, 1.5],
+      [start + 123, -2],
+    ],
+    "c/d": [[start, 0]],
+  });
+  await eventually(() => upload.reader.empty);
+  expect(service.stored).toEqual(
+    new Map([
+      ["a.b 2026-01-01T00:00:00Z", 1.5],
+      ["a.b 2026-01-01T00:00:00.000123Z", -2],
+      ["c/d 2026-01-01T00:00:00Z", 0],
+    ]),
+  );
+  const [seen] = service.requests(insert);
+  expect(seen?.headers).toMatchObject({
+    "content-type": "application/json",
+    "x-api-version": "1.1beta1",
+    authorization: `Basic ${Buffer.from("c8ktonqsahsmemfs7lv0:pass:word").toString("base64")}`,
+    "user-agent": "tagferry/test (gw1)",
+  });
+  expect(seen?.request.params.integration).toBe("c8ktonqsahsmemfs7lv0");
+  expect(upload.uploader.status()).toMatchObject({ points: 3, requests: { accepted: 1, failed: 0 }, inFlight: 0 });
+});
+
+test("requests of a method start at least a second apart, also right after the start, and never overlap", async () => {
+  await using service = await ScriptedService.open();
+  // Long to answer once, so that the next one would like to hurry.
+  service.script[insert]?.push(async ({ response, request, accept }) => {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: request.id, result: accept() }));
+  });
+  const opened = performance.now();
+  await using upload = await uploading({ url: service.url, speed: 1 });
+  for (let i = 0; i < 4; i++) {
+    upload.reader.append(ticks(10, [`tag${i}`]));
+    await eventually(() => upload.reader.empty);
+  }
+  expect(service.seen[0]!.start - opened).toBeGreaterThanOrEqual(1_000);
+  expect(service.requests(insert).length).toBe(4);
+  expect(service.closest(insert)).toBeGreaterThanOrEqual(1_000);
+  expect(service.mostOpen).toBe(1);
+});
+
+const misbehaviours: Record<string, Behaviour> = {
+  "an error of the server": answers(500, "oops"),
+  "a gateway's time-out": answers(504, "<html>"),
+  "a page of a captive portal": answers(200, "<html><body>Please log in</body></html>", {
+    "content-type": "text/html",
+  }),
+  "an empty answer": answers(200),
+  "no content": answers(204),
+  "half of an answer": ({ response }) => {
+    response.writeHead(200, { "content-length": "1000" });
+    response.write('{"jsonrpc":"2.0",');
+    setImmediate(() => response.destroy());
+  },
+  "half of a chunked answer": ({ response }) => {
+    response.writeHead(200);
+    response.write('{"jsonrpc":"2.0",');
+    setImmediate(() => response.destroy());
+  },
+  "an answer to another request": says((accept) => ({ id: 7, result: accept() })),
+  "an answer with the ID as text": says((accept, { id }) => ({ id: String(id), result: accept() })),
+  "an answer without an ID": says((accept) => ({ id: undefined, result: accept() })),
+  "an answer of another version": says((accept) => ({ jsonrpc: "1.0", result: accept() })),
+  "a result that is false": says(() => ({ result: false })),
+  "no result": says(() => ({})),
+  "a result and an error": says((accept) => ({ result: accept(), error: { code: -32603, message: "but" } })),
+  "a list of answers": ({ request, response, accept }) => {
+    response.end(JSON.stringify([{ jsonrpc: "2.0", id: request.id, result: accept() }]));
+  },
+  "an unknown method": fails(-32601),
+  "an internal error": fails(-32603),
+  "a request to try again": fails(-32015),
+  "a closed connection": ({ response }) => {
+    response.socket?.destroy();
+  },
+  "a connection reset after storing": ({ response, accept }) => {
+    accept();
+    response.socket?.resetAndDestroy();
+  },
+  "more answer than anybody needs": ({ response }) => {
+    response.end("x".repeat(4 * 2 ** 20));
+  },
+  "compressed noise": answers(200, "\u001f\u008b\u0008", { "content-encoding": "gzip" }),
+  "too many requests": answers(429),
+  "too many requests, wait": answers(429, "", { "retry-after": "2" }),
+  "too many requests, wait until yesterday": answers(429, "", { "retry-after": "Thu, 01 Jan 2026 00:00:00 GMT" }),
+  "too many requests, wait soon": answers(429, "", { "retry-after": "soon" }),
+  "too many requests, wait less than nothing": answers(429, "", { "retry-after": "-1" }),
+  "unavailable, wait": answers(503, "", { "retry-after": "2" }),
+  "a wrong password": answers(401),
+  "no permission": answers(403),
+  "no permission in JSON-RPC": fails(-32003),
+  "a proxy that wants a password": answers(407),
+  "a redirect": answers(302, "", { location: "http://127.0.0.1:1/latest/meta-data" }),
+  "a method that is not allowed": answers(405),
+};
+
+test.for(Object.entries(misbehaviours))("%s keeps the points, and they arrive afterwards", async ([, behaviour]) => {
+  await using service = await ScriptedService.open();
+  service.otherwise = behaviour;
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append(ticks(5, ["a", "b"]));
+  await eventually(() => service.requests(insert).length >= 2);
+  expect(upload.reader.settled).toEqual([]);
+  service.otherwise = accepts;
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(10);
+  expect(upload.uploader.status()).toMatchObject({ rejected: 0, requests: { accepted: 1 } });
+});
+
+test("what waits longer than an hour according to Retry-After waits an hour", async () => {
+  await using service = await ScriptedService.open();
+  service.script[insert]?.push(answers(429, "", { "retry-after": "1000000000000" }));
+  await using upload = await uploading({ url: service.url, speed: 20_000 });
+  const begun = performance.now();
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => upload.reader.empty);
+  expect((performance.now() - begun) * 20_000).toBeGreaterThanOrEqual(3_600_000);
+});
+
+test("wrong credentials hold everything, say so, and are tried again within a minute", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(401, "who are you?");
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append(ticks(3, ["a"]));
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.state === "holding" && now.requests.failed > 3 && now;
+  });
+  expect(status.lastError).toMatchObject({ code: "SERVICE_REFUSED", current: true, message: "HTTP 401: who are you?" });
+  expect(status.lastError?.hint).toContain("service.auth");
+  const starts = service.requests(insert).map((each) => each.start * 200);
+  for (const [i, each] of starts.slice(1).entries()) expect(each - starts[i]!).toBeLessThan(65_000);
+  service.otherwise = accepts;
+  await eventually(() => upload.reader.empty);
+  expect(upload.uploader.status().lastError).toMatchObject({ current: false });
+});
+
+test("a service that finds a request too large gets smaller ones from then on", async () => {
+  await using service = await ScriptedService.open();
+  const most = 20_000;
+  service.otherwise = (exchange) => (JSON.stringify(exchange.request).length > most ? answers(413) : accepts)(exchange);
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append(
+    ticks(
+      100,
+      Array.from({ length: 100 }, (_, i) => `line.tag${i}`),
+    ),
+  );
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(10_000);
+  expect(service.requests(insert).filter(({ bytes }) => bytes > most).length).toBeLessThanOrEqual(3);
+});
+
+/** Refuses a request that has a value above 1,000, the whole of it. */
+const strict: Behaviour = (exchange) => {
+  const { series = {} } = exchange.request.params.data ?? {};
+  const bad = Object.values(series).some((values) => values.some((value) => value !== null && value > 1_000));
+  return (bad ? fails(-32602) : accepts)(exchange);
+};
+
+test("one bad point among 100,000 is found in at most 35 requests, and the others go through", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = strict;
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  const points = Object.fromEntries(
+    Array.from({ length: 100 }, (_, k) => [
+      `line1.tag${k}`,
+      Array.from({ length: 1_000 }, (_, i) => [start + i * 1e6, k === 37 && i === 411 ? 5_000 : i / 10] as const),
+    ]),
+  );
+  upload.reader.append(points);
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(99_999);
+  expect(service.requests(insert).length).toBeLessThanOrEqual(36);
+  expect(upload.uploader.status()).toMatchObject({ rejected: 1 });
+  expect(upload.reader.settled).toMatchObject([{ refused: 1 }]);
+  const [line] = readFileSync(join(upload.folder, "upload/rejects.ndjson"), "utf8").trim().split("\n");
+  expect(JSON.parse(line!)).toMatchObject({
+    input: "line1.tag37",
+    time: "2026-01-01T00:06:51Z",
+    value: 5_000,
+    code: -32602,
+  });
+});
+
+test("while a bad point is searched for, others do not wait for it", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = strict;
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append({
+    bad: Array.from({ length: 500 }, (_, i) => [start + i * 1e6, i === 250 ? 9_999 : 1] as const),
+  });
+  await eventually(() => service.requests(insert).length >= 2);
+  upload.reader.append(ticks(3, ["good"]));
+  await eventually(() => service.stored.has("good 2026-01-01T00:00:02Z"));
+  const before = service.requests(insert).length;
+  await eventually(() => upload.reader.empty);
+  expect(before).toBeLessThan(7);
+  expect(service.requests(insert).length).toBeGreaterThan(before);
+});
+
+test("an input that the service names is taken out at once", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) => {
+    const series = exchange.request.params.data?.series ?? {};
+    return (
+      "bad.one" in series ? fails(-32602, { trace: "t1", params: { "data.series.bad.one.0": ["too high"] } }) : accepts
+    )(exchange);
+  };
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append({
+    ...ticks(
+      1,
+      Array.from({ length: 500 }, (_, i) => `tag${i}`),
+    ),
+    "bad.one": [[start, 1]],
+  });
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(500);
+  expect(service.requests(insert).length).toBe(3);
+});
+
+test("a service that refuses everything stops the search before points are given up", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = fails(-32602);
+  await using upload = await uploading({ url: service.url, speed: 2_000 });
+  upload.reader.append(
+    ticks(
+      1_000,
+      Array.from({ length: 20 }, (_, i) => `tag${i}`),
+    ),
+  );
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.state === "holding" && now;
+  });
+  expect(status.lastError).toMatchObject({ code: "SERVICE_REJECTED", current: true });
+  expect(status.rejected).toBeLessThan(20);
+  const requests = service.requests(insert).length;
+  expect(requests).toBeLessThan(40);
+  service.otherwise = accepts;
+  await eventually(() => upload.reader.empty, 20_000);
+  expect(service.stored.size + upload.uploader.status().rejected).toBe(20_000);
+});
+
+test("a partial acceptance is split exactly", async () => {
+  await using service = await ScriptedService.open();
+  const bad = new Set(["tag1", "tag3"]);
+  service.otherwise = (exchange) => {
+    const { request } = exchange;
+    const { times = [], series = {} } = request.params.data ?? {};
+    const refused = Object.keys(series).filter((input) => bad.has(input));
+    if (refused.length === 0) return accepts(exchange);
+    const good = Object.fromEntries(Object.entries(series).filter(([input]) => !bad.has(input)));
+    const partialResult = service.store({ ...request, params: { ...request.params, data: { times, series: good } } });
+    const invalidResources = refused.map((id) => ({ id, type: "signals", message: "no such unit" }));
+    return fails(-32021, { trace: "t2", partialResult, invalidResources })(exchange);
+  };
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append(ticks(2, ["tag0", "tag1", "tag2", "tag3", "tag4"]));
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(6);
+  expect(upload.reader.settled).toMatchObject([{ refused: 4 }]);
+  expect(service.repeated).toBe(0);
+});
+
+test("a result that leaves out a series leaves its points unsettled", async () => {
+  await using service = await ScriptedService.open();
+  service.script[insert]?.push(
+    says((accept, { params }) => {
+      const { b: _left, ...series } = params.data?.series ?? {};
+      void accept;
+      return {
+        result: service.store({
+          jsonrpc: "2.0",
+          id: 1,
+          method: insert,
+          params: { ...params, data: { times: params.data?.times ?? [], series } },
+        }),
+      };
+    }),
+  );
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.reader.append(ticks(2, ["a", "b"]));
+  await eventually(() => upload.reader.empty);
+  expect([service.stored.size, service.repeated]).toEqual([4, 0]);
+});
+
+test("metadata are saved with all attributes before the first points go out, once, and again when they change", async () => {
+  await using service = await ScriptedService.open();
+  await using upload = await uploading({ url: service.url, speed: 50 });
+  const input = "boiler.temp" as InputId;
+  upload.catalog.describe(input, { engUnit: "°C", labels: { hall: ["1"] } });
+  upload.reader.append(ticks(2, [input]));
+  await eventually(() => upload.reader.empty);
+  expect(service.seen.map(({ request }) => request.method)).toEqual([save, insert]);
+  expect(service.signals.get(input)).toEqual({
+    annotations: {},
+    name: "boiler.temp",
+    type: "numeric",
+    description: "",
+    labels: { hall: ["1"] },
+    engUnit: "°C",
+    enumValues: {},
+    sourceType: "measurement",
+    sampleInterval: null,
+    gapDetection: null,
+  });
+  upload.catalog.describe(input, { labels: { hall: ["1"] }, engUnit: "°C" });
+  upload.catalog.describe(input, { labels: { hall: ["2"] }, engUnit: "°C" });
+  await eventually(() => service.requests(save).length === 2);
+  expect(service.signals.get(input)).toMatchObject({ labels: { hall: ["2"] } });
+  expect(upload.uploader.status().signals).toEqual({ known: 1, pending: 0, saved: 1, refused: [] });
+});
+
+test("metadata saved before a restart are not saved again", async () => {
+  await using service = await ScriptedService.open();
+  using folder = temporaryFolder();
+  {
+    await using first = await uploading({ url: service.url, speed: 50, folder: folder.path });
+    first.catalog.describe("a" as InputId, { engUnit: "V" });
+    await eventually(() => first.catalog.pending.size === 0);
+  }
+  await using second = await uploading({ url: service.url, speed: 50, folder: folder.path });
+  second.catalog.describe("a" as InputId, { engUnit: "V" });
+  expect(second.catalog.pending.size).toBe(0);
+  second.catalog.describe("a" as InputId, { engUnit: "mV" });
+  await eventually(() => second.catalog.pending.size === 0);
+  expect(service.requests(save).length).toBe(2);
+});
+
+test("a signal whose metadata the service refuses is shown; its points and the other signals are not held up", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) => {
+    const { inputs } = exchange.request.params;
+    return (inputs && "tag7" in inputs ? fails(-32001) : accepts)(exchange);
+  };
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  const inputs = Array.from({ length: 20 }, (_, i) => `tag${i}`);
+  for (const input of inputs) upload.catalog.describe(input as InputId, { engUnit: "V" });
+  upload.reader.append(ticks(1, inputs));
+  await eventually(() => upload.reader.empty);
+  await eventually(() => upload.catalog.pending.size === 0);
+  expect(service.signals.size).toBe(19);
+  expect(service.stored.size).toBe(20);
+  expect(upload.uploader.status().signals.refused).toEqual([{ input: "tag7", reason: "as told (-32001)" }]);
+});
+
+test("a service that cannot save metadata gets points all the same", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) => (exchange.request.method === save ? fails(-32601) : accepts)(exchange);
+  await using upload = await uploading({ url: service.url, speed: 200 });
+  upload.catalog.describe("a" as InputId, {});
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => upload.reader.empty);
+  expect(upload.uploader.status()).toMatchObject({
+    state: "unreachable",
+    lastError: { current: true },
+    signals: { pending: 1 },
+  });
+});
+
+test("the request in flight is awaited when the agent stops, and the rest given back", async () => {
+  await using service = await ScriptedService.open();
+  const gate = Promise.withResolvers<void>();
+  service.script[insert]?.push(async (exchange) => {
+    await gate.promise;
+    await accepts(exchange);
+  });
+  await using upload = await uploading({ url: service.url, speed: 5 });
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => service.requests(insert).length === 1);
+  upload.reader.append(ticks(1, ["b"]));
+  const stopped = upload.stop();
+  gate.resolve();
+  await stopped;
+  expect([upload.reader.settled.length, upload.reader.waiting, upload.reader.out]).toEqual([1, 1, 0]);
+});
+
+test("a service that does not answer is not waited for longer than 5 s when the agent stops", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = () => {};
+  await using upload = await uploading({ url: service.url, speed: 20 });
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => service.requests(insert).length === 1);
+  const begun = performance.now();
+  await upload.stop();
+  expect((performance.now() - begun) * 20).toBeGreaterThanOrEqual(5_000);
+  expect([upload.reader.settled.length, upload.reader.waiting]).toEqual([0, 1]);
+});
+
+test("after an outage the newest points come first, and all the others follow", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(503);
+  await using upload = await uploading({ url: service.url, speed: 100 });
+  for (let i = 0; i < 30; i++) {
+    upload.reader.append({ a: [[start + i * 1e6, i]] });
+    if (i === 0) await eventually(() => service.requests(insert).length > 3);
+  }
+  service.otherwise = accepts;
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(30);
+});

@@ -1,0 +1,80 @@
+// A buffer in memory that says what was settled, for tests of what reads from one.
+import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
+import type { InputId } from "../../src/core/point.ts";
+import { orAbort } from "../../src/lib/abort.ts";
+
+export type Points = Readonly<Record<string, readonly (readonly [micros: number, value: number])[]>>;
+
+export class MemoryReader implements BufferReader {
+  /** Not handed out, oldest first. */
+  #waiting: Block[] = [];
+  readonly #out = new Map<BlockId, Block>();
+  readonly settled: Settlement[] = [];
+  #wake = Promise.withResolvers<void>();
+  #nextId = 1;
+
+  /** Appends a block; gives its ID. */
+  append(points: Points): BlockId {
+    const id = this.#nextId++ as BlockId; // as the buffer would number it
+    const series = Object.entries(points).map(([input, of]) => ({
+      input: input as InputId,
+      times: Float64Array.from(of, ([time]) => time),
+      values: Float64Array.from(of, ([, value]) => value),
+    }));
+    this.#waiting.push({ id, series });
+    this.#wake.resolve();
+    return id;
+  }
+
+  /** Blocks that are neither waiting nor settled. */
+  get out(): number {
+    return this.#out.size;
+  }
+
+  /** Blocks not handed out. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Everything that was appended is settled. */
+  get empty(): boolean {
+    return this.#waiting.length === 0 && this.#out.size === 0;
+  }
+
+  async take(lane: Lane, { wait }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    for (;;) {
+      signal.throwIfAborted();
+      const block = lane === "live" ? this.#waiting.pop() : this.#waiting.shift();
+      if (block) {
+        this.#out.set(block.id, block);
+        return block;
+      }
+      if (!wait) return undefined;
+      this.#wake = Promise.withResolvers();
+      await orAbort(this.#wake.promise, signal);
+    }
+  }
+
+  async settle(done: readonly Settlement[]): Promise<void> {
+    for (const settlement of done) {
+      const block = this.#out.get(settlement.block);
+      if (!block) throw new Error(`block ${settlement.block} is not out`);
+      if (settlement.inputs.length !== block.series.length) throw new Error("settled in part");
+      this.#out.delete(settlement.block);
+      this.settled.push(settlement);
+    }
+  }
+
+  release(blocks: readonly BlockId[]): void {
+    for (const id of blocks) {
+      const block = this.#out.get(id);
+      if (!block) throw new Error(`block ${id} is not out`);
+      this.#out.delete(id);
+      this.#waiting.push(block);
+    }
+    this.#waiting.sort((a, b) => a.id - b.id);
+    if (blocks.length > 0) this.#wake.resolve();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}

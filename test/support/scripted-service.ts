@@ -1,0 +1,139 @@
+// The other side of the upload, with every misbehaviour one asks for: it stores what it accepts and notes what it saw.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+interface Request {
+  readonly jsonrpc: string;
+  readonly id: number;
+  readonly method: string;
+  readonly params: {
+    readonly integration: string;
+    readonly data?: { readonly times: string[]; readonly series: Record<string, (number | null)[]> };
+    readonly inputs?: Record<string, Record<string, unknown>>;
+    readonly createOnly?: boolean;
+  };
+}
+
+export interface SeenRequest {
+  readonly request: Request;
+  /** When its headers were read, on the monotonic clock in milliseconds. */
+  readonly start: number;
+  readonly bytes: number;
+  readonly headers: IncomingMessage["headers"];
+}
+
+/** Answers a request in its own way. `accept` stores it and gives the right result. */
+export type Behaviour = (exchange: {
+  readonly request: Request;
+  readonly response: ServerResponse;
+  readonly accept: () => Record<string, unknown>;
+}) => void | Promise<void>;
+
+/** What `status` and `body` say, whatever was asked. */
+export const answers =
+  (status: number, body = "", headers: Record<string, string> = {}): Behaviour =>
+  ({ response }) => {
+    response.writeHead(status, headers).end(body);
+  };
+
+/** A JSON-RPC response with these members beside, or instead of, the right ones. */
+export const says =
+  (members: (accept: () => Record<string, unknown>, request: Request) => Record<string, unknown>): Behaviour =>
+  ({ request, response, accept }) => {
+    response
+      .writeHead(200, { "content-type": "application/json" })
+      .end(JSON.stringify({ jsonrpc: "2.0", id: request.id, ...members(accept, request) }));
+  };
+
+export const accepts = says((accept) => ({ result: accept() }));
+export const fails = (code: number, data?: unknown): Behaviour =>
+  says(() => ({ error: { code, message: "as told", data } }));
+
+export class ScriptedService implements AsyncDisposable {
+  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  readonly seen: SeenRequest[] = [];
+  /** `input time` → value, as `integration.insert` stored them. */
+  readonly stored = new Map<string, number>();
+  readonly signals = new Map<string, Record<string, unknown>>();
+  /** How often a point came that was there already. */
+  repeated = 0;
+  /** For the next requests to a method, one each; then `otherwise`. */
+  readonly script: Record<string, Behaviour[]> = { "integration.insert": [], "integration.saveSignals": [] };
+  otherwise: Behaviour = accepts;
+  #open = 0;
+  /** The most requests of one method that were open at once. */
+  mostOpen = 0;
+
+  static async open(port = 0): Promise<ScriptedService> {
+    const service = new ScriptedService();
+    await new Promise<void>((resolve) => service.#server.listen(port, "127.0.0.1", resolve));
+    return service;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port; // it listens on TCP
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/v1`;
+  }
+
+  requests(method: string): SeenRequest[] {
+    return this.seen.filter(({ request }) => request.method === method);
+  }
+
+  /** Milliseconds between the two starts of a method that were closest. */
+  closest(method: string): number {
+    const starts = this.requests(method).map(({ start }) => start);
+    return Math.min(...starts.slice(1).map((start, i) => start - starts[i]!));
+  }
+
+  async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const start = performance.now();
+    this.mostOpen = Math.max(this.mostOpen, ++this.#open);
+    response.on("close", () => this.#open--);
+    const chunks: Buffer[] = [];
+    try {
+      for await (const chunk of incoming) chunks.push(chunk as Buffer); // without an encoding chunks are Buffers
+    } catch {
+      return;
+    }
+    const body = Buffer.concat(chunks);
+    const request = JSON.parse(body.toString("utf8")) as Request; // the tests look at what is wrong with it
+    this.seen.push({ request, start, bytes: body.length, headers: incoming.headers });
+    const behaviour = this.script[request.method]?.shift() ?? this.otherwise;
+    await behaviour({ request, response, accept: () => this.store(request) });
+  }
+
+  /** Stores what a request carries; gives the result. */
+  store({ params: { data, inputs } }: Request): Record<string, unknown> {
+    const signalsByInput: Record<string, { id: string; created: boolean }> = {};
+    for (const [input, view] of Object.entries(inputs ?? {})) {
+      this.signals.set(input, view);
+      signalsByInput[input] = { id: signalId(input), created: true };
+    }
+    for (const [input, values] of Object.entries(data?.series ?? {})) {
+      for (const [i, value] of values.entries()) {
+        if (value === null) continue;
+        const key = `${input} ${data?.times[i]}`;
+        if (this.stored.has(key)) this.repeated++;
+        this.stored.set(key, value);
+      }
+      signalsByInput[input] = { id: signalId(input), created: false };
+    }
+    return { signalsByInput };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+export function signalId(input: string): string {
+  return Buffer.from(input.padEnd(20, "0"))
+    .toString("hex")
+    .slice(0, 20)
+    .replace(/[^a-v0-9]/g, "0")
+    .padEnd(20, "0");
+}
