@@ -133,13 +133,21 @@ function isExact(value: number, decimals: number): boolean {
 export function readColumns(reader: ByteReader, from: number, visit: PointVisitor): void {
   for (let groups = reader.varint(); groups > 0; groups--) {
     const times = readTimes(reader, from);
-    const runs = reader.varint();
-    let series = 0;
-    for (let run = 0; run < runs; run++) {
-      series += reader.varint();
-      for (let left = reader.varint(); left > 0; left--) readValues(reader, series++, times, visit);
-    }
+    for (const series of readRuns(reader)) readValues(reader, series, times, visit);
   }
+}
+
+function readRuns(reader: ByteReader): number[] {
+  const series: number[] = [];
+  let next = 0;
+  for (let runs = reader.varint(); runs > 0; runs--) {
+    next += reader.varint();
+    const length = reader.varint();
+    // Each series has at least a code: a length beyond that is damage, noticed before memory is asked for.
+    if (length > reader.left) throw new RangeError("more series than bytes");
+    for (const end = next + length; next < end; next++) series.push(next);
+  }
+  return series;
 }
 
 function readTimes(reader: ByteReader, from: number): Float64Array {
