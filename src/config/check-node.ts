@@ -78,16 +78,28 @@ function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issue
     issues.error(place, issue.code === "custom" ? issue.message : "is missing", about ?? hintOf(issue));
     return;
   }
-  const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  const message = messageOf(issue, found);
   const near = nearestValue(issue, found);
   const actual =
-    /^must (?:be|not be|have) /.test(message) && issue.code !== "invalid_key" ? shown(found, known) : undefined;
+    /^must (?:be|have) /.test(message) &&
+    (found.kind === "scalar" || issue.code !== "custom") &&
+    issue.code !== "invalid_key"
+      ? shown(found, known)
+      : undefined;
   const text = actual === undefined ? message : `${message}, is ${actual}`;
   issues.error(
     place,
     near === undefined ? text : `${text}; did you mean ${near}?`,
     hintFor(found, issue) ?? description,
   );
+}
+
+/** The message without what a reference gave: a schema's own words may hold parts of it. */
+function messageOf(issue: Issue, found: ConfigNode): string {
+  const message = issue.code === "invalid_key" ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  if (found.kind !== "scalar" || found.reference === undefined) return message;
+  const parts = [found.text, ...found.text.split(/[\s,;:/.@]+/)].filter(({ length }) => length >= 4);
+  return parts.reduce((text, part) => text.replaceAll(part, "***"), message);
 }
 
 /** What a missing field should have been, where its schema says so in its own words. */
@@ -121,21 +133,22 @@ function reportUnknown(
 export function unknownKey(owner: ConfigNode, key: string, names: readonly string[], issues: Issues): void {
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);
-  const message =
-    near === undefined ? "is no key that is known here" : `is no key that is known here; did you mean ${near}?`;
-  issues.error({ at, path: childPath(owner.path, key) }, message, `may be ${listed(names.toSorted(), "or")}`);
+  const place = { at, path: childPath(owner.path, key) };
+  if (near === undefined)
+    issues.error(place, "is no key that is known here", `may be ${listed(names.toSorted(), "or")}`);
+  else issues.error(place, `is no key that is known here; did you mean ${near}?`);
 }
 
-/** The branch that was meant: the one that got furthest, if there is one. */
+/** The branch that was meant: the one whose kind of value stands there, if there is one. */
 function likeliest({ errors }: Issue & { code: "invalid_union" }): readonly Issue[] | undefined {
-  const inner = errors.filter((branch) =>
-    branch.every(({ path, code }) => path.length > 0 || code === "unrecognized_keys" || code === "custom"),
-  );
-  return inner.toSorted((a, b) => a.length - b.length)[0];
+  const kindIsWrong = ({ path, code }: Issue) =>
+    path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+  return errors.filter((branch) => !branch.some(kindIsWrong)).toSorted((a, b) => a.length - b.length)[0];
 }
 
 function nearestValue(issue: Issue, found: ConfigNode): string | undefined {
   if (issue.code !== "invalid_value" || found.kind !== "scalar" || found.reference !== undefined) return undefined;
+  if (!/[a-z]{2}/i.test(found.text)) return undefined;
   return nearest(
     found.text,
     issue.values.filter((value) => typeof value === "string"),

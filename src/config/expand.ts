@@ -167,7 +167,7 @@ function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables
 /** The maps in the list at `key`; anything else there is an issue. */
 function listOf(owner: MapNode, key: string, issues: Issues): readonly MapNode[] {
   const list = child(owner, key);
-  if (!list) return [];
+  if (!list || (list.kind === "scalar" && list.value === null)) return [];
   if (list.kind === "list") return mapsOf(list, issues);
   const entry = owner.entries.get(key);
   if (!(list.kind === "scalar" && list.broken))

@@ -5,7 +5,7 @@ import { resolveScalar } from "./scalar.ts";
 export type Fields = ReadonlyMap<string, MapEntry>;
 
 /** Fields whose own keys come together one by one: a tag's `report.deadband` leaves the `report.heartbeat` of the defaults. */
-const combined = new Set(["report", "signal", "valid"]);
+const combined = new Set(["report", "signal", "labels", "annotations", "valid"]);
 
 /** All fields of `below`, with those of `above` before them. */
 export function layered(below: Fields, above: Fields): Fields {

@@ -12,7 +12,7 @@ import { cascadedOptions, fileKeys, sections, sourceName, version } from "./file
 import { type ConfigIssue, Issues } from "./issue.ts";
 import type { Fields } from "./layers.ts";
 import { warnLiteralSecrets } from "./literal-secrets.ts";
-import { type ConfigNode, child, type MapNode } from "./node.ts";
+import { type ConfigNode, child, type MapEntry, type MapNode } from "./node.ts";
 import { fileProblem, replaceReferences } from "./references.ts";
 import { checkSource } from "./source-config.ts";
 import { parseYaml } from "./yaml-file.ts";
@@ -29,7 +29,12 @@ export async function loadConfig(
   const issues = new Issues();
   const root = await readRoot(file, environment, issues);
   const config = root && checkFile(root, { environment, drivers, issues });
-  if (!config || issues.errors > 0) throw configError(file, issues.list());
+  // Warnings about a file that is wrong would often be about what was meant otherwise.
+  if (!config || issues.errors > 0)
+    throw configError(
+      file,
+      issues.list().filter(({ severity }) => severity === "error"),
+    );
   return { ...config, warnings: issues.list() };
 }
 
@@ -41,10 +46,8 @@ export function configIssues(error: unknown): readonly ConfigIssue[] {
 }
 
 function configError(file: string, issues: readonly ConfigIssue[]): AgentError {
-  const errors = issues.filter(({ severity }) => severity === "error").length;
-  return new AgentError("CONFIG_INVALID", `${file}: ${errors} ${errors === 1 ? "error" : "errors"}`, {
-    cause: { issues },
-  });
+  const count = `${issues.length} ${issues.length === 1 ? "error" : "errors"}`;
+  return new AgentError("CONFIG_INVALID", `${file}: ${count}`, { cause: { issues } });
 }
 
 async function readRoot(file: string, environment: Environment, issues: Issues): Promise<MapNode | undefined> {
@@ -65,13 +68,20 @@ async function readRoot(file: string, environment: Environment, issues: Issues):
   }
   const node = parseYaml(text, file, issues);
   if (!node) return undefined;
-  if (node.kind === "map") return await replaceReferences(node, environment, issues);
+  if (node.kind === "map") return await replaceReferences(withoutEmpty(node), environment, issues);
   issues.error(
     node,
     "must be a map with the sections agent, service and sources",
     "see the reference of the configuration",
   );
   return undefined;
+}
+
+/** A section whose every line is commented out is a section that is not there. */
+function withoutEmpty(root: MapNode): MapNode {
+  const empty = ({ value: node }: MapEntry) =>
+    node.kind === "scalar" && node.text === "" && node.value === null && !node.broken && node.note === undefined;
+  return { ...root, entries: new Map([...root.entries].filter(([, entry]) => !empty(entry))) };
 }
 
 interface CheckParts {

@@ -43,17 +43,19 @@ export function parseYaml(text: string, file: string, issues: Issues): ConfigNod
     issues.error({ at: { file, line: 1, column: 1 }, path: "" }, "is empty");
     return undefined;
   }
-  return new Reader(position, issues).read(document.contents, "", { file, line: 1, column: 1 });
+  return new Reader(text, position, issues).read(document.contents, "", { file, line: 1, column: 1 });
 }
 
 /** Turns the library's nodes into ours. Aliases share the node of their anchor. */
 class Reader {
+  readonly #text: string;
   readonly #position: (offset: number) => Position;
   readonly #issues: Issues;
   readonly #anchors = new Map<string, { readonly node: ConfigNode; readonly size: number; used: boolean }>();
   #nodes = 0;
 
-  constructor(position: (offset: number) => Position, issues: Issues) {
+  constructor(text: string, position: (offset: number) => Position, issues: Issues) {
+    this.#text = text;
     this.#position = position;
     this.#issues = issues;
   }
@@ -85,7 +87,7 @@ class Reader {
     const text = isScalar(node) ? String(node.source ?? "") : "";
     const quoted = isScalar(node) && (node.type !== "PLAIN" || node.tag === "tag:yaml.org,2002:str");
     const value = quoted ? text : resolveScalar(text);
-    const note = text === "" && !quoted ? emptyNote(node) : undefined;
+    const note = text === "" && !quoted ? emptyNote(node, this.#text) : undefined;
     return { kind: "scalar", at, path, value, text, ...(note !== undefined && { note }) };
   }
 
@@ -97,10 +99,10 @@ class Reader {
     else
       this.#issues.error(
         { at, path },
-        `*${name} refers to an anchor &${name} that is not above it`,
-        `a text that begins with * must stand in quotes: "*${name}"`,
+        "begins with *, which refers to an anchor, and there is none of this name above",
+        "a text that begins with * must stand in quotes",
       );
-    return { kind: "scalar", at, path, value: null, text: "", broken: true };
+    return broken({ at, path });
   }
 
   #entries(pairs: readonly unknown[], path: string, at: Position): Map<string, MapEntry> {
@@ -140,9 +142,10 @@ class Reader {
     if (before) this.#issues.error(place, `stands here twice, first in line ${before.key.line}`);
     else if (name === "__proto__" || name === "") this.#issues.error(place, "is no key");
     else {
-      entries.set(name, entry);
-      if (missing && name.includes(":"))
+      const unspaced = missing && name.includes(":");
+      if (unspaced)
         this.#issues.error(place, "has no value", `write a space after the colon: ${name.replace(":", ": ")}`);
+      entries.set(name, unspaced ? { ...entry, value: broken(entry.value) } : entry);
     }
   }
 
@@ -156,8 +159,14 @@ class Reader {
 }
 
 /** Why nothing stands where something does: `&` and `#` begin what YAML does not count as text. */
-function emptyNote(node: unknown): string | undefined {
+function emptyNote(node: unknown, file: string): string | undefined {
   if (!isScalar(node)) return undefined;
-  if (node.anchor !== undefined) return `a text that begins with & must stand in quotes: "&${node.anchor}"`;
-  return node.comment ? "a text that begins with # must stand in quotes, # begins a comment" : undefined;
+  if (node.anchor !== undefined) return "a text that begins with & must stand in quotes";
+  const [line = ""] = file.slice(node.range?.[0]).split("\n", 1);
+  return /^\s*#/.test(line) ? "a text that begins with # must stand in quotes, # begins a comment" : undefined;
+}
+
+/** Stands where something was complained about. */
+function broken({ at, path }: Pick<ConfigNode, "at" | "path">): ConfigNode {
+  return { kind: "scalar", at, path, value: null, text: "", broken: true };
 }

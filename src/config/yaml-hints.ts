@@ -41,7 +41,7 @@ export function explain(code: string, message: string, line: string, column: num
       };
     case "TAG_RESOLVE_FAILED":
       return {
-        message: `has a tag that means nothing here: ${/!\S*/.exec(line.slice(column - 1))?.[0] ?? "!"}`,
+        message: "begins with !, which marks a tag of YAML that means nothing here",
         certain: true,
         hint: "a text that begins with ! must stand in quotes; secrets are given as ${NAME} or ${file:/path}",
       };
@@ -70,7 +70,11 @@ function needsQuotes(line: string, column: number): string | undefined {
     for (const match of line.matchAll(pattern))
       if (stumbles(line.slice(0, match.index), match[2] ?? "") && (best === undefined || match.index <= column))
         best = match;
-  return best && `${best[1] ?? ""}"${best[2] ?? ""}"`;
+  if (!best) return undefined;
+  const [, key = "", value = ""] = best;
+  // What may be a secret is not repeated; a reference is none.
+  const shown = /pass|secret|token|key/i.test(key) && !/^\$\{[^}]*\}$/.test(value) ? "..." : value;
+  return `${key}"${shown}"`;
 }
 
 /** Inside braces any bracket ends a text; elsewhere only one at its beginning is a problem. */

@@ -3,12 +3,10 @@ import { z } from "zod";
 import { duration } from "../lib/fields.ts";
 import { signalAttributes } from "../wire/signal-view.ts";
 
-const finite = () => z.number({ error: "must be a number" });
-
 const valid = z
   .strictObject({
-    min: finite().optional().describe("Smallest value that is stored, after scaling."),
-    max: finite().optional().describe("Largest value that is stored, after scaling."),
+    min: z.number().optional().describe("Smallest value that is stored, after scaling."),
+    max: z.number().optional().describe("Largest value that is stored, after scaling."),
   })
   .superRefine(({ min, max }, context) => {
     if (min === undefined || max === undefined || min < max) return;
@@ -17,12 +15,12 @@ const valid = z
 
 const percent = z
   .string()
-  .regex(/^\d+(?:\.\d+)?\s?%$/, { error: 'must be a number, or a share of the range such as "0.5%"' })
+  .regex(/^\d+(?:\.\d+)?\s?%$/, { error: 'must be a number or a share of the range such as "0.5%"' })
   .transform((text) => ({ percent: Number.parseFloat(text) }));
 
 const report = z.strictObject({
   deadband: z
-    .union([finite().min(0), percent])
+    .union([z.number().min(0), percent])
     .default(0)
     .describe(
       "A reading is stored when it differs from the last stored value by more than this, in the unit of the signal, or in percent of the valid range or the range the device states. 0: by anything.",
@@ -46,10 +44,10 @@ export const tagOptions = z.strictObject({
   every: duration({ min: 50, max: 604_800_000 })
     .prefault("1s")
     .describe("How often it is read: poll interval in Modbus, sampling interval in OPC UA, of no effect in MQTT."),
-  scale: finite().default(1).describe("The value is multiplied by this."),
-  offset: finite().default(0).describe("Added after scaling."),
+  scale: z.number().default(1).describe("The value is multiplied by this."),
+  offset: z.number().default(0).describe("Added after scaling."),
   values: z
-    .record(z.string(), finite())
+    .record(z.string(), z.number())
     .optional()
     .describe("Words and the numbers that are stored for them; numbers and true or false may be translated as well.")
     .meta({ examples: [{ ON: 1, OFF: 0 }] }),

@@ -5,8 +5,6 @@ import { duration } from "../../lib/fields.ts";
 import { openSimulator } from "./source.ts";
 import { waves } from "./wave.ts";
 
-const limits = z.number({ error: "must be a number" });
-
 export const simulatorOptions = z.strictObject({});
 
 export const simulatorTag = z
@@ -18,9 +16,12 @@ export const simulatorTag = z
     period: duration({ min: 1 })
       .prefault("60s")
       .describe("Length of one wave: sine, square, triangle, sawtooth and ramp."),
-    min: limits.default(0).describe("Lowest value; where a counter starts."),
-    max: limits.optional().describe("Highest value, 100 by default; where a counter starts again, without it never."),
-    step: limits.positive().default(1).describe("What a counter adds with each reading."),
+    min: z.number().default(0).describe("Lowest value; where a counter starts."),
+    max: z
+      .number()
+      .optional()
+      .describe("Highest value, 100 by default; where a counter starts again, without it never."),
+    step: z.number().positive().default(1).describe("What a counter adds with each reading."),
     decimals: z.int().min(0).max(12).default(3).describe("Digits after the decimal point."),
   })
   .superRefine(({ min, max }, context) => {

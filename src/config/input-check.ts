@@ -1,0 +1,95 @@
+// Checks the Input ID of a tag: that something fills its template, that it may be one, that no other tag has it.
+import { isInputId } from "../core/point.ts";
+import { literals, placeholders } from "../mapping/input-template.ts";
+import type { ExpandedTag } from "./expand.ts";
+import type { Issues, Place } from "./issue.ts";
+import { type ConfigNode, child, type ScalarNode } from "./node.ts";
+import { listed, nearest } from "./suggest.ts";
+
+/** Which tag uses which Input ID, over all sources. */
+export type UsedInputs = Map<string, Place>;
+
+/** `captured`: what the address of the tag captures; undefined where the address is wrong. */
+export function checkInput(
+  tag: ExpandedTag,
+  captured: readonly string[] | undefined,
+  inputs: UsedInputs,
+  issues: Issues,
+): void {
+  const node = child(tag.fields, "input");
+  // What is missing or no text is the schema's to complain about.
+  if (node?.kind !== "scalar" || node.broken || node.text === "") return;
+  const names = placeholders(node.text);
+  if (captured) {
+    for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
+    if (names.length === 0 && captured.length > 0) captureUnused(captured, node, issues);
+  }
+  if (checkLetters(node, issues) && names.length === 0) claim(node.text, tag, inputs, issues);
+}
+
+/** Whether everything but the names in braces may stand in an Input ID. */
+function checkLetters(node: ScalarNode, issues: Issues): boolean {
+  const parts = literals(node.text).join("");
+  const wrong = [...new Set(Array.from(parts).filter((letter) => !isInputId(letter)))];
+  if (wrong.length === 0) {
+    if (parts.length <= 128) return true;
+    issues.error(node, `must be an Input ID: at most 128 characters, has ${parts.length}`);
+    return false;
+  }
+  const has = node.reference === undefined ? `, has ${wrong.map((letter) => JSON.stringify(letter)).join(" ")}` : "";
+  const braces = "braces hold the name of a variable or of what the address captures, as in {room}";
+  issues.error(
+    node,
+    `must be an Input ID: letters a-z and A-Z, digits and - _ : . # + /${has}`,
+    wrong.some((letter) => "{}".includes(letter)) ? braces : undefined,
+  );
+  return false;
+}
+
+function captureUnused(captured: readonly string[], node: ScalarNode, issues: Issues): void {
+  const names = captured.map((name) => `{${name}}`);
+  if (captured.includes("i"))
+    issues.error(node, "needs {i} in it, since [*] gives several values", "as in hall.{i}.temp");
+  else
+    issues.warn(
+      node,
+      `whatever ${listed(names, "and")} captures goes to one Input ID`,
+      "put the names into input where each is a signal of its own",
+    );
+}
+
+function notFilled(name: string, captured: readonly string[], node: ConfigNode, issues: Issues): void {
+  const near = nearest(name, captured);
+  const can =
+    captured.length === 0
+      ? "the address of this tag captures nothing; give the name under vars"
+      : `this tag captures ${listed(captured, "and")}; other names are given under vars`;
+  const meant = near === undefined ? "" : `; did you mean {${near}}?`;
+  issues.error(node, `nothing fills {${name}}${meant}`, can);
+}
+
+/** Names in braces anywhere in `signal`. */
+export function checkSignalTexts(node: ConfigNode | undefined, captured: readonly string[], issues: Issues): void {
+  if (!node) return;
+  if (node.kind === "map") for (const { value } of node.entries.values()) checkSignalTexts(value, captured, issues);
+  else if (node.kind === "list") for (const item of node.items) checkSignalTexts(item, captured, issues);
+  else
+    for (const name of placeholders(node.text)) if (!captured.includes(name)) notFilled(name, captured, node, issues);
+}
+
+/** An Input ID that two tags write to would mix their points. */
+function claim(input: string, { fields, origin }: ExpandedTag, inputs: UsedInputs, issues: Issues): void {
+  // Where a template serves several devices, its line says nothing: the device does.
+  const place = origin.at === fields.at ? (child(fields, "input") ?? origin) : origin;
+  const first = inputs.get(input);
+  if (!first) {
+    inputs.set(input, place);
+    return;
+  }
+  const where = first.at.file === place.at.file ? `line ${first.at.line}` : `${first.at.file}:${first.at.line}`;
+  issues.error(
+    place,
+    `Input ID ${input} is used twice, first in ${where} (${first.path})`,
+    "every Input ID takes the points of one tag; give one of them another",
+  );
+}

@@ -1,0 +1,50 @@
+// A configuration to try out, with an environment and files of its own.
+
+import type { Config } from "../../src/config/config.ts";
+import type { Environment } from "../../src/config/environment.ts";
+import { formatIssue } from "../../src/config/issue.ts";
+import { configIssues, loadConfig } from "../../src/config/load.ts";
+
+/** An environment that knows these variables and files and nothing else. Files by absolute path. */
+export function environmentOf(
+  variables: Readonly<Record<string, string>> = {},
+  files: Readonly<Record<string, string | Uint8Array>> = {},
+): Environment {
+  return {
+    hostname: "north.gw",
+    cwd: "/work",
+    variables,
+    async readFile(path) {
+      const content = files[path];
+      if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });
+      return typeof content === "string" ? new TextEncoder().encode(content) : content;
+    },
+  };
+}
+
+/** Loads `text` as /work/agent.yaml. */
+export function load(
+  text: string | Uint8Array,
+  variables: Readonly<Record<string, string>> = {},
+  files: Readonly<Record<string, string | Uint8Array>> = {},
+): Promise<Config> {
+  return loadConfig("agent.yaml", environmentOf(variables, { ...files, "/work/agent.yaml": text }));
+}
+
+/** What is wrong with `text`, as `check` prints it; empty when nothing is. */
+export async function complaints(...given: Parameters<typeof load>): Promise<string> {
+  try {
+    const { warnings } = await load(...given);
+    return warnings.map(formatIssue).join("\n");
+  } catch (error) {
+    const issues = configIssues(error);
+    if (issues.length === 0) throw error;
+    return issues.map(formatIssue).join("\n");
+  }
+}
+
+/** What every configuration needs, and a password by reference. */
+export const head = `version: 1
+service: { url: http://127.0.0.1:8420/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PASSWORD}" } } }
+`;
+export const withPassword = { PASSWORD: "canary-7f3a" };

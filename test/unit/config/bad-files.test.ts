@@ -1,0 +1,21 @@
+// Every way we know to get a configuration wrong, and what is said about it: fixtures/config/*.bad.yaml and *.bad.txt.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { complaints } from "../../support/config.ts";
+
+const folder = join(import.meta.dirname, "../../fixtures/config");
+const cases = readdirSync(folder).filter((name) => name.endsWith(".bad.yaml"));
+const variables = { PASSWORD: "canary-7f3a", HOST: "canary-host", UNIT: "300" };
+
+test.each(cases)("%s is refused with every error, its position and a remedy", async (name) => {
+  const said = await complaints(readFileSync(join(folder, name)), variables);
+
+  // `vitest -u` writes what is said now: read the difference before it is committed.
+  await expect(`${said}\n`).toMatchFileSnapshot(join(folder, name.replace(/yaml$/, "txt")));
+  expect(said).not.toMatch(/canary/);
+});
+
+test("there are at least 25 of them", () => {
+  expect(cases.length).toBeGreaterThanOrEqual(25);
+});

@@ -1,0 +1,143 @@
+// A configuration that is right: what the program gets of it.
+
+import { inspect } from "node:util";
+import { expect, test } from "vitest";
+import { loadConfig } from "../../../src/config/load.ts";
+import { complaints, environmentOf, head, load, withPassword } from "../../support/config.ts";
+
+const simulator = (tags: string) => `${head}sources:\n  demo:\n    type: simulator\n    tags:\n${tags}`;
+
+test("what is left out gets its default", async () => {
+  const config = await load(head, withPassword);
+  expect(config.agent).toEqual({ name: "north.gw", dataDir: "/work/data" });
+  expect(config.buffer).toMatchObject({ maxSize: 2 * 2 ** 30, sync: 250, ackDelay: 5, whenFull: "dropOldest" });
+  expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8421 });
+  expect(config.log.level).toBe("info");
+  expect(config.service).toMatchObject({ apiVersion: "1.1beta1", namespace: "platform", maxLag: 10_000 });
+  expect(config.sources).toEqual([]);
+});
+
+test("the data directory is systemd's first where the file names none", async () => {
+  const given = { ...withPassword, STATE_DIRECTORY: "/var/lib/tagferry:/var/lib/other" };
+  expect((await load(head, given)).agent.dataDir).toBe("/var/lib/tagferry");
+  expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe("/work/state");
+});
+
+test("a version of the interface is the text that was written, not the number YAML makes of it", async () => {
+  for (const version of ["1.0", "1.1", "1.1beta1", '"1.0"'])
+    expect((await load(head.replace("url:", `apiVersion: ${version}, url:`), withPassword)).service.apiVersion).toBe(
+      version.replaceAll('"', ""),
+    );
+});
+
+test("a number or a word of YAML where a text must stand is the text as written", async () => {
+  const config = await load(
+    `${head}sources:
+  hall:
+    type: mqtt
+    url: mqtt://broker:1883
+    clientId: 0815
+    username: true
+    password: 1e3
+    tags:
+      - { input: 17, topic: 3.10 }
+`,
+    withPassword,
+  );
+  const [hall] = config.sources;
+  expect(hall?.options).toMatchObject({ clientId: "0815", username: "true" });
+  expect(hall?.rules[0]?.input).toBe("17");
+  expect(hall?.tags[0]).toMatchObject({ topic: { filter: "3.10" } });
+});
+
+test("ON and OFF are words, so are yes, no and off", async () => {
+  const config = await load(
+    simulator("      - { input: a, values: { ON: 1, OFF: 0, yes: 2, true: 3 }, report: off }\n"),
+    withPassword,
+  );
+  expect(config.sources[0]?.rules[0]).toMatchObject({ values: { ON: 1, OFF: 0, yes: 2, true: 3 }, report: "off" });
+});
+
+test("an empty section is one that is not there", async () => {
+  expect(await complaints(`${head}buffer:\nlog:\n  # level: debug\nsources:\n`, withPassword)).toBe(
+    "agent.yaml:1:1  warning: has no sources: nothing will be read",
+  );
+});
+
+test("a source without tags is a warning", async () => {
+  expect(await complaints(simulator(""), withPassword)).toBe(
+    "agent.yaml:5:5  warning: sources.demo  has no tags: nothing will be read",
+  );
+});
+
+test("a secret written out is a warning, one by reference is none", async () => {
+  const said = await complaints(
+    `version: 1
+service: { url: http://127.0.0.1:8420/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: canary } } }
+sources:
+  hall:
+    type: mqtt
+    url: mqtt://broker:1883
+    password: "\${MQTT:-canary}"
+    tags:
+      - { input: a, topic: a }
+`,
+  );
+  expect(said).toBe(`agent.yaml:2:105  warning: service.auth.basic.password  a secret stands in the file itself
+                  better a reference: \${file:/run/secrets/name}, \${NAME} or, under systemd, \${credential:name}`);
+});
+
+test("a secret is never printed", async () => {
+  const config = await load(head, withPassword);
+  const printed = JSON.stringify(config) + inspect(config, { depth: 10 }) + String(config.service.auth.basic.password);
+  expect(printed).not.toContain("canary");
+  expect(printed).toContain("***");
+  expect(config.service.auth.basic.password.reveal()).toBe("canary-7f3a");
+});
+
+test("an anchor is used where it is referred to, and << merges below what is written", async () => {
+  const config = await load(
+    simulator(`      - &first { input: a, wave: square, period: 5s }
+      - { <<: *first, input: b, period: 7s }
+`),
+    withPassword,
+  );
+  expect(config.sources[0]?.tags).toMatchObject([
+    { wave: "square", period: 5_000 },
+    { wave: "square", period: 7_000 },
+  ]);
+});
+
+test("aliases of aliases do not fill the memory", async () => {
+  const levels = Array.from(
+    { length: 9 },
+    (_, i) => `  l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(", ")}]`,
+  );
+  const said = await complaints(`${head}templates:\n  l0: &l0 [{ input: a }]\n${levels.join("\n")}\n`, withPassword);
+  expect(said).toMatch(/makes the file too large: aliases of aliases/);
+});
+
+test("an error tells the file as it was named", async () => {
+  const environment = environmentOf({}, { "/etc/tagferry/x.yaml": "a: 1\n" });
+  await expect(loadConfig("../etc/tagferry/x.yaml", environment)).rejects.toMatchObject({
+    code: "CONFIG_INVALID",
+    message: expect.stringMatching(/^\.\.\/etc\/tagferry\/x\.yaml: \d errors$/),
+  });
+});
+
+test("a file that is not there is an error of the configuration", async () => {
+  const rejected = loadConfig("none.yaml", environmentOf());
+  await expect(rejected).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+  await expect(rejected).rejects.toMatchObject({
+    cause: { issues: [{ file: "none.yaml", line: 1, message: "cannot be read: there is no such file" }] },
+  });
+});
+
+test("ten thousand tags are read within seconds", async () => {
+  const tags = Array.from(
+    { length: 10_000 },
+    (_, i) => `      - { input: a.b${i}, wave: sine, every: 5s, signal: { engUnit: V } }\n`,
+  );
+  const config = await load(simulator(tags.join("")), withPassword);
+  expect(config.sources[0]?.rules).toHaveLength(10_000);
+});
