@@ -1,12 +1,9 @@
-// Aggregates points into buckets. Buckets begin at multiples of their width from an origin, not from the query's start.
-import { parseTimestamp } from "../wire/timestamp.ts";
+// Aggregates points into buckets.
+import type { BucketOf } from "./buckets.ts";
 import type { Columns } from "./point-block.ts";
 
-/** A Monday: weeks begin there. */
-const origin = parseTimestamp("2000-01-03T00:00:00Z") ?? Number.NaN;
-
 /** Buckets that hold points, by ascending start, in columns of one length. */
-export interface Buckets {
+export interface Aggregates {
   /** Start of each bucket, microseconds since the epoch. */
   readonly times: number[];
   readonly count: number[];
@@ -15,32 +12,21 @@ export interface Buckets {
   readonly sum: number[];
   /** Mean of the samples, not weighted by time. */
   readonly avg: number[];
-}
-
-/** Where the bucket of a time begins. */
-export type BucketStart = (time: number) => { readonly start: number; readonly end: number };
-
-export function bucketsOf(micros: number): BucketStart {
-  return (time) => {
-    const start = origin + Math.floor((time - origin) / micros) * micros;
-    return { start, end: start + micros };
-  };
-}
-
-/** Everything in one bucket, stamped with the start of the window. */
-export function oneBucket(from: number): BucketStart {
-  return () => ({ start: from, end: Number.POSITIVE_INFINITY });
+  readonly first: number[];
+  readonly last: number[];
 }
 
 /** `blocks` by ascending time. */
-export function rollUp(blocks: Iterable<Columns>, bucketOf: BucketStart): Buckets {
-  const buckets: Buckets = { times: [], count: [], min: [], max: [], sum: [], avg: [] };
+export function rollUp(blocks: Iterable<Columns>, bucketOf: BucketOf): Aggregates {
+  const buckets: Aggregates = { times: [], count: [], min: [], max: [], sum: [], avg: [], first: [], last: [] };
   let end = Number.NEGATIVE_INFINITY;
   let start = 0;
   let count = 0;
   let min = 0;
   let max = 0;
   let sum = 0;
+  let first = 0;
+  let last = 0;
   const close = () => {
     if (count === 0) return;
     buckets.times.push(start);
@@ -49,6 +35,8 @@ export function rollUp(blocks: Iterable<Columns>, bucketOf: BucketStart): Bucket
     buckets.max.push(max);
     buckets.sum.push(sum);
     buckets.avg.push(sum / count);
+    buckets.first.push(first);
+    buckets.last.push(last);
   };
   for (const { times, values } of blocks)
     for (let i = 0; i < times.length; i++) {
@@ -58,11 +46,12 @@ export function rollUp(blocks: Iterable<Columns>, bucketOf: BucketStart): Bucket
         close();
         ({ start, end } = bucketOf(time));
         count = 0;
-        min = max = value;
+        min = max = first = value;
         sum = 0;
       }
       count++;
       sum += value;
+      last = value;
       if (value < min) min = value;
       if (value > max) max = value;
     }
