@@ -9,7 +9,7 @@ import { seeded, testRuntime } from "../support/runtime.ts";
 
 /** A server that answers every request as the adversary says. */
 async function adversaryServer(seed: number) {
-  const device = adversary(mbapFrame, seeded(seed), 0.8);
+  const device = adversary(mbapFrame, seeded(seed), { honesty: 0.8 });
   const server = createServer((socket) => {
     device.reconnected();
     let received = Buffer.alloc(0);

@@ -8,10 +8,18 @@ import { testRuntime } from "../support/runtime.ts";
 const values = [...modbusVectors.map(({ value }) => value), ...bitTags.map(({ value }) => value), 17];
 const signal = () => AbortSignal.timeout(30_000);
 
-test.each([["tcp", "tcp", "socket"]] as const)("every vector arrives over %s", async (scheme, transport, framer) => {
+test.each([
+  ["tcp", "tcp", "socket"],
+  ["udp", "udp", "socket"],
+  ["rtu+tcp", "tcp", "rtu"],
+  ["ascii+tcp", "tcp", "ascii"],
+  ["rtu", "serial", "rtu"],
+  ["ascii", "serial", "ascii"],
+] as const)("every vector arrives over %s", async (scheme, transport, framer) => {
   await using server = await pymodbus({ transport, framer, units: { 1: vectorTables, 17: { hr: { 0: [17] } } } });
+  const place = transport === "serial" ? `${server.path}?baudRate=19200` : `127.0.0.1:${server.port}`;
   await using source = await openModbusSource(
-    { url: `${scheme}://127.0.0.1:${server.port}`, maxGap: 0 },
+    { url: `${scheme}://${place}`, maxGap: 0 },
     [...vectorTags, ...bitTags.map(({ at }) => ({ at })), { at: "hr:0", unit: 17 }, { at: "hr:1000", unit: 17 }],
     testRuntime(),
     signal(),
@@ -21,4 +29,31 @@ test.each([["tcp", "tcp", "socket"]] as const)("every vector arrives over %s", a
 
   expect(readings.slice(0, -1).map((reading) => reading.value)).toEqual(values);
   expect(readings.at(-1)?.reason).toContain("exception 2: illegal data address");
+});
+
+test("over a line a unit that is not there costs the others nothing, and late answers are not mixed up", async () => {
+  await using server = await pymodbus({
+    transport: "serial",
+    framer: "rtu",
+    units: { 1: vectorTables, 2: vectorTables },
+  });
+  const tags = [1, 2, 3].flatMap((unit) => vectorTags.map((tag) => ({ ...tag, unit, every: 200 })));
+  await using source = await openModbusSource(
+    { url: `rtu://${server.path}`, timeout: "100ms" },
+    tags,
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(
+    source,
+    signal(),
+    (all) => all.filter((r) => r.quality === "good").length >= 10 * vectorTags.length,
+  );
+
+  for (const { tag, value, quality } of readings)
+    if (quality === "good") expect(value).toBe(modbusVectors[tag % vectorTags.length]?.value);
+  expect(
+    new Set(readings.filter((r) => r.quality === "bad").map((r) => Math.floor(r.tag / vectorTags.length))),
+  ).toEqual(new Set([2]));
 });

@@ -26,8 +26,15 @@ export function honestWord(address: number): number {
   return address & 0x7f_ff;
 }
 
-/** `honesty`: share of the answers that are right, 0 to 1. */
-export function adversary(encode: EncodeFrame, random: () => number, honesty = 0.5): Adversary {
+export interface AdversaryOptions {
+  /** Share of the answers that are right, 0 to 1; default 0.5. */
+  readonly honesty?: number;
+  /** Mischiefs left out: those that no receiver of the frame format could tell from the truth. */
+  readonly without?: readonly string[];
+}
+
+export function adversary(encode: EncodeFrame, random: () => number, options: AdversaryOptions = {}): Adversary {
+  const { honesty = 0.5, without = [] } = options;
   const below = (n: number) => Math.floor(random() * n);
   const done = new Map<string, number>();
   /** Answers held back, given before some later one. */
@@ -78,7 +85,7 @@ export function adversary(encode: EncodeFrame, random: () => number, honesty = 0
     silent: () => [],
     reset: () => "reset",
   };
-  const names = Object.keys(mischiefs);
+  const names = Object.keys(mischiefs).filter((name) => !without.includes(name));
   // Followed by more bytes, a frame that lacks its end becomes whole with a wrong end: no receiver can tell.
   const brokenFrames = new Set(["short", "lyingLength", "flipped", "garbage", "otherProtocol"]);
 

@@ -13,4 +13,6 @@ export interface ByteStream extends AsyncDisposable {
   /** Called once, before the first `write`. */
   listen(listener: ByteStreamListener): void;
   write(bytes: Uint8Array): void;
+  /** Whether an answer is being waited for now. */
+  awaiting?(yes: boolean): void;
 }

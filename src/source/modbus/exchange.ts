@@ -32,11 +32,24 @@ interface Pending {
   fail(error: unknown): void;
 }
 
-/** Frames over a byte stream. Owns the stream. */
-export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock): Exchange {
+/** How a line comes to rest after a time-out, before it is used again. In milliseconds. */
+export interface LineRest {
+  /** Silence that has to pass. */
+  readonly quietMs: number;
+  /** Time that has to pass at least. */
+  readonly guardMs: number;
+}
+
+/** A line that never becomes quiet is used all the same after so long. */
+const longestRestMs = 2_000;
+
+/** Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. */
+export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock, rest?: LineRest): Exchange {
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
   let stale = false;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let expiredAt: number | undefined;
   const lose = (error: AgentError) => {
     lost ??= error;
     pending?.fail(lost);
@@ -54,6 +67,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
   stream.listen({
     data(chunk) {
       if (lost) return;
+      heardAt = clock.monotonic();
       if (pending) pending.heard = true;
       let answer: Answer | undefined;
       try {
@@ -68,6 +82,15 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
     closed: lose,
   });
 
+  const comeToRest = async (since: number, { quietMs, guardMs }: LineRest, signal: AbortSignal) => {
+    for (;;) {
+      const now = clock.monotonic();
+      const wait = Math.min(Math.max(heardAt + quietMs, since + guardMs), since + longestRestMs) - now;
+      if (wait <= 0) return;
+      await clock.sleep(wait, signal);
+    }
+  };
+
   return {
     get lost() {
       return lost;
@@ -78,8 +101,10 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
     get discarded() {
       return framing.discarded;
     },
-    run(request, timeoutMs, signal) {
-      return new Promise((resolve, reject) => {
+    async run(request, timeoutMs, signal) {
+      if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
+      expiredAt = undefined;
+      return await new Promise((resolve, reject) => {
         if (lost || signal.aborted) {
           reject(lost ?? signal.reason);
           return;
@@ -89,6 +114,12 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           current.fail(signal.reason);
         };
         const expire = () => {
+          const held = framing.expire();
+          if (held) {
+            current.settle({ ...held, at: clock.now() });
+            return;
+          }
+          expiredAt = clock.monotonic();
           if (!framing.abandon()) retire();
           current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard });
         };
@@ -96,6 +127,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           clearTimeout(timer);
           signal.removeEventListener("abort", abort);
           pending = undefined;
+          stream.awaiting?.(false);
         };
         const current: Pending = {
           heard: false,
@@ -111,6 +143,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
         const timer = setTimeout(expire, timeoutMs);
         signal.addEventListener("abort", abort, { once: true });
         pending = current;
+        stream.awaiting?.(true);
         stream.write(framing.begin(request));
       });
     },

@@ -1,7 +1,7 @@
 // The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
 import type { Answer, ReadRequest } from "./pdu.ts";
 
-/** One request at a time: `begin`, then `receive` until it gives the answer, or `abandon`. */
+/** One request at a time: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
 export interface Framing {
   /** The frame of `request`. */
   begin(request: ReadRequest): Uint8Array;
@@ -10,6 +10,8 @@ export interface Framing {
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
   receive(chunk: Uint8Array): Answer | undefined;
+  /** At the deadline: an answer that was held back because an earlier one might still have come before it. */
+  expire(): Answer | undefined;
   /**
    * Gives the request up. Its answer may still come and is then not taken for another's; where that cannot be told
    * apart, the result is false: close the connection.

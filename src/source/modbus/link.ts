@@ -14,6 +14,8 @@ export interface LinkOptions {
   readonly units: ReadonlySet<number>;
   /** Between a reply and the next request. */
   readonly delayMs: number;
+  /** What a request may take beyond the time-out of its unit: its time on a slow line. */
+  readonly extraMs?: (request: ReadRequest) => number;
   /** Between connecting and the first request. */
   readonly pauseAfterConnectMs: number;
   /** Resolves with a connection; rejects with `SOURCE_*` or `signal.reason`. */
@@ -83,7 +85,7 @@ export class Link implements AsyncDisposable {
 
     const discardedBefore = this.#exchange.discarded;
     const start = clock.monotonic();
-    const result = await this.#exchange.run(request, timeoutMs, signal);
+    const result = await this.#exchange.run(request, timeoutMs + (this.#options.extraMs?.(request) ?? 0), signal);
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;

@@ -22,10 +22,13 @@ export interface MbapOptions {
   readonly anyUnit: boolean;
   /** Id of the first request, from 0 to 65535. */
   readonly firstId?: number;
+  /** Every chunk is a datagram: a whole frame, or nothing that matters. */
+  readonly datagrams?: boolean;
 }
 
 export class MbapFraming implements Framing {
   readonly #anyUnit: boolean;
+  readonly #datagrams: boolean;
   #nextId: number;
   #current: { readonly id: number; readonly request: ReadRequest } | undefined;
   readonly #abandoned = new Set<number>();
@@ -33,8 +36,9 @@ export class MbapFraming implements Framing {
   #discarded = 0;
   #mismatch: string | undefined;
 
-  constructor({ anyUnit, firstId = 0 }: MbapOptions) {
+  constructor({ anyUnit, firstId = 0, datagrams = false }: MbapOptions) {
     this.#anyUnit = anyUnit;
+    this.#datagrams = datagrams;
     this.#nextId = firstId;
   }
 
@@ -60,6 +64,11 @@ export class MbapFraming implements Framing {
   }
 
   receive(chunk: Uint8Array): Answer | undefined {
+    if (!this.#datagrams) return this.#receiveStream(chunk);
+    return isWholeFrame(chunk) ? this.#take(chunk) : this.#discard("a datagram that is no frame");
+  }
+
+  #receiveStream(chunk: Uint8Array): Answer | undefined {
     let bytes = this.#received.length === 0 ? chunk : joined(this.#received, chunk);
     let answer: Answer | undefined;
     for (;;) {
@@ -73,6 +82,8 @@ export class MbapFraming implements Framing {
     // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }
+
+  expire(): undefined {}
 
   abandon(): boolean {
     if (this.#current) this.#abandoned.add(this.#current.id);
@@ -116,6 +127,14 @@ function frameBytes(bytes: Uint8Array): number | undefined {
   if (length < 3 || length > 1 + maxPduBytes)
     throw new AgentError("SOURCE_PROTOCOL", `a Modbus TCP frame claims a length of ${length}; 3 to 254 are possible`);
   return 6 + length;
+}
+
+function isWholeFrame(bytes: Uint8Array): boolean {
+  try {
+    return frameBytes(bytes) === bytes.length;
+  } catch {
+    return false;
+  }
 }
 
 function joined(a: Uint8Array, b: Uint8Array): Uint8Array {

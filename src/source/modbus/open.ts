@@ -2,18 +2,28 @@
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
+import type { BusCodec } from "./bus-codec.ts";
+import { asciiCodec, rtuCodec } from "./bus-codec.ts";
+import { BusFraming } from "./bus-framing.ts";
+import type { FrameFormat } from "./endpoint.ts";
 import type { Exchange } from "./exchange.ts";
 import { streamExchange } from "./exchange.ts";
 import { Link } from "./link.ts";
 import { MbapFraming } from "./mbap-framing.ts";
 import type { ModbusOptions } from "./options.ts";
+import { openSerial } from "./serial-stream.ts";
+import { characterMs, gapMs, silentCharacters, wireMs } from "./serial-timing.ts";
 import { ModbusSource } from "./source.ts";
 import { connectTcp } from "./tcp-stream.ts";
+import { openUdp } from "./udp-stream.ts";
 import type { ModbusConfig } from "./wanted.ts";
 
 /** Connects. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
 export async function openModbus(config: ModbusConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { options, name } = config;
+  const { url } = options;
+  if (url.frames !== "mbap" && config.tags.some((tag) => tag.unit === 0))
+    throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
   const { clock, random, metrics } = runtime;
   const own: Runtime = {
     clock,
@@ -25,7 +35,8 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
     {
       name,
       units: new Set(config.tags.map((tag) => tag.unit)),
-      delayMs: options.interRequestDelay,
+      delayMs: Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0),
+      extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       connect: (connecting) => connect(options, runtime, connecting),
     },
@@ -36,10 +47,26 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
 }
 
 async function connect(options: ModbusOptions, runtime: Runtime, signal: AbortSignal): Promise<Exchange> {
-  const { url, localAddress, connectTimeout } = options;
-  if (url.transport !== "tcp" || url.frames !== "mbap")
-    throw new AgentError("SOURCE_PROTOCOL", `${url.text}: only tcp:// is built so far`);
-  const stream = await connectTcp({ host: url.host, port: url.port, localAddress, timeoutMs: connectTimeout }, signal);
-  const firstId = Math.floor(runtime.random() * 65_536);
-  return streamExchange(stream, new MbapFraming({ anyUnit: options.replyUnit === "any", firstId }), runtime.clock);
+  const { url, localAddress, connectTimeout, timeout } = options;
+  const { clock, random } = runtime;
+  const mbap = (datagrams: boolean) =>
+    new MbapFraming({ anyUnit: options.replyUnit === "any", firstId: Math.floor(random() * 65_536), datagrams });
+  if (url.transport === "serial") {
+    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false });
+    const rest = {
+      quietMs: Math.max(silentCharacters * characterMs(url.line), 20),
+      guardMs: Math.min(timeout / 2, 500),
+    };
+    return streamExchange(await openSerial(url.line, signal), framing, clock, rest);
+  }
+  const { host, port } = url;
+  if (url.transport === "udp")
+    return streamExchange(await openUdp({ host, port, localAddress }, signal), mbap(true), clock);
+  const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
+  const framing = url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true });
+  return streamExchange(stream, framing, clock);
+}
+
+function codecOf(frames: FrameFormat): BusCodec {
+  return frames === "ascii" ? asciiCodec : rtuCodec;
 }

@@ -26,6 +26,10 @@ export function encodeRead({ table, start, count }: ReadRequest): Uint8Array {
   return Uint8Array.of(functions[table], start >> 8, start & 0xff, count >> 8, count & 0xff);
 }
 
+export function functionOf({ table }: ReadRequest): number {
+  return functions[table];
+}
+
 /** Bytes of data that the reply to `request` has to carry. */
 export function dataBytes({ table, count }: ReadRequest): number {
   return table === "hr" || table === "ir" ? count * 2 : Math.ceil(count / 8);

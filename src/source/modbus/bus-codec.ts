@@ -1,0 +1,101 @@
+// The two ways in which a frame lies on a serial bus, both without an id: binary with a CRC, or hexadecimal with an LRC. Pure.
+//
+//   rtu     unit, PDU, CRC-16 low byte first
+//   ascii   ':', then in hexadecimal: unit, PDU, LRC; then CR LF
+import type { ReadRequest } from "./pdu.ts";
+import { dataBytes, functionOf, maxPduBytes } from "./pdu.ts";
+
+export interface BusFrame {
+  readonly unit: number;
+  readonly pdu: Uint8Array;
+}
+
+export interface BusCodec {
+  encode(frame: BusFrame): Uint8Array;
+  /**
+   * Every whole reply frame with a right checksum in `bytes`, whatever lies between, and from where on bytes may still
+   * become one. Within the beginning of the answer to `awaited` nothing else is looked for until it is all there.
+   */
+  scan(bytes: Uint8Array, awaited?: ReadRequest): { readonly frames: readonly BusFrame[]; readonly rest: number };
+}
+
+const longestRtu = maxPduBytes + 3;
+const longestAscii = 2 * (maxPduBytes + 2) + 3;
+
+export const rtuCodec: BusCodec = {
+  encode({ unit, pdu }) {
+    const frame = new Uint8Array(pdu.length + 3);
+    frame[0] = unit;
+    frame.set(pdu, 1);
+    const crc = crc16(frame.subarray(0, -2));
+    frame.set([crc & 0xff, crc >> 8], frame.length - 2);
+    return frame;
+  },
+  scan(bytes, awaited) {
+    const frames: BusFrame[] = [];
+    let rest = 0;
+    for (let at = 0; at < bytes.length; ) {
+      const length = rtuReplyBytes(bytes, at);
+      const frame = bytes.subarray(at, at + length);
+      // Of a frame with its checksum the residue is 0. Anything else is noise, an echo, or not all there yet.
+      if (length > 0 && frame.length === length && crc16(frame) === 0) {
+        frames.push({ unit: frame[0]!, pdu: frame.slice(1, -2) });
+        at += length;
+        rest = at;
+      } else if (frame.length < length && awaited && beginsAnswer(frame, awaited)) break;
+      else at++;
+    }
+    return { frames, rest: Math.max(rest, bytes.length - longestRtu) };
+  },
+};
+
+/** The data of an answer may hold what looks like a frame of its own. */
+function beginsAnswer([unit, code, byteCount]: Uint8Array, request: ReadRequest): boolean {
+  const header = code === functionOf(request) && (byteCount === undefined || byteCount === dataBytes(request));
+  return unit === request.unit && header;
+}
+
+/** Length of the reply that would begin at `at`; 0: none does. */
+function rtuReplyBytes(bytes: Uint8Array, at: number): number {
+  const code = bytes[at + 1] ?? 0;
+  if (code >= 0x81 && code <= 0x84) return 5;
+  return code >= 1 && code <= 4 ? 5 + (bytes[at + 2] ?? 0) : 0;
+}
+
+export const asciiCodec: BusCodec = {
+  encode({ unit, pdu }) {
+    const bytes = Uint8Array.of(unit, ...pdu);
+    return Buffer.from(
+      `:${Buffer.from([...bytes, lrc(bytes)])
+        .toString("hex")
+        .toUpperCase()}\r\n`,
+      "latin1",
+    );
+  },
+  scan(bytes) {
+    const text = Buffer.from(bytes).toString("latin1");
+    const frames: BusFrame[] = [];
+    let rest = 0;
+    for (const match of text.matchAll(/:((?:[0-9A-Fa-f]{2}){4,255})\r\n/g)) {
+      const frame = new Uint8Array(Buffer.from(match[1] ?? "", "hex"));
+      if (lrc(frame) === 0) frames.push({ unit: frame[0]!, pdu: frame.slice(1, -1) });
+      rest = match.index + match[0].length;
+    }
+    return { frames, rest: Math.max(rest, bytes.length - longestAscii) };
+  },
+};
+
+/** CRC-16 with the polynomial 0xA001, from 0xFFFF. */
+export function crc16(bytes: Uint8Array): number {
+  let crc = 0xff_ff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0xa0_01 : crc >> 1;
+  }
+  return crc;
+}
+
+/** What has to be added for the sum to be 0. */
+function lrc(bytes: Uint8Array): number {
+  return -bytes.reduce((sum, byte) => sum + byte, 0) & 0xff;
+}

@@ -1,0 +1,102 @@
+// Requests and answers on a bus, where frames have no id and an answer is known by its unit, function and length alone. Pure.
+//
+// After a time-out the answer may still come, and look just like the next one. Over TCP the connection is then opened
+// anew. On a line the unit is in doubt: the next time it is asked, an answer is held back until the deadline, and only
+// the last one that comes counts, since a unit answers in the order it is asked.
+import type { BusCodec, BusFrame } from "./bus-codec.ts";
+import type { Framing } from "./framing.ts";
+import type { Answer, ReadRequest } from "./pdu.ts";
+import { decodeReply, encodeRead } from "./pdu.ts";
+
+export interface BusOptions {
+  readonly codec: BusCodec;
+  /** Whether the connection can be opened anew after a time-out, which settles every doubt. */
+  readonly reopen: boolean;
+}
+
+export class BusFraming implements Framing {
+  readonly #options: BusOptions;
+  #current: { readonly request: ReadRequest; readonly sent: Uint8Array } | undefined;
+  #received: Uint8Array = new Uint8Array(0);
+  /** Units that may still answer a request that was given up. */
+  readonly #doubted = new Set<number>();
+  #held: Answer | undefined;
+  #discarded = 0;
+  #mismatch: string | undefined;
+
+  constructor(options: BusOptions) {
+    this.#options = options;
+  }
+
+  get discarded(): number {
+    return this.#discarded;
+  }
+
+  get mismatch(): string | undefined {
+    return this.#mismatch;
+  }
+
+  begin(request: ReadRequest): Uint8Array {
+    const sent = this.#options.codec.encode({ unit: request.unit, pdu: encodeRead(request) });
+    this.#current = { request, sent };
+    this.#received = new Uint8Array(0);
+    this.#held = undefined;
+    this.#mismatch = undefined;
+    return sent;
+  }
+
+  receive(chunk: Uint8Array): Answer | undefined {
+    this.#received = Uint8Array.from([...this.#received, ...chunk]);
+    this.#stripEcho();
+    const { frames, rest } = this.#options.codec.scan(this.#received, this.#current?.request);
+    this.#received = this.#received.slice(rest);
+    for (const frame of frames) this.#take(frame);
+    const current = this.#current;
+    if (!current || this.#held === undefined || this.#doubted.has(current.request.unit)) return undefined;
+    this.#current = undefined;
+    return this.#held;
+  }
+
+  expire(): Answer | undefined {
+    const answer = this.#current && this.#held;
+    if (answer && this.#current) this.#doubted.delete(this.#current.request.unit);
+    if (answer) this.#current = undefined;
+    return answer;
+  }
+
+  abandon(): boolean {
+    if (this.#current) this.#doubted.add(this.#current.request.unit);
+    this.#current = undefined;
+    return !this.#options.reopen;
+  }
+
+  #take({ unit, pdu }: BusFrame): void {
+    const request = this.#current?.request;
+    if (unit !== request?.unit) {
+      // What was still to come has come.
+      this.#doubted.delete(unit);
+      this.#discard(`unit ${unit} instead of ${request?.unit ?? "none"}`);
+      return;
+    }
+    const answer = decodeReply(pdu, request);
+    if (typeof answer === "string") this.#discard(answer);
+    else {
+      if (this.#held) this.#discarded++;
+      this.#held = answer;
+    }
+  }
+
+  /** Some adapters hear what they send. Their own request must not be taken for an answer. */
+  #stripEcho(): void {
+    const sent = this.#current?.sent;
+    const at = sent === undefined ? -1 : Buffer.from(this.#received).indexOf(sent);
+    if (sent === undefined || at < 0) return;
+    this.#received = this.#received.slice(at + sent.length);
+    this.#mismatch ??= "the echo of the request";
+  }
+
+  #discard(mismatch: string): void {
+    this.#discarded++;
+    this.#mismatch = mismatch;
+  }
+}

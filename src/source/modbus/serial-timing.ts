@@ -1,0 +1,25 @@
+// How long bytes take on a serial line. Pure.
+import type { Endpoint, SerialLine } from "./endpoint.ts";
+import type { ReadRequest } from "./pdu.ts";
+import { dataBytes } from "./pdu.ts";
+
+/** Characters of silence that end a frame. */
+export const silentCharacters = 3.5;
+
+/** Milliseconds that one character takes, with start, parity and stop bits. */
+export function characterMs({ baudRate, dataBits, parity, stopBits }: SerialLine): number {
+  return ((1 + dataBits + (parity === "none" ? 0 : 1) + stopBits) * 1_000) / baudRate;
+}
+
+/** Milliseconds between frames: 3.5 characters, fixed at 1.75 ms for fast lines by the specification. */
+export function gapMs(line: SerialLine): number {
+  return Math.max(silentCharacters * characterMs(line), 1.75);
+}
+
+/** Milliseconds that `request` and its answer spend on the line. */
+export function wireMs(request: ReadRequest, { frames, line }: Extract<Endpoint, { transport: "serial" }>): number {
+  const requestBytes = 8;
+  const replyBytes = 5 + dataBytes(request);
+  const characters = frames === "ascii" ? 2 * (requestBytes + replyBytes) + 4 : requestBytes + replyBytes;
+  return characters * characterMs(line);
+}

@@ -1,0 +1,168 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { BusCodec } from "../../../../src/source/modbus/bus-codec.ts";
+import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
+import { seeded } from "../../../support/runtime.ts";
+
+const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, table: "hr", start, count });
+const bytes = (...values: number[]) => Uint8Array.from(values);
+const joined = (...parts: readonly Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]));
+const one = (word: number) => bytes(3, 2, word >> 8, word & 0xff);
+const data = (word: number) => ({ kind: "data", bytes: bytes(word >> 8, word & 0xff) });
+
+test("the checksum is that of the specification", () => {
+  expect(crc16(bytes(0x02, 0x07))).toBe(0x12_41);
+  expect(Buffer.from(rtuCodec.encode({ unit: 1, pdu: bytes(3, 0, 0, 0, 10) })).toString("hex")).toBe(
+    "01030000000ac5cd",
+  );
+  expect(Buffer.from(asciiCodec.encode({ unit: 0xf7, pdu: bytes(3, 0x13, 0x89, 0, 0x0a) })).toString()).toBe(
+    ":F7031389000A60\r\n",
+  );
+});
+
+describe.each([
+  ["rtu", rtuCodec],
+  ["ascii", asciiCodec],
+] as const)("%s", (_name, codec: BusCodec) => {
+  const frame = (word: number, unit = 1) => codec.encode({ unit, pdu: one(word) });
+  const onLine = () => new BusFraming({ codec, reopen: false });
+
+  test("an answer is found byte by byte, behind noise, behind an echo and behind another's answer", () => {
+    for (const before of [
+      bytes(),
+      bytes(0, 0x55, 3, 0xff),
+      codec.encode({ unit: 1, pdu: bytes(3, 0, 0, 0, 1) }),
+      frame(9, 2),
+    ]) {
+      const framing = onLine();
+      framing.begin(read(0, 1));
+      const answers = [...joined(before, frame(0x1234))].map((byte) => framing.receive(bytes(byte)));
+      expect(answers.slice(0, -1).every((answer) => answer === undefined)).toBe(true);
+      expect(answers.at(-1)).toEqual(data(0x1234));
+    }
+  });
+
+  test("the echo of a request that looks like an answer to it is none", () => {
+    const framing = onLine();
+    const sent = framing.begin({ unit: 1, table: "co", start: 0x300, count: 24 });
+    expect(framing.receive(sent)).toBeUndefined();
+    expect(framing.mismatch).toBe("the echo of the request");
+    expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(1, 3, 1, 2, 3) }))).toEqual({
+      kind: "data",
+      bytes: bytes(1, 2, 3),
+    });
+  });
+
+  test("a wrong checksum, unit, function or length is no answer", () => {
+    const framing = onLine();
+    framing.begin(read(0, 1));
+    const broken = frame(1).slice();
+    broken[4] = broken[4]! ^ 1;
+    for (const wrong of [
+      broken,
+      frame(1, 2),
+      codec.encode({ unit: 1, pdu: bytes(4, 2, 0, 1) }),
+      codec.encode({ unit: 1, pdu: bytes(3, 4, 0, 1, 0, 2) }),
+    ])
+      expect(framing.receive(wrong)).toBeUndefined();
+    expect(framing.receive(frame(7))).toEqual(data(7));
+  });
+
+  test("an exception is an answer", () => {
+    const framing = onLine();
+    framing.begin(read(0, 1));
+    expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x83, 2) }))).toEqual({ kind: "exception", code: 2 });
+  });
+
+  test("what came before a request is no answer to it", () => {
+    const framing = onLine();
+    framing.receive(frame(1));
+    framing.begin(read(0, 1));
+    expect(framing.expire()).toBeUndefined();
+  });
+
+  test("after a time-out the late answer of a unit is not taken for the next one, which comes behind it", () => {
+    const framing = onLine();
+    framing.begin(read(10, 1));
+    expect(framing.abandon()).toBe(true);
+    framing.begin(read(20, 1));
+    expect(framing.receive(frame(10))).toBeUndefined();
+    expect(framing.receive(frame(20))).toBeUndefined();
+    expect(framing.expire()).toEqual(data(20));
+    framing.begin(read(30, 1));
+    expect(framing.receive(frame(30))).toEqual(data(30));
+  });
+
+  test("a late answer that comes while another unit is asked settles the doubt", () => {
+    const framing = onLine();
+    framing.begin(read(10, 1));
+    framing.abandon();
+    framing.begin(read(0, 1, 2));
+    expect(framing.receive(frame(10))).toBeUndefined();
+    expect(framing.receive(frame(2, 2))).toEqual(data(2));
+    framing.begin(read(20, 1));
+    expect(framing.receive(frame(20))).toEqual(data(20));
+  });
+
+  test("where the connection can be opened anew a time-out asks for that", () => {
+    const framing = new BusFraming({ codec, reopen: true });
+    framing.begin(read(0, 1));
+    expect(framing.abandon()).toBe(false);
+  });
+
+  test("any frame is found whole in any surroundings, and scanning never throws", () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 40 }),
+        fc.uint8Array({ maxLength: 40 }),
+        fc.nat(0xff_ff),
+        (before, after, word) => {
+          const { frames, rest } = codec.scan(joined(before, frame(word), after));
+          expect(rest).toBeLessThanOrEqual(before.length + frame(word).length + after.length);
+          // Noise may hold the start of a longer frame, never more than that.
+          if (!before.includes(0x3a) && codec === asciiCodec)
+            expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
+          if (codec === rtuCodec) expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
+        },
+      ),
+      { seed: 1, numRuns: 1_000 },
+    );
+  });
+
+  test("no mischief of a device is ever taken for a value", () => {
+    const random = seeded(43);
+    // Of a letter in hexadecimal a flipped bit may make the same letter.
+    const without = codec === asciiCodec ? ["wrongId", "flipped", "lyingLength"] : ["wrongId"];
+    const device = adversary((_id, unit, pdu) => codec.encode({ unit, pdu }), random, { without });
+    let framing = new BusFraming({ codec, reopen: true });
+    let right = 0;
+    for (let i = 0; i < 20_000; i++) {
+      const request = read(Math.floor(random() * 1_000), 1 + Math.floor(random() * 8), 1 + Math.floor(random() * 3));
+      framing.begin(request);
+      const { chunks } = device.answer({ ...request, id: 0 });
+      let answered = false;
+      for (const chunk of chunks) {
+        const answer = framing.receive(chunk);
+        if (!answer) continue;
+        answered = true;
+        if (answer.kind === "exception") continue;
+        expect(answer.bytes).toEqual(
+          Uint8Array.from(
+            Array.from({ length: request.count }, (_, w) => honestWord(request.start + w)).flatMap((w) => [
+              w >> 8,
+              w & 0xff,
+            ]),
+          ),
+        );
+        right++;
+      }
+      if (answered) continue;
+      framing = new BusFraming({ codec, reopen: true });
+      device.reconnected();
+    }
+    expect(right).toBe(device.done.get("honest"));
+  });
+});
