@@ -62,7 +62,8 @@ sources:
   await publisher.publishAsync("sensors/r1/env", JSON.stringify({ ts: 1_767_225_600_123, t: 21.75 }), { qos: 1 });
   await publisher.publishAsync("sensors/r2/env", "{not json", { qos: 1 });
   await publisher.publishAsync("lamp/state", "ON", { qos: 1 });
-  const at = Math.floor(started / 1_000) + 0.123_456;
+  // Later than the time of the values that the subscription began with.
+  const at = Math.ceil(Date.now() / 1_000) + 0.123_456;
   plc.set("Temp", 87.5, at);
   plc.set("State", 2, at);
 
