@@ -102,8 +102,10 @@ class Cutter {
   add(record: number, reader: ByteReader, from: number): void {
     const points = this.#index.points[record]!;
     if (this.#wholeRecords && this.#points + points > this.#options.maxPoints) {
-      this.isFull = true;
-      if (this.#points > 0) return;
+      if (this.#points > 0) {
+        this.isFull = true;
+        return;
+      }
       // The first record alone is too much: some of its series, then.
       this.#wholeRecords = false;
     }

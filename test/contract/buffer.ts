@@ -1,0 +1,199 @@
+// What every `PointBuffer` must do, whatever it keeps its points in. Run by a test file of each implementation.
+import { expect, test } from "vitest";
+import type { Block, BufferReader, PointBuffer } from "../../src/core/buffer.ts";
+import { epochMicros, type InputId, type Point } from "../../src/core/point.ts";
+
+/** A place where one buffer lives, across restarts. */
+export interface BufferPlace extends AsyncDisposable {
+  open(integration?: string): Promise<PointBuffer>;
+}
+
+const never = new AbortController().signal;
+const t0 = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+const all = { wait: false, maxPoints: 1e6 } as const;
+
+const point = (input: string, second: number, value = second): Point => ({
+  // Written out in these tests, so known to be right.
+  input: input as InputId,
+  time: epochMicros(t0 + second * 1e6),
+  value,
+});
+const points = (...seconds: number[]) => seconds.flatMap((second) => [point("a", second), point("b", second)]);
+const seconds = (block: Block | undefined, input = "a") =>
+  [...(block?.series.find((series) => series.input === input)?.times ?? [])].map((time) => (time - t0) / 1e6);
+/** Everything that can be taken: a block may hold less than asked for. */
+async function drain(reader: BufferReader): Promise<Block[]> {
+  const blocks: Block[] = [];
+  for (let block = await reader.take("backlog", all, never); block; block = await reader.take("backlog", all, never))
+    blocks.push(block);
+  return blocks;
+}
+const inputsOf = (block: Block) => block.series.map((series) => series.input);
+
+export function bufferContract(place: () => BufferPlace): void {
+  test("points come out by series, in columns, by ascending time", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+
+    await buffer.append([point("b", 2, -0), point("a", 3, 0.1), point("a", 1, 1e300)], { awaited: true }, never);
+    const block = await reader.take("live", all, never);
+
+    expect(block?.series.map(({ input, times, values }) => [input, [...times], [...values]]).toSorted()).toEqual([
+      ["a", [t0 + 1e6, t0 + 3e6], [1e300, 0.1]],
+      ["b", [t0 + 2e6], [-0]],
+    ]);
+  });
+
+  test("a block taken but not settled comes again after a restart", async () => {
+    await using home = place();
+    {
+      await using buffer = await home.open();
+      await buffer.append(points(1, 2, 3), { awaited: true }, never);
+      await using reader = await buffer.reader();
+      await reader.take("backlog", all, never);
+    }
+
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+
+    expect(seconds(await reader.take("backlog", all, never))).toEqual([1, 2, 3]);
+  });
+
+  test("what is settled does not come again, what is not does", async () => {
+    await using home = place();
+    {
+      await using buffer = await home.open();
+      await using reader = await buffer.reader();
+      await buffer.append(points(1, 2), { awaited: true }, never);
+      const block = (await reader.take("backlog", all, never))!;
+      await reader.settle([{ block: block.id, inputs: ["a" as InputId], refused: 1 }]);
+      expect(buffer.stats()).toMatchObject({ settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
+    }
+
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    const block = (await reader.take("backlog", all, never))!;
+
+    expect(inputsOf(block)).toEqual(["b"]);
+    expect(seconds(block, "b")).toEqual([1, 2]);
+    expect(buffer.stats()).toMatchObject({ appendedPoints: 4, settledPoints: 1, refusedPoints: 1, unsettledPoints: 2 });
+  });
+
+  test("settling twice, or a block that nobody knows, changes nothing", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    await buffer.append(points(1), { awaited: true }, never);
+    const block = (await reader.take("live", all, never))!;
+    const done = [{ block: block.id, inputs: inputsOf(block) }];
+
+    await reader.settle(done);
+    await reader.settle(done);
+    await reader.settle([{ ...done[0]!, block: (block.id + 1_000) as typeof block.id }]);
+
+    expect(buffer.stats()).toMatchObject({ settledPoints: 2, unsettledPoints: 0, oldest: undefined });
+  });
+
+  test("released blocks can be taken again by either lane, and are out to one lane at a time", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    await buffer.append(points(1, 2), { awaited: true }, never);
+
+    const block = (await reader.take("live", all, never))!;
+    expect(await reader.take("backlog", all, never)).toBeUndefined();
+    reader.release([block.id]);
+
+    expect(seconds(await reader.take("backlog", all, never))).toEqual([1, 2]);
+    expect(await reader.take("live", all, never)).toBeUndefined();
+  });
+
+  test("the backlog begins with the oldest and can be asked for some inputs", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    for (let i = 1; i <= 4; i++) await buffer.append(points(i), { awaited: true }, never);
+
+    const some = (await reader.take("backlog", { ...all, inputs: ["b" as InputId] }, never))!;
+    const oldest = (await reader.take("backlog", { wait: false, maxPoints: 2 }, never))!;
+
+    expect(inputsOf(some)).toEqual(["b"]);
+    expect(seconds(some, "b")).toEqual([1, 2, 3, 4]);
+    expect(inputsOf(oldest)).toEqual(["a"]);
+    expect(seconds(oldest)).toEqual([1, 2]);
+  });
+
+  test("waiting for a block ends when there is one, and with the reason of the signal", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    const patience = new AbortController();
+    const inVain = reader.take("backlog", { wait: true, maxPoints: 10, inputs: ["c" as InputId] }, patience.signal);
+    const waiting = reader.take("live", { wait: true, maxPoints: 10 }, never);
+
+    await buffer.append(points(1), { awaited: true }, never);
+    expect(seconds(await waiting)).toEqual([1]);
+
+    const reason = new Error("enough");
+    patience.abort(reason);
+    await expect(inVain).rejects.toBe(reason);
+    await expect(buffer.append(points(2), { awaited: true }, patience.signal)).rejects.toBe(reason);
+  });
+
+  test("overlapping appends are all stored", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+
+    await Promise.all(Array.from({ length: 50 }, (_, i) => buffer.append(points(i), { awaited: i % 2 === 0 }, never)));
+
+    const taken = (await drain(reader)).flatMap((block) => seconds(block));
+    expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i));
+  });
+
+  test("the same point again is stored once, another value for the same time moves on by a microsecond", async () => {
+    await using home = place();
+    {
+      await using buffer = await home.open();
+      await buffer.append([point("a", 1, 5)], { awaited: true }, never);
+    }
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+
+    await buffer.append([point("a", 1, 5), point("a", 1, 6)], { awaited: true }, never);
+
+    const stored = (await drain(reader)).flatMap(({ series }) =>
+      series.flatMap(({ times, values }) => [...times, ...values]),
+    );
+    expect(stored).toEqual([t0 + 1e6, 5, t0 + 1e6 + 1, 6]);
+    expect(buffer.stats()).toMatchObject({ duplicatePoints: 1, collidedPoints: 1, appendedPoints: 2 });
+  });
+
+  test("a backlog of another integration is not delivered, and capturing goes on", async () => {
+    await using home = place();
+    {
+      await using buffer = await home.open("first");
+      await buffer.append(points(1), { awaited: true }, never);
+    }
+    {
+      await using buffer = await home.open("second");
+      await expect(buffer.reader()).rejects.toMatchObject({ code: "BUFFER_FOREIGN" });
+      await buffer.append(points(2), { awaited: true }, never);
+    }
+
+    await using buffer = await home.open("first");
+    await using reader = await buffer.reader();
+
+    expect(buffer.stats().unsettledPoints).toBe(4);
+    expect(await reader.take("backlog", all, never)).toBeDefined();
+  });
+
+  test("only one can have the buffer open", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+
+    await expect(home.open()).rejects.toMatchObject({ code: "DATA_DIR_IN_USE" });
+    await buffer.append(points(1), { awaited: true }, never);
+  });
+}

@@ -1,0 +1,153 @@
+import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { describe, expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
+import { bufferOptions } from "../../src/buffer/disk/options.ts";
+import { openBuffer } from "../../src/buffer/registry.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
+import { inProcess } from "../support/disk-store.ts";
+import { MemoryDisk } from "../support/memory-disk.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type BufferPlace, bufferContract } from "./buffer.ts";
+
+const never = new AbortController().signal;
+const config = bufferOptions.parse({ reserveFreeDisk: "0", sync: "20ms", ackDelay: "1ms" });
+
+function onDisk(): BufferPlace {
+  const home = temporaryFolder();
+  const directory = home.file("new/data/buffer");
+  return {
+    open: (integration = "plant") => openBuffer({ directory, integration, config }, testRuntime(), never),
+    [Symbol.asyncDispose]: async () => home[Symbol.dispose](),
+  };
+}
+
+describe("the buffer on disk", () => {
+  bufferContract(onDisk);
+});
+
+test("its folder and the folders above it are for the user of the agent alone", async () => {
+  using home = temporaryFolder();
+  const directory = home.file("new/buffer");
+  await using _buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
+
+  for (const folder of [directory, dirname(directory)]) expect(statSync(folder).mode & 0o777).toBe(0o700);
+});
+
+test("a folder that cannot be made is said to be unwritable", async () => {
+  using home = temporaryFolder();
+  writeFileSync(home.file("file"), "");
+  chmodSync(home.file("file"), 0o400);
+
+  const opening = openBuffer(
+    { directory: home.file("file/buffer"), integration: "plant", config },
+    testRuntime(),
+    never,
+  );
+
+  await expect(opening).rejects.toMatchObject({ code: "DATA_DIR_UNWRITABLE" });
+});
+
+const point = (second: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + second * 1e6), value: second });
+
+async function gathering() {
+  const disk = new MemoryDisk();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const options = {
+    directory: "/data/buffer",
+    integration: "plant",
+    config: bufferOptions.parse({}),
+    segmentBytes: 65_536,
+  };
+  const buffer = await openDiskBuffer(options, runtime, never, inProcess(disk));
+  let syncs = 0;
+  disk.fault = (call, path) => {
+    if (call === "write" && path.includes("seg-")) syncs++;
+    return undefined;
+  };
+  return { disk, clock, buffer, runtime, writes: () => syncs };
+}
+
+test("an append is done when its sync is: after ackDelay where a device waits, else within `sync`", async () => {
+  const { clock, buffer } = await gathering();
+  const done: string[] = [];
+  void buffer.append([point(1)], { awaited: false }, never).then(() => done.push("polled"));
+  await clock.advance(240);
+  expect(done).toEqual([]);
+  await clock.advance(20);
+  expect(done).toEqual(["polled"]);
+
+  void buffer.append([point(2)], { awaited: false }, never).then(() => done.push("along"));
+  void buffer.append([point(3)], { awaited: true }, never).then(() => done.push("awaited"));
+  await clock.advance(4);
+  expect(done).toEqual(["polled"]);
+  await clock.advance(2);
+  expect(done).toEqual(["polled", "along", "awaited"]);
+});
+
+test("many appends share one write, and one that holds much does not wait", async () => {
+  const { clock, buffer, writes } = await gathering();
+  const before = writes();
+  const appends = Array.from({ length: 30 }, (_, i) => buffer.append([point(i)], { awaited: true }, never));
+  await clock.advance(6);
+  await Promise.all(appends);
+  // The header of the new segment, then all points.
+  expect(writes() - before).toBe(2);
+
+  await buffer.append(
+    Array.from({ length: 5_000 }, (_, i) => point(100 + i)),
+    { awaited: false },
+    never,
+  );
+});
+
+test("nothing is acknowledged when the sync fails, and the caller's next try stores it once", async () => {
+  const { disk, clock, buffer } = await gathering();
+  disk.fault = (call, path) => {
+    if (call === "sync" && path.includes("seg-"))
+      throw Object.assign(new Error("EIO: input/output error"), { code: "EIO" });
+    return undefined;
+  };
+  const failing = expect(buffer.append([point(1)], { awaited: true }, never)).rejects.toMatchObject({
+    code: "BUFFER_UNAVAILABLE",
+  });
+  await clock.advance(6);
+  await failing;
+  expect(buffer.stats().degraded).toContain("EIO");
+
+  disk.fault = () => undefined;
+  const again = buffer.append([point(1)], { awaited: true }, never);
+  await clock.advance(6);
+  await again;
+  expect(buffer.stats()).toMatchObject({ appendedPoints: 1, duplicatePoints: 0, degraded: undefined });
+});
+
+test("what is settled is on disk within ten seconds", async () => {
+  const { disk, clock, buffer, runtime } = await gathering();
+  const appended = buffer.append([point(1)], { awaited: true }, never);
+  await clock.advance(6);
+  await appended;
+  await using reader = await buffer.reader();
+  const block = (await reader.take("live", { wait: false, maxPoints: 10 }, never))!;
+  await reader.settle([{ block: block.id, inputs: ["a" as InputId] }]);
+  await clock.advance(10_000);
+
+  const options = { directory: "/data/buffer", integration: "plant", config, segmentBytes: 65_536 };
+  const after = await openDiskBuffer(
+    options,
+    testRuntime({ clock }),
+    never,
+    inProcess(disk.afterPowerCut(() => false)),
+  );
+  expect(after.stats()).toMatchObject({ settledPoints: 1, unsettledPoints: 0 });
+  expect(runtime.metric("buffer_settled_points_total")).toBe(1);
+});
+
+test("a time that is no whole number of microseconds is refused", async () => {
+  const { buffer } = await gathering();
+  const wrong = { ...point(1), time: 1.5 as ReturnType<typeof epochMicros> };
+
+  await expect(buffer.append([wrong], { awaited: true }, never)).rejects.toThrow(TypeError);
+});

@@ -1,0 +1,131 @@
+// Stores on a disk in memory, and buffers over such stores without a thread, for tests of the log.
+import { crc32c } from "../../src/buffer/disk/crc32c.ts";
+import type { Disk } from "../../src/buffer/disk/disk.ts";
+import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
+import type { Note } from "../../src/buffer/disk/note.ts";
+import type { PointColumns } from "../../src/buffer/disk/point-columns.ts";
+import type { Checksum } from "../../src/buffer/disk/record.ts";
+import { Store, type StoreOptions } from "../../src/buffer/disk/store.ts";
+import { StoreServer } from "../../src/buffer/disk/store-server.ts";
+import type { InputId } from "../../src/core/point.ts";
+import { seeded } from "./runtime.ts";
+
+export const folder = "/data/buffer";
+
+export interface StoreSetup extends Partial<StoreOptions> {
+  readonly checksum?: Checksum;
+  readonly seed?: number;
+  /** Seconds since the first store of the test was opened. */
+  readonly at?: number;
+}
+
+export interface OpenedStore {
+  readonly store: Store;
+  readonly notes: readonly Note[];
+}
+
+export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
+  const { checksum = crc32c, seed = 1, at = 0, ...options } = setup;
+  const random = seeded(seed);
+  const notes: Note[] = [];
+  disk.makeFolder(folder);
+  const store = new Store(
+    {
+      folder,
+      integration: "plant",
+      maxSize: 2 ** 30,
+      maxAgeMs: 30 * 86_400_000,
+      reserveFreeDisk: 0,
+      whenFull: "dropOldest",
+      segmentBytes: 32_768,
+      ...options,
+    },
+    {
+      disk,
+      checksum,
+      random32: () => Math.floor(random() * 2 ** 32),
+      note: (level, fields, message) => notes.push({ level, fields, message }),
+    },
+    moment(at),
+  );
+  return { store, notes };
+}
+
+/** `seconds` after the beginning of 2026. */
+export function moment(seconds: number) {
+  return { wall: Date.parse("2026-01-01T00:00:00Z") * 1_000 + seconds * 1e6, monotonic: seconds * 1_000 };
+}
+
+export type Triple = readonly [input: string, time: number, value: number];
+
+/** Appends the points as one group. */
+export function append(store: Store, points: readonly Triple[], at = 0): void {
+  store.append(group(store, points), moment(at));
+}
+
+export function group(store: Store, points: readonly Triple[]): PointColumns {
+  return {
+    inputs: Uint32Array.from(points, ([input]) => store.inputs.numberOf(input as InputId)),
+    times: Float64Array.from(points, ([, time]) => time),
+    values: Float64Array.from(points, ([, , value]) => value),
+    count: points.length,
+  };
+}
+
+export interface TakenBlock {
+  readonly id: number;
+  readonly points: Triple[];
+}
+
+export function take(
+  store: Store,
+  lane: "live" | "backlog" = "backlog",
+  maxPoints = 1e6,
+  inputs?: readonly string[],
+): TakenBlock | undefined {
+  const wanted = inputs && new Set(inputs.map((input) => store.inputs.numberOf(input as InputId)));
+  const block = store.take(lane, maxPoints, wanted);
+  if (!block) return undefined;
+  const points: Triple[] = [];
+  block.inputs.forEach((input, i) => {
+    const [start, end] = [block.valueStarts[i]!, block.valueStarts[i + 1]!];
+    for (let k = start; k < end; k++)
+      points.push([store.inputs.inputAt(input), block.times[block.timeStarts[i]! + k - start]!, block.values[k]!]);
+  });
+  return { id: block.id, points };
+}
+
+/** Everything that is free, block by block; left handed out. */
+export function takeAll(store: Store): Triple[] {
+  const points: Triple[] = [];
+  for (let block = take(store); block; block = take(store)) points.push(...block.points);
+  return points;
+}
+
+/** Settles these series of a block, all of them by default. */
+export function settle(store: Store, block: TakenBlock, inputs?: readonly string[], refused = 0): void {
+  const names = inputs ?? [...new Set(block.points.map(([input]) => input))];
+  store.settle([{ block: block.id, inputs: names.map((input) => store.inputs.numberOf(input as InputId)), refused }]);
+}
+
+/** Runs the log in this thread, on any disk. */
+export function inProcess(disk: Disk): OpenPort {
+  return async (start) => {
+    const random = seeded(7);
+    const server = new StoreServer(start, {
+      disk,
+      checksum: crc32c,
+      random32: () => Math.floor(random() * 2 ** 32),
+      lock: () => ({ [Symbol.dispose]() {} }),
+    });
+    return {
+      opened: server.opened,
+      call: (request, transfer) => {
+        // Changes hands as between threads: who sent it must not use it any more.
+        const moved = structuredClone(request, { transfer: [...transfer] });
+        return new Promise((resolve) => setImmediate(() => resolve(server.handle(moved))));
+      },
+      [Symbol.asyncDispose]: async () => {},
+    };
+  };
+}

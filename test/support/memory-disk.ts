@@ -1,0 +1,241 @@
+// A disk in memory for tests of storage: it remembers what is synced and what is not, can lose power, and can be made
+// to fail or to lie, call by call.
+import { dirname } from "node:path";
+import type { Disk, DiskFile } from "../../src/buffer/disk/disk.ts";
+
+export type DiskCall =
+  | "makeFolder"
+  | "list"
+  | "open"
+  | "remove"
+  | "rename"
+  | "syncFolder"
+  | "free"
+  | "write"
+  | "read"
+  | "setSize"
+  | "size"
+  | "sync"
+  | "close";
+
+/** Looked at before each call. Throw to make it fail; "ignore" does nothing and says it worked; "short" writes half. */
+export type Fault = (call: DiskCall, path: string) => "ignore" | "short" | undefined;
+
+export interface MemoryDiskOptions {
+  /** Bytes of the volume. */
+  readonly capacity?: number;
+}
+
+/** What of the unsynced changes survives a power cut, drawn for each. */
+export type Survives = () => boolean;
+
+interface Inode {
+  data: Uint8Array<ArrayBufferLike>;
+  /** As of the last sync. */
+  synced: Uint8Array;
+  /** Writes and changes of size since, in order. */
+  pending: ({ readonly position: number; readonly bytes: Uint8Array } | { readonly size: number })[];
+}
+
+const blockBytes = 4_096;
+
+export class MemoryDisk implements Disk {
+  readonly #capacity: number;
+  readonly #folders = new Set<string>(["/"]);
+  #names = new Map<string, Inode>();
+  #syncedNames = new Map<string, Inode>();
+  fault: Fault = () => undefined;
+  /** Calls made so far. */
+  calls = 0;
+
+  constructor(options: MemoryDiskOptions = {}) {
+    this.#capacity = options.capacity ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The disk as it may be found after the power failed now. This one goes on. */
+  afterPowerCut(survives: Survives): MemoryDisk {
+    const after = new MemoryDisk({ capacity: this.#capacity });
+    for (const folder of this.#folders) after.#folders.add(folder);
+    const copies = new Map<Inode, Inode>();
+    const names = new Map(this.#syncedNames);
+    for (const path of new Set([...this.#names.keys(), ...this.#syncedNames.keys()])) {
+      if (this.#names.get(path) === this.#syncedNames.get(path) || !survives()) continue;
+      const inode = this.#names.get(path);
+      if (inode) names.set(path, inode);
+      else names.delete(path);
+    }
+    for (const [path, inode] of names) {
+      let copy = copies.get(inode);
+      if (!copy) {
+        const data = survivingData(inode, survives);
+        copy = { data, synced: data.slice(), pending: [] };
+        copies.set(inode, copy);
+      }
+      after.#names.set(path, copy);
+      after.#syncedNames.set(path, copy);
+    }
+    return after;
+  }
+
+  /** The disk after the process alone died: everything that was written is there. */
+  afterKill(): MemoryDisk {
+    return this.afterPowerCut(() => true);
+  }
+
+  makeFolder(path: string): void {
+    this.#check("makeFolder", path);
+    for (let folder = path; folder !== "/"; folder = dirname(folder)) this.#folders.add(folder);
+  }
+
+  list(folder: string): string[] {
+    this.#check("list", folder);
+    if (!this.#folders.has(folder)) throw failure("ENOENT", folder);
+    return [...this.#names.keys()]
+      .filter((path) => dirname(path) === folder)
+      .map((path) => path.slice(folder.length + 1));
+  }
+
+  open(path: string, mode: "create" | "write" | "read"): DiskFile {
+    const ignored = this.#check("open", path) === "ignore";
+    const there = this.#names.get(path);
+    if (mode === "create") {
+      if (there) throw failure("EEXIST", path);
+      if (!this.#folders.has(dirname(path))) throw failure("ENOENT", path);
+      const inode = { data: new Uint8Array(), synced: new Uint8Array(), pending: [] };
+      if (!ignored) this.#names.set(path, inode);
+      return this.#file(path, inode);
+    }
+    if (!there) throw failure("ENOENT", path);
+    return this.#file(path, there);
+  }
+
+  remove(path: string): void {
+    if (this.#check("remove", path) === "ignore") return;
+    if (!this.#names.delete(path)) throw failure("ENOENT", path);
+  }
+
+  rename(from: string, to: string): void {
+    if (this.#check("rename", from) === "ignore") return;
+    const inode = this.#names.get(from);
+    if (!inode) throw failure("ENOENT", from);
+    this.#names.delete(from);
+    this.#names.set(to, inode);
+  }
+
+  syncFolder(folder: string): void {
+    if (this.#check("syncFolder", folder) === "ignore") return;
+    for (const path of new Set([...this.#names.keys(), ...this.#syncedNames.keys()])) {
+      if (dirname(path) !== folder) continue;
+      const inode = this.#names.get(path);
+      if (inode) this.#syncedNames.set(path, inode);
+      else this.#syncedNames.delete(path);
+    }
+  }
+
+  free(folder: string): number {
+    this.#check("free", folder);
+    return this.#capacity - this.#used();
+  }
+
+  /** Changes what is stored, as damage does. */
+  change(path: string, change: (bytes: Uint8Array) => Uint8Array): void {
+    const inode = this.#names.get(path);
+    if (!inode) throw failure("ENOENT", path);
+    inode.data = change(inode.data.slice());
+    inode.synced = inode.data.slice();
+    inode.pending = [];
+  }
+
+  content(path: string): Uint8Array {
+    return this.#names.get(path)?.data.slice() ?? new Uint8Array();
+  }
+
+  #file(path: string, inode: Inode): DiskFile {
+    return {
+      write: (bytes, position) => {
+        const fault = this.#check("write", path);
+        if (fault === "ignore") return bytes.length;
+        const room = this.#capacity - this.#used() + Math.max(0, usedBytes(inode) - position);
+        const count = Math.min(fault === "short" ? Math.ceil(bytes.length / 2) : bytes.length, room);
+        if (count <= 0) throw failure("ENOSPC", path);
+        const part = bytes.slice(0, count);
+        inode.data = written(inode.data, part, position);
+        inode.pending.push({ position, bytes: part });
+        return count;
+      },
+      read: (into, position) => {
+        this.#check("read", path);
+        const part = inode.data.subarray(position, position + into.length);
+        into.set(part);
+        return part.length;
+      },
+      setSize: (size) => {
+        if (this.#check("setSize", path) === "ignore") return;
+        inode.data = resized(inode.data, size);
+        inode.pending.push({ size });
+      },
+      size: () => {
+        this.#check("size", path);
+        return inode.data.length;
+      },
+      sync: () => {
+        if (this.#check("sync", path) === "ignore") return;
+        inode.synced = inode.data.slice();
+        inode.pending = [];
+      },
+      close: () => void this.#check("close", path),
+    };
+  }
+
+  #check(call: DiskCall, path: string): "ignore" | "short" | undefined {
+    this.calls++;
+    return this.fault(call, path);
+  }
+
+  #used(): number {
+    let bytes = 0;
+    for (const inode of this.#names.values()) bytes += usedBytes(inode);
+    return bytes;
+  }
+}
+
+/** An error as Node's file calls throw it. */
+export function failure(code: string, path: string): Error {
+  return Object.assign(new Error(`${code}: ${path}`), { code });
+}
+
+/** A file of zeros takes no room, as files with holes do. */
+function usedBytes(inode: Inode): number {
+  let end = inode.data.length;
+  while (end > 0 && inode.data[end - 1] === 0) end--;
+  return end;
+}
+
+/** Each unsynced block of each write may have reached the disk or not. */
+function survivingData(inode: Inode, survives: Survives): Uint8Array {
+  let data: Uint8Array = inode.synced.slice();
+  for (const change of inode.pending) {
+    if ("size" in change) {
+      if (survives()) data = resized(data, change.size);
+      continue;
+    }
+    for (let at = 0; at < change.bytes.length; ) {
+      const end = Math.min(change.bytes.length, at + blockBytes - ((change.position + at) % blockBytes));
+      if (survives()) data = written(data, change.bytes.subarray(at, end), change.position + at);
+      at = end;
+    }
+  }
+  return data;
+}
+
+function written(data: Uint8Array, bytes: Uint8Array, position: number): Uint8Array {
+  const result = position + bytes.length > data.length ? resized(data, position + bytes.length) : data;
+  result.set(bytes, position);
+  return result;
+}
+
+function resized(data: Uint8Array, size: number): Uint8Array {
+  const result = new Uint8Array(size);
+  result.set(data.subarray(0, size));
+  return result;
+}

@@ -1,0 +1,168 @@
+// What becomes of points when bytes change under them, and proof that the checks are what prevents worse.
+import { expect, test } from "vitest";
+import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
+import type { Checksum } from "../../../../src/buffer/disk/record.ts";
+import { append, folder, moment, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+
+const t0 = 1_767_225_600_000_000;
+const record = (i: number): Triple[] => [
+  ["line.a", t0 + i * 1e6, i + 0.5],
+  ["line.b", t0 + i * 1e6, i * 100],
+  ["line.c", t0 + i * 1e6 + 7, 1 / (i + 3)],
+];
+const keyOf = ([input, time, value]: Triple) => `${input} ${time} ${value}`;
+
+/** A disk with `records` records in one segment, closed in order or as a crash leaves it. */
+function written(
+  records: number,
+  closed: boolean,
+  checksum: Checksum = crc32c,
+): { disk: MemoryDisk; path: string; used: number } {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 8_192, checksum });
+  for (let i = 0; i < records; i++) append(store, record(i));
+  if (closed) store.close(moment(1));
+  const name = disk.list(folder).find((entry) => entry.startsWith("seg-")) ?? "";
+  const path = `${folder}/${name}`;
+  return { disk, path, used: disk.content(path).findLastIndex((byte) => byte !== 0) + 1 };
+}
+
+/** Opens a copy with the bytes changed: what is read, what is reported lost, and what is wrong. */
+function readDamaged(
+  from: ReturnType<typeof written>,
+  records: number,
+  change: (bytes: Uint8Array) => Uint8Array,
+  checksum?: Checksum,
+) {
+  const disk = from.disk.afterKill();
+  disk.change(from.path, change);
+  const { store } = openStore(disk, checksum ? { checksum } : {});
+  const points = takeAll(store);
+  const expected = new Set(Array.from({ length: records }, (_, i) => record(i).map(keyOf)).flat());
+  const stats = store.stats();
+  return {
+    read: points.length,
+    wrong: points.filter((point) => !expected.has(keyOf(point))).length,
+    reported: stats.losses.reduce((sum, loss) => sum + loss.points, 0),
+    appended: stats.appendedPoints,
+  };
+}
+
+const flip = (bit: number) => (bytes: Uint8Array) => {
+  bytes[bit >> 3]! ^= 1 << (bit & 7);
+  return bytes;
+};
+
+test.each([true, false])(
+  "every flipped bit is noticed and costs one record at most, the loss is exact (sealed: %s)",
+  (sealed) => {
+    const records = 6;
+    const from = written(records, sealed);
+    const states = new Map<string, number>();
+    const stride = process.env.TAGFERRY_LONG === undefined ? 7 : 1;
+    for (let bit = 0; bit < from.used * 8; bit += bit > 600 && bit < 32_000 ? 97 * stride : stride) {
+      const { read, wrong, reported, appended } = readDamaged(from, records, flip(bit));
+      const isTail = !sealed && read + reported < appended;
+      expect({ bit, wrong, explained: read + reported === appended || isTail }).toEqual({
+        bit,
+        wrong: 0,
+        explained: true,
+      });
+      expect(read).toBeGreaterThanOrEqual(3 * (records - 1));
+      states.set(`${read} ${reported}`, (states.get(`${read} ${reported}`) ?? 0) + 1);
+    }
+    // Flips in headers of files and in names cost nothing, those in records cost their three points.
+    expect([...states.keys()].toSorted()).toEqual(sealed ? ["15 3", "18 0"] : expect.arrayContaining(["15 3", "18 0"]));
+  },
+);
+
+test("without the checksum a flipped bit goes through as a wrong value", () => {
+  const none: Checksum = () => 0;
+  const from = written(3, true, none);
+  let wrong = 0;
+  for (let bit = 4_096 * 8; bit < from.used * 8; bit += 3)
+    try {
+      wrong += readDamaged(from, 3, flip(bit), none).wrong;
+    } catch {
+      wrong++;
+    }
+
+  expect(wrong).toBeGreaterThan(0);
+});
+
+test("a write cut off at any byte costs only what was in it", () => {
+  const before = written(3, false);
+  const after = written(4, false);
+  // Records are filled up with zeros that their checksum covers.
+  for (let cut = Math.ceil(before.used / 8) * 8; cut <= after.used; cut++)
+    for (const rest of [0, 0xa5]) {
+      const { read, wrong, reported } = readDamaged(after, 4, (bytes) => {
+        for (let i = cut; i < after.used + 40; i++) bytes[i] = rest === 0 || i % 3 === 0 ? 0 : rest;
+        return bytes;
+      });
+      expect({ cut, wrong, reported }).toEqual({ cut, wrong: 0, reported: 0 });
+      expect(read).toBeGreaterThanOrEqual(9);
+    }
+});
+
+test("sectors of zeros, a cut file and an empty file lose what was there and nothing else", () => {
+  const records = 40;
+  const from = written(records, true);
+  for (let sector = 0; sector * 512 < from.used; sector++) {
+    const { read, wrong, reported, appended } = readDamaged(from, records, (bytes) =>
+      bytes.fill(0, sector * 512, sector * 512 + 512),
+    );
+    expect({ sector, wrong, lost: appended - read - reported }).toEqual({ sector, wrong: 0, lost: 0 });
+    expect(read).toBeGreaterThanOrEqual(records * 3 - 21);
+  }
+  for (const length of [0, 100, 4_096, 5_000, from.used - 1]) {
+    const { wrong } = readDamaged(from, records, (bytes) => bytes.slice(0, length));
+    expect({ length, wrong }).toEqual({ length, wrong: 0 });
+  }
+});
+
+test("bytes of an earlier life of the disk are never taken for records", () => {
+  const old = written(6, false);
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 8_192, seed: 2 });
+  append(store, record(100));
+  const path = `${folder}/${disk.list(folder).find((entry) => entry.startsWith("seg-"))}`;
+  const stale = old.disk.content(old.path);
+  disk.change(path, (bytes) => {
+    const end = bytes.findLastIndex((byte) => byte !== 0) + 1;
+    bytes.set(stale.subarray(Math.ceil(end / 8) * 8, 8_192), Math.ceil(end / 8) * 8);
+    return bytes;
+  });
+
+  const again = openStore(disk.afterKill());
+
+  expect(takeAll(again.store).map(keyOf).toSorted()).toEqual(record(100).map(keyOf).toSorted());
+});
+
+test("with the same salt in every segment stale bytes would be taken for records", () => {
+  const old = written(6, false);
+  const { disk, path } = written(1, false);
+  const stale = old.disk.content(old.path);
+  disk.change(path, (bytes) => {
+    const end = Math.ceil((bytes.findLastIndex((byte) => byte !== 0) + 1) / 8) * 8;
+    bytes.set(stale.subarray(end), end);
+    return bytes;
+  });
+
+  expect(takeAll(openStore(disk.afterKill()).store).length).toBeGreaterThan(3);
+});
+
+test("both states damaged: everything comes again, and the books say that they begin anew", () => {
+  const { disk } = written(5, true);
+  for (const name of ["state-a.bin", "state-b.bin"])
+    disk.change(`${folder}/${name}`, (bytes) => {
+      bytes[40]! ^= 1;
+      return bytes;
+    });
+
+  const { store, notes } = openStore(disk.afterKill());
+
+  expect(takeAll(store)).toHaveLength(15);
+  expect(notes.some(({ message }) => message.includes("begin anew"))).toBe(true);
+});

@@ -1,0 +1,372 @@
+import { describe, expect, test } from "vitest";
+import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
+import { formatFileName } from "../../../../src/buffer/disk/format-file.ts";
+import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+
+const t0 = 1_767_225_600_000_000;
+/** `ticks` polls of three tags. */
+const polls = (ticks: number, first = 0): Triple[] =>
+  Array.from({ length: ticks }, (_, i) =>
+    ["a", "b", "c"].map((input, k): Triple => [input, t0 + (first + i) * 1e6, (first + i) * 10 + k]),
+  ).flat();
+const byTime = (points: readonly Triple[]) => points.toSorted((x, y) => x[1] - y[1] || (x[0] < y[0] ? -1 : 1));
+
+/** Every point is settled, refused, lost or there. */
+function expectBooksToBalance(store: ReturnType<typeof openStore>["store"]) {
+  const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
+  const lost = losses.reduce((sum, loss) => sum + loss.points, 0);
+  expect(settledPoints + refusedPoints + unsettledPoints + lost).toBe(appendedPoints);
+}
+
+test("a block taken but not settled comes again after a restart", () => {
+  const disk = new MemoryDisk();
+  const first = openStore(disk).store;
+  append(first, polls(4));
+  expect(take(first)?.points).toHaveLength(12);
+
+  const { store } = openStore(disk.afterKill());
+
+  expect(byTime(takeAll(store))).toEqual(byTime(polls(4)));
+});
+
+test("what is settled does not come again once the state is written", () => {
+  const disk = new MemoryDisk();
+  const first = openStore(disk).store;
+  append(first, polls(2));
+  append(first, polls(2, 2));
+  const block = take(first, "backlog", 6)!;
+  settle(first, block, ["a"]);
+  first.tick(moment(10));
+
+  const { store } = openStore(disk.afterKill());
+
+  const points = takeAll(store);
+  expect(byTime(points)).toEqual(byTime(polls(4).filter(([input, time]) => input !== "a" || time >= t0 + 2e6)));
+  expect(store.stats()).toMatchObject({ appendedPoints: 12, settledPoints: 2, unsettledPoints: 10 });
+});
+
+test("the live lane gives the newest points and the backlog the oldest, none of them twice", () => {
+  const { store } = openStore(new MemoryDisk());
+  for (let i = 0; i < 6; i++) append(store, polls(1, i));
+
+  const live = take(store, "live", 6)!;
+  const backlog = take(store, "backlog", 6)!;
+  const rest = takeAll(store);
+
+  expect(byTime(live.points)).toEqual(byTime(polls(2, 4)));
+  expect(byTime(backlog.points)).toEqual(byTime(polls(2)));
+  expect(byTime(rest)).toEqual(byTime(polls(2, 2)));
+});
+
+test("a block of some inputs leaves the others where they are, and what is given back can be taken again", () => {
+  const { store } = openStore(new MemoryDisk());
+  for (let i = 0; i < 3; i++) append(store, polls(1, i));
+
+  const some = take(store, "backlog", 100, ["b"])!;
+  const others = take(store, "backlog", 100)!;
+  expect(some.points.map(([input]) => input)).toEqual(["b", "b", "b"]);
+  expect(byTime(others.points)).toEqual(byTime(polls(3).filter(([input]) => input !== "b")));
+  expect(take(store)).toBeUndefined();
+
+  store.release([some.id]);
+  settle(store, others);
+  expect(takeAll(store)).toEqual(some.points);
+  expectBooksToBalance(store);
+});
+
+test("a block never holds more points than asked for, if need be only some series of a record", () => {
+  const { store } = openStore(new MemoryDisk());
+  append(store, polls(4));
+
+  const sizes = [];
+  for (let block = take(store, "backlog", 5); block; block = take(store, "backlog", 5)) {
+    sizes.push(block.points.length);
+    settle(store, block);
+  }
+
+  expect(sizes).toEqual([4, 4, 4]);
+  expect(store.stats()).toMatchObject({ settledPoints: 12, unsettledPoints: 0, oldest: undefined });
+});
+
+test("a segment is removed when all of it is settled", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 5_000 });
+  for (let i = 0; i < 60; i++) append(store, polls(1, i));
+  const before = store.stats();
+  expect(before.segments).toBeGreaterThan(5);
+
+  for (let block = take(store); block; block = take(store)) settle(store, block);
+  store.tick(moment(10));
+
+  // The one being written, and the one before it for recognising repeated points.
+  expect(store.stats()).toMatchObject({ segments: 2, settledPoints: 180, unsettledPoints: 0 });
+  expect(disk.list(folder).filter((name) => name.startsWith("seg-"))).toHaveLength(2);
+});
+
+test("the same value for the same time is stored once, another value moves on by a microsecond, after a restart too", () => {
+  const disk = new MemoryDisk();
+  const first = openStore(disk).store;
+  append(first, [
+    ["a", t0, 1],
+    ["a", t0, 1],
+    ["a", t0, 2],
+  ]);
+  first.close(moment(1));
+
+  const { store } = openStore(
+    disk.afterPowerCut(() => false),
+    { at: 2 },
+  );
+  append(store, [
+    ["a", t0, 1],
+    ["a", t0, 3],
+    ["b", t0, 1],
+  ]);
+
+  expect(byTime(takeAll(store))).toEqual([
+    ["a", t0, 1],
+    ["b", t0, 1],
+    ["a", t0 + 1, 2],
+    ["a", t0 + 2, 3],
+  ]);
+  expect(store.stats()).toMatchObject({ appendedPoints: 4, duplicatePoints: 2, collidedPoints: 2 });
+});
+
+test("a short write is gone on with until all is written", () => {
+  const disk = new MemoryDisk();
+  disk.fault = (call, path) => (call === "write" && path.includes("seg-") ? "short" : undefined);
+  append(openStore(disk).store, polls(4));
+  disk.fault = () => undefined;
+
+  const { store } = openStore(disk.afterPowerCut(() => false));
+
+  expect(byTime(takeAll(store))).toEqual(byTime(polls(4)));
+});
+
+describe("a disk that fails", () => {
+  test("a failed sync is never tried again: the points are written to a new segment", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk);
+    append(store, polls(1));
+    let failed: string | undefined;
+    const syncedAfter: string[] = [];
+    disk.fault = (call, path) => {
+      if (call !== "sync" || !path.includes("seg-")) return undefined;
+      if (failed !== undefined) {
+        syncedAfter.push(path);
+        return undefined;
+      }
+      failed = path;
+      throw failure("EIO", path);
+    };
+
+    append(store, polls(1, 1));
+
+    expect(syncedAfter).not.toContain(failed);
+    expect(store.stats().degraded).toBeUndefined();
+    disk.fault = () => undefined;
+    const { store: again } = openStore(disk.afterPowerCut(() => false));
+    expect(byTime(takeAll(again))).toEqual(byTime(polls(2)));
+  });
+
+  test("a broken disk is reported, acknowledges nothing, and heals by itself", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk);
+    append(store, polls(1));
+    disk.fault = (call, path) => {
+      if (["write", "sync", "setSize"].includes(call)) throw failure("EIO", path);
+      return undefined;
+    };
+
+    expect(() => append(store, polls(1, 1))).toThrow(expect.objectContaining({ code: "BUFFER_UNAVAILABLE" }));
+    expect(store.stats()).toMatchObject({ appendedPoints: 3, degraded: expect.stringContaining("EIO") });
+    expect(byTime(takeAll(store))).toEqual(byTime(polls(1)));
+
+    disk.fault = () => undefined;
+    store.tick(moment(2));
+    expect(store.stats().degraded).toBeUndefined();
+    append(store, polls(1, 1));
+    store.close(moment(3));
+    const { store: again } = openStore(disk.afterPowerCut(() => false));
+    expect(byTime(takeAll(again))).toEqual(byTime(polls(2)));
+    expectBooksToBalance(again);
+  });
+
+  test("on a full volume the oldest segments make room, and what is dropped is counted", () => {
+    const disk = new MemoryDisk({ capacity: 20_000 });
+    const { store } = openStore(disk, { segmentBytes: 8_192 });
+    let points = 0;
+    for (let i = 0; i < 100; i++) {
+      append(store, polls(10, i * 10));
+      points += 30;
+    }
+
+    const { losses, appendedPoints, unsettledPoints } = store.stats();
+    expect(appendedPoints).toBe(points);
+    expect(losses).toEqual([
+      { reason: "diskFull", points: points - unsettledPoints, from: t0, to: expect.any(Number) },
+    ]);
+    const kept = byTime(takeAll(store));
+    expect(kept).toEqual(byTime(polls(1_000)).slice(-unsettledPoints));
+    expect(losses[0]?.to).toBeLessThan(kept[0]![1]);
+  });
+});
+
+describe("bounds", () => {
+  test("beyond maxSize whole segments of the oldest points go", () => {
+    const { store } = openStore(new MemoryDisk(), { segmentBytes: 8_192, maxSize: 40_000 });
+    for (let i = 0; i < 400; i++) append(store, polls(3, i * 3));
+
+    const { bytes, losses, unsettledPoints } = store.stats();
+    expect(bytes).toBeLessThanOrEqual(40_000);
+    expect(losses).toMatchObject([{ reason: "maxSize", points: 3_600 - unsettledPoints, from: t0 }]);
+    expect(byTime(takeAll(store))).toEqual(byTime(polls(1_200)).slice(-unsettledPoints));
+  });
+
+  test("with `block` a full buffer takes nothing more until there is room again", () => {
+    const { store } = openStore(new MemoryDisk(), { segmentBytes: 8_192, maxSize: 40_000, whenFull: "block" });
+    let appended = 0;
+    expect(() => {
+      for (; appended < 1_000; appended++) append(store, polls(3, appended * 3));
+    }).toThrow(expect.objectContaining({ code: "BUFFER_UNAVAILABLE" }));
+    expect(store.stats().losses).toEqual([]);
+    expect(store.stats().degraded).toContain("full");
+
+    settle(store, take(store)!);
+    store.tick(moment(5));
+    expect(store.stats().degraded).toBeUndefined();
+    append(store, polls(3, appended * 3));
+    expectBooksToBalance(store);
+  });
+
+  test("space that others take from the volume is given back to them", () => {
+    const disk = new MemoryDisk({ capacity: 100_000 });
+    const { store } = openStore(disk, { segmentBytes: 8_192, reserveFreeDisk: 20_000 });
+    for (let i = 0; i < 200; i++) append(store, polls(3, i * 3));
+    expect(store.stats().losses).toEqual([]);
+
+    const others = disk.open("/data/others", "create");
+    others.write(new Uint8Array(50_000).fill(1), 0);
+    store.tick(moment(2));
+
+    expect(disk.free(folder)).toBeGreaterThanOrEqual(20_000);
+    expect(store.stats().losses).toMatchObject([{ reason: "reserveFreeDisk" }]);
+    expectBooksToBalance(store);
+  });
+
+  test("points that could not be delivered for longer than maxAge go, and a clock that jumps takes none with it", () => {
+    const { store } = openStore(new MemoryDisk(), { maxAgeMs: 60_000 });
+    append(store, polls(1));
+    store.tick(moment(10));
+    append(store, polls(1, 1), 20);
+
+    store.tick({ wall: moment(1e6).wall, monotonic: 30_000 });
+    expect(store.stats().losses).toEqual([]);
+    store.tick(moment(75));
+    expect(store.stats()).toMatchObject({
+      unsettledPoints: 3,
+      losses: [{ reason: "maxAge", points: 3, from: t0, to: t0 }],
+    });
+  });
+});
+
+describe("what is found at the start", () => {
+  test("nothing is ever written behind a torn end", () => {
+    const disk = new MemoryDisk();
+    append(openStore(disk).store, polls(2));
+    const [name = ""] = disk.list(folder).filter((entry) => entry.startsWith("seg-"));
+    const after = disk.afterKill();
+    after.change(`${folder}/${name}`, (bytes) => {
+      const end = bytes.findLastIndex((byte) => byte !== 0);
+      return Uint8Array.from(bytes, (byte, i) => (i > end && i < end + 100 ? 0xaa : byte));
+    });
+
+    const { store, notes } = openStore(after);
+    append(store, polls(1, 2));
+
+    expect(notes).toMatchObject([{ message: "cut off a write that had not been finished" }]);
+    expect(after.list(folder).filter((entry) => entry.startsWith("seg-"))).toHaveLength(2);
+    expect(byTime(takeAll(store))).toEqual(byTime(polls(3)));
+    expect(store.stats().losses).toEqual([]);
+  });
+
+  test("a backlog stays with its integration, and an empty buffer goes to the configured one", () => {
+    const disk = new MemoryDisk();
+    const first = openStore(disk, { integration: "old" }).store;
+    append(first, polls(1));
+
+    const second = openStore(disk, { integration: "new" }).store;
+    expect(second.foreign).toBe("old");
+    append(second, polls(1, 1));
+
+    const third = openStore(disk, { integration: "old" }).store;
+    expect(third.foreign).toBeUndefined();
+    for (let block = take(third); block; block = take(third)) settle(third, block);
+    third.close(moment(1));
+
+    expect(openStore(disk, { integration: "new" }).store.foreign).toBeUndefined();
+  });
+
+  test("a buffer of a newer version is refused and not touched", () => {
+    const disk = new MemoryDisk();
+    append(openStore(disk).store, polls(1));
+    const [name = ""] = disk.list(folder).filter((entry) => entry.startsWith("seg-"));
+    const line = "tagferry buffer 2 x";
+    const sum = crc32c(new TextEncoder().encode(line)).toString(16).padStart(8, "0");
+    disk.change(`${folder}/${formatFileName}`, () => new TextEncoder().encode(`${line} ${sum}\n`));
+    const before = disk.list(folder).map((entry) => [entry, disk.content(`${folder}/${entry}`)]);
+    expect(name).not.toBe("");
+
+    expect(() => openStore(disk)).toThrow(expect.objectContaining({ code: "BUFFER_NEWER" }));
+    expect(disk.list(folder).map((entry) => [entry, disk.content(`${folder}/${entry}`)])).toEqual(before);
+  });
+
+  test("without FORMAT and state everything is delivered again, and nothing is lost", () => {
+    const disk = new MemoryDisk();
+    append(openStore(disk).store, polls(3));
+    for (const name of disk.list(folder)) if (!name.startsWith("seg-")) disk.remove(`${folder}/${name}`);
+
+    const { store } = openStore(disk);
+
+    expect(byTime(takeAll(store))).toEqual(byTime(polls(3)));
+    expectBooksToBalance(store);
+  });
+
+  test("a segment that is gone is counted as missing, a disk that forgot what it had synced as a liar", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk, { segmentBytes: 5_000 });
+    for (let i = 0; i < 40; i++) append(store, polls(1, i));
+    store.tick(moment(10));
+    const names = disk
+      .list(folder)
+      .filter((name) => name.startsWith("seg-"))
+      .toSorted();
+    const first = disk.afterKill();
+    first.remove(`${folder}/${names[1]}`);
+    const last = disk.afterKill();
+    last.remove(`${folder}/${names.at(-1)}`);
+
+    const missing = openStore(first).store.stats();
+    const lied = openStore(last).store.stats();
+
+    expect(missing.losses).toMatchObject([{ reason: "missing", points: 120 - missing.unsettledPoints }]);
+    expect(lied.losses).toMatchObject([{ reason: "diskLied", points: 120 - lied.unsettledPoints }]);
+  });
+
+  test("a segment of another buffer is set aside, never read", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk);
+    append(store, polls(1));
+    const other = new MemoryDisk();
+    append(openStore(other, { seed: 99 }).store, polls(1, 7));
+    const [name = ""] = other.list(folder).filter((entry) => entry.startsWith("seg-"));
+    const file = disk.open(`${folder}/seg-0000000000000003.log`, "create");
+    file.write(other.content(`${folder}/${name}`), 0);
+
+    const again = openStore(disk.afterKill());
+
+    expect(byTime(takeAll(again.store))).toEqual(byTime(polls(1)));
+    expect(again.notes.some(({ message }) => message.includes("another buffer"))).toBe(true);
+  });
+});
