@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "../support/eventually.ts";
-import type { Points } from "../support/memory-reader.ts";
+import { MemoryReader, type Points } from "../support/memory-reader.ts";
 import { accepts, answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploading } from "../support/uploading.ts";
@@ -68,12 +68,31 @@ test("requests of a method start at least a second apart, also right after the s
   expect(service.mostOpen).toBe(1);
 });
 
+test("not even a crash loop goes over the rate", async () => {
+  await using service = await ScriptedService.open();
+  const reader = new MemoryReader();
+  const speed = 20;
+  for (let i = 0; i < 25; i++) {
+    reader.append({ a: [[start + i, i]] });
+    const seen = service.seen.length;
+    await using upload = await uploading({ url: service.url, speed, reader });
+    await eventually(() => service.seen.length > seen);
+    await upload.stop();
+  }
+  expect(service.requests(insert).length).toBe(25);
+  expect(service.closest(insert) * speed).toBeGreaterThanOrEqual(1_000);
+});
+
 const misbehaviours: Record<string, Behaviour> = {
   "an error of the server": answers(500, "oops"),
   "a gateway's time-out": answers(504, "<html>"),
   "a page of a captive portal": answers(200, "<html><body>Please log in</body></html>", {
     "content-type": "text/html",
   }),
+  "the right answer under a wrong status": ({ request, response }) => {
+    const result = { signalsByInput: {} };
+    response.writeHead(502).end(JSON.stringify({ jsonrpc: "2.0", id: request.id, result }));
+  },
   "an empty answer": answers(200),
   "no content": answers(204),
   "half of an answer": ({ response }) => {
