@@ -240,3 +240,12 @@ test("the forecast counts readings and requests a second", () => {
 
   expect(modbusDriver.forecast?.(config)).toEqual({ readingsPerSecond: 13, requestsPerSecond: 12 });
 });
+
+test("the forecast of a serial line tells how busy it is", () => {
+  const tags = [{ at: "hr:0", every: 100 }];
+  const load = (url: string) => modbusDriver.forecast?.(modbusConfig({ url }, tags)).busLoad;
+
+  // 15 characters of 11 bits at 9600 take 17 ms, the pause before the next frame 4, the unit 10: of 100 ms.
+  expect(load("rtu:///dev/ttyUSB0")).toBeCloseTo(0.31, 2);
+  expect(load("rtu:///dev/ttyUSB0?baudRate=115200")).toBeCloseTo(0.13, 2);
+});

@@ -1,15 +1,27 @@
 // What reading a configuration costs, before anything is asked.
 import type { Forecast } from "../../core/source.ts";
 import { plan } from "./plan.ts";
+import { gapMs, wireMs } from "./serial-timing.ts";
 import type { ModbusConfig } from "./wanted.ts";
 import { pollTargets } from "./wanted.ts";
 
-export function forecastModbus(config: Pick<ModbusConfig, "options" | "tags">): Forecast {
+/** Milliseconds that a unit on a line takes to begin its answer; common devices need 5 to 50. */
+const turnaroundMs = 10;
+
+/** The load of the bus is told for serial lines, where it follows from the baud rate; a unit is taken to begin its answer within 10 ms. */
+export function forecastModbus({ options, tags }: Pick<ModbusConfig, "options" | "tags">): Forecast {
+  const { url, interRequestDelay } = options;
   let readings = 0;
   let requests = 0;
-  for (const { wanted, limits, everyMs } of pollTargets(config)) {
+  let busy = 0;
+  for (const { unit, wanted, limits, everyMs } of pollTargets({ options, tags })) {
+    const blocks = plan(wanted, limits);
     readings += (wanted.length * 1_000) / everyMs;
-    requests += (plan(wanted, limits).length * 1_000) / everyMs;
+    requests += (blocks.length * 1_000) / everyMs;
+    if (url.transport !== "serial") continue;
+    const pause = Math.max(gapMs(url.line), interRequestDelay) + turnaroundMs;
+    for (const block of blocks) busy += (wireMs({ unit, ...block }, url) + pause) / everyMs;
   }
-  return { readingsPerSecond: readings, requestsPerSecond: requests };
+  const forecast = { readingsPerSecond: readings, requestsPerSecond: requests };
+  return url.transport === "serial" ? { ...forecast, busLoad: busy } : forecast;
 }

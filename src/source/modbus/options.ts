@@ -54,6 +54,14 @@ export const modbusOptions = z.strictObject({
     .describe(
       "Unused registers that may be read along to save a request (of bits eight times as many). 0 joins only neighbours.",
     ),
+  retries: z
+    .int({ error: "must be from 0 to 5" })
+    .min(0)
+    .max(5)
+    .optional()
+    .describe(
+      "How often a request without an answer is repeated at once. Default: 1 on serial lines and UDP, 0 over TCP.",
+    ),
   replyUnit: z
     .enum(["same", "any"])
     .default("same")

@@ -17,6 +17,8 @@ export interface PollOptions {
   readonly target: PollTarget;
   /** `poll`: all readings of a cycle have its time; `reply`: each has that of its reply. */
   readonly time: "poll" | "reply";
+  /** How often a request without an answer is repeated; a unit that is down gets no second chance. */
+  readonly retries: number;
   /** Reads through the link. */
   readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal) => Promise<Result>;
   /** The unit's, shared with its other polls. */
@@ -130,14 +132,17 @@ export class Poll {
     return blocks;
   }
 
-  /** Asks, and asks again while the unit says that it is busy. */
+  /** Asks, and asks again while the unit says that it is busy, or where an answer may have been lost on the way. */
   async #ask({ table, start, count }: WantedBlock, signal: AbortSignal): Promise<Result> {
     const { read, target, breaker } = this.#options;
+    let busyLeft = busyRetries;
+    let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
     try {
-      for (let retry = 0; ; retry++) {
+      for (;;) {
         const result = await read({ unit: target.unit, table, start, count }, target.timeoutMs, signal);
+        if (result.kind === "silence" && silentLeft-- > 0) continue;
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
-        if (!busy || retry === busyRetries) return result;
+        if (!busy || busyLeft-- === 0) return result;
         await this.#runtime.clock.sleep(busyWaitMs, signal);
       }
     } catch (error) {

@@ -37,12 +37,15 @@ export class ModbusSource implements Source {
     this.#link = link;
     this.#queue = new ReadingsQueue(Math.max(largestDelivery, config.tags.length * waitingCycles));
     this.#startedAt = runtime.clock.monotonic();
+    const { url } = config.options;
+    // Over TCP nothing gets lost on the way: who does not answer then does not answer now.
+    const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
     const budget = new ProbeBudget(runtime.clock);
     this.#polls = pollTargets(config).map((target) => {
       const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const read = link.read.bind(link);
-      return new Poll({ target, time: config.options.time, read, breaker }, runtime);
+      return new Poll({ target, time: config.options.time, retries, read, breaker }, runtime);
     });
   }
 

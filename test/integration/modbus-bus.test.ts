@@ -1,0 +1,121 @@
+// Frames without an id: RTU over TCP and UDP from scripted devices. Serial lines have their tests with pymodbus.
+import { createSocket } from "node:dgram";
+import type { Socket } from "node:net";
+import { createServer } from "node:net";
+import { expect, test } from "vitest";
+import { rtuCodec } from "../../src/source/modbus/bus-codec.ts";
+import { mbapFrame } from "../support/modbus-adversary.ts";
+import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+
+const signal = () => AbortSignal.timeout(20_000);
+const word = (value: number) => Uint8Array.of(3, 2, value >> 8, value & 0xff);
+
+/** An RTU gateway on TCP; `answer` is called with each request and the socket that it came on. */
+async function rtuGateway(answer: (request: Buffer, socket: Socket) => void) {
+  let connections = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("data", (chunk) => {
+      for (let at = 0; at + 8 <= chunk.length; at += 8) answer(chunk.subarray(at, at + 8), socket);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return {
+    url: `rtu+tcp://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
+    get connections() {
+      return connections;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+test("an answer that comes after its time-out is never taken for another's: the connection is opened anew", async () => {
+  let held: (() => void) | undefined;
+  await using gateway = await rtuGateway((request, socket) => {
+    const [unit = 0, , , start = 0] = request;
+    const reply = () => socket.write(rtuCodec.encode({ unit, pdu: word(start) }));
+    if (start === 10 && !held) {
+      held = reply;
+      return;
+    }
+    held?.();
+    reply();
+  });
+  await using source = await openModbusSource(
+    { url: gateway.url, timeout: "50ms", maxGap: 0 },
+    [{ at: "hr:10" }, { at: "hr:20" }],
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.quality === "good").length >= 6);
+
+  expect(readings[0]).toMatchObject({ tag: 0, quality: "bad", reason: "unit 1 did not answer within 50ms" });
+  for (const { tag, value, quality } of readings) if (quality === "good") expect(value).toBe([10, 20][tag]);
+  expect(gateway.connections).toBe(2);
+});
+
+test("a dead unit behind a gateway without ids costs a connection, and no value of the others", async () => {
+  await using gateway = await rtuGateway((request, socket) => {
+    const [unit = 0] = request;
+    if (unit !== 2) socket.write(rtuCodec.encode({ unit, pdu: word(unit) }));
+  });
+  await using source = await openModbusSource(
+    { url: gateway.url, timeout: "30ms" },
+    [1, 2, 3].map((unit) => ({ at: "hr:0", unit })),
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.quality === "good").length >= 20);
+
+  expect(latest(readings).map((reading) => reading.value)).toEqual([1, undefined, 3]);
+  expect(gateway.connections).toBe(4);
+});
+
+test("over UDP a lost datagram is asked for again, and what is no frame or no answer is ignored", async () => {
+  const device = createSocket("udp4");
+  let requests = 0;
+  device.on("message", (frame, from) => {
+    requests++;
+    if (requests === 1) return;
+    const send = (bytes: Uint8Array) => device.send(bytes, from.port, from.address);
+    send(Uint8Array.of(1, 2, 3));
+    send(new TextEncoder().encode("HTTP/1.1 400 Bad Request"));
+    send(mbapFrame(frame.readUInt16BE(0) ^ 1, 1, word(666)));
+    send(mbapFrame(frame.readUInt16BE(0), 1, word(7)));
+  });
+  await new Promise<void>((resolve) => device.bind(0, "127.0.0.1", resolve));
+  await using source = await openModbusSource(
+    { url: `udp://127.0.0.1:${device.address().port}`, timeout: "50ms" },
+    [{ at: "hr:0" }],
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), allRead(1));
+
+  expect(readings.map((reading) => reading.value)).toEqual([7]);
+  await new Promise<void>((resolve) => device.close(resolve));
+});
+
+test("a serial port that does not exist is SOURCE_UNREACHABLE, in words", async () => {
+  const opening = openModbusSource({ url: "rtu:///dev/tagferry-none" }, [{ at: "hr:0" }], testRuntime(), signal());
+  await expect(opening).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: "/dev/tagferry-none: there is no such serial port",
+  });
+});
+
+test("unit 0 on a bus is refused: it addresses every unit at once", async () => {
+  const opening = openModbusSource({ url: "rtu:///dev/ttyUSB0" }, [{ at: "hr:0", unit: 0 }], testRuntime(), signal());
+  await expect(opening).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+});
