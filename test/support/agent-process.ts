@@ -29,6 +29,8 @@ export interface AgentProcessOptions {
   /** Program to start instead of the agent's own, for tests that take a safeguard out. */
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Flags of Node, before the program. */
+  readonly nodeOptions?: readonly string[];
 }
 
 const root = resolve(import.meta.dirname, "../..");
@@ -37,10 +39,14 @@ const root = resolve(import.meta.dirname, "../..");
 export async function startAgent(options: AgentProcessOptions): Promise<AgentProcess> {
   const file = join(options.folder, "tagferry.yaml");
   writeFileSync(file, options.configuration);
-  const child = spawn(process.execPath, [options.entry ?? join(root, "src/cli/main.ts"), "run", "-c", file], {
-    stdio: ["ignore", "inherit", "pipe"],
-    env: { ...process.env, ...options.env },
-  });
+  const child = spawn(
+    process.execPath,
+    [...(options.nodeOptions ?? []), options.entry ?? join(root, "src/cli/main.ts"), "run", "-c", file],
+    {
+      stdio: ["ignore", "inherit", "pipe"],
+      env: { ...process.env, ...options.env },
+    },
+  );
   const log: Readonly<Record<string, unknown>>[] = [];
   createInterface({ input: child.stderr }).on("line", (line) => log.push(parseLine(line)));
   const exited = once(child, "exit");
