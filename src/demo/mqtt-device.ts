@@ -104,7 +104,7 @@ function source(url: string): string {
     type: mqtt
     url: ${url}
     username: ${credentials.username}
-    password: ${credentials.password}
+    password: "\${HALL_PASSWORD:-${credentials.password}}"
     tags:
       - { input: "demo.{room}.temp", topic: "demo/{room}/climate", value: $.temp, time: { at: $.ts, format: unixMs }, signal: { engUnit: °C } }
       - { input: "demo.{room}.co2", topic: "demo/{room}/climate", value: $.co2, time: { at: $.ts, format: unixMs }, signal: { engUnit: ppm } }

@@ -1,5 +1,5 @@
 // Everything above the tags: the agent in one line, what is wrong, upload, buffer and sources.
-import { byId, element, keyed, setClass, setText } from "./element.js";
+import { byId, element, keyed, plain, setClass, setText } from "./element.js";
 import * as format from "./format.js";
 import { draw, Line } from "./plot.js";
 
@@ -178,9 +178,22 @@ function showSources(sources, now) {
       row.error.hidden = source.error === undefined;
       const details = Object.entries(source.details);
       if (source.reconnects > 0) details.unshift(["reconnects", format.count(source.reconnects)]);
-      setText(row.details, details.map(([key, value]) => `${key} ${value}`).join("   "));
-      row.details.hidden = details.length === 0;
+      showDetails(row.details, details);
     },
+  );
+}
+
+function showDetails(parent, details) {
+  parent.hidden = details.length === 0;
+  keyed(
+    parent,
+    details,
+    ([key]) => key,
+    ([key]) => {
+      const value = element("bdi", { className: "detail" });
+      return { node: element("span", { className: "quiet" }, `${plain(key)} `, value), value };
+    },
+    (row, [, value]) => setText(row.value, String(value)),
   );
 }
 
@@ -195,7 +208,7 @@ function createSource() {
     tags: cell("number quiet"),
     since: cell("quiet since"),
     error: element("p", { className: "trouble" }),
-    details: element("p", { className: "quiet details" }),
+    details: element("p", { className: "details" }),
   };
   const who = element("div", { className: "who" }, row.name, row.where);
   const state = element("div", { className: "state" }, row.state, row.since);

@@ -24,7 +24,8 @@ test("everything the devices say they handed out has arrived, once, and nothing 
   const reading = read(devices.configuration, stored, runtime, stopping.signal);
 
   expect(devices.inputs).toHaveLength(23);
-  await eventually(() => devices.inputs.every((input) => (devices.handedOut().get(input)?.size ?? 0) >= 5), 20_000);
+  const enough = () => devices.inputs.every((input) => (devices.handedOut().get(input)?.size ?? 0) >= 5);
+  await Promise.race([eventually(enough, 20_000), reading]);
   await devices.stop(stopping.signal);
   const handedOut = devices.handedOut();
   const count = devices.count;
@@ -35,6 +36,10 @@ test("everything the devices say they handed out has arrived, once, and nothing 
   expect(comparison.examples).toEqual([]);
   expect(comparison).toMatchObject({ read: count, stored: count, missing: 0, twice: 0, foreign: 0, exact: true });
   expect([...handedOut.keys()].toSorted()).toEqual(devices.inputs.toSorted());
+  // The time is the one in the payload, in whole milliseconds, and not that of arrival.
+  expect(
+    [...(stored.get(inputOf("demo.room1.temp"))?.values() ?? [])].flat().filter((time) => time % 1_000 > 0),
+  ).toEqual([]);
   // The types of the wire came through: quarters of a float, a counter beyond 32 bits, numbers below zero.
   expect(stored.get(inputOf("demo.meter2.power"))?.has(1.75)).toBe(true);
   expect(stored.get(inputOf("demo.meter1.pulses"))?.has(5_000_000_007)).toBe(true);
@@ -69,7 +74,8 @@ async function read(
   const service = "{ url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: p } } }";
   const text = `version: 1\nagent: { name: demo, dataDir: ${folder.path} }\nservice: ${service}\n${configuration}`;
   await writeFile(folder.file("tagferry.yaml"), text);
-  const { sources } = await loadConfig(folder.file("tagferry.yaml"), processEnvironment());
+  const { sources, warnings } = await loadConfig(folder.file("tagferry.yaml"), processEnvironment());
+  expect(warnings.map(({ path }) => path)).toEqual(["service.auth.basic.password"]);
   const catalog = { describe: () => {} };
   await Promise.all(
     sources.map(async ({ name, driver, options, tags: sourceTags, rules }) => {
