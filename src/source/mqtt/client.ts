@@ -18,6 +18,8 @@ export interface Message {
   readonly topic: string;
   readonly payload: Buffer;
   readonly retained: boolean;
+  /** User properties (MQTT 5). */
+  readonly properties?: Readonly<Record<string, unknown>> | undefined;
   /** What to pass to `acknowledge` once it is on disk; undefined for QoS 0. */
   readonly held: HeldPacket | undefined;
 }
@@ -147,7 +149,8 @@ function attachHandler<Handler extends MessageHandler>(client: MqttClient, attac
     const held = heldPacket(packet);
     const readOn = held === undefined ? done : () => done(notYet);
     const { topic, payload, retain } = packet;
-    if (handler.receive({ topic, payload: asBuffer(payload), retained: retain, held })) readOn();
+    const properties = packet.properties?.userProperties;
+    if (handler.receive({ topic, payload: asBuffer(payload), retained: retain, properties, held })) readOn();
     else stalled = readOn;
   };
   return handler;

@@ -2,6 +2,7 @@
 import type { Driver } from "../../core/source.ts";
 import { mqttOptions } from "./options.ts";
 import { mqttTag } from "./tag.ts";
+import { tagCaptures } from "./tag-address.ts";
 
 /** MQTT 5, 3.1.1 and 3.1 over TCP, TLS and WebSockets. The client library is loaded by `open`. */
 export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
@@ -9,7 +10,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   summary: "messages of an MQTT broker, acknowledged after they are on disk",
   schema: mqttOptions,
   tag: mqttTag,
-  captures: (tag) => [...tag.topic.captures.map(({ name }) => name), ...(tag.value?.many ? ["i"] : [])],
+  captures: tagCaptures,
   async open(config, runtime, signal) {
     const { openMqttSource } = await import("./source.ts");
     return await openMqttSource(config, runtime, signal);

@@ -1,9 +1,22 @@
 // Times as payloads carry them. Pure.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import { unreachable } from "../../core/unreachable.ts";
 import { parseDecimal } from "./decoders/decimal.ts";
+import type { TimeZone } from "./time-zone.ts";
 
 /** Names of the formats a payload's time may have. */
-export const timeFormats = ["auto", "unixS", "unixMs", "unixUs", "unixNs", "iso"] as const;
+export const timeFormats = [
+  "auto",
+  "unixS",
+  "unixMs",
+  "unixUs",
+  "unixNs",
+  "iso",
+  "rfc1123",
+  "excel",
+  "dotnet",
+  "filetime",
+] as const;
 export type TimeFormat = (typeof timeFormats)[number];
 
 /** Times before 2000 come from devices whose clock was never set. */
@@ -11,42 +24,86 @@ const earliest = Date.UTC(2000, 0, 1) * 1_000;
 /** Times further ahead than this are wrong; in microseconds. */
 const maxFuture = 5 * 60_000_000;
 
-/** The time, or undefined when `value` is none in this format, lies before the year 2000 or more than 5 minutes after `now`. */
-export function payloadTime(value: unknown, format: TimeFormat, now: EpochMicros): EpochMicros | undefined {
-  const micros = toMicros(value, format);
+/**
+ * The time, or undefined when `value` is none in this format, lies before the year 2000 or more than 5 minutes after
+ * `now`. `zone` is that of texts without one, and of Excel's days; UTC if undefined.
+ */
+export function payloadTime(
+  value: unknown,
+  format: TimeFormat,
+  zone: TimeZone | undefined,
+  now: EpochMicros,
+): EpochMicros | undefined {
+  const micros = toMicros(value, format, zone);
   // Written so that NaN is refused.
   return micros !== undefined && micros >= earliest && micros <= now + maxFuture ? epochMicros(micros) : undefined;
 }
 
-const microsPerUnit = { unixS: 1e6, unixMs: 1e3, unixUs: 1 } as const;
+/** Microseconds since 1970; NaN or undefined: it is no time. */
+function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
+  if (typeof value === "string") {
+    if (format === "rfc1123") return Date.parse(value) * 1_000;
+    const number = format === "iso" ? undefined : toNumber(value);
+    if (number !== undefined) return fromNumber(number, format, zone);
+    return format === "iso" || format === "auto" ? isoMicros(value, zone) : undefined;
+  }
+  return typeof value === "number" || typeof value === "bigint" ? fromNumber(value, format, zone) : undefined;
+}
 
-function toMicros(value: unknown, format: TimeFormat): number | undefined {
-  if (format === "iso") return typeof value === "string" ? isoMicros(value) : undefined;
-  const number = toNumber(value);
-  if (number === undefined) return format === "auto" && typeof value === "string" ? isoMicros(value) : undefined;
-  const unit = format === "auto" ? byMagnitude(Number(number)) : format;
-  if (unit === "unixNs") return Number(typeof number === "bigint" ? number / 1_000n : Math.floor(number / 1_000));
-  // 1767225600.62 s is no exact double; the nearest microsecond is what was meant.
-  return Math.round(Number(number) * microsPerUnit[unit]);
+function fromNumber(value: number | bigint, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
+  const number = Number(value);
+  switch (format) {
+    case "auto":
+      return fromNumber(value, byMagnitude(number), zone);
+    // 1767225600.62 s is no exact double; the nearest microsecond is what was meant.
+    case "unixS":
+      return Math.round(number * 1e6);
+    case "unixMs":
+      return Math.round(number * 1e3);
+    case "unixUs":
+      return Math.round(number);
+    case "unixNs":
+      return typeof value === "bigint" ? Number(value / 1_000n) : Math.floor(value / 1_000);
+    // Days since 1899-12-30, local time.
+    case "excel":
+      return inZone(Math.round((number - 25_569) * 86_400_000), zone) * 1_000;
+    // Both count 100 ns, since the years 1 and 1601.
+    case "dotnet":
+      return ticks(value) - 62_135_596_800_000_000;
+    case "filetime":
+      return ticks(value) - 11_644_473_600_000_000;
+    case "iso":
+    case "rfc1123":
+      return undefined;
+    default:
+      return unreachable(format);
+  }
+}
+
+function ticks(value: number | bigint): number {
+  return typeof value === "bigint" ? Number(value / 10n) : Math.floor(value / 10);
+}
+
+function inZone(wallMs: number, zone: TimeZone | undefined): number {
+  return zone && Number.isFinite(wallMs) ? zone.toEpochMs(wallMs) : wallMs;
 }
 
 /** In range for any time since 1973, and unambiguous until the year 5138. */
-function byMagnitude(value: number): keyof typeof microsPerUnit | "unixNs" {
+function byMagnitude(value: number): "unixS" | "unixMs" | "unixUs" | "unixNs" {
   if (value < 1e11) return "unixS";
   if (value < 1e14) return "unixMs";
   return value < 1e17 ? "unixUs" : "unixNs";
 }
 
-function toNumber(value: unknown): number | bigint | undefined {
-  if (typeof value === "number" || typeof value === "bigint") return value;
-  return typeof value === "string" && /^\s*\d+(\.\d*)?\s*$/.test(value) ? parseDecimal(value.trim()) : undefined;
+function toNumber(text: string): number | bigint | undefined {
+  return /^\s*\d+(\.\d*)?\s*$/.test(text) ? parseDecimal(text.trim()) : undefined;
 }
 
 const iso =
   /^\s*(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9})\d*)?)?)?\s*(?:(Z|UTC|GMT)|([+-])(\d\d):?(\d\d)?)?\s*$/i;
 
-/** ISO 8601 and RFC 3339; without a zone it is UTC. Finer than a microsecond is cut. */
-function isoMicros(text: string): number | undefined {
+/** ISO 8601 and RFC 3339. Finer than a microsecond is cut. */
+function isoMicros(text: string, zone: TimeZone | undefined): number | undefined {
   const match = iso.exec(text);
   if (!match) return undefined;
   const [
@@ -58,7 +115,7 @@ function isoMicros(text: string): number | undefined {
     minute = "0",
     second = "0",
     fraction = "",
-    ,
+    utc,
     sign,
     zoneHours = "0",
     zoneMinutes = "0",
@@ -67,6 +124,8 @@ function isoMicros(text: string): number | undefined {
   // Date.UTC rolls over what does not exist, as the 31st of June; that is no time. A leap second may.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return undefined;
   if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
+  const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));
+  if (utc === undefined && sign === undefined) return inZone(ms, zone) * 1_000 + micros;
   const offsetMinutes = (Number(zoneHours) * 60 + Number(zoneMinutes)) * (sign === "-" ? -1 : 1);
-  return (ms - offsetMinutes * 60_000) * 1_000 + Number(fraction.slice(0, 6).padEnd(6, "0"));
+  return (ms - offsetMinutes * 60_000) * 1_000 + micros;
 }

@@ -4,11 +4,12 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Reading, TagId } from "../../core/source.ts";
 import type { HeldPacket } from "./acknowledgement.ts";
 import type { Link, Message, MessageHandler } from "./client.ts";
-import { decoders } from "./decoders/decoder.ts";
+import { DecoderTable } from "./decoders/decoder.ts";
 import { Inbox } from "./inbox.ts";
 import { MessageCounts } from "./message-counts.ts";
 import { MessageReader } from "./message-reader.ts";
 import type { MqttTag } from "./tag.ts";
+import { tagAddress } from "./tag-address.ts";
 import { TopicRouter } from "./topic-router.ts";
 
 export interface ReceptionOptions {
@@ -47,8 +48,12 @@ export class Reception implements MessageHandler {
       acknowledge: (held) => this.#acknowledge(held),
       onRoom: () => this.#readOn(),
     });
-    // A TagId is the index of its tag.
-    const subscribers = tags.map((tag, index) => ({ id: index as TagId, tag, decode: decoderOf(tag) }));
+    const decoders = new DecoderTable();
+    const subscribers = tags.map((tag, index) => {
+      const address = tagAddress(tag);
+      const decode = decoders.get(address.decoder, tag, maxPayload);
+      return { id: index as TagId, tag, address, decode }; // a TagId is the index of its tag
+    });
     this.#reader = new MessageReader(new TopicRouter(subscribers, rememberedTopics), { maxPayload }, this.#counts);
   }
 
@@ -125,9 +130,4 @@ export class Reception implements MessageHandler {
     this.#counts.acknowledged += held.length;
     this.#link.acknowledge(held);
   }
-}
-
-function decoderOf({ format, value, time }: MqttTag) {
-  if (format !== "auto") return decoders[format];
-  return value || time ? decoders.json : decoders.bare;
 }

@@ -1,17 +1,72 @@
 // The fields of a tag that are MQTT's: where its messages come from and how a value and a time are found in them.
 import { z } from "zod";
+import { duration } from "../../lib/fields.ts";
+import { compressions } from "./decoders/compression.ts";
 import { payloadPath } from "./json-path.ts";
 import { timeFormats } from "./payload-time.ts";
+import { bytesField } from "./struct.ts";
+import { timeZone } from "./time-zone.ts";
 import { topicTemplate } from "./topic-template.ts";
 
-const time = z.strictObject({
-  at: payloadPath()
-    .describe("Where in the payload the time stands.")
-    .meta({ examples: ["$.ts"] }),
-  format: z
-    .enum(timeFormats)
-    .default("auto")
-    .describe("auto: numbers by their magnitude as seconds, ms, µs or ns since 1970, texts as ISO 8601."),
+const zone = z.string().transform((name, context) => {
+  const found = timeZone(name);
+  if (found) return found;
+  context.addIssue({
+    code: "custom",
+    message: "must be a time zone, as in Europe/Madrid, UTC or +02:00",
+    input: name,
+  });
+  return z.NEVER;
+});
+
+const step = z.union([
+  duration({ min: 0.001 }),
+  z.strictObject({
+    at: payloadPath().describe("Where in the payload the time between two samples stands."),
+    unit: z.enum(["s", "ms", "us", "ns"]).default("ms").describe("What it is counted in."),
+  }),
+]);
+
+const time = z
+  .strictObject({
+    at: z
+      .union([payloadPath(), z.array(payloadPath()).min(1)])
+      .optional()
+      .describe("Where in the payload the time stands; of several places the first that has one.")
+      .meta({ examples: ["$.ts"] }),
+    capture: z.string().optional().describe("Name of the level of the topic that the time stands in."),
+    property: z.string().optional().describe("Name of the user property that the time stands in (MQTT 5)."),
+    format: z
+      .enum(timeFormats)
+      .default("auto")
+      .describe("auto: numbers by their magnitude as seconds, ms, µs or ns since 1970, texts as ISO 8601."),
+    zone: zone
+      .optional()
+      .describe("Zone of times that do not name one, UTC by default.")
+      .meta({ examples: ["Europe/Madrid", "+02:00"] }),
+    step: step
+      .optional()
+      .describe("Time between two samples of a block, of which the payload has one time only; see each: sample."),
+    anchor: z.enum(["first", "last"]).default("first").describe("Which sample of a block its time is that of."),
+  })
+  .superRefine(({ at, capture, property }, context) => {
+    const given = [at, capture, property].filter((place) => place !== undefined).length;
+    if (given !== 1) context.addIssue({ code: "custom", message: "must have one of at, capture and property" });
+  });
+
+const quality = z.strictObject({
+  at: payloadPath().describe(
+    "Where in the payload a code for the quality of the value stands; where it is missing the value is good.",
+  ),
+  good: z
+    .array(z.union([z.string(), z.number(), z.boolean()]))
+    .min(1)
+    .describe("Codes of good values; any other is bad."),
+});
+
+const csv = z.strictObject({
+  separator: z.string().min(1).default(",").describe("What stands between two columns."),
+  header: z.boolean().default(false).describe("The first line names the columns."),
 });
 
 /** Fields of an MQTT tag. */
@@ -25,14 +80,36 @@ export const mqttTag = z
     value: payloadPath()
       .optional()
       .describe(
-        "Where in a JSON payload the value stands; without it the payload is the value. [*] takes every element.",
+        "Where in the payload the value stands; without it the payload is the value. [*] takes every element and fills {i} with its index or name, .** every number below.",
       )
       .meta({ examples: ["$.t", "$.a.b[0]['x y']"] }),
     time: time.optional().describe("Where the time of the value stands; without it the time of arrival is taken."),
     format: z
-      .enum(["auto", "json", "number", "text"])
+      .enum(["auto", "json", "ndjson", "number", "text", "csv", "binary", "senml", "lineProtocol"])
       .default("auto")
-      .describe("auto: JSON where value or time say where to look, else a bare number, true, false or text."),
+      .describe("auto: JSON where a field says where in the payload to look, else a bare number, true, false or text."),
+    compression: z
+      .enum(compressions)
+      .default("none")
+      .describe("How the payload is compressed; auto finds out by itself."),
+    csv: csv.prefault({}).describe("How lines of format csv are written; $[0][1] is the second column of the first."),
+    decimal: z.enum([".", ","]).default(".").describe("Decimal sign in formats number and csv."),
+    bytes: bytesField.optional().describe("Where the number stands if the payload, or the text at value, is bytes."),
+    capture: z
+      .record(z.string().regex(/^[A-Za-z_][\w-]*$/, "must be a name of letters, digits, - and _"), payloadPath())
+      .default({})
+      .describe("Names to be filled from the payload, for input and signal.")
+      .meta({ examples: [{ channel: "$[*].channel" }] }),
+    each: z
+      .enum(["signal", "sample"])
+      .default("signal")
+      .describe("What [*] in value finds: signals of their own, or samples of one signal at different times."),
+    exclude: z.array(z.string()).default([]).describe("Names of members that [*] and .** pass over."),
+    missing: z
+      .union([z.literal("skip"), z.number()])
+      .default("skip")
+      .describe("What a message without the value means: nothing, or this number, for devices that leave out zeros."),
+    quality: quality.optional().describe("How the payload says whether the value can be trusted."),
     retained: z
       .enum(["timestamped", "use", "ignore"])
       .default("timestamped")
@@ -40,14 +117,19 @@ export const mqttTag = z
         "Messages the broker kept from before: timestamped takes those that carry their own time, use takes all with the time of arrival, ignore none.",
       ),
   })
-  .superRefine(({ topic, value }, context) => {
-    if (value?.many && topic.captures.some(({ name }) => name === "i"))
-      context.addIssue({
-        code: "custom",
-        path: ["topic"],
-        message: "must not capture {i}, which [*] in value fills with the number of the element",
-        input: topic.text,
-      });
+  .superRefine(({ topic, value, time: when, capture, each }, context) => {
+    const levels = topic.captures.map(({ name }) => name);
+    const names = [...levels, ...Object.keys(capture)];
+    const refuse = (path: string[], message: string) => context.addIssue({ code: "custom", path, message });
+    if (value?.many && each === "signal" && names.includes("i"))
+      refuse(["topic"], "must not capture {i}, which [*] in value fills with the index or name of the element");
+    for (const name of Object.keys(capture))
+      if (levels.includes(name))
+        refuse(["capture", name], `must not be captured twice; {${name}} stands in topic, too`);
+    if (when?.capture !== undefined && !levels.includes(when.capture))
+      refuse(["time", "capture"], `must be a name in topic, which has ${levels.join(", ") || "none"}`);
+    if (each === "sample" && !value?.many) refuse(["each"], "must be signal unless value has [*] in it");
+    if (when?.step !== undefined && each !== "sample") refuse(["time", "step"], "needs each: sample");
   });
 
 export type MqttTag = z.output<typeof mqttTag>;

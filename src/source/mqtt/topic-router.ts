@@ -2,19 +2,21 @@
 import type { Captures, TagId } from "../../core/source.ts";
 import type { Decoder } from "./decoders/decoder.ts";
 import type { MqttTag } from "./tag.ts";
+import type { TagAddress } from "./tag-address.ts";
 import { TopicTrie } from "./topic-trie.ts";
 
 /** A tag with what has been worked out about it once. */
 export interface Subscriber {
   readonly id: TagId;
   readonly tag: MqttTag;
+  readonly address: TagAddress;
   readonly decode: Decoder;
 }
 
 /** One tag's share of the messages of one topic. The same object comes again for the same topic while it is remembered. */
 export interface Route extends Subscriber {
   readonly captures: Captures;
-  /** Captures of the elements that `[*]` found, by element; filled as they appear. */
+  /** Captures that the payload has a part in, by what it says; filled as they appear. */
   readonly elements: Map<string, Captures>;
 }
 

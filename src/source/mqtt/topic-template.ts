@@ -26,7 +26,7 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
   const levels: string[] = [];
   for (const [level, part] of all.entries()) {
     const last = level === all.length - 1;
-    const capture = /^\{([A-Za-z_][A-Za-z0-9_]*)(\.\.\.)?\}$/.exec(part);
+    const capture = /^\{([A-Za-z_][\w-]*)(\.\.\.)?\}$/.exec(part);
     if (capture?.[1]) {
       const name = capture[1];
       const rest = capture[2] !== undefined;

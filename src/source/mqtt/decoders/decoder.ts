@@ -1,19 +1,59 @@
 // What a payload decoder is, and the table of them. A new one is one file and one line here.
+import type { EpochMicros } from "../../../core/point.ts";
 import { bareValue } from "./bare.ts";
+import { type Compression, decompress } from "./compression.ts";
+import { type CsvOptions, csvDecoder } from "./csv.ts";
 import { jsonDocument } from "./json.ts";
-import { numberText } from "./number.ts";
+import { lineProtocolRecords } from "./line-protocol.ts";
+import { jsonLines } from "./ndjson.ts";
+import { numberDecoder } from "./number.ts";
+import { senmlRecords } from "./senml.ts";
 import { plainText } from "./text.ts";
 
 /**
  * Turns a payload into a document that `value` and `time` find their way in: objects, arrays, texts, numbers, bigints,
- * booleans and null. Throws `PayloadError` when the payload is not what it should be. Never keeps the payload.
+ * booleans, null and, for `binary`, the bytes. Throws `PayloadError` when the payload is not what it should be. Never
+ * keeps the payload. `arrival` is when the message arrived.
  */
-export type Decoder = (payload: Buffer) => unknown;
+export type Decoder = (payload: Buffer, arrival: EpochMicros) => unknown;
 
-/** Decoders by the `format` of a tag. */
-export const decoders = {
-  json: jsonDocument,
-  bare: bareValue,
-  number: numberText,
-  text: plainText,
-} as const satisfies Record<string, Decoder>;
+/** What a tag says about its payload, beside the format. */
+export interface DecoderOptions {
+  readonly csv: Pick<CsvOptions, "separator" | "header">;
+  readonly decimal: "." | ",";
+  readonly compression: Compression;
+}
+
+const decoders = {
+  bare: () => bareValue,
+  json: () => jsonDocument,
+  ndjson: () => jsonLines,
+  number: ({ decimal }) => numberDecoder(decimal),
+  text: () => plainText,
+  csv: ({ csv, decimal }) => csvDecoder({ ...csv, decimal }),
+  binary: () => (payload) => payload,
+  senml: () => senmlRecords,
+  lineProtocol: () => lineProtocolRecords,
+} as const satisfies Record<string, (options: DecoderOptions) => Decoder>;
+
+/** Names of the decoders. */
+export type DecoderName = keyof typeof decoders;
+
+/** Decoders by their options; the same options give the same decoder, so that it can be told when to decode once. */
+export class DecoderTable {
+  readonly #known = new Map<string, Decoder>();
+
+  /** `maxPayload`: bytes that a compressed payload may have when it is inflated. */
+  get(name: DecoderName, { csv, decimal, compression }: DecoderOptions, maxPayload: number): Decoder {
+    const key = JSON.stringify([name, csv, decimal, compression]);
+    const known = this.#known.get(key);
+    if (known) return known;
+    const decode = decoders[name]({ csv, decimal, compression });
+    const made: Decoder =
+      compression === "none"
+        ? decode
+        : (payload, arrival) => decode(decompress(payload, compression, maxPayload), arrival);
+    this.#known.set(key, made);
+    return made;
+  }
+}

@@ -1,10 +1,15 @@
+import { deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
 import { bareValue } from "../../../../src/source/mqtt/decoders/bare.ts";
-import { decoders } from "../../../../src/source/mqtt/decoders/decoder.ts";
+import type { Compression } from "../../../../src/source/mqtt/decoders/compression.ts";
+import { type DecoderName, DecoderTable } from "../../../../src/source/mqtt/decoders/decoder.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
-import { numberText } from "../../../../src/source/mqtt/decoders/number.ts";
+import { numberDecoder } from "../../../../src/source/mqtt/decoders/number.ts";
 import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+
+const now = epochMicros(Date.UTC(2026, 0, 1, 12) * 1_000);
 
 test.each([
   ["21.5", 21.5],
@@ -24,9 +29,90 @@ test.each([
   expect(bareValue(Buffer.from(payload))).toBe(value);
 });
 
-test.each(["ON", "", "1,5", "0x1F", "1 2", "NaN", "Infinity"])("%j is not a number", (payload) => {
-  expect(() => numberText(Buffer.from(payload))).toThrow(PayloadError);
+test.each([
+  ["21.5 °C", ".", 21.5],
+  ["1.013,25 hPa", ",", undefined],
+  ["12,5", ",", 12.5],
+  ["-7%", ".", -7],
+  ["0x1F", ".", 31],
+  ["0xFFFFFFFFFFFFFFFF", ".", 18_446_744_073_709_551_615n],
+  ["3e2 W", ".", 300],
+  ["ON", ".", undefined],
+  ["", ".", undefined],
+  ["1,5", ".", undefined],
+  ["1 2", ".", undefined],
+  ["2026-01-01", ".", undefined],
+  ["NaN", ".", undefined],
+  ["Infinity", ".", undefined],
+] as const)("as a number %j with decimal sign %s is %s", (payload, decimal, value) => {
+  const read = () => numberDecoder(decimal)(Buffer.from(payload), now);
+  if (value === undefined) expect(read).toThrow(PayloadError);
+  else expect(read()).toBe(value);
 });
+
+test("lines of CSV are rows, or objects by the names in the first line", () => {
+  const text = '2026-01-02 03:04:05.250;12,5;0;;TRUE\r\n"a;""b""";-1,25;x\n';
+  expect(decode("csv", Buffer.from(text), { separator: ";", decimal: "," })).toEqual([
+    ["2026-01-02 03:04:05.250", "12.5", "0", undefined, "TRUE"],
+    ['a;"b"', "-1.25", "x"],
+  ]);
+  expect(decode("csv", Buffer.from("ts,temp\n1,21.5\n2,22"), { header: true })).toEqual([
+    { ts: "1", temp: "21.5" },
+    { ts: "2", temp: "22" },
+  ]);
+  expect(() => decode("csv", Buffer.from('"open'))).toThrow(PayloadError);
+});
+
+test("SenML is resolved: base name, base time, times relative to now", () => {
+  const pack =
+    '[{"bn":"dev:","bt":1767225600,"n":"temp","v":23.1},{"n":"temp","t":-60,"v":22.9},{"n":"lid","vb":true}]';
+  expect(decode("senml", Buffer.from(pack))).toEqual([
+    { name: "dev:temp", value: 23.1, time: 1_767_225_600 },
+    { name: "dev:temp", value: 22.9, time: 1_767_225_540 },
+    { name: "dev:lid", value: true, time: 1_767_225_600 },
+  ]);
+  expect(decode("senml", Buffer.from('[{"n":"t","t":-5,"v":1}]'))).toEqual([
+    { name: "t", value: 1, time: now / 1e6 - 5 },
+  ]);
+  expect(() => decode("senml", Buffer.from('{"n":"t"}'))).toThrow(PayloadError);
+});
+
+test("line protocol gives a record for each field", () => {
+  const text =
+    'weather\\ x,site=north\\,1 temp=21.5,n=3i,on=t,note="a b,c=d" 1767225600123456789\n# comment\ncpu load=0.5\n';
+  expect(decode("lineProtocol", Buffer.from(text))).toEqual([
+    { measurement: "weather x", tags: { site: "north,1" }, field: "temp", value: 21.5, time: "1767225600123456789" },
+    { measurement: "weather x", tags: { site: "north,1" }, field: "n", value: 3, time: "1767225600123456789" },
+    { measurement: "weather x", tags: { site: "north,1" }, field: "on", value: true, time: "1767225600123456789" },
+    {
+      measurement: "weather x",
+      tags: { site: "north,1" },
+      field: "note",
+      value: "a b,c=d",
+      time: "1767225600123456789",
+    },
+    { measurement: "cpu", tags: {}, field: "load", value: 0.5 },
+  ]);
+  expect(() => decode("lineProtocol", Buffer.from("cpu"))).toThrow(PayloadError);
+});
+
+test.each([
+  ["gzip", gzipSync],
+  ["zlib", deflateSync],
+  ["deflate", deflateRawSync],
+  ["zstd", zstdCompressSync],
+] as const)(
+  "a payload compressed by %s is read, and one that swells beyond the limit is refused",
+  (compression, pack) => {
+    expect(decode("json", pack(Buffer.from('{"v":1}')), { compression })).toEqual({ v: 1 });
+    if (compression !== "deflate")
+      expect(decode("json", pack(Buffer.from('{"v":1}')), { compression: "auto" })).toEqual({ v: 1 });
+    expect(() => decode("json", pack(Buffer.alloc(10_000_000, 32)), { compression })).toThrow(
+      new PayloadError("is larger than 1000000 bytes when inflated"),
+    );
+    expect(() => decode("json", Buffer.from("hello"), { compression })).toThrow(PayloadError);
+  },
+);
 
 test("JSON keeps integers that a double cannot hold, and leaves texts and fractions alone", () => {
   const text = '{"a":9007199254740993,"b":"9007199254740993","c":0.1234567890123456,"d":[-18446744073709551615]}';
@@ -56,12 +142,24 @@ test("a nesting of 10,000 levels with a long number in it is read or refused, an
   }
 });
 
+const names: readonly DecoderName[] = [
+  "bare",
+  "json",
+  "ndjson",
+  "number",
+  "text",
+  "csv",
+  "binary",
+  "senml",
+  "lineProtocol",
+];
+
 test("whatever the bytes are, a decoder returns a value or throws a PayloadError", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
-      for (const decode of Object.values(decoders)) {
+      for (const name of names) {
         try {
-          decode(Buffer.from(bytes));
+          decode(name, Buffer.from(bytes));
         } catch (error) {
           expect(error).toBeInstanceOf(PayloadError);
         }
@@ -82,3 +180,12 @@ test("every JSON document is read as JSON.parse reads it, long integers excepted
     { seed: 9, numRuns: 300 },
   );
 });
+
+function decode(
+  name: DecoderName,
+  payload: Buffer,
+  options: { separator?: string; header?: boolean; decimal?: "." | ","; compression?: Compression } = {},
+): unknown {
+  const { separator = ",", header = false, decimal = ".", compression = "none" } = options;
+  return new DecoderTable().get(name, { csv: { separator, header }, decimal, compression }, 1_000_000)(payload, now);
+}

@@ -1,14 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { everyElement, lookUp, parseJsonPath } from "../../../../src/source/mqtt/json-path.ts";
+import { lookUp, parseJsonPath } from "../../../../src/source/mqtt/json-path.ts";
 
 test.each([
   ["$", []],
   ["$.t", ["t"]],
-  ["$.a.b[0]['x y'][*]", ["a", "b", 0, "x y", everyElement]],
+  ["$.a.b[0]['x y'][*]", ["a", "b", 0, "x y", { kind: "every" }]],
   ['$.params["em:0"].a_act_power', ["params", "em:0", "a_act_power"]],
   ["$[-1].v", [-1, "v"]],
-  ["$.*", [everyElement]],
+  ["$.*", [{ kind: "every" }]],
+  ["$.a.**", ["a", { kind: "leaves" }]],
+  ["$.vals[?@.id=='101'].val", ["vals", { kind: "where", name: "id", equals: "101" }, "val"]],
+  ["$[?(@.n == -1.5)]", [{ kind: "where", name: "n", equals: "-1.5" }]],
   ["$.größe-2", ["größe-2"]],
   ["$['it\\'s']", ["it's"]],
   ["$['/iolinkmaster/port[2]']", ["/iolinkmaster/port[2]"]],
@@ -16,7 +19,7 @@ test.each([
   expect(parseJsonPath(text)?.steps).toEqual(steps);
 });
 
-test.each(["", "t", "$t", "$.", "$..a", "$[", "$[1", "$['a]", "$[a]", "$.a b", "$[?@.id==1]", "$.a[1:2]"])(
+test.each(["", "t", "$t", "$.", "$..a", "$[", "$[1", "$['a]", "$[a]", "$.a b", "$[?@.id>1]", "$.a[1:2]", "$.**.a"])(
   "%s is no path",
   (text) => {
     expect(parseJsonPath(text)).toBeUndefined();

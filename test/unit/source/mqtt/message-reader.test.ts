@@ -5,6 +5,7 @@ import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
 import { MessageReader } from "../../../../src/source/mqtt/message-reader.ts";
+import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/topic-router.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
@@ -105,7 +106,10 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
     parsed++;
     return jsonDocument(payload);
   };
-  const tags = texts.map((text, index) => ({ id: index as TagId, tag: mqttDriver.tag.parse(text), decode })); // index of its tag
+  const tags = texts.map((text, index) => {
+    const tag = mqttDriver.tag.parse(text);
+    return { id: index as TagId, tag, address: tagAddress(tag), decode }; // a TagId is the index of its tag
+  });
   const counts = new MessageCounts();
   const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload }, counts);
   return {

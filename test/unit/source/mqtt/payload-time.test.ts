@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { payloadTime } from "../../../../src/source/mqtt/payload-time.ts";
+import { timeZone } from "../../../../src/source/mqtt/time-zone.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
 const iso = (micros: number | undefined) =>
@@ -27,7 +28,30 @@ test.each([
   ["2026-01-02T03:04:05-0530", "iso", "2026-01-02T08:34:05.000Z+0"],
   ["2026-01-02", "iso", "2026-01-02T00:00:00.000Z+0"],
 ] as const)("%s as %s is %s", (value, format, expected) => {
-  expect(iso(payloadTime(value, format, now))).toBe(expected);
+  expect(iso(payloadTime(value, format, undefined, now))).toBe(expected);
+});
+
+test.each([
+  ["Sun, 04 Jan 2026 05:06:07 GMT", "rfc1123", undefined, "2026-01-04T05:06:07.000Z+0"],
+  [46_023.5, "excel", undefined, "2026-01-01T12:00:00.000Z+0"],
+  [46_023.5, "excel", "Europe/Madrid", "2026-01-01T11:00:00.000Z+0"],
+  [639_028_224_001_234_567n, "dotnet", undefined, "2026-01-01T00:00:00.123Z+456"],
+  ["134116992001234567", "filetime", undefined, "2026-01-01T00:00:00.123Z+456"],
+  ["2026-06-30T14:30:00", "iso", "Europe/Madrid", "2026-06-30T12:30:00.000Z+0"],
+  ["2026-01-01T14:30:00", "auto", "Europe/Madrid", "2026-01-01T13:30:00.000Z+0"],
+  ["2026-01-01T14:30:00Z", "auto", "Europe/Madrid", "2026-01-01T14:30:00.000Z+0"],
+  ["2026-01-01 14:30:00.5", "iso", "+05:30", "2026-01-01T09:00:00.500Z+0"],
+] as const)("%s as %s in zone %s is %s", (value, format, zone, expected) => {
+  expect(iso(payloadTime(value, format, zone === undefined ? undefined : timeZone(zone), now))).toBe(expected);
+});
+
+test("a local time that comes twice is the first of the two, one that is skipped is moved on", () => {
+  const madrid = timeZone("Europe/Madrid");
+  const utc = (wall: string) => new Date(madrid?.toEpochMs(Date.parse(`${wall}Z`)) ?? Number.NaN).toISOString();
+  expect(utc("2025-10-26T02:30:00")).toBe("2025-10-26T00:30:00.000Z");
+  expect(utc("2025-10-26T03:30:00")).toBe("2025-10-26T02:30:00.000Z");
+  expect(utc("2026-03-29T02:30:00")).toBe("2026-03-29T01:30:00.000Z");
+  expect(timeZone("Mars/Olympus")).toBeUndefined();
 });
 
 test.each([
@@ -47,5 +71,5 @@ test.each([
   [{}, "auto"],
   ["", "auto"],
 ] as const)("%s as %s is no time, or none that can be right", (value, format) => {
-  expect(payloadTime(value, format, now)).toBeUndefined();
+  expect(payloadTime(value, format, undefined, now)).toBeUndefined();
 });

@@ -1,0 +1,71 @@
+// Paths that find several values: `$.list[*].v`, `$.**`. Pure.
+import { child, type JsonPath, lookUp, type PathStep } from "./json-path.ts";
+import { PayloadError } from "./payload-error.ts";
+
+/** What `[*]` and `.**` may find in one message. More is refused: it would be a delivery that never ends. */
+export const maxElements = 10_000;
+/** Levels that `.**` goes down. */
+const maxDepth = 32;
+
+/** One value that a path found. */
+export interface Found {
+  readonly value: unknown;
+  /** What stood for `[*]` and `.**` on the way: an index, the name of a member, or names joined by `/`. */
+  readonly keys: readonly string[];
+}
+
+/** Values at `path`; members named in `exclude` are passed over. Throws `PayloadError` when they are too many. */
+export function expand(document: unknown, path: JsonPath, exclude: readonly string[]): readonly Found[] {
+  let places: Found[] = [{ value: document, keys: [] }];
+  for (const step of path.steps) {
+    const next: Found[] = [];
+    for (const { value, keys } of places) {
+      if (typeof step === "object" && step.kind === "every")
+        for (const [key, element] of entries(value).filter(([name]) => !exclude.includes(name)))
+          next.push({ value: element, keys: [...keys, key] });
+      else if (typeof step === "object" && step.kind === "leaves") collectLeaves(value, keys, [], exclude, next);
+      else next.push({ value: child(value, step), keys });
+    }
+    if (next.length > maxElements) throw new PayloadError(`has more than ${maxElements} values at ${path.text}`);
+    places = next;
+  }
+  return places;
+}
+
+/** What stands at a path whose `[*]` stand for `keys`, one after the other. */
+export function follow(document: unknown, path: JsonPath, keys: readonly string[]): unknown {
+  if (!path.many) return lookUp(document, path);
+  let at = document;
+  let depth = 0;
+  for (const step of path.steps) at = isEvery(step) ? elementAt(at, keys[depth++]) : child(at, step);
+  return at;
+}
+
+function isEvery(step: PathStep): boolean {
+  return typeof step === "object" && step.kind === "every";
+}
+
+function elementAt(parent: unknown, key: string | undefined): unknown {
+  if (key === undefined) return undefined;
+  return Array.isArray(parent) ? child(parent, Number(key)) : child(parent, key);
+}
+
+function entries(parent: unknown): readonly (readonly [string, unknown])[] {
+  if (typeof parent !== "object" || parent === null) return [];
+  return Object.entries(parent);
+}
+
+function collectLeaves(
+  parent: unknown,
+  keys: readonly string[],
+  names: readonly string[],
+  exclude: readonly string[],
+  found: Found[],
+): void {
+  if (names.length > maxDepth) throw new PayloadError(`is nested deeper than ${maxDepth} levels`);
+  for (const [name, value] of entries(parent)) {
+    if (exclude.includes(name)) continue;
+    if (typeof value === "object") collectLeaves(value, keys, [...names, name], exclude, found);
+    else if (typeof value !== "string") found.push({ value, keys: [...keys, [...names, name].join("/")] });
+  }
+}

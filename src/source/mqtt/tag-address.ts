@@ -1,0 +1,60 @@
+// Where a tag's values, times and names are in a document: what the configuration says, or what its format implies.
+import type { DecoderName } from "./decoders/decoder.ts";
+import { type JsonPath, parseJsonPath } from "./json-path.ts";
+import type { MqttTag } from "./tag.ts";
+
+/** The places, with all defaults filled in. */
+export interface TagAddress {
+  readonly decoder: DecoderName;
+  readonly value: JsonPath | undefined;
+  readonly time: MqttTag["time"];
+  readonly capture: Readonly<Record<string, JsonPath>>;
+  /** Names of `capture`. */
+  readonly captureNames: readonly string[];
+}
+
+/** Formats whose documents are always of one shape say where things are in it. */
+const implied: Readonly<Partial<Record<MqttTag["format"], Omit<TagAddress, "decoder" | "captureNames">>>> = {
+  senml: {
+    value: path("$[*].value"),
+    time: { at: path("$[*].time"), format: "unixS", anchor: "first" },
+    capture: { name: path("$[*].name") },
+  },
+  lineProtocol: {
+    value: path("$[*].value"),
+    time: { at: path("$[*].time"), format: "unixNs", anchor: "first" },
+    capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
+  },
+};
+
+/** The places in documents of this tag. */
+export function tagAddress(tag: MqttTag): TagAddress {
+  const { format, value, time, capture } = tag;
+  const own = value ? undefined : implied[format];
+  const names = { ...own?.capture, ...capture };
+  return {
+    decoder: format === "auto" ? guess(tag) : format,
+    value: value ?? own?.value,
+    time: time ?? own?.time,
+    capture: names,
+    captureNames: Object.keys(names),
+  };
+}
+
+function guess({ value, time, capture, quality, bytes }: MqttTag): DecoderName {
+  if (value ?? time?.at ?? quality ?? Object.values(capture)[0]) return "json";
+  return bytes ? "binary" : "bare";
+}
+
+/** Names that a tag captures: from its topic, from the payload, and `i` where `[*]` finds signals. */
+export function tagCaptures(tag: MqttTag): readonly string[] {
+  const { value, captureNames: named } = tagAddress(tag);
+  const numbered = value?.many && tag.each === "signal" && named.length === 0;
+  return [...tag.topic.captures.map(({ name }) => name), ...named, ...(numbered ? ["i"] : [])];
+}
+
+function path(text: string): JsonPath {
+  const parsed = parseJsonPath(text);
+  if (!parsed) throw new TypeError(`not a path: ${text}`);
+  return parsed;
+}

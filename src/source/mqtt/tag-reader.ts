@@ -1,0 +1,144 @@
+// What one tag reads out of a decoded message.
+import type { EpochMicros } from "../../core/point.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { Captures, Reading } from "../../core/source.ts";
+import type { Message } from "./client.ts";
+import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
+import type { MessageCounts } from "./message-counts.ts";
+import { expand, type Found, follow } from "./path-expansion.ts";
+import { PayloadError } from "./payload-error.ts";
+import { payloadTime } from "./payload-time.ts";
+import { readStruct } from "./struct.ts";
+import type { Route } from "./topic-router.ts";
+
+/** One message on its way through the tags that want it. */
+export interface Reception {
+  readonly message: Message;
+  readonly document: unknown;
+  readonly arrival: EpochMicros;
+  readonly counts: MessageCounts;
+  /** Readings are added here. */
+  readonly readings: Reading[];
+}
+
+/** Adds what `route`'s tag finds. Throws `PayloadError` where nothing in the message is what the tag expects. */
+export function readTag(route: Route, reception: Reception): void {
+  const { tag, address } = route;
+  const { document } = reception;
+  const { value } = address;
+  if (!value?.many) {
+    const found = value === undefined ? document : lookUp(document, value);
+    readValue(route, { value: found, keys: noKeys }, timeOf(route, noKeys, reception), reception);
+    return;
+  }
+  const all = expand(document, value, tag.exclude);
+  if (tag.each === "sample" && address.time?.step !== undefined) readBlock(route, all, reception);
+  else for (const found of all) readValue(route, found, timeOf(route, found.keys, reception), reception);
+}
+
+const noKeys: readonly string[] = [];
+
+/** Samples at even distances, of which the message has the time of one. */
+function readBlock(route: Route, samples: readonly Found[], reception: Reception): void {
+  const step = stepMicros(route, reception.document);
+  if (step === undefined) throw new PayloadError("has no time between its samples");
+  const known = timeOf(route, noKeys, reception);
+  // Without a time of its own the block ended when it arrived.
+  const last = known === undefined || route.address.time?.anchor === "last";
+  const anchor = last ? samples.length - 1 : 0;
+  const start = known ?? reception.arrival;
+  // From the exact product, so that rounding does not add up.
+  for (const [i, sample] of samples.entries())
+    readValue(route, sample, epochMicros(start + Math.round((i - anchor) * step)), reception);
+}
+
+const unitMicros = { s: 1e6, ms: 1e3, us: 1, ns: 1e-3 } as const;
+
+function stepMicros({ address }: Route, document: unknown): number | undefined {
+  const step = address.time?.step;
+  if (step === undefined) return undefined;
+  if (typeof step === "number") return step * 1_000;
+  const found = Number(lookUp(document, step.at));
+  return found > 0 ? found * unitMicros[step.unit] : undefined;
+}
+
+/** The time in the message, or undefined: none is asked for, or none that can be right is there. */
+function timeOf({ address, captures }: Route, keys: readonly string[], reception: Reception): EpochMicros | undefined {
+  const { time } = address;
+  if (time === undefined) return undefined;
+  const { document, message, arrival } = reception;
+  const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival);
+  if (time.capture !== undefined) return parse(captures[time.capture]);
+  if (time.property !== undefined) return parse(message.properties?.[time.property]);
+  if (time.at === undefined) return undefined;
+  if (!Array.isArray(time.at)) return parse(follow(document, time.at, keys));
+  for (const place of time.at) {
+    const found = parse(follow(document, place, keys));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function readValue(route: Route, { value, keys }: Found, timed: EpochMicros | undefined, reception: Reception): void {
+  const { id, tag, address } = route;
+  const { message, document, arrival, counts, readings } = reception;
+  const given = value ?? (value === undefined && tag.missing !== "skip" ? tag.missing : value);
+  if (given === undefined) {
+    counts.missing++;
+    return;
+  }
+  if (timed === undefined && address.time) counts.untimed++;
+  if (timed === undefined && message.retained && tag.retained === "timestamped") {
+    counts.stale++;
+    return;
+  }
+  const place = {
+    tag: id,
+    captures: capturesOf(route, keys, document),
+    address: message.topic,
+    time: timed ?? arrival,
+    clock: timed === undefined ? ("agent" as const) : ("device" as const),
+    historical: false,
+  };
+  const number = tag.bytes ? readStruct(given, tag.bytes) : given;
+  if (!isValue(number)) {
+    readings.push({ ...place, value: undefined, quality: "bad", reason: `value is ${describe(number)}` });
+    return;
+  }
+  const code = tag.quality && follow(document, tag.quality.at, keys);
+  if (code === undefined || tag.quality?.good.some((good) => good === code) === true)
+    readings.push({ ...place, value: number, quality: "good" });
+  else readings.push({ ...place, value: number, quality: "bad", reason: `quality is ${describe(code)}` });
+}
+
+function isValue(found: unknown): found is number | bigint | boolean | string {
+  return found !== null && typeof found !== "object";
+}
+
+function describe(found: unknown): string {
+  if (found === null) return "null";
+  return scalarText(found) ?? (Array.isArray(found) ? "an array" : "an object");
+}
+
+/** Combinations of captures from the payload that are remembered of one topic; more are made anew each time. */
+const maxRemembered = 1_000;
+
+function capturesOf(route: Route, keys: readonly string[], document: unknown): Captures {
+  const { address, tag, captures, elements } = route;
+  const names = address.captureNames;
+  const numbered = keys.length > 0 && tag.each === "signal" && names.length === 0;
+  if (!numbered && names.length === 0) return captures;
+  const found = numbered ? [keys.join(".")] : names.map((name) => textAt(document, address.capture[name], keys));
+  const key = found.join("\0");
+  const known = elements.get(key);
+  if (known) return known;
+  const made = numbered
+    ? { ...captures, i: key }
+    : { ...captures, ...Object.fromEntries(names.map((name, i) => [name, found[i] ?? ""])) };
+  if (elements.size < maxRemembered) elements.set(key, made);
+  return made;
+}
+
+function textAt(document: unknown, path: JsonPath | undefined, keys: readonly string[]): string {
+  return (path && scalarText(follow(document, path, keys))) ?? "";
+}
