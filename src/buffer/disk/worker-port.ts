@@ -5,7 +5,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
 /** Compiled or bundled, the file lies beside this one under the same name. */
-const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js", import.meta.url);
+const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
 /** Columns live outside this heap; what is in it are indices and names. */
 const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
 
