@@ -17,6 +17,8 @@ export function duration(bounds: Bounds = {}) {
     parse: parseDuration,
     format: formatDuration,
     what: "a length of time with its unit, as in 250ms, 5s, 10m, 1h30m or 7d",
+    measure: "duration",
+    pattern: String.raw`^(\d+(\.\d+)?(ms|s|m|h|d|w))+$|^0$`,
   });
 }
 
@@ -27,6 +29,8 @@ export function byteSize(bounds: Bounds = {}) {
     parse: parseByteSize,
     format: formatByteSize,
     what: "an amount of bytes with its unit, as in 64KiB, 8MiB or 2GiB",
+    measure: "bytes",
+    pattern: String.raw`^\d+(\.\d+)?\s*([kKMGT]B|[KMGT]iB|B)$|^0$`,
   });
 }
 
@@ -34,10 +38,13 @@ interface Measured extends Bounds {
   readonly parse: (text: string) => number | undefined;
   readonly format: (value: number) => string;
   readonly what: string;
+  /** What is measured, and its form as a regular expression: for the JSON Schema and the reference. */
+  readonly measure: "duration" | "bytes";
+  readonly pattern: string;
 }
 
-function measured({ min, max, parse, format, what }: Measured) {
-  return z.string({ error: `must be ${what}` }).transform((text, context) => {
+function measured({ min, max, parse, format, what, measure, pattern }: Measured) {
+  const field = z.string({ error: `must be ${what}` }).transform((text, context) => {
     const value = parse(text);
     if (value === undefined) context.addIssue({ code: "custom", message: `must be ${what}`, input: text });
     else if (min !== undefined && value < min)
@@ -47,6 +54,7 @@ function measured({ min, max, parse, format, what }: Measured) {
     else return value;
     return z.NEVER;
   });
+  return field.meta({ measure, pattern });
 }
 
 /** A password, token or key: never printed. May be empty. */

@@ -35,5 +35,13 @@ export const simulatorDriver: Driver<"simulator", typeof simulatorOptions, typeo
   schema: simulatorOptions,
   tag: simulatorTag,
   open: async (config, runtime, signal) => openSimulator(config.tags, runtime, signal),
-  forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
+  forecast: ({ tags }) => ({
+    readingsPerSecond: rate(tags.map(({ every }) => every)),
+    requestsPerSecond: rate([...new Set(tags.map(({ every }) => every))]),
+  }),
 };
+
+/** How often something happens in a second that happens at each of these intervals, in milliseconds. */
+function rate(intervals: readonly number[]): number {
+  return intervals.reduce((sum, interval) => sum + 1_000 / interval, 0);
+}

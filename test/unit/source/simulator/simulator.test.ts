@@ -117,5 +117,5 @@ test("the forecast is the sum of what the tags give", () => {
     options: {},
     tags: [tag(1_000, {}), tag(250, {})],
   };
-  expect(simulatorDriver.forecast?.(config)).toEqual({ readingsPerSecond: 5 });
+  expect(simulatorDriver.forecast?.(config)).toEqual({ readingsPerSecond: 5, requestsPerSecond: 5 });
 });

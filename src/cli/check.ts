@@ -1,0 +1,100 @@
+// `tagferry check`: every error of a configuration, else what it will cost.
+import type { Config } from "../config/config.ts";
+import { type ConfigForecast, forecast, type SourceForecast } from "../config/forecast.ts";
+import { type ConfigIssue, formatIssue } from "../config/issue.ts";
+import { configIssues, loadConfig } from "../config/load.ts";
+import { formatByteSize } from "../lib/byte-size.ts";
+import type { Console } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+
+export interface CheckOptions {
+  readonly config: string;
+  readonly json?: boolean;
+}
+
+/** Resolves with `config` where the file is wrong, after every error was printed. */
+export async function check(
+  { config: file, json = false }: CheckOptions,
+  io: Pick<Console, "print" | "environment">,
+): Promise<ExitStatus> {
+  let config: Config;
+  try {
+    config = await loadConfig(file, io.environment);
+  } catch (error) {
+    const issues = configIssues(error);
+    if (issues.length === 0) throw error;
+    if (json) io.print(jsonOf({ ok: false, errors: issues, warnings: [] }));
+    else for (const line of [...issues.map(formatIssue), summaryOf(file, issues)]) io.print(line);
+    return exitStatus.config;
+  }
+  const expected = forecast(config);
+  if (json) io.print(jsonOf({ ok: true, errors: [], warnings: config.warnings, forecast: expected }));
+  else for (const line of report(file, config, expected)) io.print(line);
+  return exitStatus.done;
+}
+
+function jsonOf(result: object): string {
+  return JSON.stringify(result, undefined, 2);
+}
+
+function summaryOf(file: string, issues: readonly ConfigIssue[]): string {
+  return `${file}: ${count(issues.length, "error")}`;
+}
+
+function report(file: string, config: Config, expected: ConfigForecast): readonly string[] {
+  const tags = config.sources.reduce((sum, source) => sum + source.tags.length, 0);
+  return [
+    ...config.warnings.map(formatIssue),
+    `${file} is right: ${count(config.sources.length, "source")}, ${count(tags, "tag")}${
+      config.warnings.length === 0 ? "" : `, ${count(config.warnings.length, "warning")}`
+    }`,
+    ...columns(expected.sources.map(sourceLine)),
+    ...totals(config, expected),
+  ];
+}
+
+function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, busLoad }: SourceForecast): string[] {
+  return [
+    name,
+    type,
+    count(tags, "tag"),
+    readingsPerSecond === undefined ? "as messages come" : `${number(readingsPerSecond)} readings/s`,
+    requestsPerSecond === undefined ? "" : `${number(requestsPerSecond)} requests/s`,
+    busLoad === undefined ? "" : `bus ${percent(busLoad)} busy`,
+  ];
+}
+
+function totals(
+  { buffer }: Config,
+  { pointsPerSecond, bytesPerDay, bufferHours, budgetShare, unknown }: ConfigForecast,
+): string[] {
+  const without = unknown.length === 0 ? "" : `, not counting ${unknown.join(", ")}`;
+  if (bufferHours === undefined) return [`the buffer keeps ${formatByteSize(buffer.maxSize)}${without}`];
+  return [
+    `at most ${number(pointsPerSecond)} points/s and about ${formatByteSize(bytesPerDay)} a day to the service, ${percent(budgetShare)} of what its limits allow${without}`,
+    `an outage of about ${number(bufferHours)} hours fits into the buffer (${formatByteSize(buffer.maxSize)})`,
+    ...(budgetShare > 0.8
+      ? ["this leaves little to catch up with after an outage: read less often, or use report"]
+      : []),
+  ];
+}
+
+/** Lines of cells, padded so that they stand below each other. */
+function columns(lines: readonly (readonly string[])[]): readonly string[] {
+  const widths: number[] = [];
+  for (const cells of lines) for (const [i, cell] of cells.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
+  return lines.map((cells) => `  ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}`.trimEnd());
+}
+
+function count(n: number, what: string): string {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** Three digits are enough for an estimate. */
+function number(value: number): string {
+  return value >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
+}
+
+function percent(share: number): string {
+  return share > 0 && share < 0.001 ? "less than 0.1 %" : `${number(share * 100)} %`;
+}

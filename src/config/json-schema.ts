@@ -1,0 +1,233 @@
+// The JSON Schema of the configuration, for editors: put together from the schemas that also check it.
+import { z } from "zod";
+import type { Driver } from "../core/source.ts";
+import { formatByteSize } from "../lib/byte-size.ts";
+import { formatDuration } from "../lib/duration.ts";
+import { tagOptions } from "../mapping/options.ts";
+import { cascadedOfSource } from "./expand.ts";
+import { cascadedKeys, sections } from "./file-schema.ts";
+import { core, layers } from "./schema-walk.ts";
+
+/** The slice of JSON Schema that is written. */
+export interface JsonSchema {
+  [key: string]: unknown;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  description?: string;
+}
+
+/** A part of the file as JSON Schema, with what zod cannot say: patterns and defaults of lengths of time and sizes. */
+export function schemaOf(schema: z.core.$ZodType): JsonSchema {
+  const made: unknown = z.toJSONSchema(schema, { io: "input", unrepresentable: "any", override: complete });
+  const { $schema: _, ...rest } = z.record(z.string(), z.unknown()).parse(made);
+  return rest;
+}
+
+function complete({
+  zodSchema,
+  jsonSchema,
+}: {
+  zodSchema: z.core.$ZodType;
+  jsonSchema: z.core.JSONSchema.BaseSchema;
+}): void {
+  const metas = layers(zodSchema).map((layer) => z.globalRegistry.get(layer));
+  const measure = metas.find((meta) => meta?.measure !== undefined)?.measure;
+  // A default behind a transform is what comes out of it; people write what goes in.
+  if (zodSchema instanceof z.ZodDefault && measure !== undefined) {
+    const value = zodSchema.def.defaultValue;
+    jsonSchema.default =
+      measure === "duration" ? formatDuration(Number(value)) : compact(formatByteSize(Number(value)));
+  }
+  if (core(zodSchema) instanceof z.ZodString && metas.some((meta) => meta?.secret === true)) {
+    delete jsonSchema.secret;
+    jsonSchema.writeOnly = true;
+  }
+}
+
+/** `9 MiB` → `9MiB`, as it is written in a file. */
+function compact(text: string): string {
+  return text.replace(" ", "");
+}
+
+/** Fields of a tag of `driver`. None is required: each may come from further up. */
+function tagSchemaOf(driver: Driver): JsonSchema {
+  return {
+    type: "object",
+    properties: {
+      input: shared("input"),
+      ...schemaOf(driver.tag).properties,
+      ...cascaded(cascadedKeys),
+      ...templateKeys,
+    },
+    additionalProperties: false,
+  };
+}
+
+/** A field that every protocol's tags have: described once. */
+function shared(key: string): JsonSchema {
+  return { $ref: `#/$defs/tag/properties/${key}` };
+}
+
+function cascaded(keys: readonly string[]): Record<string, JsonSchema> {
+  return Object.fromEntries(keys.map((key) => [key, shared(key)]));
+}
+
+const templateKeys: Record<string, JsonSchema> = {
+  template: {
+    description:
+      "Name of a template, or a list of names: its tags stand here, with the other fields of this entry over theirs.",
+    anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+  },
+  vars: {
+    description: "Variables: {name} in any field of the tags is replaced by the value.",
+    type: "object",
+    additionalProperties: { type: ["string", "number", "boolean"] },
+  },
+};
+
+/** Fields of `driver` that may stand on what its tags stand in. There they have no default: what is left out says nothing. */
+function deviceFields(driver: Driver, keys: readonly string[]): Record<string, JsonSchema> {
+  const fields = schemaOf(driver.tag).properties ?? {};
+  return Object.fromEntries(
+    keys.map((key) => {
+      const { default: _, ...field } = fields[key] ?? {};
+      return [key, field];
+    }),
+  );
+}
+
+function sourceSchemaOf(driver: Driver): JsonSchema {
+  const options = schemaOf(driver.schema);
+  const goesDown = cascadedOfSource(driver);
+  const tags = { type: "array", description: "What is read.", items: { $ref: `#/$defs/${driver.type}Tag` } };
+  return {
+    type: "object",
+    description: driver.summary,
+    properties: {
+      type: { const: driver.type },
+      ...options.properties,
+      ...cascaded(goesDown.filter((key) => cascadedKeys.includes(key))),
+      ...deviceFields(
+        driver,
+        goesDown.filter((key) => !cascadedKeys.includes(key)),
+      ),
+      vars: templateKeys.vars ?? {},
+      tags,
+      ...(driver.device && {
+        devices: {
+          type: "array",
+          description: "Devices behind this address.",
+          items: { $ref: `#/$defs/${driver.type}Device` },
+        },
+      }),
+    },
+    required: ["type", ...(options.required ?? [])],
+    additionalProperties: false,
+  };
+}
+
+function deviceSchemaOf(driver: Driver): JsonSchema {
+  return {
+    type: "object",
+    properties: {
+      ...deviceFields(driver, driver.device ?? []),
+      ...cascaded(cascadedKeys),
+      ...templateKeys,
+      tags: { type: "array", items: { $ref: `#/$defs/${driver.type}Tag` } },
+    },
+    additionalProperties: false,
+  };
+}
+
+/** The whole file. */
+export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
+  const own = Object.entries(sections).map(([key, schema]): [string, JsonSchema] => [key, schemaOf(schema)]);
+  const definitions = drivers.flatMap((driver): [string, JsonSchema][] => [
+    [`${driver.type}Source`, sourceSchemaOf(driver)],
+    [`${driver.type}Tag`, tagSchemaOf(driver)],
+    ...(driver.device ? [[`${driver.type}Device`, deviceSchemaOf(driver)] satisfies [string, JsonSchema]] : []),
+  ]);
+  const types = drivers.map(({ type }) => type);
+  const whole: JsonSchema = {
+    type: "object",
+    properties: {
+      version: { const: 1, description: "Version of this file's format." },
+      ...Object.fromEntries(own),
+      defaults: {
+        type: "object",
+        description: "What holds for every tag that says nothing else.",
+        properties: cascaded(cascadedKeys),
+        additionalProperties: false,
+      },
+      templates: {
+        type: "object",
+        description: "Lists of tags by name, for devices that are alike.",
+        additionalProperties: {
+          type: "array",
+          items: { anyOf: types.map((type) => ({ $ref: `#/$defs/${type}Tag` })) },
+        },
+      },
+      sources: {
+        type: "object",
+        description: "Where tags are read, by name. The name stands in logs, metrics and status.",
+        additionalProperties: {
+          type: "object",
+          properties: { type: { enum: types } },
+          required: ["type"],
+          allOf: types.map((type) => ({
+            if: { properties: { type: { const: type } }, required: ["type"] },
+            // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+            then: { $ref: `#/$defs/${type}Source` },
+          })),
+        },
+      },
+    },
+    required: ["version", "service"],
+    additionalProperties: false,
+    $defs: { ...Object.fromEntries(definitions), tag: schemaOf(tagOptions) },
+  };
+  const { $defs, ...rest } = withReferences(whole);
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "Configuration of tagferry",
+    ...rest,
+    $defs: { ...(typeof $defs === "object" ? $defs : {}), reference },
+  };
+}
+
+/** What stands for a value that is not known yet: a reference, or a variable in a template. */
+const reference = {
+  type: "string",
+  description: "${NAME}, ${NAME:-default}, ${file:/path} or ${credential:name}; in templates also {variable}.",
+  pattern: String.raw`\$\{[^}]*\}|\{[A-Za-z_][\w-]*\}`,
+};
+
+/** Lets a reference stand wherever a single value may; plain texts take one anyway. Keeps what editors show outside. */
+function withReferences(schema: JsonSchema): JsonSchema {
+  const { description, default: initial, examples, writeOnly, measure: _, ...rest } = schema;
+  const walked = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, walk(value)]));
+  const outside = Object.fromEntries(
+    Object.entries({ description, default: initial, examples, writeOnly }).filter(([, value]) => value !== undefined),
+  );
+  const scalar = ["string", "number", "integer", "boolean"].includes(String(rest.type));
+  const constrained = rest.type !== "string" || Object.keys(rest).length > 1;
+  if (!scalar || !constrained) return { ...outside, ...walked };
+  return { ...outside, anyOf: [withNumbers(walked), { $ref: "#/$defs/reference" }] };
+}
+
+function walk(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(walk);
+  if (typeof value !== "object" || value === null) return value;
+  return withReferences({ ...value });
+}
+
+/** `apiVersion: 1.0` is a number to an editor and the text 1.0 to us. */
+function withNumbers(schema: JsonSchema): JsonSchema {
+  const { enum: values, type, ...rest } = schema;
+  const numbers = Array.isArray(values)
+    ? values
+        .filter((value) => typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value)))
+        .map(Number)
+    : [];
+  return numbers.length === 0 || !Array.isArray(values) ? schema : { ...rest, enum: [...values, ...numbers] };
+}

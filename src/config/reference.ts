@@ -1,0 +1,191 @@
+// The reference of the configuration in Markdown, written from the schemas that also check it.
+import type { Driver } from "../core/source.ts";
+import { tagOptions } from "../mapping/options.ts";
+import { cascadedOfSource } from "./expand.ts";
+import { sections } from "./file-schema.ts";
+import { type JsonSchema, schemaOf } from "./json-schema.ts";
+
+export function configReference(drivers: readonly Driver[]): string {
+  return `${[
+    preface,
+    "## The file",
+    table([
+      row("version", "`1`", true, undefined, "Version of this file's format."),
+      ...Object.entries(sections).flatMap(([key, schema]) => rows(key, schemaOf(schema), key === "service")),
+      row(
+        "defaults",
+        "map",
+        false,
+        undefined,
+        "Fields of every tag that says nothing else; see [Tags](#tags), all but `input`.",
+      ),
+      row(
+        "templates",
+        "map of lists",
+        false,
+        undefined,
+        "Lists of tags by name; see [Templates](#templates-and-variables).",
+      ),
+      row(
+        "sources",
+        "map",
+        false,
+        undefined,
+        "Where tags are read, by name. The name stands in logs, metrics and status.",
+      ),
+    ]),
+    "## Tags",
+    "What a tag has whatever its protocol. All but `input` may also stand in `defaults`, on the source and on the device: what stands nearer to the tag goes before what stands further away. `report`, `signal` and `valid` come together key by key.",
+    table(
+      Object.entries(schemaOf(tagOptions).properties ?? {}).flatMap(([key, field]) =>
+        rows(key, field, key === "input"),
+      ),
+    ),
+    templates,
+    ...drivers.flatMap(section),
+  ].join("\n\n")}\n`;
+}
+
+const preface = `# Configuration reference
+
+Written by \`tagferry schema --reference\` from the schemas that also check the file; do not edit. For editors there is [tagferry.schema.json](tagferry.schema.json): begin the file with \`# yaml-language-server: $schema=./tagferry.schema.json\`.
+
+- Lengths of time carry their unit (\`250ms\`, \`5s\`, \`1h30m\`, \`7d\`), so do amounts of bytes (\`64KiB\`, \`2GiB\`).
+- Any value may be a reference: \`\${NAME}\`, \`\${NAME:-default}\`, \`\${file:/path}\` (without its last newline) or, under systemd, \`\${credential:name}\`. What it gives is converted like a value without quotes. In braces and brackets references and JSON paths need quotes. \`$\${\` stands for \`\${\`.
+- Unknown keys are errors. \`tagferry check -c FILE\` lists every error with its position.
+- Relative paths in \`\${file:}\` start from the folder of the file; \`dataDir\` and certificates from the working directory.`;
+
+const templates = `## Templates and variables
+
+\`\`\`yaml
+templates:
+  meter:
+    - { input: "{dev}.voltage", at: "hr:0 u16", scale: 0.1 }
+    - { input: "{dev}.power", at: "hr:4 f32" }
+sources:
+  bus1:
+    type: modbus
+    url: tcp://10.0.0.5:502
+    devices:
+      - { unit: 1, template: meter, vars: { dev: hall1.m1 } }
+      - unit: 2
+        template: meter
+        vars: { dev: hall1.m2 }
+        tags:
+          - { input: hall1.m2.voltage, scale: 0.01 }   # the same input: over the template's
+\`\`\`
+
+\`template\` names a template, or a list of them, on a device or on an entry of \`tags\`. \`vars\` stands on a source, a device or a tag; \`{name}\` is replaced in every field. Names that no variable has are filled by what the address captures.`;
+
+function section(driver: Driver): readonly string[] {
+  const options = schemaOf(driver.schema);
+  const required = options.required ?? [];
+  const fields = schemaOf(driver.tag);
+  const down = cascadedOfSource(driver).filter((key) => driver.device?.includes(key));
+  return [
+    `## Source: ${driver.type}`,
+    `${driver.summary.charAt(0).toUpperCase()}${driver.summary.slice(1)}.`,
+    table([
+      row("type", `\`${driver.type}\``, true, undefined, "The protocol."),
+      ...Object.entries(options.properties ?? {}).flatMap(([key, field]) => rows(key, field, required.includes(key))),
+      row("tags", "list", false, undefined, "What is read."),
+      ...(driver.device
+        ? [
+            row(
+              "devices",
+              "list",
+              false,
+              undefined,
+              `Devices behind this address: each has \`tags\` or a \`template\`, and may have ${driver.device.map((key) => `\`${key}\``).join(", ")} for all its tags.`,
+            ),
+          ]
+        : []),
+    ]),
+    `### Tags of ${driver.type}`,
+    ...(down.length === 0
+      ? []
+      : [`${down.map((key) => `\`${key}\``).join(", ")} may also stand on the source, for all its tags.`]),
+    table(
+      Object.entries(fields.properties ?? {}).flatMap(([key, field]) =>
+        rows(key, field, (fields.required ?? []).includes(key)),
+      ),
+    ),
+  ];
+}
+
+const heading = ["| key | takes | default | |", "|---|---|---|---|"];
+
+function table(lines: readonly string[]): string {
+  return [...heading, ...lines].join("\n");
+}
+
+function row(key: string, takes: string, required: boolean, initial: string | undefined, description: string): string {
+  const cells = [`\`${key}\``, takes, required ? "required" : (initial ?? ""), description];
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ")).join(" | ")} |`;
+}
+
+/** One line for a field; for a map with keys of its own one for each of them as well. */
+function rows(path: string, field: JsonSchema, required: boolean): readonly string[] {
+  const shape = objectOf(field);
+  const initial = field.default === undefined || isEmpty(field.default) ? undefined : `\`${plain(field.default)}\``;
+  const example = Array.isArray(field.examples)
+    ? ` Example: ${field.examples.map((value) => `\`${plain(value)}\``).join(", ")}.`
+    : "";
+  const own = row(path, takes(field), required, initial, `${field.description ?? ""}${example}`.trim());
+  const inner = Object.entries(shape?.properties ?? {}).flatMap(([key, value]) =>
+    rows(`${path}.${key}`, value, (shape?.required ?? []).includes(key)),
+  );
+  return [own, ...inner];
+}
+
+function alternatives({ anyOf }: JsonSchema): readonly JsonSchema[] {
+  return Array.isArray(anyOf) ? anyOf.filter((branch) => typeof branch === "object" && branch !== null) : [];
+}
+
+/** The map with named keys that a field is or may be. */
+function objectOf(field: JsonSchema): JsonSchema | undefined {
+  return field.properties ? field : alternatives(field).find((branch) => branch.properties);
+}
+
+function takes(field: JsonSchema): string {
+  const branches = alternatives(field);
+  if (branches.length > 0) return [...new Set(branches.map(takes))].join(" or ");
+  if (Array.isArray(field.enum)) return field.enum.map((value) => `\`${String(value)}\``).join(", ");
+  if (field.const !== undefined) return `\`${String(field.const)}\``;
+  if (field.measure === "duration") return "time";
+  if (field.measure === "bytes") return "bytes";
+  switch (field.type) {
+    case "integer":
+    case "number":
+      return range(field);
+    case "boolean":
+      return "`true`, `false`";
+    case "array":
+      return "list";
+    case "object":
+      return "map";
+    case "null":
+      return "`null`";
+    default:
+      return field.writeOnly === true ? "secret" : "text";
+  }
+}
+
+function range({ type, minimum, maximum, exclusiveMinimum }: JsonSchema): string {
+  const word = type === "integer" ? "whole number" : "number";
+  const limit = (value: unknown) =>
+    typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
+  const [low, high] = [limit(minimum), limit(maximum)];
+  if (low !== undefined && high !== undefined) return `${word}, ${low} to ${high}`;
+  if (low !== undefined) return `${word} from ${low}`;
+  if (exclusiveMinimum !== undefined) return `${word} above ${String(exclusiveMinimum)}`;
+  return high === undefined ? word : `${word} to ${high}`;
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+function plain(value: unknown): string {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

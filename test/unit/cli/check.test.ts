@@ -1,0 +1,89 @@
+// What `tagferry check` prints, and its exit status.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { check } from "../../../src/cli/check.ts";
+import { environmentOf, head, withPassword } from "../../support/config.ts";
+
+async function checked(
+  text: string,
+  options: { json?: boolean } = {},
+  variables: Record<string, string> = withPassword,
+) {
+  const lines: string[] = [];
+  const io = {
+    print: (line: string) => lines.push(line),
+    environment: environmentOf(variables, { "/work/agent.yaml": text, "/run/secrets/line3_password": "canary" }),
+  };
+  const status = await check({ config: "agent.yaml", ...options }, io);
+  return { status, text: lines.join("\n") };
+}
+
+const whole = readFileSync(join(import.meta.dirname, "../../fixtures/config/whole.yaml"), "utf8");
+const secrets = { SERVICE_PASSWORD: "canary", MQTT_PASSWORD: "canary" };
+const simulated = (every: string, count = 1) =>
+  `${head}sources: { demo: { type: simulator, every: ${every}, tags: [${Array.from({ length: count }, (_, i) => `{ input: demo.${i} }`).join(", ")}] } }\n`;
+
+test("a wrong file gives every error and status 78", async () => {
+  const { status, text } = await checked(`${head}buffer: { maxsize: 1GiB }\nlog: { level: loud }\n`);
+  expect(status).toBe(78);
+  expect(text).toBe(`agent.yaml:3:11  buffer.maxsize  is no key that is known here; did you mean maxSize?
+agent.yaml:4:15  log.level  must be debug, info, warn or error, is loud
+                 The least important lines that are written.
+agent.yaml: 2 errors`);
+});
+
+test("a right file gives what it will cost and status 0", async () => {
+  const { status, text } = await checked(simulated("1s", 10));
+  expect(status).toBe(0);
+  expect(text).toMatch(
+    /^agent\.yaml is right: 1 source, 10 tags\n {2}demo {2}simulator {2}10 tags {2}10 readings\/s {2}1 requests\/s\n/,
+  );
+  expect(text).toMatch(
+    /at most 10 points\/s and about \d+(\.\d)? MiB a day to the service, less than 0.1 % of what its limits allow/,
+  );
+  expect(text).toMatch(/an outage of about 720 hours fits into the buffer \(2 GiB\)/);
+});
+
+test("sources whose messages come as they come are named", async () => {
+  const { text } = await checked(whole, {}, secrets);
+  expect(text).toMatch(/hall +mqtt +\d+ tags +as messages come/);
+  expect(text).toMatch(/not counting .*hall/);
+  expect(text).not.toMatch(/canary/);
+});
+
+test("a configuration beyond what the service takes says so", async () => {
+  const { text } = await checked(
+    simulated("1s", 100).replace("auth:", "limits: { requestsPerSecond: 0.01, maxRequest: 64KiB }, auth:"),
+  );
+  expect(text).toMatch(/this leaves little to catch up with after an outage/);
+});
+
+test("report with a minimum interval makes the estimate smaller", async () => {
+  const { text } = await checked(simulated("100ms").replace("{ input", "{ report: { minInterval: 1s }, input"));
+  expect(text).toMatch(/at most 1 points\/s/);
+});
+
+test("warnings come along and change nothing", async () => {
+  const { status, text } = await checked(head.replace('"${PASSWORD}"', "hunter2"));
+  expect(status).toBe(0);
+  expect(text).toMatch(/warning: service.auth.basic.password {2}a secret stands in the file itself/);
+  expect(text).toMatch(/2 warnings/);
+  expect(text).not.toMatch(/hunter2/);
+});
+
+test("--json prints the same for scripts", async () => {
+  const wrong = await checked(`${head}x: 1\n`, { json: true });
+  expect(wrong.status).toBe(78);
+  expect(JSON.parse(wrong.text)).toMatchObject({
+    ok: false,
+    errors: [{ severity: "error", file: "agent.yaml", line: 3, column: 1, path: "x" }],
+  });
+  const right = await checked(simulated("1s"), { json: true });
+  expect(right.status).toBe(0);
+  expect(JSON.parse(right.text)).toMatchObject({
+    ok: true,
+    errors: [],
+    forecast: { pointsPerSecond: 1, sources: [{ name: "demo", type: "simulator", tags: 1, readingsPerSecond: 1 }] },
+  });
+});

@@ -1,0 +1,21 @@
+// The files in config/ that are written from the schemas are what the schemas say now.
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { schema } from "../../../src/cli/schema.ts";
+
+const folder = join(import.meta.dirname, "../../../config");
+
+async function printed(options: { reference?: boolean }): Promise<string> {
+  const lines: string[] = [];
+  await schema(options, { print: (line) => lines.push(line) });
+  return `${lines.join("\n")}\n`;
+}
+
+// Stale? `npm test -- -u` writes them anew.
+test("config/tagferry.schema.json is up to date", async () => {
+  await expect(await printed({})).toMatchFileSnapshot(join(folder, "tagferry.schema.json"));
+});
+
+test("config/reference.md is up to date", async () => {
+  await expect(await printed({ reference: true })).toMatchFileSnapshot(join(folder, "reference.md"));
+});
