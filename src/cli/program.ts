@@ -1,6 +1,6 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
-import { readFileSync } from "node:fs";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
+import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { ServiceFlags } from "../service/options.ts";
@@ -34,10 +34,7 @@ export async function main(args: readonly string[]): Promise<number> {
 
 /** Version of the program, from its package. */
 export function version(): string {
-  const description: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  return typeof description === "object" && description !== null && "version" in description
-    ? String(description.version)
-    : "unknown";
+  return description.version;
 }
 
 const defaultConfig = "/etc/tagferry/tagferry.yaml";
