@@ -6,6 +6,8 @@ import { rpcErrors } from "../wire/rpc-error.ts";
 import type { Call, Caller, MethodHandler } from "./call.ts";
 import { isRecord } from "./check-frame.ts";
 import { checkShape } from "./check-shape.ts";
+import { dataFrame } from "./data-frame-method.ts";
+import { evaluate } from "./evaluate-method.ts";
 import { insert } from "./insert-method.ts";
 import { publishSignals } from "./publish-signals-method.ts";
 import { RpcFault } from "./rpc-fault.ts";
@@ -46,7 +48,9 @@ interface Operation {
 const everywhere: readonly ApiVersion[] = ["1.0", "1.1beta1", "1.1"];
 const notIn10: readonly ApiVersion[] = ["1.1beta1", "1.1"];
 
-const operations: Partial<Readonly<Record<Method, Operation>>> = {
+const only11: readonly ApiVersion[] = ["1.1"];
+
+const operations: Readonly<Record<Method, Operation>> = {
   "integration.insert": { handler: insert, positions: ["integration", "data"], versions: everywhere },
   "integration.saveSignals": {
     handler: saveSignals,
@@ -60,6 +64,12 @@ const operations: Partial<Readonly<Record<Method, Operation>>> = {
     versions: notIn10,
   },
   "platform.selectItems": { handler: selectItems, positions: ["items", "data"], versions: notIn10 },
+  "platform.dataFrame": { handler: dataFrame, positions: ["query", "data", "include", "format"], versions: only11 },
+  "platform.evaluate": {
+    handler: evaluate,
+    positions: ["items", "calculations", "data", "include", "format"],
+    versions: only11,
+  },
 };
 
 /** Never throws. */

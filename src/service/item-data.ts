@@ -1,6 +1,8 @@
 // Points of an item: those of its signals, merged. On equal times the signal that was created last wins.
+import { parseRfcDuration } from "../wire/rfc-duration.ts";
 import type { Columns } from "./point-block.ts";
 import { mergeColumns } from "./point-block.ts";
+import type { Item } from "./resource.ts";
 import type { Store } from "./store.ts";
 
 /** By ascending time, from `from` to before `before`. */
@@ -32,4 +34,9 @@ export function joined(blocks: Iterable<Columns>): Columns {
     at += block.times.length;
   }
   return { times, values };
+}
+
+/** How long a value of an item is known to hold, microseconds: its gap detection. */
+export function holdOf({ attributes: { gapDetection } }: Item): number {
+  return (gapDetection === null ? undefined : parseRfcDuration(gapDetection)?.micros) ?? Number.POSITIVE_INFINITY;
 }

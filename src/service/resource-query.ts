@@ -1,9 +1,8 @@
-// Reads a resource query of the specification's dialect and applies it.
-import { defaultLimit } from "../wire/resource-query.ts";
+// Reads a resource query and applies it.
 import { isRecord } from "./check-frame.ts";
 import type { Predicate } from "./filter.ts";
 import { parseFilter } from "./filter.ts";
-import type { FieldTable } from "./resource-fields.ts";
+import type { FieldTable, FieldValue } from "./resource-fields.ts";
 import type { Faults } from "./rpc-fault.ts";
 import { readFlag } from "./save-view.ts";
 
@@ -12,18 +11,27 @@ export interface Query<Resource> {
   readonly matches: Predicate<Resource>;
   readonly limit: number;
   readonly skip: number;
+  /** Zero: keep the order they come in. */
+  compare(a: Resource, b: Resource): number;
 }
 
 export interface QueryBounds<Resource> {
   readonly fields: FieldTable<Resource>;
+  readonly defaultLimit: number;
   readonly maxLimit: number;
+}
+
+export interface Selected<Resource> {
+  readonly resources: readonly Resource[];
+  /** How many match, whatever limit and skip. */
+  readonly total: number;
 }
 
 /** Reads the query at `path`; null and absent members have their defaults. */
 export function readResourceQuery<Resource>(
   query: unknown,
   path: string,
-  { fields, maxLimit }: QueryBounds<Resource>,
+  { fields, defaultLimit, maxLimit }: QueryBounds<Resource>,
   faults: Faults,
 ): Query<Resource> {
   if (query !== undefined && query !== null && !isRecord(query)) faults.add(path, "must be an object");
@@ -36,20 +44,48 @@ export function readResourceQuery<Resource>(
     // Clients say -1 for as many as allowed.
     limit: limit < 0 ? maxLimit : limit,
     skip: Math.max(0, readInteger(members["skip"], `${path}.skip`, 0, faults)),
+    compare: readSort(members["sort"], fields, `${path}.sort`, faults),
   };
 }
 
-/** The resources of a query, in the order they come in. */
-export function select<Resource>(resources: Iterable<Resource>, { matches, limit, skip }: Query<Resource>): Resource[] {
-  const selected: Resource[] = [];
-  let toSkip = skip;
-  if (limit === 0) return selected;
-  for (const resource of resources) {
-    if (!matches(resource)) continue;
-    if (toSkip > 0) toSkip--;
-    else if (selected.push(resource) === limit) break;
+/** The resources of a query, in its order; without one in the order they come in, which is by creation. */
+export function select<Resource>(resources: Iterable<Resource>, query: Query<Resource>): Selected<Resource> {
+  const matching: Resource[] = [];
+  for (const resource of resources) if (query.matches(resource)) matching.push(resource);
+  matching.sort((a, b) => query.compare(a, b));
+  return { resources: matching.slice(query.skip, query.skip + query.limit), total: matching.length };
+}
+
+const maxSortFields = 10;
+
+/** `["-createdAt", "name"]`: a hyphen turns the order round. */
+function readSort<Resource>(
+  sort: unknown,
+  fields: FieldTable<Resource>,
+  path: string,
+  faults: Faults,
+): (a: Resource, b: Resource) => number {
+  if (sort === undefined || sort === null) return () => 0;
+  if (!Array.isArray(sort) || sort.length > maxSortFields) {
+    faults.add(path, `must be an array of at most ${maxSortFields} fields`);
+    return () => 0;
   }
-  return selected;
+  const comparisons = sort.map((name: unknown, index) => {
+    const descending = typeof name === "string" && name.startsWith("-");
+    const field = typeof name === "string" ? fields(descending ? name.slice(1) : name) : undefined;
+    if (!field || String(name).includes("labels.")) faults.add(`${path}.${index}`, "cannot be sorted by this field");
+    const sign = descending ? -1 : 1;
+    return (a: Resource, b: Resource) => (field ? sign * order(field.read(a), field.read(b)) : 0);
+  });
+  return (a, b) => comparisons.reduce((result, compare) => result || compare(a, b), 0);
+}
+
+/** Nothing comes before something. */
+function order(a: FieldValue, b: FieldValue): number {
+  if (a === b) return 0;
+  if (a === null) return -1;
+  if (b === null) return 1;
+  return a < b ? -1 : 1;
 }
 
 export function readInteger(value: unknown, path: string, otherwise: number, faults: Faults): number {

@@ -1,5 +1,6 @@
 // Signals and items as the store keeps them.
 import { createHash } from "node:crypto";
+import { formatRfcDuration, parseRfcDuration } from "../wire/rfc-duration.ts";
 import type { ItemSaveView, SignalSaveView } from "../wire/signal-view.ts";
 
 /** Attributes that signals and items share, all present. */
@@ -41,9 +42,15 @@ export function savedAttributes(
     engUnit: view.engUnit,
     enumValues: view.enumValues,
     sourceType: view.sourceType,
-    sampleInterval: view.sampleInterval,
-    gapDetection: view.gapDetection,
+    sampleInterval: echoed(view.sampleInterval),
+    gapDetection: echoed(view.gapDetection),
   };
+}
+
+/** Durations come back in hours, minutes and seconds, however they were written. */
+function echoed(duration: string | null): string | null {
+  const parsed = duration === null ? undefined : parseRfcDuration(duration);
+  return parsed === undefined ? null : formatRfcDuration(parsed.micros);
 }
 
 /** SHA-1 over everything that a save can change. The specification leaves the exact fields open. */

@@ -29,7 +29,10 @@ export class StoreThread implements AsyncDisposable {
   /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
   static async open(data: string): Promise<StoreThread> {
     // Beside this file as source, and beside the bundle when released.
-    const script = new URL(import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js", import.meta.url);
+    const script = new URL(
+      import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
+      import.meta.url,
+    );
     const worker = new Worker(script, { workerData: data, name: "service store" });
     await new Promise<void>((resolve, reject) => {
       worker.once("error", reject);

@@ -1,0 +1,99 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { computeFormula, FormulaError, namesIn, parseFormula } from "../../../src/service/formula.ts";
+
+const scope = {
+  rows: 2,
+  column: (name: string) => Float64Array.of(name === "a" ? 6 : 2, name === "a" ? Number.NaN : 3),
+  gapfilled: () => Float64Array.of(6, 6),
+};
+const compute = (text: string) => [...computeFormula(parseFormula(text), scope)];
+
+test.each([
+  ["1 + 2 * 3", 7],
+  ["(1 + 2) * 3", 9],
+  ["2 ** 3 ** 2", 512],
+  ["-2 ** 2", -4],
+  ["2 ** -1", 0.5],
+  ["10 - 4 - 3", 3],
+  ["7 % 4", 3],
+  ["--3", 3],
+  [".5e1", 5],
+  ["a / b", 3],
+  ["max(a, b, 100) + min(1, 2)", 101],
+  ["floor(a / 4) + sqrt(b + 2)", 3],
+  ["sin(PI / 2)", 1],
+  ["atan2(0, 1)", 0],
+  ["1/0", Number.POSITIVE_INFINITY],
+])("%s is %d", (text, expected) => {
+  expect(compute(text)[0]).toBeCloseTo(expected, 12);
+});
+
+test("a missing value makes what is computed from it missing, unless gapfill puts one there", () => {
+  expect(compute("a + b")).toEqual([8, Number.NaN]);
+  expect(compute("max(a, b)")).toEqual([6, Number.NaN]);
+  expect(compute("gapfill(a) + b")).toEqual([8, 9]);
+});
+
+test("names are told apart from constants and from what gapfill takes", () => {
+  expect(namesIn(parseFormula("a + gapfill(b) * PI"))).toEqual({ names: new Set(["a"]), gapfilled: new Set(["b"]) });
+});
+
+test.each([
+  "",
+  "1 +",
+  "(1",
+  "1)",
+  "1 2",
+  "a b",
+  "2 ^ 3",
+  "f(1)",
+  "sqrt()",
+  "sqrt(1, 2)",
+  "gapfill(1)",
+  "gapfill(a + 1)",
+  "constructor(1)",
+  "negate(1)",
+  "a.b",
+  "a['b']",
+  "a = 1",
+  "`x`",
+  "(".repeat(200),
+  "-".repeat(200),
+  "1+".repeat(1_500),
+])("%.40j is refused", (text) => {
+  expect(() => parseFormula(text)).toThrow(FormulaError);
+});
+
+test("whatever is written, it is computed or refused", () => {
+  const piece = fc.constantFrom(
+    "1",
+    "2.5",
+    "a",
+    "b",
+    "+",
+    "-",
+    "*",
+    "/",
+    "**",
+    "(",
+    ")",
+    ",",
+    "max",
+    "gapfill",
+    " ",
+    "E",
+    ".",
+    "x",
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      try {
+        expect(compute(pieces.join("")).length).toBe(2);
+      } catch (error) {
+        expect(error).toBeInstanceOf(FormulaError);
+      }
+    }),
+    { seed: 2, numRuns: 3_000 },
+  );
+});
