@@ -1,6 +1,6 @@
 // What polling costs. `node test/bench/modbus.ts requests`: requests a second against a bare loop of the library;
 // `node --max-semi-space-size=1 test/bench/modbus.ts devices`: processor and memory of a process that polls 100 devices
-// for 15,000 tags a second. Figures and machine: README of src/source/modbus.
+// for 15,000 tags a second; `node test/bench/modbus.ts gateway`: 100 units behind one gateway, 10 of them dead. Figures and machine: README of src/source/modbus.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -9,11 +9,13 @@ import { streamExchange } from "../../src/source/modbus/exchange.ts";
 import { Link } from "../../src/source/modbus/link.ts";
 import { MbapFraming } from "../../src/source/modbus/mbap-framing.ts";
 import { connectTcp } from "../../src/source/modbus/tcp-stream.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
 import { openModbusSource } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";
 
 const { signal } = new AbortController();
 const seconds = 3;
+const mode = process.argv[2];
 
 async function withDevices<T>(count: number, use: (urls: readonly string[]) => Promise<T>): Promise<T> {
   const child = fork(join(import.meta.dirname, "modbus-devices.ts"), [String(count)]);
@@ -34,7 +36,7 @@ async function perSecond(block: (start: number) => Promise<unknown>): Promise<nu
   return Math.round((requests * 1_000) / (performance.now() - start));
 }
 
-if (process.argv[2] !== "devices")
+if (mode === "requests")
   await withDevices(1, async ([url = ""]) => {
     const { hostname: host, port } = new URL(url);
     const { default: modbusSerial } = await import("modbus-serial");
@@ -62,7 +64,7 @@ if (process.argv[2] !== "devices")
     library.close(() => {});
   });
 
-if (process.argv[2] !== "requests")
+if (mode === "devices")
   await withDevices(100, async (urls) => {
     const tags = Array.from({ length: 150 }, (_, i) => ({ at: `hr:${i * 2} f32`, every: 1_000 }));
     const sources = await Promise.all(urls.map((url) => openModbusSource({ url }, tags, testRuntime(), signal)));
@@ -85,3 +87,24 @@ if (process.argv[2] !== "requests")
     await Promise.all(pulling);
     for (const source of sources) await source[Symbol.asyncDispose]();
   });
+
+if (mode === "gateway") {
+  await using gateway = await modbusDevice();
+  gateway.latencyMs = 3;
+  for (let unit = 1; unit <= 100; unit++) gateway.unit(unit).silent = unit % 10 === 5;
+  const tags = Array.from({ length: 100 }, (_, i) => ({ at: "hr:0", unit: i + 1, every: 1_000 }));
+  await using source = await openModbusSource({ url: gateway.url }, tags, testRuntime(), signal);
+  const times = new Map<number, number[]>();
+  const start = performance.now();
+  for await (const { readings } of source.deliveries(signal)) {
+    for (const { tag, time, quality } of readings)
+      if (quality === "good") times.set(tag, [...(times.get(tag) ?? []), time / 1_000]);
+    if (performance.now() - start > 120_000) break;
+  }
+  const spacings = [...times.values()].flatMap((all) => all.slice(1).map((time, i) => time - (all[i] ?? 0)));
+  const sorted = spacings.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.floor(sorted.length * share)];
+  console.log(
+    `${times.size} units alive: intervals p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, longest ${sorted.at(-1)} ms`,
+  );
+}

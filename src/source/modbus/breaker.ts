@@ -62,6 +62,11 @@ export class Breaker {
     return true;
   }
 
+  /** Whether the probe that is out may be cut short: all but every fourth, lest a unit that has become slow is never heard. */
+  get brief(): boolean {
+    return this.#probing && this.#backOff.failures % 4 !== 0;
+  }
+
   succeeded(): void {
     this.#endProbe(0);
     this.#failures = 0;

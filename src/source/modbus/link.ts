@@ -24,6 +24,7 @@ export interface LinkOptions {
 
 /** Fewest requests in a row without a byte in return after which a connection may count as dead. */
 const silentLimit = 3;
+const shortestProbeMs = 50;
 
 export class Link implements AsyncDisposable {
   readonly #options: LinkOptions;
@@ -37,6 +38,8 @@ export class Link implements AsyncDisposable {
   readonly #silentUnits = new Set<number>();
   #notBefore: number;
   #busyMs = 0;
+  /** Slowest answer of late in milliseconds: what is older counts less and less. */
+  #slowestMs = 0;
   #failure: AgentError | undefined;
 
   private constructor(options: LinkOptions, runtime: Runtime, exchange: Exchange) {
@@ -49,6 +52,14 @@ export class Link implements AsyncDisposable {
   /** Connects. Rejects with `SOURCE_*` or `signal.reason`. */
   static async open(options: LinkOptions, runtime: Runtime, signal: AbortSignal): Promise<Link> {
     return new Link(options, runtime, await options.connect(signal));
+  }
+
+  /**
+   * Milliseconds after which an answer that has not come is unlikely to, going by the slowest of late; from 50, at most
+   * `timeoutMs`. For asking a unit that most likely does not answer.
+   */
+  unlikelyAfter(timeoutMs: number): number {
+    return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
   }
 
   /** Milliseconds in which a request was under way, so far. */
@@ -103,6 +114,7 @@ export class Link implements AsyncDisposable {
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
       metrics.histogram(roundTrip).observe((end - start) / 1_000, { source });
+      this.#slowestMs = Math.max(end - start, this.#slowestMs * 0.999);
       this.#answered.add(request.unit);
     }
     return result;

@@ -21,11 +21,18 @@ export interface PollOptions {
   readonly retries: number;
   /** Reads through the link. */
   readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal) => Promise<Result>;
+  /** The time-out of a probe that may be brief, from that of the unit. */
+  readonly briefly: (timeoutMs: number) => number;
   /** The unit's, shared with its other polls. */
   readonly breaker: Breaker;
 }
 
 type WantedBlock = Block<Wanted>;
+/** `ms`: what the link was taken up for at most. */
+interface Asked {
+  readonly result: Result;
+  readonly ms: number;
+}
 interface Rest {
   readonly until: number;
   readonly reason: string;
@@ -90,11 +97,9 @@ export class Poll {
     if (rest && now < rest.until) return fail(rest.reason);
     if (!breaker.admit()) return fail(breaker.down ?? "another request finds out whether the unit is back");
 
-    const result = await this.#ask(block, signal);
-    // Waiting for the turn is not the unit's fault.
-    const ms = Math.min(this.#runtime.clock.monotonic() - now, this.target.timeoutMs);
+    const { result, ms } = await this.#ask(block, signal);
     if (result.kind === "silence") {
-      const reason = this.#silence(result.mismatch);
+      const reason = this.#silence(result.mismatch, ms);
       this.#failed(reason, ms);
       return fail(reason);
     }
@@ -133,16 +138,17 @@ export class Poll {
   }
 
   /** Asks, and asks again while the unit says that it is busy, or where an answer may have been lost on the way. */
-  async #ask({ table, start, count }: WantedBlock, signal: AbortSignal): Promise<Result> {
+  async #ask({ table, start, count }: WantedBlock, signal: AbortSignal): Promise<Asked> {
     const { read, target, breaker } = this.#options;
+    const timeoutMs = breaker.brief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
     let busyLeft = busyRetries;
     let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
     try {
       for (;;) {
-        const result = await read({ unit: target.unit, table, start, count }, target.timeoutMs, signal);
+        const result = await read({ unit: target.unit, table, start, count }, timeoutMs, signal);
         if (result.kind === "silence" && silentLeft-- > 0) continue;
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
-        if (!busy || busyLeft-- === 0) return result;
+        if (!busy || busyLeft-- === 0) return { result, ms: result.kind === "silence" ? timeoutMs : target.timeoutMs };
         await this.#runtime.clock.sleep(busyWaitMs, signal);
       }
     } catch (error) {
@@ -172,9 +178,8 @@ export class Poll {
     return reason;
   }
 
-  #silence(mismatch: string | undefined): string {
-    const { unit, timeoutMs } = this.target;
-    const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}`;
+  #silence(mismatch: string | undefined, ms: number): string {
+    const silence = `unit ${this.target.unit} did not answer within ${formatDuration(Math.round(ms))}`;
     return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
   }
 

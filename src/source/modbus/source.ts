@@ -45,7 +45,8 @@ export class ModbusSource implements Source {
       const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const read = link.read.bind(link);
-      return new Poll({ target, time: config.options.time, retries, read, breaker }, runtime);
+      const briefly = link.unlikelyAfter.bind(link);
+      return new Poll({ target, time: config.options.time, retries, read, briefly, breaker }, runtime);
     });
   }
 
