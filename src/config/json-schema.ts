@@ -223,7 +223,7 @@ function walk(value: unknown): unknown {
 
 /** `apiVersion: 1.0` is a number to an editor and the text 1.0 to us. */
 function withNumbers(schema: JsonSchema): JsonSchema {
-  const { enum: values, type, ...rest } = schema;
+  const { enum: values, type: _, ...rest } = schema;
   const numbers = Array.isArray(values)
     ? values
         .filter((value) => typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value)))

@@ -151,7 +151,7 @@ function takes(field: JsonSchema): string {
   const branches = alternatives(field);
   if (branches.length > 0) return [...new Set(branches.map(takes))].join(" or ");
   if (Array.isArray(field.enum)) return field.enum.map((value) => `\`${String(value)}\``).join(", ");
-  if (field.const !== undefined) return `\`${String(field.const)}\``;
+  if (field.const !== undefined) return `\`${plain(field.const)}\``;
   if (field.measure === "duration") return "time";
   if (field.measure === "bytes") return "bytes";
   switch (field.type) {
@@ -178,7 +178,7 @@ function range({ type, minimum, maximum, exclusiveMinimum }: JsonSchema): string
   const [low, high] = [limit(minimum), limit(maximum)];
   if (low !== undefined && high !== undefined) return `${word}, ${low} to ${high}`;
   if (low !== undefined) return `${word} from ${low}`;
-  if (exclusiveMinimum !== undefined) return `${word} above ${String(exclusiveMinimum)}`;
+  if (exclusiveMinimum !== undefined) return `${word} above ${plain(exclusiveMinimum)}`;
   return high === undefined ? word : `${word} to ${high}`;
 }
 
@@ -187,5 +187,5 @@ function isEmpty(value: unknown): boolean {
 }
 
 function plain(value: unknown): string {
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
