@@ -2,27 +2,16 @@
 import type { Lane } from "../../core/buffer.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Cut, type CutSeries, cutBlock } from "./block-cut.ts";
+import { layOut, type ShelfBlock } from "./block-layout.ts";
+import { countDamage, writeOffRest } from "./damage-books.ts";
 import { type Disk, diskErrorCode } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { Notes } from "./note.ts";
-import { keepAside } from "./quarantine.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
 import { loadIndex, SegmentReader } from "./segment-reader.ts";
 import { SeriesSorter } from "./series-sorter.ts";
-
-/** A block as it travels between the threads: columns behind each other; series that share their times share a column. */
-export interface ShelfBlock {
-  readonly id: number;
-  /** Numbers of the inputs. */
-  readonly inputs: Uint32Array<ArrayBuffer>;
-  /** Where the times and the values of each series begin. `valueStarts` has one entry more. */
-  readonly timeStarts: Uint32Array<ArrayBuffer>;
-  readonly valueStarts: Uint32Array<ArrayBuffer>;
-  readonly times: Float64Array<ArrayBuffer>;
-  readonly values: Float64Array<ArrayBuffer>;
-}
 
 export interface ShelfSettlement {
   readonly block: number;
@@ -50,8 +39,6 @@ interface BlockOut {
 const indicesKept = 2;
 /** Stands for an Input ID of which every copy is damaged. */
 const nameless = -1;
-/** Points that a block may gather memory for and keep it. */
-const keptPoints = 65_536;
 
 export class BlockShelf {
   readonly #options: ShelfOptions;
@@ -142,7 +129,7 @@ export class BlockShelf {
     const { disk, checksum } = this.#options;
     const index = loadIndex(disk, segment, this.#limitOf(segment), checksum);
     segment.index = index;
-    for (const { from, to, earliest, latest } of index.damage) this.#lose(segment, from, to, earliest, latest);
+    for (const damage of index.damage) if (countDamage(this.#options, segment, damage)) this.changed = true;
     this.keepIndex(segment);
     return index;
   }
@@ -175,11 +162,13 @@ export class BlockShelf {
     using reader = new SegmentReader(disk, segment, index, lane === "backlog", checksum);
     const onDamage = (record: number) => {
       const from = index.sequences[record]!;
-      this.#lose(segment, from, from + index.points[record]!, index.earliest[record], index.latest[record]);
+      const to = from + index.points[record]!;
+      const lost = { from, to, earliest: index.earliest[record], latest: index.latest[record] };
+      if (countDamage(this.#options, segment, lost)) this.changed = true;
     };
     const cut = cutBlock(segment, index, reader, { lane, maxPoints, wanted, onDamage });
     if (!cut) {
-      if (!inputs) this.#writeOff(segment);
+      if (!inputs && writeOffRest(this.#options, segment)) this.changed = true;
       return undefined;
     }
     for (let i = 0; i < cut.whole.bounds.length; i += 2)
@@ -191,37 +180,7 @@ export class BlockShelf {
     segment.blocksOut++;
     const id = this.#nextId++;
     this.#out.set(id, { segment, cut: { whole: cut.whole, series: byNumber(cut, numbers), points: cut.points } });
-    return this.#sorted(id, cut, numbers);
-  }
-
-  #sorted(id: number, cut: Cut, numbers: readonly number[]): ShelfBlock {
-    const { places, times, values, points } = cut;
-    const columns = this.#sorter.sort(places, times, values, 0, points);
-    const count = columns.seriesCount;
-    const timeStarts = new Uint32Array(count);
-    const packed = new Float64Array(points);
-    let used = 0;
-    for (let i = 0; i < count; i++) {
-      const [start, end] = [columns.starts[i]!, columns.starts[i + 1]!];
-      const shared = i > 0 ? timeStarts[i - 1]! : 0;
-      if (i > 0 && used - shared === end - start && equalColumns(packed, shared, columns.times, start, end)) {
-        timeStarts[i] = shared;
-        continue;
-      }
-      timeStarts[i] = used;
-      packed.set(columns.times.subarray(start, end), used);
-      used += end - start;
-    }
-    const block = {
-      id,
-      inputs: Uint32Array.from(columns.series.subarray(0, count), (place) => numbers[place]!),
-      timeStarts,
-      valueStarts: columns.starts.slice(0, count + 1),
-      times: packed.slice(0, used),
-      values: columns.values.slice(0, points),
-    };
-    this.#sorter.shrink(keptPoints);
-    return block;
+    return layOut(id, cut, numbers, this.#sorter);
   }
 
   #settleSeries({ segment, cut }: BlockOut, inputs: readonly number[]): number {
@@ -257,54 +216,6 @@ export class BlockShelf {
     const { segments } = this.#options;
     return segments[segments.indexOf(segment) + 1]?.first ?? Number.POSITIVE_INFINITY;
   }
-
-  /** Counts points that cannot be read, once: from now on they are done with. */
-  #lose(segment: Segment, from: number, to: number, earliest: number | undefined, latest: number | undefined): void {
-    // Where single series of the stretch are settled, how many of its points are lost shows when all else is settled.
-    if (segment.settled.touchesSeries(from, to) || segment.taken.touchesSeries(from, to)) return;
-    const points = to - from - segment.settled.whole.countIn(from, to);
-    if (points <= 0) return;
-    const { accounts, note } = this.#options;
-    segment.settled.addWhole(from, to);
-    segment.taken.addWhole(from, to);
-    accounts.losses.add("damaged", points, earliest, latest);
-    this.changed = true;
-    this.#setAside(segment, from);
-    note("error", { part: "buffer", segment: segment.name, points }, "points are damaged on disk and were set aside");
-  }
-
-  #setAside(segment: Segment, sequence: number): void {
-    const damage = segment.index?.damage.find(({ from }) => from === sequence);
-    if (!damage) return;
-    const { disk, folder } = this.#options;
-    try {
-      const file = disk.open(segment.path, "read");
-      try {
-        const bytes = new Uint8Array(Math.min(damage.bytes, 2 ** 19));
-        keepAside(
-          disk,
-          folder,
-          `${segment.name}-${damage.offset}.bin`,
-          bytes.subarray(0, file.read(bytes, damage.offset)),
-        );
-      } finally {
-        file.close();
-      }
-    } catch {
-      // The copy is a courtesy.
-    }
-  }
-
-  /** Nothing in a sealed segment is free and nothing of it is out: what is left of it cannot be read. */
-  #writeOff(segment: Segment): void {
-    if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return;
-    const { accounts, note } = this.#options;
-    const points = segment.unsettledPoints;
-    accounts.losses.add("damaged", points, segment.earliest, segment.latest);
-    segment.settleAll();
-    this.changed = true;
-    note("error", { part: "buffer", segment: segment.name, points }, "points are damaged on disk and were set aside");
-  }
 }
 
 function byNumber(cut: Cut, numbers: readonly number[]): Cut["series"] {
@@ -315,9 +226,4 @@ function byNumber(cut: Cut, numbers: readonly number[]): Cut["series"] {
 
 function uncover(segment: Segment, place: number, bounds: readonly number[]): void {
   for (let i = 0; i < bounds.length; i += 2) segment.taken.removeSeries(place, bounds[i]!, bounds[i + 1]!);
-}
-
-function equalColumns(a: Float64Array, at: number, b: Float64Array, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) if (a[at + i - start] !== b[i]) return false;
-  return true;
 }

@@ -2,7 +2,7 @@
 import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { orAbort } from "../../lib/abort.ts";
-import type { ShelfBlock } from "./block-shelf.ts";
+import type { ShelfBlock } from "./block-layout.ts";
 import { closedError } from "./group-commit.ts";
 import type { BareRequest, StoreReply } from "./protocol.ts";
 

@@ -88,3 +88,8 @@ export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uin
   disk.rename(temporary, `${folder}/${name}`);
   disk.syncFolder(folder);
 }
+
+/** Whether the disk refused for want of room. */
+export function isFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes(diskErrorCode(error));
+}

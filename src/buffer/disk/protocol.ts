@@ -3,7 +3,7 @@
 import type { BufferStats, Lane } from "../../core/buffer.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
-import type { ShelfBlock } from "./block-shelf.ts";
+import type { ShelfBlock } from "./block-layout.ts";
 import type { Note } from "./note.ts";
 import type { PointColumns } from "./point-columns.ts";
 import type { Moment, StoreOptions } from "./store.ts";

@@ -1,0 +1,145 @@
+// Keeps the state on disk in step with what is settled, and removes segments that are done with: first the state says
+// so, then the files go, then the folder is synced.
+import type { Accounts } from "./accounts.ts";
+import type { BlockShelf } from "./block-shelf.ts";
+import { type Disk, isFull } from "./disk.ts";
+import type { LossReason } from "./loss-ledger.ts";
+import type { Notes } from "./note.ts";
+import { recentWindow } from "./recent-points.ts";
+import type { Segment } from "./segment.ts";
+import type { BufferState, SegmentState, StateFile } from "./state-file.ts";
+import type { Moment } from "./store.ts";
+
+export interface KeeperOptions {
+  readonly disk: Disk;
+  readonly note: Notes;
+  readonly folder: string;
+  /** Integration ID that the points belong to. */
+  readonly integration: string;
+  readonly accounts: Accounts;
+  /** By sequence number. */
+  readonly segments: Segment[];
+  readonly shelf: BlockShelf;
+  readonly stateFile: StateFile;
+  /** Milliseconds that the buffer had been open before, and the monotonic time at which it was opened. */
+  readonly uptimeBefore: number;
+  readonly opened: number;
+}
+
+/** A changed state is written at the first tick after so long. */
+const persistEveryMs = 5_000;
+
+export class Keeper {
+  readonly #options: KeeperOptions;
+  /** Dropped ones whose files are still there. */
+  readonly #condemned = new Set<Segment>();
+  #persistedAt = Number.NEGATIVE_INFINITY;
+  /** Something is to be written that the state on disk does not tell. */
+  changed = true;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Milliseconds that the buffer was open in its life. */
+  uptime(now: Moment): number {
+    return this.#options.uptimeBefore + now.monotonic - this.#options.opened;
+  }
+
+  bytes(): number {
+    let bytes = 0;
+    for (const segment of this.#options.segments) bytes += segment.bytes;
+    return bytes;
+  }
+
+  persistWhenDue(now: Moment): void {
+    const { shelf } = this.#options;
+    if ((this.changed || shelf.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
+  }
+
+  /** Writes the state, then removes what it says is done with. Never throws: it is tried again when it is due. */
+  persist(now: Moment): void {
+    const { note, shelf, stateFile } = this.#options;
+    this.#persistedAt = now.monotonic;
+    try {
+      stateFile.write(this.#state(now));
+      this.changed = false;
+      shelf.changed = false;
+    } catch (error) {
+      note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
+      // Only a full disk justifies to remove what the state does not know of yet: else nothing could ever get better.
+      if (!isFull(error)) return;
+    }
+    this.#remove();
+  }
+
+  /** Gives a segment up: counts what of it was not settled, and removes it. */
+  drop(segment: Segment, reason: LossReason, now: Moment): void {
+    const { accounts, note, shelf } = this.#options;
+    const points = segment.unsettledPoints;
+    accounts.losses.add(reason, points, segment.earliest, segment.latest);
+    segment.settleAll();
+    shelf.forget(segment);
+    this.#condemned.add(segment);
+    this.changed = true;
+    if (points > 0)
+      note("error", { part: "buffer", points, reason, segment: segment.name }, "dropped the oldest points");
+    this.persist(now);
+  }
+
+  /** The segment to be dropped next: the oldest that is sealed, one of which nothing is on its way if there is one. */
+  oldestSealed(): Segment | undefined {
+    const sealed = this.#options.segments.filter((segment) => segment.sealed && !this.#condemned.has(segment));
+    return sealed.find((segment) => segment.blocksOut === 0) ?? sealed[0];
+  }
+
+  /** Removes all that is settled, the segment kept for recent points too. Says how many bytes came free. */
+  removeSettled(now: Moment): number {
+    const before = this.bytes();
+    for (const segment of this.#options.segments)
+      if (segment.sealed && segment.unsettledPoints === 0) this.#condemned.add(segment);
+    if (this.#condemned.size > 0) this.persist(now);
+    return before - this.bytes();
+  }
+
+  #remove(): void {
+    const { disk, folder, note, segments, shelf } = this.#options;
+    const gone = segments.filter((segment) => this.#isDone(segment));
+    if (gone.length === 0) return;
+    try {
+      for (const segment of gone) {
+        disk.remove(segment.path);
+        segments.splice(segments.indexOf(segment), 1);
+        this.#condemned.delete(segment);
+        shelf.forget(segment);
+      }
+      disk.syncFolder(folder);
+      // The state on disk still tells of these segments; the next one does not have to.
+      this.changed = true;
+    } catch (error) {
+      note("warn", { part: "buffer", err: String(error) }, "a segment could not be removed");
+    }
+  }
+
+  #isDone(segment: Segment): boolean {
+    if (!segment.sealed || segment.unsettledPoints > 0) return false;
+    if (segment.points === 0 || this.#condemned.has(segment)) return true;
+    // The newest points stay until enough came after them: a repeated one has to be recognised after a restart.
+    const { accounts, segments } = this.#options;
+    const isNewest = segments.findLast((other) => other.sealed && other.points > 0) === segment;
+    return !isNewest || accounts.next - segment.endSequence >= recentWindow;
+  }
+
+  #state(now: Moment): BufferState {
+    const { accounts, integration } = this.#options;
+    const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
+    const segments: SegmentState[] = [];
+    for (const { name, header, settledBySeries, settled: coverage } of this.#options.segments) {
+      if (coverage.isEmpty) continue;
+      const series = [...coverage.series()].map(([place, ranges]) => ({ place, bounds: ranges.bounds }));
+      segments.push({ name, generation: header.generation, settledBySeries, whole: coverage.whole.bounds, series });
+    }
+    const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
+    return { ...counts, integration, losses: losses.list(), segments };
+  }
+}

@@ -1,0 +1,118 @@
+// Appends to the newest segment and goes on in a new one when it is full or the disk failed.
+import { AgentError } from "../../core/errors.ts";
+import type { Accounts } from "./accounts.ts";
+import type { BlockShelf } from "./block-shelf.ts";
+import type { Bounds } from "./bounds.ts";
+import { ByteWriter } from "./bytes.ts";
+import { isFull } from "./disk.ts";
+import type { InputTable } from "./input-table.ts";
+import type { Keeper } from "./keeper.ts";
+import type { PointColumns } from "./point-columns.ts";
+import type { Segment } from "./segment.ts";
+import { type Scratch, SegmentWriter } from "./segment-writer.ts";
+import { SeriesSorter } from "./series-sorter.ts";
+import type { Ground, Moment, StoreOptions } from "./store.ts";
+
+export interface SegmentLogOptions extends Pick<StoreOptions, "folder" | "segmentBytes"> {
+  readonly ground: Ground;
+  /** UUID of the buffer, 32 hexadecimal digits. */
+  readonly stream: string;
+  readonly integration: string;
+  readonly inputs: InputTable;
+  readonly accounts: Accounts;
+  /** By sequence number. */
+  readonly segments: Segment[];
+  readonly shelf: BlockShelf;
+  readonly bounds: Bounds;
+  readonly keeper: Keeper;
+}
+
+export class SegmentLog {
+  readonly #options: SegmentLogOptions;
+  readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
+  #writer: SegmentWriter | undefined;
+
+  constructor(options: SegmentLogOptions) {
+    this.#options = options;
+  }
+
+  /** The segment that is being written. */
+  get active(): Segment | undefined {
+    return this.#writer?.segment;
+  }
+
+  /**
+   * Writes and syncs the first `count` points of the group; `onDurable` hears how many are safe, each time it is more.
+   * Throws `BUFFER_UNAVAILABLE` or what the disk throws; then none or the first of them are stored.
+   */
+  append(group: PointColumns, count: number, now: Moment, onDurable: (count: number) => void): void {
+    let from = 0;
+    let failures = 0;
+    while (from < count) {
+      try {
+        const writer = this.ensureWriter(now);
+        const upTo = writer.write(group, from, count, this.#options.inputs);
+        if (upTo === from) {
+          this.seal();
+          continue;
+        }
+        from = upTo;
+        writer.segment.lastWall = now.wall;
+        writer.segment.lastUptime = this.#options.keeper.uptime(now);
+        this.#options.accounts.next = writer.segment.endSequence;
+        onDurable(from);
+      } catch (error) {
+        if (error instanceof AgentError) throw error;
+        this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a write to the buffer failed");
+        this.#giveUp();
+        // Once more, in a new segment, and as long as dropping makes room.
+        if (isFull(error) && this.#options.bounds.dropForFullDisk(now)) continue;
+        if (++failures > 1) throw error;
+      }
+    }
+  }
+
+  /** The writer of the active segment, of a new one if need be. Throws `BUFFER_UNAVAILABLE` or what the disk throws. */
+  ensureWriter(now: Moment): SegmentWriter {
+    if (this.#writer) return this.#writer;
+    const { ground, folder, segmentBytes, stream, integration, accounts, bounds, segments } = this.#options;
+    bounds.makeRoom(segmentBytes, now);
+    const header = {
+      kind: "hot",
+      salt: ground.random32(),
+      stream,
+      first: accounts.next,
+      created: now.wall,
+      generation: 0,
+      integration,
+    } as const;
+    const { disk, checksum } = ground;
+    this.#writer = SegmentWriter.create(header, { disk, checksum, folder, fullBytes: segmentBytes }, this.#scratch);
+    segments.push(this.#writer.segment);
+    return this.#writer;
+  }
+
+  /** The next points go into a new segment. */
+  seal(): void {
+    const writer = this.#writer;
+    this.#writer = undefined;
+    if (!writer) return;
+    try {
+      writer.seal();
+    } catch (error) {
+      writer.segment.needsMending = true;
+      this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a segment could not be sealed");
+    }
+    this.#options.shelf.keepIndex(writer.segment);
+  }
+
+  /** After a failed write or sync nothing is ever written through this descriptor again. */
+  #giveUp(): void {
+    const writer = this.#writer;
+    this.#writer = undefined;
+    if (!writer) return;
+    writer.abandon();
+    writer.segment.needsMending = true;
+    this.#options.shelf.keepIndex(writer.segment);
+  }
+}
