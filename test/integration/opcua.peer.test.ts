@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Asyncua, asyncua } from "../support/asyncua.ts";
 import { eventually } from "../support/eventually.ts";
 import { collect, openTrusting } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -14,7 +15,7 @@ let network: TcpProxy;
 let states = 0;
 
 beforeAll(async () => {
-  server = await asyncua({ folder: folder.file("server") });
+  server = await asyncua({ folder: folder.file("server"), history: ["Ratio"] });
   network = await tcpProxy(server.port);
 }, 120_000);
 afterAll(async () => {
@@ -103,4 +104,35 @@ test("a server that was killed and started again is read again, over a new conne
   await using after = collect(await at(again.url));
   await eventually(() => after.values(0).includes(7));
   expect(after.source.details?.()).toMatchObject({ subscription: "new" });
+});
+
+test("what a server has recorded while the agent was away is filled in once, with its own times", async () => {
+  const stateDir = freshState();
+  const options = { security: { mode: "none" }, backfill: { maxGap: "1h" } };
+  const tags = [node("Ratio"), node("Temp")];
+  const start = Math.floor(Date.now() / 1_000) - 60;
+  server.set("Ratio", 0.25, start);
+  {
+    await using before = collect(await open(stateDir, options, tags));
+    await eventually(() => before.values(0).includes(0.25));
+  }
+  const missed = [1.5, 2.5, 3.5, 4.5].map((value, i) => ({ value, time: start + 1 + i + 0.000_25 }));
+  for (const { value, time } of missed) server.set("Ratio", value, time);
+  server.set("Ratio", 5.5, start + 10);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+
+  const runtime = testRuntime();
+  await using after = collect(
+    await openTrusting({ stateDir, options: { url: server.url, ...options }, tags, runtime }),
+  );
+  await after.reading(({ tag, historical }) => tag === 0 && historical);
+
+  const filled = after.readings.filter(({ tag, historical }) => tag === 0 && historical);
+  expect(filled.map(({ value, time }) => ({ value, time }))).toEqual(
+    missed.map(({ value, time }) => ({ value, time: Math.round(time * 1e6) })),
+  );
+  expect(after.readings.find(({ historical, tag }) => !historical && tag === 0)).toMatchObject({ value: 5.5 });
+  expect(runtime.metric("opcua_backfilled_readings_total")).toBe(4);
+  // Temp has none.
+  await eventually(() => runtime.metric("opcua_unfilled_gaps_total", { reason: "no history" }) <= 1);
 });

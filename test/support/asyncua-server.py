@@ -94,7 +94,7 @@ async def main():
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while text := await reader.readline():
             told = json.loads(text)
-            at = datetime.fromtimestamp(told["time"], timezone.utc).replace(tzinfo=None)
+            at = datetime.fromtimestamp(told["time"], timezone.utc)
             value = ua.DataValue(
                 ua.Variant(told["value"], TYPES[told["name"]]), SourceTimestamp=at, ServerTimestamp=at
             )

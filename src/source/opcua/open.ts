@@ -4,6 +4,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Description, DriverConfig, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
 import { passwordInClear, securityOf } from "./endpoint.ts";
+import { HistoryMemory } from "./history-memory.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
 import { connectionDigest, findEndpoint, type Link, openLink } from "./link.ts";
 import { Monitoring } from "./monitoring.ts";
@@ -102,6 +103,11 @@ async function begin(
     log.warn({ err: error }, "the server does not describe its variables");
     return [];
   });
+  const { backfill } = config.options;
+  const history =
+    backfill === "off"
+      ? undefined
+      : { maxGapMs: backfill.maxGap, memory: await HistoryMemory.open(join(config.stateDir, "history.json")) };
   log.info(
     {
       server: facts.product,
@@ -121,6 +127,7 @@ async function begin(
     subscription,
     monitoring,
     descriptions,
+    history,
     wanted,
     tags,
   };

@@ -4,12 +4,13 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Description, Reading, Source, TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { BoundedQueue } from "../../lib/bounded-queue.ts";
+import { Backfill, type BackfillOptions } from "./backfill.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
 import type { Link } from "./link.ts";
 import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
 import type { OpcuaConfig } from "./open.ts";
 import type { Pki } from "./pki.ts";
-import { type Acknowledgement, type Notification, Publisher } from "./publisher.ts";
+import { type Notification, Publisher } from "./publisher.ts";
 import { overflowed, toReading } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
 import type { Ua } from "./stack.ts";
@@ -27,15 +28,20 @@ export interface OpcuaSourceOptions {
   readonly wanted: Counts;
   readonly monitoring: Monitoring;
   readonly descriptions: readonly Description[];
+  /** Undefined: gaps are not filled. */
+  readonly history: HistoryOptions | undefined;
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly details: Readonly<Record<string, string | number>>;
 }
 
-/** Readings that wait together for the pipeline, and the message to acknowledge once they are on disk. */
+type HistoryOptions = Pick<BackfillOptions, "maxGapMs" | "memory">;
+
+/** Readings that wait together for the pipeline. */
 interface Batch {
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
-  readonly message: Acknowledgement | undefined;
+  /** To be called once they are on disk. */
+  readonly stored?: (() => void) | undefined;
 }
 
 const batchReadings = 1_000;
@@ -58,6 +64,7 @@ export class OpcuaSource implements Source {
   readonly #options: OpcuaSourceOptions;
   readonly #queue = new BoundedQueue<Batch>(mostBatches);
   readonly #publisher: Publisher;
+  readonly #backfill: Backfill | undefined;
   #roomier = Promise.withResolvers<void>();
   #overflows = 0;
 
@@ -74,6 +81,21 @@ export class OpcuaSource implements Source {
       room: (signal) => this.#room(signal),
       gone: (what) => resumption.remember({ [what]: undefined }),
     });
+    this.#backfill =
+      options.history &&
+      new Backfill({
+        ...options.history,
+        ua,
+        link,
+        runtime,
+        source: config.name,
+        namespaces: options.resolver.namespaces,
+        services: options.resolver.services,
+        deliver: async (readings, stored, signal) => {
+          await this.#room(signal);
+          this.#putAll(readings, stored);
+        },
+      });
   }
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
@@ -84,8 +106,13 @@ export class OpcuaSource implements Source {
     const lost = () => fail(link.lost.reason);
     link.lost.addEventListener("abort", lost, { once: true });
     if (link.lost.aborted) lost();
-    this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions, message: undefined });
-    const background = [this.#publisher.run(running), this.#retry(running)].map((work) => work.catch(fail));
+    this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions });
+    const works = [
+      this.#publisher.run(running),
+      this.#retry(running),
+      ...(this.#backfill ? [this.#backfill.run(running)] : []),
+    ];
+    const background = works.map((work) => work.catch(fail));
     try {
       for (;;) {
         const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
@@ -123,7 +150,10 @@ export class OpcuaSource implements Source {
 
   /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { link, pki, resumption } = this.#options;
+    const { link, pki, resumption, runtime } = this.#options;
+    await this.#backfill?.save().catch((error: unknown) => {
+      runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
+    });
     // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
     if (link.lost.aborted) await link.close({ deleteSubscriptions: false });
     else {
@@ -140,7 +170,7 @@ export class OpcuaSource implements Source {
       descriptions: batches.flatMap(({ descriptions }) => descriptions),
       awaited: false,
       ack: () => {
-        for (const { message } of batches) if (message) this.#publisher.acknowledge(message);
+        for (const { stored } of batches) stored?.();
       },
     };
   }
@@ -166,30 +196,40 @@ export class OpcuaSource implements Source {
 
   #take({ subscription, sequenceNumber, changes }: Notification): void {
     const { runtime, config, monitoring } = this.#options;
+    const backfill = this.#backfill;
     const arrival = runtime.clock.now();
-    const readings: Reading[] = [];
     const handedOver = subscription !== this.#options.subscription.id;
+    const stream = handedOver ? "former" : this.#options.subscription.origin === "kept" ? "kept" : "new";
+    const readings: Reading[] = [];
+    const stored = [() => this.#publisher.acknowledge({ subscription, sequenceNumber })];
     let overflowing = 0;
     for (const { handle, value } of changes) {
       const item = monitoring.item(handle);
       if (!item) continue;
-      if (overflowed(value.statusCode.value)) overflowing++;
+      const overflow = overflowed(value.statusCode.value);
+      if (overflow) overflowing++;
       const reading = toReading(value, item, arrival, config.options.time);
+      if (!reading) continue;
       // What a former subscription hands over may be older than what has come from the new one.
-      if (reading) readings.push(handedOver ? { ...reading, historical: true } : reading);
+      readings.push(handedOver ? { ...reading, historical: true } : reading);
+      if (backfill && reading.clock === "device")
+        stored.push(backfill.arrived(item, reading.time, { overflow, stream }));
     }
     if (overflowing > 0) {
       this.#overflows += overflowing;
       runtime.metrics.counter(overflows).add(overflowing, { source: config.name });
     }
+    this.#putAll(readings, () => {
+      for (const tell of stored) tell();
+    });
+  }
+
+  /** `stored` goes with the last of them: batches are acknowledged in order. */
+  #putAll(readings: readonly Reading[], stored: () => void): void {
     let from = 0;
     for (; readings.length - from > batchReadings; from += batchReadings)
-      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [], message: undefined });
-    this.#put({
-      readings: from > 0 ? readings.slice(from) : readings,
-      descriptions: [],
-      message: { subscription, sequenceNumber },
-    });
+      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [] });
+    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], stored });
   }
 
   #failureReadings(failures: readonly Failure[]): Reading[] {
@@ -220,7 +260,7 @@ export class OpcuaSource implements Source {
       const news = [...failed, ...unresolved].filter(
         (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
       );
-      if (news.length > 0) this.#put({ readings: this.#failureReadings(news), descriptions: [], message: undefined });
+      if (news.length > 0) this.#put({ readings: this.#failureReadings(news), descriptions: [] });
     }
   }
 }

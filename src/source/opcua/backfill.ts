@@ -1,0 +1,213 @@
+// Fills gaps from the server's history: after an interruption, a restart or an overflow, node by node, behind the live data.
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Reading } from "../../core/source.ts";
+import { statusOf } from "./failure.ts";
+import { readHistory } from "./history.ts";
+import type { HistoryMemory } from "./history-memory.ts";
+import type { Item } from "./items.ts";
+import type { Link } from "./link.ts";
+import { portableNodeId } from "./node-address.ts";
+import { ClockCheck, toReading } from "./reading.ts";
+import type { Services } from "./services.ts";
+import type { Ua } from "./stack.ts";
+
+export interface BackfillOptions {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly services: Services;
+  readonly runtime: Runtime;
+  readonly source: string;
+  readonly maxGapMs: number;
+  readonly memory: HistoryMemory;
+  readonly namespaces: readonly string[];
+  /** Takes readings over when there is room. `stored` is called once they are on disk. */
+  readonly deliver: (readings: readonly Reading[], stored: () => void, signal: AbortSignal) => Promise<void>;
+}
+
+interface Gap {
+  readonly item: Item;
+  readonly key: string;
+  readonly from: EpochMicros;
+  readonly to: EpochMicros;
+}
+
+export interface Arrival {
+  /** The server threw values away before this one. */
+  readonly overflow: boolean;
+  /**
+   * `new`: of a subscription that began with this connection; `kept`: of one that goes on without a gap; `former`: of one
+   * that hands over what it has kept.
+   */
+  readonly stream: "new" | "kept" | "former";
+}
+
+/** A value that has just arrived may not be in the history yet. */
+const settlingMs = 2_000;
+const saveEveryMs = 10_000;
+/** AccessLevelType (OPC 10000-3, 8.57). */
+const historyReadBit = 4;
+/** Statuses that trying again does not change. */
+const hopeless = [
+  "BadHistoryOperationUnsupported",
+  "BadHistoryOperationInvalid",
+  "BadServiceUnsupported",
+  "BadNotReadable",
+  "BadUserAccessDenied",
+  "BadNodeIdUnknown",
+  "BadNotSupported",
+  "BadNotImplemented",
+];
+
+const filled = {
+  name: "opcua_backfilled_readings_total",
+  help: "Readings that were missing and came from the server's history.",
+  labels: ["source"],
+} as const;
+const unfilled = {
+  name: "opcua_unfilled_gaps_total",
+  help: "Gaps of one node that the server's history did not fill.",
+  labels: ["source", "reason"],
+} as const;
+
+export class Backfill {
+  readonly #options: BackfillOptions;
+  readonly #gaps: Gap[] = [];
+  /** Nodes whose first live value has told where the gap since the last connection ends. */
+  readonly #begun = new Set<string>();
+  readonly #keys = new WeakMap<Item, string>();
+  #wake = Promise.withResolvers<void>();
+
+  constructor(options: BackfillOptions) {
+    this.#options = options;
+  }
+
+  /** Gaps that wait to be filled. */
+  get waiting(): number {
+    return this.#gaps.length;
+  }
+
+  /** A value has come by the subscription. Gives what to call once it is on disk. */
+  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): () => void {
+    const { memory, maxGapMs, runtime } = this.#options;
+    const key = this.#key(item);
+    const last = memory.storedUpTo(key);
+    const ends = overflow || (stream === "new" && !this.#begun.has(key));
+    if (last !== undefined && ends && time > last) {
+      const earliest = epochMicros(runtime.clock.now() - maxGapMs * 1_000);
+      if (last < earliest) this.#unfilled("older than maxGap");
+      this.#gaps.push({ item, key, from: epochMicros(Math.max(last, earliest)), to: time });
+      memory.opened(key, last);
+      this.#wake.resolve();
+    }
+    if (stream === "new") this.#begun.add(key);
+    return () => memory.stored(key, time);
+  }
+
+  /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<never> {
+    return await Promise.race([this.#fillAll(signal), this.#saveAgainAndAgain(signal)]);
+  }
+
+  /** Writes down how far the values are stored. Rejects when the disk does. */
+  save(): Promise<void> {
+    return this.#options.memory.save();
+  }
+
+  async #saveAgainAndAgain(signal: AbortSignal): Promise<never> {
+    const { runtime } = this.#options;
+    for (;;) {
+      await runtime.clock.sleep(saveEveryMs, signal);
+      await this.save().catch((error: unknown) => {
+        runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
+      });
+    }
+  }
+
+  async #fillAll(signal: AbortSignal): Promise<never> {
+    const { runtime } = this.#options;
+    for (;;) {
+      await this.#someGap(signal);
+      await runtime.clock.sleep(settlingMs, signal);
+      const gaps = this.#gaps.splice(0);
+      const fillable = await this.#withHistory(gaps, signal);
+      let readings = 0;
+      for (const gap of fillable) readings += await this.#fill(gap, signal);
+      runtime.log.info(
+        { gaps: gaps.length, filled: fillable.length, readings },
+        "gaps looked up in the server's history",
+      );
+    }
+  }
+
+  /** Those of the gaps whose node has a history that may be read. */
+  async #withHistory(gaps: readonly Gap[], signal: AbortSignal): Promise<Gap[]> {
+    const { ua, services, memory } = this.#options;
+    const targets = gaps.map(({ item }) => ({ nodeId: item.nodeId, attributeId: ua.AttributeIds.UserAccessLevel }));
+    const levels = await services.read(targets, signal);
+    return gaps.filter(({ key }, i) => {
+      const level = levels[i]?.value?.value;
+      const readable = typeof level === "number" && (level & historyReadBit) !== 0;
+      if (!readable) {
+        this.#unfilled("no history");
+        memory.closed(key);
+      }
+      return readable;
+    });
+  }
+
+  async #someGap(signal: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      signal.throwIfAborted();
+      while (this.#gaps.length === 0) {
+        this.#wake = Promise.withResolvers();
+        await Promise.race([this.#wake.promise, aborted.promise]);
+      }
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  /** Fills one gap. What fails for now stays open for the next connection; it never ends the source. */
+  async #fill({ item, key, from, to }: Gap, signal: AbortSignal): Promise<number> {
+    const { ua, link, runtime, source, memory, deliver } = this.#options;
+    let count = 0;
+    try {
+      for await (const values of readHistory(ua, link, item.nodeId, from, to, signal)) {
+        const now = runtime.clock.now();
+        const readings = values
+          .flatMap((value) => toReading(value, { ...item, clockCheck: new ClockCheck() }, now, "source") ?? [])
+          .filter(({ time, clock }) => clock === "device" && time > from && time < to)
+          .map((reading) => ({ ...reading, historical: true }));
+        count += readings.length;
+        await deliver(readings, () => {}, signal);
+      }
+      runtime.metrics.counter(filled).add(count, { source });
+      // Behind the last of them: once this is acknowledged they all are.
+      await deliver([], () => memory.closed(key), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const status = statusOf(error) ?? "failed";
+      this.#unfilled(status);
+      if (hopeless.includes(status)) memory.closed(key);
+      runtime.log.debug({ err: error, address: item.address }, "history cannot be read");
+    }
+    return count;
+  }
+
+  #unfilled(reason: string): void {
+    const { runtime, source } = this.#options;
+    runtime.metrics.counter(unfilled).add(1, { source, reason });
+  }
+
+  #key(item: Item): string {
+    const known = this.#keys.get(item);
+    if (known !== undefined) return known;
+    const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces);
+    this.#keys.set(item, key);
+    return key;
+  }
+}
