@@ -1,6 +1,16 @@
 // The contract of a simulated device: what the three protocols have in common.
 import type { InputId } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
+import type { HandedOutRecord } from "./handed-out.ts";
+
+export interface DeviceOptions {
+  /** How many tags it has at least. */
+  readonly tags: number;
+  /** Milliseconds between two values of a tag. */
+  readonly everyMs: number;
+  /** Where it writes down what it handed out. */
+  readonly record: HandedOutRecord;
+}
 
 /** A real server of its protocol on a loopback port, whose tags count up. */
 export interface SimulatedDevice extends AsyncDisposable {

@@ -4,9 +4,8 @@ import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import type { SimulatedDevice } from "./device.ts";
+import type { DeviceOptions, SimulatedDevice } from "./device.ts";
 import { inputId, longestStopMs, until } from "./device.ts";
-import type { DeviceOptions } from "./mqtt-device.ts";
 import { Meter, meter } from "./registers.ts";
 
 /** Exception codes of the Modbus application protocol, section 7. */

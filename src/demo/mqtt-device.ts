@@ -4,15 +4,8 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import type { SimulatedDevice } from "./device.ts";
+import type { DeviceOptions, SimulatedDevice } from "./device.ts";
 import { inputId, longestStopMs, until } from "./device.ts";
-import type { HandedOutRecord } from "./handed-out.ts";
-
-export interface DeviceOptions {
-  readonly tags: number;
-  readonly everyMs: number;
-  readonly record: HandedOutRecord;
-}
 
 const credentials = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
@@ -57,6 +50,8 @@ export async function openMqttDevice(
   });
 
   const publisher = await orAbort(connectAsync(url, { ...credentials, clientId: publisherId }), signal);
+  // Connects again by itself; without a listener an error would end the process.
+  publisher.on("error", (error) => runtime.log.warn({ err: error }, "simulated hall lost its broker"));
   opening.defer(() => publisher.endAsync(true));
 
   const rooms = Array.from({ length: Math.ceil(tags / 2) }, (_, i) => `room${i + 1}`);

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import type { InputId } from "../../../src/core/point.ts";
+import { HandedOutRecord } from "../../../src/demo/handed-out.ts";
+import { NotificationLedger } from "../../../src/demo/notification-ledger.ts";
+
+const speed = "line.speed" as InputId; // known to be one
+
+/** A ledger of one variable that a client watches under handle 7 of subscription 1, with two publish requests out. */
+function watched() {
+  const record = new HandedOutRecord();
+  const ledger = new NotificationLedger(new Map([["ns=2;s=Speed", speed]]), record);
+  ledger.request({
+    schema: { name: "CreateMonitoredItemsRequest" },
+    subscriptionId: 1,
+    itemsToCreate: [
+      {
+        itemToMonitor: { nodeId: { namespace: 2, value: "Speed" }, attributeId: 13 },
+        requestedParameters: { clientHandle: 7 },
+      },
+      {
+        itemToMonitor: { nodeId: { namespace: 0, value: 2258 }, attributeId: 13 },
+        requestedParameters: { clientHandle: 8 },
+      },
+    ],
+  });
+  publish(ledger);
+  publish(ledger);
+  return { ledger, record, values: () => [...(record.values.get(speed) ?? [])] };
+}
+
+const publish = (ledger: NotificationLedger, ...acknowledged: number[]) =>
+  ledger.request({
+    schema: { name: "PublishRequest" },
+    subscriptionAcknowledgements: acknowledged.map((sequenceNumber) => ({ subscriptionId: 1, sequenceNumber })),
+  });
+
+const notify = (ledger: NotificationLedger, sequenceNumber: number, clientHandle: number, value: unknown) =>
+  ledger.response({
+    schema: { name: "PublishResponse" },
+    subscriptionId: 1,
+    notificationMessage: {
+      sequenceNumber,
+      notificationData: [{ monitoredItems: [{ clientHandle, value: { value: { value } } }] }],
+    },
+  });
+
+test("values in notifications are handed out, 64-bit halves put together, other nodes passed over", () => {
+  const { ledger, values } = watched();
+  notify(ledger, 1, 7, 1.5);
+  notify(ledger, 2, 8, 99);
+  notify(ledger, 3, 7, [1, 2]);
+  expect(values()).toEqual([1.5, 4_294_967_298]);
+  expect(ledger.watched(speed)).toBe(true);
+});
+
+test("a notification is taken when the client asks for the next, and at the latest when it acknowledges", () => {
+  const { ledger } = watched();
+  expect(ledger.taken).toBe(true);
+  notify(ledger, 1, 7, 1);
+  expect(ledger.taken).toBe(false);
+  publish(ledger);
+  expect(ledger.taken).toBe(true);
+  notify(ledger, 2, 7, 2);
+  notify(ledger, 3, 7, 3);
+  publish(ledger, 1, 2);
+  expect(ledger.taken).toBe(false);
+  publish(ledger, 3);
+  expect(ledger.taken).toBe(true);
+});
+
+test("when the client says goodbye, nothing is owed to it", () => {
+  const { ledger } = watched();
+  notify(ledger, 1, 7, 1);
+  ledger.request({ schema: { name: "CloseSessionRequest" } });
+  expect(ledger.taken).toBe(true);
+});
+
+test("keep-alives and messages of other kinds are no values", () => {
+  const { ledger, record } = watched();
+  const notificationMessage = { sequenceNumber: 1, notificationData: [] };
+  ledger.response({ schema: { name: "PublishResponse" }, subscriptionId: 1, notificationMessage });
+  ledger.response({ schema: { name: "ReadResponse" }, results: [] });
+  ledger.request({ schema: { name: "BrowseRequest" } });
+  expect(record.count).toBe(0);
+});
