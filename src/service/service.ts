@@ -1,18 +1,18 @@
 // The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../core/runtime.ts";
-import { signingKey, TokenSigner } from "./access-token.ts";
-import { Admission } from "./admission.ts";
-import { authentication } from "./authenticate.ts";
-import { HttpRefusal, refuse, send } from "./http-answer.ts";
-import { Listener } from "./listener.ts";
+import { signingKey, TokenSigner } from "./http/access-token.ts";
+import { Admission } from "./http/admission.ts";
+import { authentication } from "./http/authenticate.ts";
+import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
+import { Listener } from "./http/listener.ts";
+import { RpcEndpoint } from "./http/rpc-endpoint.ts";
+import { timelinePage } from "./http/timeline-page.ts";
+import { TokenEndpoint } from "./http/token-endpoint.ts";
+import type { MethodTraffic } from "./http/traffic.ts";
+import { Traffic } from "./http/traffic.ts";
 import type { ServiceOptions } from "./options.ts";
-import { RpcEndpoint } from "./rpc-endpoint.ts";
 import { StoreThread } from "./store-thread.ts";
-import { timelinePage } from "./timeline-page.ts";
-import { TokenEndpoint } from "./token-endpoint.ts";
-import type { MethodTraffic } from "./traffic.ts";
-import { Traffic } from "./traffic.ts";
 
 export interface Service extends AsyncDisposable {
   /** Base address, ends in `/v1`: requests go to `{url}/rpc`. */

@@ -1,7 +1,7 @@
 // Starts the thread that owns the store, and hands requests to it.
 import { Worker } from "node:worker_threads";
 import { AgentError } from "../core/errors.ts";
-import type { RpcInput } from "./dispatch.ts";
+import type { RpcInput } from "./method/dispatch.ts";
 import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
 
 export interface Answer {

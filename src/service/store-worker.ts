@@ -1,8 +1,8 @@
 // The thread that owns the store: parses, validates, stores and answers, so that the thread with the sockets never waits.
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError } from "../core/errors.ts";
-import { dispatch } from "./dispatch.ts";
-import { Store } from "./store.ts";
+import { dispatch } from "./method/dispatch.ts";
+import { Store } from "./store/store.ts";
 import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
 
 const port = parentPort;

@@ -1,6 +1,6 @@
 // What the thread with the sockets and the thread with the store say to each other.
 import type { ErrorCode } from "../core/errors.ts";
-import type { RpcInput } from "./dispatch.ts";
+import type { RpcInput } from "./method/dispatch.ts";
 
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }

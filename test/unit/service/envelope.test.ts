@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { scanEnvelope } from "../../../src/service/envelope.ts";
+import { scanEnvelope } from "../../../src/service/http/envelope.ts";
 
 const scan = (text: string) => scanEnvelope(Buffer.from(text));
 

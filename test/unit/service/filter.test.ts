@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { parseFilter } from "../../../src/service/filter.ts";
-import type { Signal } from "../../../src/service/resource.ts";
-import { signalFields } from "../../../src/service/resource-fields.ts";
-import { Faults, RpcFault } from "../../../src/service/rpc-fault.ts";
+import { Faults, RpcFault } from "../../../src/service/method/rpc-fault.ts";
+import { parseFilter } from "../../../src/service/query/filter.ts";
+import { signalFields } from "../../../src/service/query/resource-fields.ts";
+import type { Signal } from "../../../src/service/store/resource.ts";
 import { signalSaveView } from "../../../src/wire/signal-view.ts";
 
 function signal(input: string, view: object, createdAt = "2026-01-01T00:00:00Z", item: string | null = null): Signal {

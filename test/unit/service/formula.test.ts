@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { computeFormula, FormulaError, namesIn, parseFormula } from "../../../src/service/formula.ts";
+import { computeFormula, FormulaError, namesIn, parseFormula } from "../../../src/service/query/formula.ts";
 
 const scope = {
   rows: 2,

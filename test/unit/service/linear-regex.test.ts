@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LinearRegex, RegexBudgetError } from "../../../src/service/linear-regex.ts";
+import { LinearRegex, RegexBudgetError } from "../../../src/service/query/linear-regex.ts";
 
 const matches = (pattern: string, text: string) => new LinearRegex(pattern).test(text, { left: 1e6 });
 

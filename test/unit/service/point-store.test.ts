@@ -1,9 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Columns } from "../../../src/service/point-block.ts";
-import { decodeBlock, encodeBlock, mergeColumns } from "../../../src/service/point-block.ts";
-import { PointStore, pointTables } from "../../../src/service/point-store.ts";
+import type { Columns } from "../../../src/service/store/point-block.ts";
+import { decodeBlock, encodeBlock, mergeColumns } from "../../../src/service/store/point-block.ts";
+import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
 
 function memoryStore() {
   const db = new DatabaseSync(":memory:");

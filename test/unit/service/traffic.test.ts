@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Traffic } from "../../../src/service/traffic.ts";
+import { Traffic } from "../../../src/service/http/traffic.ts";
 
 function trafficOf(starts: readonly number[]) {
   const traffic = new Traffic();

@@ -1,0 +1,22 @@
+// What a method is given, and what it gives back.
+import type { ApiVersion } from "../../wire/api-version.ts";
+import type { Grant } from "../../wire/method.ts";
+import type { Store } from "../store/store.ts";
+
+/** Who calls: an integration whose credentials were right. */
+export interface Caller {
+  readonly integration: string;
+  readonly grants: readonly Grant[];
+}
+
+export interface Call {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly caller: Caller;
+  readonly version: ApiVersion;
+  /** Wall time of the service, microseconds since the epoch. */
+  readonly now: number;
+  readonly store: Store;
+}
+
+/** Throws `RpcFault`; then the store is as it was. */
+export type MethodHandler = (call: Call) => object;

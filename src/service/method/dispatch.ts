@@ -1,0 +1,168 @@
+// Turns the bytes of a JSON-RPC request into the bytes of its response: parses, finds the method, checks rights, calls.
+import type { ApiVersion } from "../../wire/api-version.ts";
+import type { Method } from "../../wire/method.ts";
+import { grantOf, methods } from "../../wire/method.ts";
+import { rpcErrors } from "../../wire/rpc-error.ts";
+import type { Store } from "../store/store.ts";
+import type { Call, Caller, MethodHandler } from "./call.ts";
+import { isRecord } from "./check-frame.ts";
+import { checkShape } from "./check-shape.ts";
+import { dataFrame } from "./data-frame.ts";
+import { evaluate } from "./evaluate.ts";
+import { insert } from "./insert.ts";
+import { publishSignals } from "./publish-signals.ts";
+import { RpcFault } from "./rpc-fault.ts";
+import { saveSignals } from "./save-signals.ts";
+import { selectItems } from "./select-items.ts";
+import { selectSignals } from "./select-signals.ts";
+
+/** What the HTTP side knows of a request. */
+export interface RpcInput {
+  readonly body: Uint8Array;
+  /** Text of the id, undefined for a notification. */
+  readonly id: string | undefined;
+  readonly caller: Caller;
+  readonly version: ApiVersion;
+  /** Prefix of the platform methods. */
+  readonly namespace: string;
+  /** Microseconds since the epoch. */
+  readonly now: number;
+  /** Names the request in errors and log. */
+  readonly trace: string;
+}
+
+export interface RpcOutput {
+  /** Undefined: a notification, nothing goes back. */
+  readonly body: string | undefined;
+  /** Why the service itself failed; for the log. */
+  readonly failure?: string;
+}
+
+interface Operation {
+  readonly handler: MethodHandler;
+  /** Names of positional params. */
+  readonly positions: readonly string[];
+  readonly versions: readonly ApiVersion[];
+}
+
+const everywhere: readonly ApiVersion[] = ["1.0", "1.1beta1", "1.1"];
+const notIn10: readonly ApiVersion[] = ["1.1beta1", "1.1"];
+
+const only11: readonly ApiVersion[] = ["1.1"];
+
+const operations: Readonly<Record<Method, Operation>> = {
+  "integration.insert": { handler: insert, positions: ["integration", "data"], versions: everywhere },
+  "integration.saveSignals": {
+    handler: saveSignals,
+    positions: ["integration", "inputs", "createOnly"],
+    versions: everywhere,
+  },
+  "admin.selectSignals": { handler: selectSignals, positions: ["integration", "signals", "items"], versions: notIn10 },
+  "admin.publishSignals": {
+    handler: publishSignals,
+    positions: ["integration", "itemsBySignal", "createOnly"],
+    versions: notIn10,
+  },
+  "platform.selectItems": { handler: selectItems, positions: ["items", "data"], versions: notIn10 },
+  "platform.dataFrame": { handler: dataFrame, positions: ["query", "data", "include", "format"], versions: only11 },
+  "platform.evaluate": {
+    handler: evaluate,
+    positions: ["items", "calculations", "data", "include", "format"],
+    versions: only11,
+  },
+};
+
+/** Never throws. */
+export function dispatch(input: RpcInput, store: Store): RpcOutput {
+  const id = input.id ?? "null";
+  try {
+    const request = parse(input.body);
+    const result = call(request, input, store);
+    return {
+      body: input.id === undefined ? undefined : `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`,
+    };
+  } catch (error) {
+    const fault = error instanceof RpcFault ? error : new RpcFault("internalError", { cause: error });
+    const failure = fault.code === rpcErrors.internalError.code ? { failure: describe(error) } : {};
+    // A request that cannot be read as one may have wanted an answer.
+    const unreadable = fault.code === rpcErrors.parseError.code || fault.code === rpcErrors.invalidRequest.code;
+    if (input.id === undefined && !unreadable) return { body: undefined, ...failure };
+    const body = {
+      jsonrpc: "2.0",
+      id: 0,
+      error: { code: fault.code, message: fault.message, data: { trace: input.trace, ...fault.details } },
+    };
+    return {
+      body: JSON.stringify(body).replace('"id":0', () => `"id":${unreadable && !echoable(id) ? "null" : id}`),
+      ...failure,
+    };
+  }
+}
+
+/** The canonical method of a name as clients spell it: without regard to case, with the documented alias. */
+export function methodOf(name: string | undefined, namespace: string): Method | undefined {
+  const lower = name?.toLowerCase() ?? "";
+  const prefix = `${namespace.toLowerCase()}.`;
+  const canonical = lower.startsWith(prefix) ? `platform.${lower.slice(prefix.length)}` : lower;
+  if (canonical.startsWith("platform.") && !lower.startsWith(prefix)) return undefined;
+  if (canonical === "admin.selectsignal") return "admin.selectSignals";
+  return methods.find((method) => method.toLowerCase() === canonical);
+}
+
+function parse(body: Uint8Array): Readonly<Record<string, unknown>> {
+  let request: unknown;
+  try {
+    request = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"));
+  } catch (cause) {
+    throw new RpcFault("parseError", { message: "Parse error: the body is not JSON", cause });
+  }
+  if (Array.isArray(request))
+    throw new RpcFault("invalidRequest", { message: "Invalid request: batches are not supported" });
+  if (!isRecord(request)) throw new RpcFault("invalidRequest", { message: "Invalid request: must be an object" });
+  if (request["jsonrpc"] !== "2.0")
+    throw new RpcFault("invalidRequest", { message: 'Invalid request: jsonrpc must be "2.0"' });
+  if (typeof request["method"] !== "string")
+    throw new RpcFault("invalidRequest", { message: "Invalid request: method must be a text" });
+  return request;
+}
+
+function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store: Store): object {
+  const { caller, version, now, namespace } = input;
+  const method = methodOf(String(request["method"]), namespace);
+  const operation = method && operations[method];
+  if (!method || !operation?.versions.includes(version)) throw new RpcFault("methodNotFound");
+  const grant = grantOf(method);
+  if (grant && !caller.grants.includes(grant))
+    throw new RpcFault("forbidden", {
+      message: `Operation not permitted: integration ${caller.integration} has no access to the ${grant} namespace`,
+    });
+  const params = named(request["params"], operation.positions);
+  checkShape(params);
+  return operation.handler({ params, caller, version, now, store } satisfies Call);
+}
+
+function named(params: unknown, positions: readonly string[]): Readonly<Record<string, unknown>> {
+  if (params === undefined || params === null) return {};
+  if (isRecord(params)) return params;
+  if (!Array.isArray(params))
+    throw new RpcFault("invalidRequest", { message: "Invalid request: params must be an object or an array" });
+  if (params.length > positions.length)
+    throw new RpcFault("invalidParams", {
+      params: { [String(positions.length)]: [`takes ${positions.length} params`] },
+    });
+  return Object.fromEntries(params.map((value: unknown, index) => [positions[index], value]));
+}
+
+/** Whether the text of an id, found without parsing the request, is JSON. */
+function echoable(id: string): boolean {
+  try {
+    JSON.parse(id);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,162 @@
+// Reads the params of platform.evaluate.
+import { resourceIdPattern } from "../../wire/identifiers.ts";
+import type { Formula } from "../query/formula.ts";
+import { constants, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
+import { readInteger } from "../query/resource-query.ts";
+import type { Item } from "../store/resource.ts";
+import type { Store } from "../store/store.ts";
+import { isRecord } from "./check-frame.ts";
+import type { Faults } from "./rpc-fault.ts";
+
+/** What is made of the points of an item in each bucket. */
+export const aggregations = [
+  "count",
+  "min",
+  "max",
+  "sum",
+  "avg",
+  "first",
+  "last",
+  "state-seconds",
+  "state-percent",
+  "state-rate",
+] as const;
+export type Aggregation = (typeof aggregations)[number];
+
+export interface ItemAggregation {
+  readonly item: Item;
+  readonly aggregation: Aggregation;
+  /** For the state aggregations. */
+  readonly state: number;
+  /** How many buckets later the values appear; negative: earlier. */
+  readonly shift: number;
+  readonly alias: string;
+}
+
+export interface Calculation {
+  readonly formula: Formula;
+  readonly alias: string;
+}
+
+const maxItems = 50;
+const maxCalculations = 100;
+const aliasPattern = /^[A-Za-z_][A-Za-z0-9_]{0,27}$/;
+/** Names that every formula has. */
+export const builtInNames = ["bucket_seconds", "time_seconds"];
+
+/** Aliases are gathered in `aliases`: a calculation may name every item, and the calculations before it. */
+export function readItemAggregations(
+  items: unknown,
+  store: Store,
+  aliases: Set<string>,
+  faults: Faults,
+): readonly ItemAggregation[] {
+  const read = readEntries(items, "items", faults).map(([entry, path]): ItemAggregation | undefined => {
+    const { id, state } = entry;
+    const item = typeof id === "string" ? store.resources.item(id) : undefined;
+    if (typeof id !== "string" || !resourceIdPattern.test(id))
+      faults.add(`${path}.id`, id === undefined ? "required" : "must be an Item ID: 20 characters of a-v and 0-9");
+    else if (!item) faults.add(`${path}.id`, "no such item");
+    const aggregation = readAggregation(entry, path, faults);
+    const lead = readBounded(entry["lead"], `${path}.lead`, -1_000, 1_000, faults);
+    const lag = readBounded(entry["lag"], `${path}.lag`, -1_000, 1_000, faults);
+    const number = readBounded(state, `${path}.state`, 0, 9_999, faults);
+    if (aggregation?.startsWith("state-") && (state === undefined || state === null))
+      faults.add(`${path}.state`, `required for ${aggregation}`);
+    const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
+    return item && aggregation && { item, aggregation, state: number, shift: lag - lead, alias };
+  });
+  if (new Set(read.map((entry) => entry?.item.id)).size > maxItems)
+    faults.add("items", `must be at most ${maxItems} different items`);
+  return read.filter((entry) => entry !== undefined);
+}
+
+export function readCalculations(
+  calculations: unknown,
+  items: readonly ItemAggregation[],
+  aliases: Set<string>,
+  faults: Faults,
+): readonly Calculation[] {
+  const entries = readEntries(calculations, "calculations", faults);
+  if (entries.length > maxCalculations) faults.add("calculations", `must be at most ${maxCalculations}`);
+  const read = entries.slice(0, maxCalculations).map(([entry, path]): Calculation | undefined => {
+    const formula = readFormula(entry["formula"], `${path}.formula`, items, aliases, faults);
+    const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
+    return formula && { formula, alias };
+  });
+  return read.filter((entry) => entry !== undefined);
+}
+
+function readFormula(
+  text: unknown,
+  path: string,
+  items: readonly ItemAggregation[],
+  aliases: ReadonlySet<string>,
+  faults: Faults,
+): Formula | undefined {
+  if (typeof text !== "string") {
+    faults.add(path, text === undefined ? "required" : "must be a text");
+    return undefined;
+  }
+  try {
+    const formula = parseFormula(text);
+    const { names, gapfilled } = namesIn(formula);
+    for (const name of names)
+      if (!aliases.has(name) && !builtInNames.includes(name))
+        faults.add(path, `names ${name}, which is no alias before it`);
+    for (const name of gapfilled)
+      if (!items.some(({ alias }) => alias === name)) faults.add(path, `gapfill takes an item, ${name} is none`);
+    return formula;
+  } catch (error) {
+    if (!(error instanceof FormulaError)) throw error;
+    faults.add(path, error.message);
+    return undefined;
+  }
+}
+
+/** Null stands for an empty list. */
+function readEntries(list: unknown, path: string, faults: Faults): [Readonly<Record<string, unknown>>, string][] {
+  if (list === undefined || list === null) return [];
+  if (!Array.isArray(list)) {
+    faults.add(path, "must be an array");
+    return [];
+  }
+  return list.flatMap((entry: unknown, index) => {
+    if (isRecord(entry)) return [[entry, `${path}.${index}`]];
+    faults.add(`${path}.${index}`, "must be an object");
+    return [];
+  });
+}
+
+function readAggregation(
+  entry: Readonly<Record<string, unknown>>,
+  path: string,
+  faults: Faults,
+): Aggregation | undefined {
+  const name = entry["aggregation"] === undefined ? "timeAggregation" : "aggregation";
+  const value = entry[name];
+  // The long names are older.
+  const wanted = typeof value === "string" ? value.replace(/^state-histogram-/, "state-") : value;
+  const aggregation = aggregations.find((known) => known === wanted);
+  if (!aggregation)
+    faults.add(`${path}.aggregation`, value === undefined ? "required" : `must be one of ${aggregations.join(", ")}`);
+  return aggregation;
+}
+
+function readBounded(value: unknown, path: string, min: number, max: number, faults: Faults): number {
+  const read = readInteger(value, path, 0, faults);
+  if (read < min || read > max) faults.add(path, `must be from ${min} to ${max}`);
+  return read;
+}
+
+function readAlias(alias: unknown, path: string, aliases: Set<string>, faults: Faults): string {
+  if (typeof alias !== "string" || !aliasPattern.test(alias)) {
+    faults.add(path, alias === undefined ? "required" : "must be a letter or _ and at most 27 letters, digits or _");
+    return "";
+  }
+  if (aliases.has(alias)) faults.add(path, "is used twice");
+  else if (Object.hasOwn(constants, alias) || builtInNames.includes(alias))
+    faults.add(path, "is the name of a constant");
+  aliases.add(alias);
+  return alias;
+}

@@ -1,0 +1,34 @@
+// integration.insert: stores the points of a frame, and creates signals for Input IDs that have none.
+import { signalSaveView } from "../../wire/signal-view.ts";
+import { savedAttributes } from "../store/resource.ts";
+import type { Call } from "./call.ts";
+import { checkFrame } from "./check-frame.ts";
+import { ownIntegration } from "./own-integration.ts";
+import { Faults } from "./rpc-fault.ts";
+
+export function insert(call: Call): object {
+  const { store, now, params } = call;
+  const faults = new Faults();
+  const integration = ownIntegration(call, faults);
+  const frame = checkFrame(params["data"], "data", faults);
+  faults.throwIfAny();
+  const nowMs = Math.floor(now / 1_000);
+  const signalsByInput: Record<string, object> = {};
+  store.transaction(() => {
+    for (const [input, columns] of frame) {
+      const known = store.resources.signalByInput(integration, input);
+      const signal =
+        known ??
+        store.resources.createSignal(
+          integration,
+          input,
+          savedAttributes(signalSaveView.parse({}), input, undefined),
+          nowMs,
+        );
+      if (columns.times.length > 0) store.points.write(signal.number, columns);
+      // No `updated` here: clients refuse a summary with members they do not know.
+      signalsByInput[input] = { id: signal.id, created: known === undefined };
+    }
+  });
+  return { signalsByInput };
+}

@@ -1,0 +1,23 @@
+// The `integration` param of the integration methods: there, well-formed, and the caller's own.
+import { integrationId } from "../../wire/identifiers.ts";
+import type { Call } from "./call.ts";
+import type { Faults } from "./rpc-fault.ts";
+import { RpcFault } from "./rpc-fault.ts";
+
+/** Throws -32003 where a well-formed ID is another integration's; anything else wrong goes to `faults`. */
+export function ownIntegration({ params, caller }: Call, faults: Faults): string {
+  const integration = anyIntegration(params, faults);
+  if (integration !== caller.integration && !faults.any)
+    throw new RpcFault("forbidden", {
+      message: `Operation not permitted: these are the credentials of integration ${caller.integration}`,
+    });
+  return integration;
+}
+
+/** The `integration` param of the admin methods, which may name any integration. */
+export function anyIntegration(params: Call["params"], faults: Faults): string {
+  const parsed = integrationId.safeParse(params["integration"]);
+  if (parsed.success) return parsed.data;
+  faults.addIssues("integration", parsed.error);
+  return "";
+}

@@ -1,0 +1,26 @@
+// Signals and items as the specification's dialect shows them.
+import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
+import type { Item, Signal } from "../store/resource.ts";
+import { contentHash } from "../store/resource.ts";
+
+export function signalView(signal: Signal): SignalSelectView {
+  return { ...itemView(signal), inputId: signal.input, item: signal.item };
+}
+
+export function itemView({
+  id,
+  attributes,
+  createdAt,
+  updatedAt,
+}: Pick<Item, "id" | "attributes" | "createdAt" | "updatedAt">): ItemSelectView {
+  return {
+    id,
+    meta: { contentHash: contentHash(attributes), createdAt: metaTime(createdAt), updatedAt: metaTime(updatedAt) },
+    ...attributes,
+  };
+}
+
+/** Times of resources are shown to the millisecond, without trailing zeros. */
+export function metaTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.?0+Z$/, "Z");
+}

@@ -1,0 +1,93 @@
+// Refusals of a request in JSON-RPC's terms, and the list in which a request's faults gather before they are told all at once.
+import type { z } from "zod";
+import type { InvalidResource, RpcErrorName } from "../../wire/rpc-error.ts";
+import { rpcErrors } from "../../wire/rpc-error.ts";
+
+export interface RpcFaultDetails {
+  /** Dotted path → what is wrong there. */
+  readonly params?: Readonly<Record<string, readonly string[]>>;
+  readonly invalidResources?: readonly InvalidResource[];
+  readonly partialResult?: unknown;
+}
+
+/** Ends a call. The store is as it was before the call. */
+export class RpcFault extends Error {
+  override readonly name = "RpcFault";
+  readonly code: number;
+  readonly details: RpcFaultDetails;
+
+  constructor(
+    error: RpcErrorName,
+    details: RpcFaultDetails & { readonly message?: string; readonly cause?: unknown } = {},
+  ) {
+    const { message, cause, ...rest } = details;
+    super(message ?? rpcErrors[error].message, cause === undefined ? {} : { cause });
+    this.code = rpcErrors[error].code;
+    this.details = rest;
+  }
+}
+
+/** More faults than this are counted, not listed: a full request could hold a million. */
+const maxListed = 1_000;
+
+export class Faults {
+  readonly #byPath = new Map<string, string[]>();
+  #unlisted = 0;
+
+  get any(): boolean {
+    return this.#byPath.size > 0;
+  }
+
+  /** `path` is dotted, from the params down: `inputs.boiler.enumValues.10000`. */
+  add(path: string, message: string): void {
+    const messages = this.#byPath.get(path);
+    if (messages) {
+      if (!messages.includes(message)) messages.push(message);
+    } else if (this.#byPath.size < maxListed) this.#byPath.set(path, [message]);
+    else this.#unlisted++;
+  }
+
+  /** Takes over what a schema found in the value at `path`. */
+  addIssues(path: string, error: z.core.$ZodError): void {
+    for (const issue of error.issues) this.#addIssue(path, issue);
+  }
+
+  /** Throws -32602 with all of them, if there are any. */
+  throwIfAny(): void {
+    if (!this.any) return;
+    const params = Object.fromEntries(this.#byPath);
+    if (this.#unlisted > 0) params["*"] = [`${this.#unlisted} more faults are not listed`];
+    throw new RpcFault("invalidParams", { params });
+  }
+
+  #addIssue(path: string, issue: z.core.$ZodIssue): void {
+    const at = [path, ...issue.path.map(String)].filter((part) => part !== "").join(".");
+    if (issue.code === "unrecognized_keys") for (const key of issue.keys) this.add(`${at}.${key}`, "unknown field");
+    else if (issue.code === "invalid_key") for (const inner of issue.issues) this.add(at, inner.message);
+    else if (issue.code === "invalid_type" && issue.input === undefined && missing(issue)) this.add(at, "required");
+    else this.add(at, issueText(issue));
+  }
+}
+
+/** zod marks a missing member in the message alone: inputs are not kept in issues. */
+function missing(issue: z.core.$ZodIssue): boolean {
+  return issue.message.endsWith("received undefined");
+}
+
+function issueText(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_value")
+    return issue.message.endsWith("received undefined")
+      ? "required"
+      : `must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`;
+  return issue.code === "invalid_type" ? `must be ${articleFor[issue.expected] ?? issue.expected}` : issue.message;
+}
+
+const articleFor: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "an integer",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  record: "an object",
+};

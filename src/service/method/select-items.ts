@@ -1,0 +1,65 @@
+// platform.selectItems: metadata of items, in the specification's dialect also their data.
+import type { DataFrame } from "../../wire/data-frame.ts";
+import { maxSelected } from "../../wire/limits.ts";
+import { defaultLimit } from "../../wire/resource-query.ts";
+import { rollupColumns } from "../../wire/select-items.ts";
+import type { DataQuery } from "../query/data-query.ts";
+import { bucketsOfQuery, readSpecifiedDataQuery } from "../query/data-query.ts";
+import type { Column } from "../query/frame-builder.ts";
+import { buildFrame } from "../query/frame-builder.ts";
+import { itemFields } from "../query/resource-fields.ts";
+import { readResourceQuery, select } from "../query/resource-query.ts";
+import { rollUp } from "../query/rollup.ts";
+import { itemBlocks, joined } from "../store/item-data.ts";
+import type { Store } from "../store/store.ts";
+import type { Call } from "./call.ts";
+import { isRecord } from "./check-frame.ts";
+import { itemView } from "./resource-view.ts";
+import { Faults } from "./rpc-fault.ts";
+import { currentDefaultLimit, readFormat, readInclude, selection, speaksSpecified } from "./selection.ts";
+import { itemResource } from "./typed-resource.ts";
+
+export function selectItems(call: Call): object {
+  return speaksSpecified(call, ["signals", "items"]) || isRecord(call.params["data"]) ? specified(call) : current(call);
+}
+
+function specified({ params, store, now }: Call): object {
+  const faults = new Faults();
+  const data = readSpecifiedDataQuery(params["data"], now, faults);
+  const query = readResourceQuery(
+    params["items"],
+    "items",
+    { fields: itemFields, defaultLimit, maxLimit: data.include ? maxSelected.itemsWithData : maxSelected.items },
+    faults,
+  );
+  faults.throwIfAny();
+  const { resources: selected } = select(store.resources.items(), query);
+  const result: { items?: object; data?: DataFrame } = {};
+  if (query.include) result.items = Object.fromEntries(selected.map((item) => [item.id, itemView(item)]));
+  if (data.include) {
+    const columns = selected.flatMap(({ id }) => columnsOf(store, id, data));
+    result.data = buildFrame(columns);
+  }
+  return result;
+}
+
+function current({ params, store }: Call): object {
+  const faults = new Faults();
+  const bounds = { fields: itemFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.items };
+  const query = readResourceQuery(params["query"], "query", bounds, faults);
+  // There is nothing to include yet; clients send lists all the same.
+  readInclude(params["include"], faults);
+  const format = readFormat(params["format"], { dataAsArray: true, groupIncludedByType: false }, faults);
+  faults.throwIfAny();
+  const { resources, total } = select(store.resources.items(), query);
+  return selection({ total, format, resources: resources.map(itemResource), included: undefined });
+}
+
+/** One column for an item, or with a rollup one for each aggregate. */
+export function columnsOf(store: Store, item: string, query: DataQuery): Column[] {
+  const blocks = itemBlocks(store, item, query.from, query.before);
+  const bucketOf = bucketsOfQuery(query);
+  if (!bucketOf) return [{ key: item, ...joined(blocks) }];
+  const aggregates = rollUp(blocks, bucketOf);
+  return rollupColumns.map((name) => ({ key: `${item}_${name}`, times: aggregates.times, values: aggregates[name] }));
+}

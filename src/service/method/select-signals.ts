@@ -1,0 +1,71 @@
+// admin.selectSignals: signals of an integration, and the items published from them.
+import { maxSelected } from "../../wire/limits.ts";
+import { defaultLimit } from "../../wire/resource-query.ts";
+import { signalFields } from "../query/resource-fields.ts";
+import { readResourceQuery, select } from "../query/resource-query.ts";
+import type { Item, Signal } from "../store/resource.ts";
+import type { Store } from "../store/store.ts";
+import type { Call } from "./call.ts";
+import { isRecord } from "./check-frame.ts";
+import { anyIntegration } from "./own-integration.ts";
+import { itemView, signalView } from "./resource-view.ts";
+import { Faults } from "./rpc-fault.ts";
+import { readFlag } from "./save-view.ts";
+import { currentDefaultLimit, readFormat, readInclude, selection, speaksSpecified } from "./selection.ts";
+import { itemResource, signalResource } from "./typed-resource.ts";
+
+export function selectSignals(call: Call): object {
+  return speaksSpecified(call, ["signals", "items"]) ? specified(call) : current(call);
+}
+
+function specified({ params, store }: Call): object {
+  const faults = new Faults();
+  const integration = anyIntegration(params, faults);
+  const query = readResourceQuery(
+    params["signals"],
+    "signals",
+    { fields: signalFields, defaultLimit, maxLimit: maxSelected.signals },
+    faults,
+  );
+  const includeItems = readItemsQuery(params["items"], faults);
+  faults.throwIfAny();
+  const { resources: selected } = select(store.resources.signals(integration), query);
+  const result: { signals?: object; items?: object } = {};
+  if (query.include) result.signals = Object.fromEntries(selected.map((signal) => [signal.id, signalView(signal)]));
+  if (includeItems) {
+    result.items = Object.fromEntries(itemsOf(selected, store).map((item) => [item.id, itemView(item)]));
+  }
+  return result;
+}
+
+function current({ params, store }: Call): object {
+  const faults = new Faults();
+  const integration = anyIntegration(params, faults);
+  const bounds = { fields: signalFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.signals };
+  const query = readResourceQuery(params["query"], "query", bounds, faults);
+  const includesItems = readInclude(params["include"], faults);
+  const format = readFormat(params["format"], { dataAsArray: true, groupIncludedByType: false }, faults);
+  faults.throwIfAny();
+  const { resources, total } = select(store.resources.signals(integration), query);
+  return selection({
+    total,
+    format,
+    resources: resources.map(signalResource),
+    included: includesItems ? itemsOf(resources, store).map(itemResource) : undefined,
+  });
+}
+
+/** Each item once, by creation. */
+function itemsOf(signals: readonly Signal[], store: Store): readonly Item[] {
+  const ids = new Set(signals.flatMap(({ item }) => item ?? []));
+  return [...ids].toSorted().flatMap((id) => store.resources.item(id) ?? []);
+}
+
+function readItemsQuery(query: unknown, faults: Faults): boolean {
+  if (query === undefined || query === null) return false;
+  if (!isRecord(query)) {
+    faults.add("items", "must be an object");
+    return false;
+  }
+  return readFlag(query["include"], "items.include", faults);
+}

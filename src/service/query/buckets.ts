@@ -1,0 +1,90 @@
+// Where the buckets of a rollup begin: at multiples of their width from an origin, not from the start of the query.
+import type { RfcDuration } from "../../wire/rfc-duration.ts";
+import type { TimeZone } from "./time-zone.ts";
+
+/** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
+export type Rollup = null | "window" | RfcDuration;
+
+export interface Bucket {
+  /** Microseconds since the epoch; inclusive. */
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+}
+
+/** The bucket a time belongs to. */
+export type BucketOf = (time: number) => Bucket;
+
+export interface BucketOptions {
+  readonly zone: TimeZone;
+  /** 1 Monday to 7 Sunday. */
+  readonly firstDayOfWeek: number;
+  /** Where a bucket begins, microseconds since the epoch; undefined: the default. */
+  readonly origin: number | undefined;
+}
+
+const hour = 3_600e6;
+const day = 24 * hour;
+/** 2000-01-01T00:00:00, a Saturday. */
+const millennium = Date.UTC(2000, 0, 1) * 1_000;
+
+/**
+ * Default origin: 00:00 in the zone on the first date of 2000 that is the first day of a week; for months 2000-01-01.
+ * Buckets wider than the shift of daylight saving follow the clock on the wall, narrower ones are all of one length.
+ */
+export function bucketsOf(width: RfcDuration, { zone, firstDayOfWeek, origin }: BucketOptions): BucketOf {
+  if (width.months !== 0)
+    return monthBuckets(width.months, zone, origin === undefined ? millennium : zone.toLocal(origin));
+  const { micros } = width;
+  const saturday = 6;
+  const defaultLocal = millennium + ((firstDayOfWeek - saturday + 7) % 7) * day;
+  if (micros <= hour) {
+    const first = origin ?? zone.fromLocal(defaultLocal);
+    return (time) => {
+      const start = first + Math.floor((time - first) / micros) * micros;
+      return { start, end: start + micros };
+    };
+  }
+  const first = origin === undefined ? defaultLocal : zone.toLocal(origin);
+  return numbered(
+    (n) => zone.fromLocal(first + n * micros),
+    (time) => Math.floor((zone.toLocal(time) - first) / micros),
+  );
+}
+
+/** Everything in one bucket, stamped with the start of the window. */
+export function oneBucket(window: Bucket): BucketOf {
+  return () => window;
+}
+
+/**
+ * Buckets that begin where `startOf` says. `guess` may be one off: when clocks change, local times are skipped or come
+ * twice, and a time's place by the clock on the wall is not always its place in the row.
+ */
+function numbered(startOf: (n: number) => number, guess: (time: number) => number): BucketOf {
+  return (time) => {
+    let n = guess(time);
+    while (startOf(n) > time) n--;
+    while (startOf(n + 1) <= time) n++;
+    return { start: startOf(n), end: startOf(n + 1) };
+  };
+}
+
+function monthBuckets(count: number, zone: TimeZone, originLocal: number): BucketOf {
+  const monthOf = (local: number) => {
+    const date = new Date(local / 1_000);
+    return date.getUTCFullYear() * 12 + date.getUTCMonth();
+  };
+  const beginOf = (month: number) => Date.UTC(2000, month - 24_000, 1) * 1_000;
+  const origin = monthOf(originLocal);
+  const intoMonth = originLocal - beginOf(origin);
+  return numbered(
+    (n) => {
+      const month = origin + n * count;
+      // On the origin's day, or the last one of a shorter month.
+      const lastDay = beginOf(month + 1) - beginOf(month) - day + (intoMonth % day);
+      return zone.fromLocal(beginOf(month) + Math.min(intoMonth, lastDay));
+    },
+    (time) => Math.floor((monthOf(zone.toLocal(time)) - origin) / count),
+  );
+}

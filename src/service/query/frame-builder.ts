@@ -1,0 +1,64 @@
+// Puts columns that have times of their own into one data frame: the union of the times, null where a column has none.
+import { epochMicros } from "../../core/point.ts";
+import type { DataFrame } from "../../wire/data-frame.ts";
+import { formatTimestamp } from "../../wire/timestamp.ts";
+import { RpcFault } from "../method/rpc-fault.ts";
+
+export interface Column {
+  readonly key: string;
+  /** Strictly ascending. */
+  readonly times: ArrayLike<number>;
+  readonly values: ArrayLike<number>;
+}
+
+/** More would not fit the memory of a small machine, nor that of most clients. */
+const maxCells = 5_000_000;
+
+/** Throws -32602 at `data` when the frame would be too large to send. */
+export function buildFrame(columns: readonly Column[]): DataFrame {
+  const times = unionOf(columns);
+  if (times.length * columns.length > maxCells)
+    throw new RpcFault("invalidParams", {
+      params: {
+        data: [`would return ${times.length} times for ${columns.length} series: narrow the window or use a rollup`],
+      },
+    });
+  const series: Record<string, (number | null)[]> = {};
+  for (const { key, times: own, values } of columns) {
+    const cells: (number | null)[] = [];
+    let from = 0;
+    for (let i = 0; i < times.length; i++) {
+      if (own[from] === times[i]) {
+        const value = values[from++]!;
+        // A sum may overflow, and JSON has no infinity.
+        cells.push(Number.isFinite(value) ? value : null);
+      } else cells.push(null);
+    }
+    series[key] = cells;
+  }
+  return { times: Array.from(times, (time) => formatTimestamp(epochMicros(time))), series };
+}
+
+function unionOf(columns: readonly Column[]): Float64Array {
+  const [first, ...others] = columns;
+  if (!first) return new Float64Array();
+  if (others.every(({ times }) => sameTimes(times, first.times))) return Float64Array.from(first.times);
+  let length = 0;
+  for (const { times } of columns) length += times.length;
+  const all = new Float64Array(length);
+  let at = 0;
+  for (const { times } of columns) {
+    all.set(times, at);
+    at += times.length;
+  }
+  all.sort();
+  let count = 0;
+  for (const time of all) if (count === 0 || all[count - 1] !== time) all[count++] = time;
+  return all.subarray(0, count);
+}
+
+function sameTimes(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}

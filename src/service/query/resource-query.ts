@@ -1,0 +1,96 @@
+// Reads a resource query and applies it.
+import { isRecord } from "../method/check-frame.ts";
+import type { Faults } from "../method/rpc-fault.ts";
+import { readFlag } from "../method/save-view.ts";
+import type { Predicate } from "./filter.ts";
+import { parseFilter } from "./filter.ts";
+import type { FieldTable, FieldValue } from "./resource-fields.ts";
+
+export interface Query<Resource> {
+  readonly include: boolean;
+  readonly matches: Predicate<Resource>;
+  readonly limit: number;
+  readonly skip: number;
+  /** Zero: keep the order they come in. */
+  compare(a: Resource, b: Resource): number;
+}
+
+export interface QueryBounds<Resource> {
+  readonly fields: FieldTable<Resource>;
+  readonly defaultLimit: number;
+  readonly maxLimit: number;
+}
+
+export interface Selected<Resource> {
+  readonly resources: readonly Resource[];
+  /** How many match, whatever limit and skip. */
+  readonly total: number;
+}
+
+/** Reads the query at `path`; null and absent members have their defaults. */
+export function readResourceQuery<Resource>(
+  query: unknown,
+  path: string,
+  { fields, defaultLimit, maxLimit }: QueryBounds<Resource>,
+  faults: Faults,
+): Query<Resource> {
+  if (query !== undefined && query !== null && !isRecord(query)) faults.add(path, "must be an object");
+  const members = isRecord(query) ? query : {};
+  const limit = readInteger(members["limit"], `${path}.limit`, defaultLimit, faults);
+  if (limit > maxLimit) faults.add(`${path}.limit`, `must be at most ${maxLimit}`);
+  return {
+    include: readFlag(members["include"], `${path}.include`, faults),
+    matches: parseFilter(members["filter"], fields, `${path}.filter`, faults),
+    // Clients say -1 for as many as allowed.
+    limit: limit < 0 ? maxLimit : limit,
+    skip: Math.max(0, readInteger(members["skip"], `${path}.skip`, 0, faults)),
+    compare: readSort(members["sort"], fields, `${path}.sort`, faults),
+  };
+}
+
+/** The resources of a query, in its order; without one in the order they come in, which is by creation. */
+export function select<Resource>(resources: Iterable<Resource>, query: Query<Resource>): Selected<Resource> {
+  const matching: Resource[] = [];
+  for (const resource of resources) if (query.matches(resource)) matching.push(resource);
+  matching.sort((a, b) => query.compare(a, b));
+  return { resources: matching.slice(query.skip, query.skip + query.limit), total: matching.length };
+}
+
+const maxSortFields = 10;
+
+/** `["-createdAt", "name"]`: a hyphen turns the order round. */
+function readSort<Resource>(
+  sort: unknown,
+  fields: FieldTable<Resource>,
+  path: string,
+  faults: Faults,
+): (a: Resource, b: Resource) => number {
+  if (sort === undefined || sort === null) return () => 0;
+  if (!Array.isArray(sort) || sort.length > maxSortFields) {
+    faults.add(path, `must be an array of at most ${maxSortFields} fields`);
+    return () => 0;
+  }
+  const comparisons = sort.map((name: unknown, index) => {
+    const descending = typeof name === "string" && name.startsWith("-");
+    const field = typeof name === "string" ? fields(descending ? name.slice(1) : name) : undefined;
+    if (!field || String(name).includes("labels.")) faults.add(`${path}.${index}`, "cannot be sorted by this field");
+    const sign = descending ? -1 : 1;
+    return (a: Resource, b: Resource) => (field ? sign * order(field.read(a), field.read(b)) : 0);
+  });
+  return (a, b) => comparisons.reduce((result, compare) => result || compare(a, b), 0);
+}
+
+/** Nothing comes before something. */
+function order(a: FieldValue, b: FieldValue): number {
+  if (a === b) return 0;
+  if (a === null) return -1;
+  if (b === null) return 1;
+  return a < b ? -1 : 1;
+}
+
+export function readInteger(value: unknown, path: string, otherwise: number, faults: Faults): number {
+  if (value === undefined || value === null) return otherwise;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  faults.add(path, "must be an integer");
+  return otherwise;
+}

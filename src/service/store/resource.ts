@@ -1,0 +1,75 @@
+// Signals and items as the store keeps them.
+import { createHash } from "node:crypto";
+import { formatRfcDuration, parseRfcDuration } from "../../wire/rfc-duration.ts";
+import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
+
+/** Attributes that signals and items share, all present. */
+export type Attributes = Required<Omit<SignalSaveView, "name">> & { readonly name: string };
+
+interface Resource {
+  readonly id: string;
+  /** Number of the row, and of the signal in the tables of points. */
+  readonly number: number;
+  readonly attributes: Attributes;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface Signal extends Resource {
+  readonly integration: string;
+  readonly input: string;
+  /** The item that was published from it. */
+  readonly item: string | null;
+}
+
+export interface Item extends Resource {
+  readonly visible: boolean;
+}
+
+/** What a save asks for: the view with its defaults, and annotations added to those that are there. */
+export function savedAttributes(
+  view: SignalSaveView | ItemSaveView,
+  name: string,
+  before: Attributes | undefined,
+): Attributes {
+  return {
+    annotations: { ...before?.annotations, ...view.annotations },
+    name: view.name ?? name,
+    type: view.type,
+    description: view.description,
+    labels: view.labels,
+    engUnit: view.engUnit,
+    enumValues: view.enumValues,
+    sourceType: view.sourceType,
+    sampleInterval: echoed(view.sampleInterval),
+    gapDetection: echoed(view.gapDetection),
+  };
+}
+
+/** Durations come back in hours, minutes and seconds, however they were written. */
+function echoed(duration: string | null): string | null {
+  const parsed = duration === null ? undefined : parseRfcDuration(duration);
+  return parsed === undefined ? null : formatRfcDuration(parsed.micros);
+}
+
+/** SHA-1 over everything that a save can change. The specification leaves the exact fields open. */
+export function contentHash(attributes: Attributes): string {
+  return createHash("sha1")
+    .update(JSON.stringify(sorted(attributes)))
+    .digest("hex");
+}
+
+/** Whether two sets of attributes say the same, in whatever order their keys are. */
+export function sameAttributes(a: Attributes, b: Attributes): boolean {
+  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, member]) => [key, sorted(member)]),
+  );
+}

@@ -1,0 +1,91 @@
+// The file of the service: opens it, keeps a second process out, and makes each request one transaction.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { AgentError } from "../../core/errors.ts";
+import { PointStore, pointTables } from "./point-store.ts";
+import { ResourceStore, resourceTables } from "./resource-store.ts";
+
+/** Layout of the tables; a file with a higher one was written by a newer version. */
+const layout = 1;
+
+export class Store implements Disposable {
+  readonly #db: DatabaseSync;
+  readonly #lock: DatabaseSync | undefined;
+  readonly resources: ResourceStore;
+  readonly points: PointStore;
+
+  private constructor(db: DatabaseSync, lock: DatabaseSync | undefined) {
+    this.#db = db;
+    this.#lock = lock;
+    this.resources = new ResourceStore(db);
+    this.points = new PointStore(db);
+  }
+
+  /**
+   * `data` is a folder, or `:memory:` to keep nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
+   * `BUFFER_NEWER`.
+   */
+  static open(data: string): Store {
+    if (data === ":memory:") return new Store(prepared(new DatabaseSync(":memory:")), undefined);
+    try {
+      mkdirSync(data, { recursive: true, mode: 0o700 });
+    } catch (cause) {
+      throw new AgentError("DATA_DIR_UNWRITABLE", `cannot create the folder ${data}`, { cause });
+    }
+    const lock = locked(join(data, "lock"));
+    try {
+      return new Store(prepared(new DatabaseSync(join(data, "service.sqlite"))), lock);
+    } catch (error) {
+      lock.close();
+      throw error;
+    }
+  }
+
+  /** Runs `work` as one transaction: when it throws, nothing has changed. Durable when this returns. */
+  transaction<T>(work: () => T): T {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      this.#db.exec("COMMIT");
+      return result;
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      this.resources.reload();
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#db.close();
+    this.#lock?.close();
+  }
+}
+
+function prepared(db: DatabaseSync): DatabaseSync {
+  // FULL: with NORMAL a commit in WAL mode is not synced, and an answered request could be lost with the power.
+  db.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768");
+  const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
+  if (version > layout) {
+    db.close();
+    throw new AgentError("BUFFER_NEWER", `the service's file has layout ${version}, this version knows ${layout}`);
+  }
+  db.exec(`BEGIN; ${resourceTables} ${pointTables} PRAGMA user_version = ${layout}; COMMIT`);
+  return db;
+}
+
+/** A lock that the operating system frees when the process ends, however it ends. */
+function locked(path: string): DatabaseSync {
+  let lock: DatabaseSync | undefined;
+  try {
+    lock = new DatabaseSync(path, { timeout: 0 });
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE");
+    return lock;
+  } catch (cause) {
+    lock?.close();
+    // SQLITE_BUSY
+    if (cause instanceof Error && "errcode" in cause && cause.errcode === 5)
+      throw new AgentError("DATA_DIR_IN_USE", `another service runs on ${path.slice(0, -"/lock".length)}`, { cause });
+    throw new AgentError("DATA_DIR_UNWRITABLE", `cannot write ${path}`, { cause });
+  }
+}
