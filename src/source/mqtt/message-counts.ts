@@ -9,6 +9,8 @@ export class MessageCounts {
   unmatched = 0;
   /** Payload that is not what the tag says it is. */
   malformed = 0;
+  /** Topic and fault of the last of them. */
+  lastMalformed: string | undefined;
   empty = 0;
   /** Values that were not in a message that others of its tags found theirs in. */
   missing = 0;

@@ -43,7 +43,10 @@ export class MessageReader {
       const complain = (route: Route, error: unknown) => {
         if (!(error instanceof PayloadError)) throw error;
         malformed = true;
-        readings.push(bad(route, message.topic, arrival, error));
+        this.#counts.lastMalformed = `${message.topic}: payload ${error.message}`;
+        // Names that only the payload has are missing: it is not known which signal the reading would be of.
+        if (!route.address.numbered && route.address.captureNames.length === 0)
+          readings.push(bad(route, message.topic, arrival, error));
       };
       let document: unknown;
       try {

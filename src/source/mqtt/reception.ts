@@ -79,6 +79,11 @@ export class Reception implements MessageHandler {
     return this.#stalledSince === undefined ? undefined : this.#runtime.clock.monotonic() - this.#stalledSince;
   }
 
+  /** Topic and fault of the last message that could not be decoded. */
+  get lastMalformed(): string | undefined {
+    return this.#counts.lastMalformed;
+  }
+
   /** Adds readings that no message brought. */
   add(readings: readonly Reading[]): void {
     this.#inbox.put(undefined, (all) => all.push(...readings));

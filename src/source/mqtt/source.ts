@@ -12,6 +12,7 @@ import { Reception } from "./reception.ts";
 import { loadSessionState, type SessionState } from "./session-state.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
+import { tagCaptures } from "./tag-address.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
@@ -106,7 +107,7 @@ class MqttSource implements Source {
   }
 
   details(): Readonly<Record<string, string | number>> {
-    const { connection, clientId } = this.#parts;
+    const { connection, clientId, reception } = this.#parts;
     const { granted, refused } = this.#subscriptions;
     const { protocolVersion, sessionPresent, keepaliveMs, limits } = connection;
     const numbers = Object.entries(limits).filter((limit): limit is [string, number] => typeof limit[1] === "number");
@@ -117,6 +118,7 @@ class MqttSource implements Source {
       subscriptions: granted.length,
       refusedSubscriptions: refused.size,
       keepaliveSeconds: keepaliveMs / 1_000,
+      ...(reception.lastMalformed !== undefined && { lastMalformed: reception.lastMalformed }),
       ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
     };
   }
@@ -178,8 +180,9 @@ const protocolNames = { 3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5" } as const;
 function refusals({ tags }: MqttConfig, subscriptions: Subscriptions, { clock }: Runtime): Reading[] {
   const time = clock.now();
   const arrives = coverage(subscriptions.granted);
-  return tags.flatMap(({ topic }, index): Reading[] => {
-    if (topic.captures.length > 0 || arrives(topic.filter)) return [];
+  return tags.flatMap((tag, index): Reading[] => {
+    const { topic } = tag;
+    if (tagCaptures(tag).length > 0 || arrives(topic.filter)) return [];
     const code = subscriptions.refused.get(topic.filter) ?? 0x80;
     return [
       {

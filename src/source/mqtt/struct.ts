@@ -33,12 +33,24 @@ export const bytesField = z.strictObject({
     .default("abcd")
     .describe("Order of the bytes: abcd most significant first, dcba least significant first, cdab and badc swapped."),
   bit: z.int().min(0).max(7).default(0).describe("Of type bit: which one, 0 is the least significant."),
+  bits: z
+    .strictObject({ from: z.int().min(0).max(63), count: z.int().min(1).max(63) })
+    .optional()
+    .describe("Some bits of an integer, as a number without sign: the least significant one and how many."),
   length: z.int().min(1).optional().describe("How many bytes there must be in all; any other number is malformed."),
 });
 export type BytesField = z.output<typeof bytesField>;
 
 /** The number in `found`, which is a payload or a text in one. Throws `PayloadError` when it is not there. */
 export function readStruct(found: unknown, field: BytesField): number | bigint | boolean {
+  const value = readWhole(found, field);
+  const { bits } = field;
+  if (bits === undefined || typeof value === "boolean" || !Number.isInteger(Number(value))) return value;
+  const part = (BigInt.asUintN(64, BigInt(value)) >> BigInt(bits.from)) & ((1n << BigInt(bits.count)) - 1n);
+  return part <= Number.MAX_SAFE_INTEGER ? Number(part) : part;
+}
+
+function readWhole(found: unknown, field: BytesField): number | bigint | boolean {
   const bytes = toBytes(found, field);
   const { at, type, order, bit, length } = field;
   const width = widths[type];

@@ -11,33 +11,38 @@ export interface TagAddress {
   readonly capture: Readonly<Record<string, JsonPath>>;
   /** Names of `capture`. */
   readonly captureNames: readonly string[];
+  /** Whether `[*]` finds signals that have no other name than their place, `{i}`. */
+  readonly numbered: boolean;
 }
 
 /** Formats whose documents are always of one shape say where things are in it. */
-const implied: Readonly<Partial<Record<MqttTag["format"], Omit<TagAddress, "decoder" | "captureNames">>>> = {
-  senml: {
-    value: path("$[*].value"),
-    time: { at: path("$[*].time"), format: "unixS", anchor: "first" },
-    capture: { name: path("$[*].name") },
-  },
-  lineProtocol: {
-    value: path("$[*].value"),
-    time: { at: path("$[*].time"), format: "unixNs", anchor: "first" },
-    capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
-  },
-};
+const implied: Readonly<Partial<Record<MqttTag["format"], Omit<TagAddress, "decoder" | "captureNames" | "numbered">>>> =
+  {
+    senml: {
+      value: path("$[*].value"),
+      time: { at: path("$[*].time"), format: "unixS", anchor: "first" },
+      capture: { name: path("$[*].name") },
+    },
+    lineProtocol: {
+      value: path("$[*].value"),
+      time: { at: path("$[*].time"), format: "unixNs", anchor: "first" },
+      capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
+    },
+  };
 
 /** The places in documents of this tag. */
 export function tagAddress(tag: MqttTag): TagAddress {
   const { format, value, time, capture } = tag;
   const own = value ? undefined : implied[format];
   const names = { ...own?.capture, ...capture };
+  const captureNames = Object.keys(names);
   return {
     decoder: format === "auto" ? guess(tag) : format,
     value: value ?? own?.value,
+    numbered: value?.many === true && tag.each === "signal" && captureNames.length === 0,
     time: time ?? own?.time,
     capture: names,
-    captureNames: Object.keys(names),
+    captureNames,
   };
 }
 
@@ -48,9 +53,8 @@ function guess({ value, time, capture, quality, bytes }: MqttTag): DecoderName {
 
 /** Names that a tag captures: from its topic, from the payload, and `i` where `[*]` finds signals. */
 export function tagCaptures(tag: MqttTag): readonly string[] {
-  const { value, captureNames: named } = tagAddress(tag);
-  const numbered = value?.many && tag.each === "signal" && named.length === 0;
-  return [...tag.topic.captures.map(({ name }) => name), ...named, ...(numbered ? ["i"] : [])];
+  const { numbered, captureNames } = tagAddress(tag);
+  return [...tag.topic.captures.map(({ name }) => name), ...captureNames, ...(numbered ? ["i"] : [])];
 }
 
 function path(text: string): JsonPath {

@@ -124,9 +124,8 @@ function describe(found: unknown): string {
 const maxRemembered = 1_000;
 
 function capturesOf(route: Route, keys: readonly string[], document: unknown): Captures {
-  const { address, tag, captures, elements } = route;
-  const names = address.captureNames;
-  const numbered = keys.length > 0 && tag.each === "signal" && names.length === 0;
+  const { address, captures, elements } = route;
+  const { captureNames: names, numbered } = address;
   if (!numbered && names.length === 0) return captures;
   const found = numbered ? [keys.join(".")] : names.map((name) => textAt(document, address.capture[name], keys));
   const key = found.join("\0");

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
+import type { Message } from "../../../../src/source/mqtt/client.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
@@ -52,6 +53,38 @@ test("[*] in value and time go through the elements together", () => {
   ]);
 });
 
+test("the time may stand in the topic or in a user property, and of several places the first that has one counts", () => {
+  const reader = jsonReader([
+    { topic: "a/{ts}", value: "$.v", time: { capture: "ts", format: "unixS" } },
+    { topic: "a/+", value: "$.v", time: { property: "sampled" } },
+    { topic: "a/+", value: "$.v", time: { at: ["$.exact", "$.coarse"] } },
+  ]);
+  const properties = { sampled: "2026-01-01T00:00:02Z" };
+  const readings = reader.read("a/1767225601", '{"v":1,"coarse":1767225603}', { properties });
+  expect(readings.map(({ time, clock }) => [(time - arrival) / 1e6, clock])).toEqual([
+    [1, "device"],
+    [2, "device"],
+    [3, "device"],
+  ]);
+});
+
+test("a time that cannot be right gives way to that of arrival and is counted", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: "$.ts" } }]);
+  const readings = ["0", "1767999999", '"never"', "null"].flatMap((ts) => reader.read("a", `{"v":1,"ts":${ts}}`));
+  expect(readings.map(({ time, clock }) => [time, clock])).toEqual(Array(4).fill([arrival, "agent"]));
+  expect(reader.counts.untimed).toBe(4);
+});
+
+test("a block of samples without a time of its own ended when it arrived", () => {
+  const reader = jsonReader([{ topic: "a", value: "$[*]", each: "sample", time: { at: "$.t0", step: "2.5ms" } }]);
+  const readings = reader.read("a", "[1,2,3]");
+  expect(readings.map(({ value, time, captures }) => [value, time - arrival, captures])).toEqual([
+    [1, -5_000, {}],
+    [2, -2_500, {}],
+    [3, 0, {}],
+  ]);
+});
+
 test("null, objects and arrays are bad readings that say what stands there", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v" }]);
   const reasons = ["null", "{}", "[1]"].map((v) => reader.read("a", `{"v":${v}}`)[0]);
@@ -72,9 +105,8 @@ test("a payload larger than allowed is a bad reading and is not parsed", () => {
 
 test("an array with more elements than a delivery holds is refused whole", () => {
   const reader = jsonReader([{ topic: "a", value: "$[*]" }]);
-  expect(reader.read("a", `[${"1,".repeat(10_000)}1]`)).toMatchObject([
-    { quality: "bad", reason: "payload has more than 10000 values at $[*]" },
-  ]);
+  expect(reader.read("a", `[${"1,".repeat(10_000)}1]`)).toEqual([]);
+  expect(reader.counts).toMatchObject({ malformed: 1, lastMalformed: "a: payload has more than 10000 values at $[*]" });
   expect(reader.read("a", `[${"1,".repeat(9_999)}1]`)).toHaveLength(10_000);
 });
 
@@ -115,9 +147,10 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
   return {
     counts,
     parsed: () => parsed,
-    read(topic: string, payload: string): Reading[] {
+    read(topic: string, payload: string, rest: Partial<Message> = {}): Reading[] {
       const readings: Reading[] = [];
-      reader.read({ topic, payload: Buffer.from(payload), retained: false, held: undefined }, arrival, readings);
+      const message = { topic, payload: Buffer.from(payload), retained: false, held: undefined, ...rest };
+      reader.read(message, arrival, readings);
       return readings;
     },
   };
