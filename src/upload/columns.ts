@@ -3,6 +3,7 @@
 /** Columns of the same length; `length` of each array is capacity, `count` is how much of it is filled. */
 export class Columns {
   times = new Float64Array(1_024);
+  /** As `scaledNumber` gives them. */
   values = new Float64Array(1_024);
   forms = new Uint8Array(1_024);
   count = 0;

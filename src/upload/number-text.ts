@@ -2,7 +2,8 @@
 //
 // A point's text is measured once, when it enters the window. The measure is one byte, its form: in the low five bits the
 // length of the text, in the high three the number of decimals, or 7 where only `String` knows the shortest text. So a
-// frame's size is a sum of bytes, and writing needs no search for decimals.
+// frame's size is a sum of bytes. What is kept beside it is the value without its decimal point, a whole number that is
+// divided by a power of ten to get the value back, exactly: writing it is writing digits.
 //
 // Why it is exact: a decimal text of at most 15 significant digits that parses to a double is the shortest one that does,
 // because two different texts of that length never parse to the same double.
@@ -40,46 +41,49 @@ export function textLength(form: NumberForm): number {
   return form & 31;
 }
 
-/** Writes the text of `value` at `at`; returns where it ends. `form` is what `numberForm` gave for it. */
-export function writeNumber(bytes: Uint8Array, at: number, value: number, form: NumberForm): number {
-  const end = at + (form & 31);
+/** `value` without its decimal point, as `writeNumber` wants it: 21.5 → 215. */
+export function scaledNumber(value: number, form: NumberForm): number {
   const decimals = form >> 5;
-  if (decimals === general) {
-    const text = String(value);
-    for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i);
-    return end;
-  }
-  const magnitude = Math.abs(value);
-  if (value < 0) bytes[at] = minus;
-  if (decimals === 0) {
-    writeDigits(bytes, at, end, magnitude);
-    return end;
-  }
-  const scaled = Math.round(magnitude * powers[decimals]!);
-  const whole = Math.floor(magnitude);
-  let fraction = scaled - whole * powers[decimals]!;
-  for (let i = 1; i <= decimals; i++) {
-    const rest = (fraction / 10) | 0;
-    bytes[end - i] = zero + fraction - rest * 10;
-    fraction = rest;
-  }
-  const point = end - decimals - 1;
-  bytes[point] = dot;
-  writeDigits(bytes, at, point, whole);
-  return end;
+  return decimals === general || decimals === 0 ? value : Math.round(value * powers[decimals]!);
 }
 
-/** Writes a whole number so that its last digit stands before `end`. */
-function writeDigits(bytes: Uint8Array, at: number, end: number, value: number): void {
-  let left = value;
-  let i = end - 1;
+/** The value that `scaledNumber` was given. */
+export function unscaledNumber(scaled: number, form: NumberForm): number {
+  const decimals = form >> 5;
+  return decimals === general || decimals === 0 ? scaled : scaled / powers[decimals]!;
+}
+
+/** Writes the text of a number at `at`, whose end is that much further as its form says. */
+export function writeNumber(bytes: Uint8Array, at: number, scaled: number, form: NumberForm): void {
+  const decimals = form >> 5;
+  if (decimals === general) {
+    const text = String(scaled);
+    for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i);
+    return;
+  }
+  let left = scaled;
+  if (left < 0) {
+    bytes[at] = minus;
+    left = -left;
+  }
+  let i = at + (form & 31) - 1;
+  const point = decimals === 0 ? -1 : i - decimals;
   // Whole-number division is much faster below 2^31; few values are above.
-  while (left >= 0x7fff_ffff && i >= at) {
+  while (left > 0x7fff_ffff) {
     const rest = Math.floor(left / 10);
     bytes[i--] = zero + left - rest * 10;
     left = rest;
+    if (i === point) bytes[i--] = dot;
   }
   let small = left | 0;
+  if (i > point && point >= 0) {
+    while (i > point) {
+      const rest = (small / 10) | 0;
+      bytes[i--] = zero + small - rest * 10;
+      small = rest;
+    }
+    bytes[i--] = dot;
+  }
   while (small >= 10) {
     const rest = (small / 10) | 0;
     bytes[i--] = zero + small - rest * 10;

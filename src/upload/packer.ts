@@ -34,29 +34,33 @@ interface Cluster {
 /** Bounds the work of one plan: look-ups of times, and series in a row that did not fit. */
 const mostProbes = 1_500_000;
 const mostMisfits = 64;
+/** Points after which the packer lets others run: a few milliseconds. */
+const pointsPerSlice = 250_000;
 
 /** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
 export class Packer {
   readonly #rows = new RowSet();
   readonly #column = new Columns();
   readonly #shared = new Columns();
-  #rowBytes = new Float64Array(0);
   #columns: PlannedColumn<SeriesQueue>[] = [];
   #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
   #bytes = 0;
   #cells = 0;
   #points = 0;
   #probes = 0;
+  /** Points looked at in this slice. */
+  #work = 0;
 
-  /** Undefined when there is nothing to send, or when not even one point fits. */
-  plan(candidates: Iterable<Candidate>, limits: PackLimits): FramePlan<SeriesQueue> | undefined {
+  /** Yields after each slice of work. Undefined when there is nothing to send, or when not even one point fits. */
+  *plan(candidates: Iterable<Candidate>, limits: PackLimits): Generator<void, FramePlan<SeriesQueue> | undefined> {
     this.#reset(limits);
     const clusters = inOrder(clustersOf(candidates), limits.urgentBefore);
     const misfits: Cluster[] = [];
     for (const cluster of clusters) {
-      if (this.#columns.length === 0) this.#addFirst(cluster);
+      if (this.#columns.length === 0) yield* this.#addFirst(cluster);
       else if (!this.#addWhole(cluster)) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#probes > mostProbes || this.#full()) break;
+      if (this.#sliceOver()) yield;
     }
     for (const cluster of misfits.slice(0, 2)) this.#addPart(cluster);
     const columns = this.#columns;
@@ -75,6 +79,13 @@ export class Packer {
     this.#cells = 0;
     this.#points = 0;
     this.#probes = 0;
+    this.#work = 0;
+  }
+
+  #sliceOver(): boolean {
+    if (this.#work < pointsPerSlice) return false;
+    this.#work = 0;
+    return true;
   }
 
   #full(): boolean {
@@ -83,42 +94,24 @@ export class Packer {
   }
 
   /** Begins a frame with as many rows of `cluster` as fit, the same for all its members. */
-  #addFirst(cluster: Cluster): void {
+  *#addFirst(cluster: Cluster): Generator<void, void> {
     const { maxBytes, maxSeries } = this.#limits;
     const members = cluster.members.slice(0, maxSeries);
-    const rows = this.#rowsThatFit(members, cluster.rows, maxBytes - this.#bytes);
-    if (rows === 0) {
-      // Too wide for even one row: as many members as fit.
-      this.#addPart(cluster);
-      return;
+    let rows = rowsThatFit(members, cluster.rows, maxBytes - this.#bytes);
+    while (rows > 0) {
+      let fits = true;
+      for (const member of members) {
+        fits = this.#add(member, rows);
+        if (!fits) break;
+        if (this.#sliceOver()) yield;
+      }
+      if (fits) return;
+      // The oldest values were longer than all are on average.
+      this.#reset(this.#limits);
+      rows = members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98);
     }
-    for (const member of members) if (!this.#add(member, rows)) this.#addPrefix(member);
-  }
-
-  /** How many rows of series that share their times fit into `room`. */
-  #rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
-    let bytes = 0;
-    for (const member of members) bytes += member.input.length + columnOverhead + member.textBytes + member.count;
-    const [first] = members;
-    if (!first) return 0;
-    // A timestamp takes 30 bytes at most.
-    if (bytes + 30 * rows <= room) return rows;
-    if (this.#rowBytes.length < rows) this.#rowBytes = new Float64Array(Math.ceil(rows * 1.25));
-    const rowBytes = this.#rowBytes.fill(0, 0, rows);
-    let left = room;
-    for (const member of members) {
-      member.read(rows, this.#column);
-      left -= member.input.length + columnOverhead;
-      const { forms, count } = this.#column;
-      for (let i = 0; i < count; i++) rowBytes[i]! += textLength(forms[i]!) + 1;
-    }
-    const { times } = this.#column;
-    let fit = 0;
-    for (; fit < rows; fit++) {
-      left -= rowBytes[fit]! + timeLength(times[fit]!) + timeOverhead;
-      if (left < 0) break;
-    }
-    return fit;
+    // Too wide for even one row: as many members as fit.
+    this.#addPart(cluster);
   }
 
   #addWhole(cluster: Cluster): boolean {
@@ -195,45 +188,63 @@ export class Packer {
 
   /** Adds the oldest `points` of `queue` if they fit. */
   #add(queue: SeriesQueue, points: number): boolean {
+    this.#work += points;
+    const shared = this.#columns.length > 0 && this.#shared.count === points;
+    const text = shared ? queue.textBytesAt(this.#shared.times, points) : undefined;
+    if (text !== undefined)
+      return this.#addColumn(queue, points, { cells: points, text: text + points, rows: 0, times: 0 });
     queue.read(points, this.#column);
     const { times, forms, count } = this.#column;
-    let text = 0;
-    for (let i = 0; i < count; i++) text += textLength(forms[i]!) + 1;
-    let rows = 0;
-    let timeBytes = 0;
-    if (!this.#sameAsShared()) {
-      this.#probes += count;
-      for (let i = 0; i < count; i++) {
-        if (this.#rows.has(times[i]!)) continue;
-        rows++;
-        timeBytes += timeLength(times[i]!) + timeOverhead;
-      }
+    const cost = { cells: count, text: count, rows: 0, times: 0 };
+    this.#probes += count;
+    for (let i = 0; i < count; i++) {
+      cost.text += textLength(forms[i]!);
+      if (this.#rows.has(times[i]!)) continue;
+      cost.rows++;
+      cost.times += timeLength(times[i]!) + timeOverhead;
     }
-    const height = this.#rows.size + rows;
-    const nulls = rows * this.#columns.length + height - count;
-    const bytes = this.#bytes + timeBytes + queue.input.length + columnOverhead + text + nulls * nullBytes;
+    if (!this.#addColumn(queue, points, cost)) return false;
+    if (cost.rows > 0) for (let i = 0; i < count; i++) this.#rows.add(times[i]!);
+    this.#shared.reserve(count);
+    this.#shared.times.set(times.subarray(0, count));
+    this.#shared.count = count;
+    return true;
+  }
+
+  #addColumn(queue: SeriesQueue, points: number, cost: Cost): boolean {
+    const height = this.#rows.size + cost.rows;
+    const nulls = cost.rows * this.#columns.length + height - cost.cells;
+    const bytes = this.#bytes + cost.times + queue.input.length + columnOverhead + cost.text + nulls * nullBytes;
     if (bytes > this.#limits.maxBytes) return false;
-    if (rows > 0) {
-      for (let i = 0; i < count; i++) this.#rows.add(times[i]!);
-      this.#shared.reserve(count);
-      this.#shared.times.set(times.subarray(0, count));
-      this.#shared.count = count;
-    }
     this.#bytes = bytes;
-    this.#cells += count;
+    this.#cells += cost.cells;
     this.#points += points;
     this.#columns.push({ source: queue, count: points });
     return true;
   }
+}
 
-  /** Whether the column just read has exactly the times that were added last: then all of them are in the frame. */
-  #sameAsShared(): boolean {
-    const { times, count } = this.#column;
-    const shared = this.#shared.times;
-    if (this.#columns.length === 0 || this.#shared.count !== count) return false;
-    for (let i = 0; i < count; i++) if (shared[i] !== times[i]) return false;
-    return true;
+/** What a column adds to a frame: its cells, their text and commas, times that are new and their bytes. */
+interface Cost {
+  readonly cells: number;
+  text: number;
+  rows: number;
+  times: number;
+}
+
+/** About how many rows of series that share their times fit into `room`; all of them only if they do for certain. */
+function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
+  let columns = 0;
+  let text = 0;
+  for (const member of members) {
+    columns += member.input.length + columnOverhead;
+    text += member.textBytes + member.count;
   }
+  // A timestamp takes 30 bytes at most.
+  if (columns + text + 30 * rows <= room) return rows;
+  const [first] = members;
+  const rowBytes = text / rows + timeLength(first?.firstTime ?? 0) + timeOverhead;
+  return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
 }
 
 function clustersOf(candidates: Iterable<Candidate>): Cluster[] {

@@ -10,6 +10,7 @@ export const noSegment = -1;
 /** 21 bytes a point. The columns are replaced when it grows: read them anew after `allocate`. */
 export class PointArena {
   times: Float64Array;
+  /** As `scaledNumber` gives them: see `forms`. */
   values: Float64Array;
   /** `NumberForm` of each value. */
   forms: Uint8Array;

@@ -2,7 +2,7 @@
 import type { InputId } from "../core/point.ts";
 import { Columns } from "./columns.ts";
 import { type ColumnSource, columnOverhead, type FramePlan, nullBytes, timeOverhead } from "./frame-plan.ts";
-import { numberForm, textLength } from "./number-text.ts";
+import { numberForm, scaledNumber, textLength } from "./number-text.ts";
 import { RowSet } from "./row-set.ts";
 import { timeLength } from "./time-text.ts";
 
@@ -27,8 +27,11 @@ export class PortionColumn implements ColumnSource {
   read(count: number, into: Columns): void {
     into.reserve(count);
     into.times.set(this.times.subarray(0, count));
-    into.values.set(this.values.subarray(0, count));
-    for (let i = 0; i < count; i++) into.forms[i] = numberForm(this.values[i]!);
+    for (let i = 0; i < count; i++) {
+      const form = numberForm(this.values[i]!);
+      into.forms[i] = form;
+      into.values[i] = scaledNumber(this.values[i]!, form);
+    }
     into.count = count;
     for (let i = 1; i < count; i++)
       if (this.times[i]! <= this.times[i - 1]!) {

@@ -1,7 +1,7 @@
 // The unsettled points of one series, in the order in which they came.
 import type { InputId } from "../core/point.ts";
 import type { Columns } from "./columns.ts";
-import { textLength } from "./number-text.ts";
+import { textLength, unscaledNumber } from "./number-text.ts";
 import { noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
 
 /** First in, first out. Sums that the packer needs are kept as points come and go, so that it reads none of them. */
@@ -56,7 +56,8 @@ export class SeriesQueue {
     return this.#arena.blocks[this.#head * segmentPoints + this.#headOffset] ?? 0;
   }
 
-  append(time: number, value: number, form: number, block: number): void {
+  /** `scaled`: as `scaledNumber` gives it for the value. */
+  append(time: number, scaled: number, form: number, block: number): void {
     const arena = this.#arena;
     if (this.#tailUsed === segmentPoints || this.#tail === noSegment) {
       const segment = arena.allocate();
@@ -69,7 +70,7 @@ export class SeriesQueue {
     }
     const at = this.#tail * segmentPoints + this.#tailUsed++;
     arena.times[at] = time;
-    arena.values[at] = value;
+    arena.values[at] = scaled;
     arena.forms[at] = form;
     arena.blocks[at] = block;
     this.#count++;
@@ -98,6 +99,28 @@ export class SeriesQueue {
     }
     into.count = count;
     if (!this.#ascending) into.sort();
+  }
+
+  /**
+   * Bytes of the values of the oldest `count` points as JSON text, where their times are `times`; undefined where they are
+   * not. Reads without copying.
+   */
+  textBytesAt(times: Float64Array, count: number): number | undefined {
+    if (!this.#ascending) return undefined;
+    const { times: own, forms, next } = this.#arena;
+    let segment = this.#head;
+    let offset = this.#headOffset;
+    let bytes = 0;
+    for (let i = 0; i < count; ) {
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && i < count; offset++, i++) {
+        if (own[base + offset] !== times[i]) return undefined;
+        bytes += textLength(forms[base + offset]!);
+      }
+      segment = next[segment]!;
+      offset = 0;
+    }
+    return bytes;
   }
 
   /** Removes the oldest `count` points; `visit` is told how many came in which block, block by block. */
@@ -134,13 +157,13 @@ export class SeriesQueue {
       values: new Float64Array(count),
       slots: new Uint32Array(count),
     };
-    const { times, values, blocks, next } = this.#arena;
+    const { times, values, forms, blocks, next } = this.#arena;
     let segment = this.#head;
     let offset = this.#headOffset;
     for (let i = 0; i < count; i++) {
       const at = segment * segmentPoints + offset;
       copied.times[i] = times[at]!;
-      copied.values[i] = values[at]!;
+      copied.values[i] = unscaledNumber(values[at]!, forms[at]!);
       copied.slots[i] = blocks[at]!;
       if (++offset === segmentPoints) {
         segment = next[segment]!;

@@ -1,7 +1,7 @@
 // The unsettled points by series, bounded in memory, and which blocks of the buffer they came in.
 import type { Block, BlockId, Lane, Settlement } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
-import { numberForm } from "./number-text.ts";
+import { numberForm, scaledNumber } from "./number-text.ts";
 import { PointArena } from "./point-arena.ts";
 import { PortionColumn } from "./portion.ts";
 import { SeriesQueue } from "./series-queue.ts";
@@ -83,7 +83,7 @@ export class Window {
         const value = values[i] ?? Number.NaN;
         const form = numberForm(value);
         if (form !== 0 && isWritableTime(time)) {
-          queue.append(time, value, form, slot);
+          queue.append(time, scaledNumber(value, form), form, slot);
           open.left++;
         } else {
           const reason = form === 0 ? "value is not a finite number" : "time is outside the years 1 to 9999";

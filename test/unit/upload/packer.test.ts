@@ -29,10 +29,10 @@ function block(id: number, series: Record<string, [time: number, value: number][
   };
 }
 
-function text(generator: Generator<void, Uint8Array>): string {
+function finished<T>(work: Generator<void, T>): T {
   for (;;) {
-    const step = generator.next();
-    if (step.done) return Buffer.from(step.value).toString("utf8");
+    const step = work.next();
+    if (step.done) return step.value;
   }
 }
 
@@ -46,9 +46,11 @@ function drain(window: Window, maxBytes: number, options: { maxSeries?: number; 
       .filter((queue) => queue.count > 0)
       .map((queue) => ({ queue, since: window.since(queue) }));
     const { maxSeries = 1_000, urgentBefore = -1 } = options;
-    const plan = packer.plan(candidates, { maxBytes, envelopeBytes: envelope.bytes, maxSeries, urgentBefore });
+    const plan = finished(
+      packer.plan(candidates, { maxBytes, envelopeBytes: envelope.bytes, maxSeries, urgentBefore }),
+    );
     if (!plan) return sent;
-    const body = text(writer.write(plan, firstRequestId));
+    const body = Buffer.from(finished(writer.write(plan, firstRequestId))).toString("utf8");
     sent.push({ bytes: Buffer.byteLength(body), plan, points: pointsOf(body) });
     for (const { source, count } of plan.columns) window.settle("live", source, count);
   }

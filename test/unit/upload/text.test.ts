@@ -1,14 +1,16 @@
 // Numbers and times as bytes: the same text as JSON.stringify and Date give, for every double.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { numberForm, textLength, writeNumber } from "../../../src/upload/number-text.ts";
+import { numberForm, scaledNumber, textLength, unscaledNumber, writeNumber } from "../../../src/upload/number-text.ts";
 import { isWritableTime, TimeWriter, timeLength } from "../../../src/upload/time-text.ts";
 
 function numberText(value: number): string {
   const bytes = Buffer.alloc(40, "#");
   const form = numberForm(value);
-  const end = writeNumber(bytes, 3, value, form);
-  expect(end - 3).toBe(textLength(form));
+  const scaled = scaledNumber(value, form);
+  writeNumber(bytes, 3, scaled, form);
+  const end = 3 + textLength(form);
+  expect(unscaledNumber(scaled, form)).toBe(value);
   expect(bytes.toString("latin1", 0, 3) + bytes.toString("latin1", end)).toBe("#".repeat(40 - (end - 3)));
   return bytes.toString("latin1", 3, end);
 }

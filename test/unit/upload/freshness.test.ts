@@ -1,0 +1,73 @@
+// One request a second: how late points are when their times have nothing in common.
+import { expect, test } from "vitest";
+import type { BlockId } from "../../../src/core/buffer.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import { Envelope } from "../../../src/upload/frame-plan.ts";
+import { urgentShare } from "../../../src/upload/loader.ts";
+import { Packer } from "../../../src/upload/packer.ts";
+import { Window } from "../../../src/upload/window.ts";
+import { seeded } from "../../support/runtime.ts";
+
+const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+
+interface Steady {
+  /** Points a second of each series. */
+  readonly rates: readonly number[];
+  readonly seconds: number;
+  readonly maxLagMs: number;
+}
+
+/** Feeds random times and sends one frame of 8 MiB a second; gives the oldest age of a point at each request, in seconds. */
+function oldestAges({ rates, seconds, maxLagMs }: Steady): { ages: number[]; left: number } {
+  const random = seeded(11);
+  const window = new Window(2_000_000);
+  const packer = new Packer();
+  const ages: number[] = [];
+  for (let second = 0; second < seconds; second++) {
+    const series = rates.flatMap((rate, tag) => {
+      const count = Math.floor(rate) + (random() < rate % 1 ? 1 : 0);
+      if (count === 0) return [];
+      const times = Float64Array.from(
+        { length: count },
+        () => start + second * 1e6 + Math.floor(random() * 1e6),
+      ).sort();
+      const values = Float64Array.from(times, () => Math.floor(random() * 10_000) / 10);
+      return [{ input: `plant/line/machine${String(tag).padStart(3, "0")}` as InputId, times, values }];
+    });
+    const now = second * 1_000;
+    if (series.length > 0) window.add("live", { id: second as BlockId, series }, now);
+    const candidates = [...window.queues("live")]
+      .filter((queue) => queue.count > 0)
+      .map((queue) => ({ queue, since: window.since(queue) }));
+    ages.push(Math.max(0, ...candidates.map(({ since }) => (now - since) / 1_000)));
+    const planning = packer.plan(candidates, {
+      maxBytes: 8 * 2 ** 20,
+      envelopeBytes: envelope.bytes,
+      maxSeries: 20_000,
+      urgentBefore: now - maxLagMs * urgentShare,
+    });
+    let step = planning.next();
+    while (!step.done) step = planning.next();
+    for (const { source, count } of step.value?.columns ?? []) window.settle("live", source, count);
+  }
+  return { ages, left: window.points("live") };
+}
+
+test("10,000 points a second of 1,000 unrelated topics arrive within 10 s", () => {
+  const { ages, left } = oldestAges({ rates: Array.from({ length: 1_000 }, () => 10), seconds: 90, maxLagMs: 10_000 });
+  expect(Math.max(...ages)).toBeLessThanOrEqual(10);
+  expect(left).toBeLessThan(10 * 10_000);
+});
+
+test("slow topics among fast ones are not starved", () => {
+  const rates = Array.from({ length: 1_000 }, (_, i) => (i < 300 ? 25 : i < 600 ? 1 : 0.05));
+  const { ages } = oldestAges({ rates, seconds: 90, maxLagMs: 10_000 });
+  expect(Math.max(...ages)).toBeLessThanOrEqual(10);
+});
+
+test("rates that differ a thousandfold share the requests within 10 s", () => {
+  const rates = Array.from({ length: 2_000 }, (_, i) => 3_000 / (i + 1) ** 1.1 / 2);
+  const { ages } = oldestAges({ rates, seconds: 90, maxLagMs: 10_000 });
+  expect(Math.max(...ages)).toBeLessThanOrEqual(10);
+});
