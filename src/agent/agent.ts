@@ -121,7 +121,7 @@ function startSource(
   const mapping = openMapping({ source: name, rules, catalog, owners }, own);
   const monitor = new SourceMonitor(
     { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutPassword(url) }) },
-    own,
+    runtime,
   );
   const stop = new AbortController();
   const driverConfig = {

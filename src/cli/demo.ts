@@ -144,7 +144,7 @@ agent:
 service:
   url: ${service.url}
   integration: ${integration}
-  auth: { basic: { password: ${password} } }
+  auth: { basic: { password: "\${DEMO_SERVICE_PASSWORD:-${password}}" } }
 ${devices.configuration}`;
 }
 
