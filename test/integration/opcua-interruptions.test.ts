@@ -38,12 +38,12 @@ const open = (stateDir: string, options = {}, runtime = testRuntime()): Promise<
     runtime,
   });
 
-/** Sets Count to the next numbers, each long enough to be sampled. Gives them. */
+/** Sets Count to the next numbers, each until it is sampled. Gives them. */
 async function countUp(many: number): Promise<number[]> {
   const numbers = Array.from({ length: many }, () => ++next);
   for (const number of numbers) {
     server.set("Count", number);
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await eventually(() => server.counted.has(number));
   }
   return numbers;
 }
@@ -194,4 +194,28 @@ test("a server that never answers is given up, without a connection left open", 
   await expect(open(freshState(), { timeout: "500ms" })).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await eventually(() => network.connections === 0);
   network.mend();
+});
+
+test("a node that appears later is picked up when the failures are tried again, and told at once when it still fails", async () => {
+  const clock = systemClock();
+  const hurried: Clock = {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    sleep: (ms, signal) => clock.sleep(ms / 200, signal),
+  };
+  const own = await opcuaServer({ folder: folder.file("server") });
+  await using _own = own;
+  await using line = collect(
+    await openOpcuaSource({
+      stateDir: freshState(),
+      options: { url: own.url, security: { mode: "none" } },
+      tags: [{ path: "Line/Late" }, { node: `nsu=${lineNamespace};s=Later` }, { browse: "Line/N*", limit: 5 }],
+      runtime: testRuntime({ clock: hurried }),
+    }),
+  );
+  await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length === 1));
+  for (const name of ["Late", "Later", "New"]) own.add(name);
+  await eventually(() => [0, 1, 2].every((tag) => line.values(tag).includes(1)));
+  expect(line.readings.filter(({ quality }) => quality === "bad")).toHaveLength(3);
+  expect(line.source.details?.()).toMatchObject({ items: 3, failed: 0 });
 });

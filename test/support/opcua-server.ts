@@ -3,7 +3,7 @@
 
 import type { UAVariable } from "node-opcua-address-space";
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
-import { DataType, MessageSecurityMode, SecurityPolicy, StatusCodes, Variant } from "node-opcua-client";
+import { DataType, DataValue, MessageSecurityMode, SecurityPolicy, StatusCodes, Variant } from "node-opcua-client";
 import { OPCUAServer } from "node-opcua-server";
 
 export const lineNamespace = "urn:tagferry:test:line";
@@ -26,6 +26,8 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly port: number;
   readonly sessions: number;
   readonly subscriptions: number;
+  /** Values of Count that were sampled or read so far. */
+  readonly counted: ReadonlySet<number>;
   /** Sets a variable of the line, stamped now unless told otherwise. */
   set(name: keyof LineVariables, value: unknown, at?: Date): void;
   /** Makes a variable of the line bad. */
@@ -47,7 +49,14 @@ export interface LineVariables {
   readonly List: UAVariable;
 }
 
-const types = { Temp: DataType.Double, Count: DataType.UInt32, Big: DataType.Int64, Ratio: DataType.Float } as const;
+const types = {
+  Temp: DataType.Double,
+  Big: DataType.Int64,
+  Ratio: DataType.Float,
+  State: DataType.UInt32,
+  Running: DataType.Boolean,
+  List: DataType.Double,
+} as const;
 
 export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaServer> {
   await using opening = new AsyncDisposableStack();
@@ -83,6 +92,8 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   for (const uri of options.before ?? []) space.registerNamespace(uri);
   const own = space.registerNamespace(lineNamespace);
   const line = own.addObject({ browseName: "Line", organizedBy: space.rootFolder.objects });
+  const counted = new Set<number>();
+  let count = { value: 0, at: new Date() };
   const plain = (browseName: string, dataType: DataType) =>
     own.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType });
   const variables: LineVariables = {
@@ -97,7 +108,23 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       engineeringUnitsRange: { low: 0, high: 200 },
       value: new Variant({ dataType: DataType.Double, value: 0 }),
     }),
-    Count: plain("Count", DataType.UInt32),
+    Count: own.addVariable({
+      componentOf: line,
+      browseName: "Count",
+      nodeId: "s=Count",
+      dataType: DataType.UInt32,
+      minimumSamplingInterval: 50,
+      value: {
+        timestamped_get: () => {
+          counted.add(count.value);
+          return new DataValue({
+            value: { dataType: DataType.UInt32, value: count.value },
+            sourceTimestamp: count.at,
+            serverTimestamp: count.at,
+          });
+        },
+      },
+    }),
     Big: plain("Big", DataType.Int64),
     Ratio: plain("Ratio", DataType.Float),
     State: own.addMultiStateDiscrete({
@@ -116,22 +143,14 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       valueRank: 1,
     }),
   };
-  const typeOf = (name: keyof LineVariables) =>
-    name === "Running"
-      ? DataType.Boolean
-      : name === "State"
-        ? DataType.UInt32
-        : name === "List"
-          ? DataType.Double
-          : types[name];
-  const set = (name: keyof LineVariables, value: unknown, at = new Date()) =>
-    variables[name].setValueFromSource(
-      name === "List"
-        ? { dataType: DataType.Double, arrayType: 1, value }
-        : { dataType: typeOf(name), arrayType: 0, value },
-      StatusCodes.Good,
-      at,
-    );
+  const set = (name: keyof LineVariables, value: unknown, at = new Date()) => {
+    if (name === "Count") {
+      count = { value: Number(value), at };
+      return;
+    }
+    const data = { dataType: types[name], arrayType: name === "List" ? 1 : 0, value };
+    variables[name].setValueFromSource(data, StatusCodes.Good, at);
+  };
   set("Temp", 20);
   set("Count", 0);
   set("Big", [0, 0]);
@@ -150,6 +169,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       return server.engine.currentSubscriptionCount;
     },
     set,
+    counted,
     break: (name) =>
       variables[name].setValueFromSource({ dataType: DataType.Null }, StatusCodes.BadNoCommunication, new Date()),
     add: (name) => {

@@ -130,7 +130,12 @@ export class Backfill {
       await this.#someGap(signal);
       await runtime.clock.sleep(settlingMs, signal);
       const gaps = this.#gaps.splice(0);
-      const fillable = await this.#withHistory(gaps, signal);
+      const fillable = await this.#withHistory(gaps, signal).catch((error: unknown): Gap[] => {
+        signal.throwIfAborted();
+        // They stay open for the next connection.
+        runtime.log.debug({ err: error }, "access levels cannot be read");
+        return [];
+      });
       let readings = 0;
       for (const gap of fillable) readings += await this.#fill(gap, signal);
       runtime.log.info(

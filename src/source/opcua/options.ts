@@ -82,8 +82,8 @@ export const opcuaOptions = z
       ),
     backfill: z
       .union([z.literal("off"), z.strictObject({ maxGap: duration({ min: 1_000, max: 31_536_000_000 }) })])
-      .default("off")
-      .describe("fill gaps from the server's history, at most `maxGap` back; default off"),
+      .default({ maxGap: 86_400_000 })
+      .describe("fill gaps from the server's history where it keeps one, at most `maxGap` back; default 1d"),
   })
   .superRefine((options, context) => {
     if (options.password !== undefined && options.username === undefined)

@@ -5,7 +5,7 @@ import type { Delivery, Description, Reading, Source, TagId } from "../../core/s
 import { isAbort } from "../../lib/abort.ts";
 import { BoundedQueue } from "../../lib/bounded-queue.ts";
 import { Backfill, type BackfillOptions } from "./backfill.ts";
-import { type Resolver, resolveTags, type Tag } from "./items.ts";
+import type { Resolver, Tag } from "./items.ts";
 import type { Link } from "./link.ts";
 import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
 import type { OpcuaConfig } from "./open.ts";
@@ -13,6 +13,7 @@ import type { Pki } from "./pki.ts";
 import { type Notification, Publisher } from "./publisher.ts";
 import { overflowed, toReading } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
+import { retryFailures } from "./retry.ts";
 import type { Ua } from "./stack.ts";
 import type { Counts, Subscription } from "./subscription.ts";
 
@@ -49,11 +50,6 @@ const batchesPerDelivery = 10;
 /** Batches that may wait before the server is asked for no more. */
 const fullAt = 20;
 const mostBatches = 1_000;
-/** What the server refuses now it may have later: a program is loaded, a device is switched on. */
-const retryEveryMs = 60_000;
-/** Patterns are looked through again each time so many retries have passed. */
-const roundsBetweenBrowses = 10;
-
 const overflows = {
   name: "opcua_overflows_total",
   help: "Times that a server threw values of a tag away because its queue was full.",
@@ -109,7 +105,7 @@ export class OpcuaSource implements Source {
     this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions });
     const works = [
       this.#publisher.run(running),
-      this.#retry(running),
+      this.#tryAgain(running),
       ...(this.#backfill ? [this.#backfill.run(running)] : []),
     ];
     const background = works.map((work) => work.catch(fail));
@@ -237,30 +233,10 @@ export class OpcuaSource implements Source {
     return failures.map((failure) => failureReading(failure, now));
   }
 
-  async #retry(signal: AbortSignal): Promise<never> {
+  #tryAgain(signal: AbortSignal): Promise<never> {
     const { runtime, tags, resolver, monitoring } = this.#options;
-    for (let round = 1; ; round++) {
-      await runtime.clock.sleep(retryEveryMs * (0.9 + 0.2 * runtime.random()), signal);
-      const failures = monitoring.takeFailures();
-      const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
-      const refused = failures.flatMap(({ item }) => item ?? []);
-      const lookAgain = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
-      if (round % roundsBetweenBrowses === 0)
-        for (const [tag, { browse }] of tags) if (browse !== undefined) lookAgain.add(tag);
-      const found = await resolveTags(
-        tags.filter(([tag]) => lookAgain.has(tag)),
-        resolver,
-        signal,
-      );
-      const present = new Set([...monitoring.items, ...refused].map((item) => `${item.tag} ${item.nodeId.toString()}`));
-      const fresh = found.items.filter((item) => !present.has(`${item.tag} ${item.nodeId.toString()}`));
-      const failed = await monitoring.add([...refused, ...fresh], signal);
-      const unresolved = found.unresolved.map((failure) => ({ ...failure, captures: {} }));
-      monitoring.fail(unresolved);
-      const news = [...failed, ...unresolved].filter(
-        (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
-      );
-      if (news.length > 0) this.#put({ readings: this.#failureReadings(news), descriptions: [] });
-    }
+    const failed = (failures: readonly Failure[]) =>
+      this.#put({ readings: this.#failureReadings(failures), descriptions: [] });
+    return retryFailures({ tags, resolver, monitoring, failed }, runtime, signal);
   }
 }

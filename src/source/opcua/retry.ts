@@ -1,0 +1,55 @@
+// Tries again, slowly, what a server has refused: a program is loaded, a device is switched on, a node appears.
+import type { Runtime } from "../../core/runtime.ts";
+import type { TagId } from "../../core/source.ts";
+import { type Item, type Resolver, resolveTags, type Tag } from "./items.ts";
+import type { Failure, Monitoring } from "./monitoring.ts";
+
+export interface RetryOptions {
+  readonly tags: readonly (readonly [TagId, Tag])[];
+  readonly resolver: Resolver;
+  readonly monitoring: Monitoring;
+  /** Takes failures that are new or have another reason than before. */
+  readonly failed: (failures: readonly Failure[]) => void;
+}
+
+const everyMs = 60_000;
+/** Patterns are looked through again each time so many rounds have passed. */
+const roundsBetweenBrowses = 10;
+
+/** Goes on until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function retryFailures(options: RetryOptions, runtime: Runtime, signal: AbortSignal): Promise<never> {
+  for (let round = 1; ; round++) {
+    await runtime.clock.sleep(everyMs * (0.9 + 0.2 * runtime.random()), signal);
+    await retryOnce(options, round % roundsBetweenBrowses === 0, signal);
+  }
+}
+
+/** One round. `browse`: patterns that have found something are looked through, too. */
+export async function retryOnce(
+  { tags, resolver, monitoring, failed }: RetryOptions,
+  browse: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const failures = monitoring.takeFailures();
+  const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
+  const refused = failures.flatMap(({ item }) => item ?? []);
+  const unresolved = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
+  const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
+  const found = await resolveTags(lookAt, resolver, signal);
+  const present = new Set([...monitoring.items, ...refused].map(identity));
+  const fresh = found.items.filter((item) => !present.has(identity(item)));
+  const stillRefused = await monitoring.add([...refused, ...fresh], signal);
+  // A pattern that finds nothing any more keeps what it had found.
+  const stillUnresolved = found.unresolved
+    .filter(({ tag }) => unresolved.has(tag))
+    .map((failure) => ({ ...failure, captures: {} }));
+  monitoring.fail(stillUnresolved);
+  const news = [...stillRefused, ...stillUnresolved].filter(
+    (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
+  );
+  if (news.length > 0) failed(news);
+}
+
+function identity({ tag, nodeId }: Item): string {
+  return `${tag} ${nodeId.toString()}`;
+}
