@@ -2,6 +2,9 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { BrowsedNode } from "../../src/core/source.ts";
+import { browseOpcua } from "../../src/source/opcua/browse.ts";
+import { opcuaDriver } from "../../src/source/opcua/driver.ts";
 import { trustCertificate } from "../../src/source/opcua/trust.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
@@ -154,4 +157,24 @@ test("no session stays behind on the server", async () => {
     code: "SOURCE_REFUSED",
   });
   await eventually(() => server.sessions === before);
+});
+
+test("browsing lists the tree with values, units and the tags that would read them", async () => {
+  server.set("Temp", 33);
+  const before = server.sessions;
+  const nodes: BrowsedNode[] = [];
+  for await (const found of browseOpcua({ url: server.url }, testRuntime(), AbortSignal.timeout(10_000)))
+    nodes.push(found);
+  const line = nodes.findIndex(({ name }) => name === "Line");
+  expect(nodes[line]).toMatchObject({ depth: 0 });
+  expect(nodes[line + 1]).toEqual({
+    address: `nsu=${lineNamespace};s=Temp`,
+    name: "Temp",
+    depth: 1,
+    value: 33,
+    signal: { name: "Oven temperature", description: "in the middle", engUnit: "°C" },
+    tag: { node: `nsu=${lineNamespace};s=Temp` },
+  });
+  for (const { tag } of nodes) expect(opcuaDriver.tag.safeParse(tag).success).toBe(true);
+  expect(server.sessions).toBe(before);
 });

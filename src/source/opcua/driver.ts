@@ -12,5 +12,9 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     const { openOpcua } = await import("./open.ts");
     return openOpcua(config, runtime, signal);
   },
+  async *browse(target, runtime, signal) {
+    const { browseOpcua } = await import("./browse.ts");
+    yield* browseOpcua(target, runtime, signal);
+  },
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
 };
