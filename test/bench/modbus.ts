@@ -96,9 +96,11 @@ if (mode === "gateway") {
   await using source = await openModbusSource({ url: gateway.url }, tags, testRuntime(), signal);
   const times = new Map<number, number[]>();
   const start = performance.now();
+  const settlingMs = 15_000;
   for await (const { readings } of source.deliveries(signal)) {
     for (const { tag, time, quality } of readings)
-      if (quality === "good") times.set(tag, [...(times.get(tag) ?? []), time / 1_000]);
+      if (quality === "good" && performance.now() - start > settlingMs)
+        times.set(tag, [...(times.get(tag) ?? []), time / 1_000]);
     if (performance.now() - start > 120_000) break;
   }
   const spacings = [...times.values()].flatMap((all) => all.slice(1).map((time, i) => time - (all[i] ?? 0)));

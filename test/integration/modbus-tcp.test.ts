@@ -1,11 +1,14 @@
 // Modbus TCP from a device over a real socket to readings.
 import { expect, test } from "vitest";
 import { isAgentError } from "../../src/core/errors.ts";
+import { epochMicros } from "../../src/core/point.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
 import { allRead, latest, modbusConfig, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
 
@@ -111,6 +114,71 @@ test("a device that allows fewer registers than the protocol is read in pieces",
   const readings = await readUntil(source, signal(), allRead(50));
 
   expect(latest(readings).map((reading) => reading.value)).toEqual(tags.map((_, i) => 100 + i));
+});
+
+test("what was learned of a device is remembered over a restart, and tried again after a day", async () => {
+  await using device = await modbusDevice();
+  using folder = temporaryFolder();
+  device.unit(1).set("hr", 0, [10, 11, 12]);
+  device.unit(1).refuse("hr", 1, 1, 2);
+  const real = systemClock();
+  const clock = { ...real };
+  const firstRequests = async () => {
+    const before = device.requests.length;
+    const runtime = testRuntime({ clock });
+    await using source = await openModbusSource(
+      { url: device.url },
+      [{ at: "hr:0" }, { at: "hr:2" }],
+      runtime,
+      signal(),
+      folder.path,
+    );
+    const readings = latest(await readUntil(source, signal(), allRead(2)));
+    expect(readings.map((reading) => reading.value)).toEqual([10, 12]);
+    return device.requests.slice(before, before + 3).map(({ start, count }) => `${start}+${count}`);
+  };
+
+  expect(await firstRequests()).toEqual(["0+3", "0+1", "2+1"]);
+  expect((await firstRequests()).slice(0, 2)).toEqual(["0+1", "2+1"]);
+  clock.now = () => epochMicros(real.now() + 25 * 3_600_000_000);
+  expect(await firstRequests()).toEqual(["0+3", "0+1", "2+1"]);
+});
+
+test("a device that says nothing when it is asked for too much is asked for less", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).silentAbove = 10;
+  const tags = [...Array(16).keys()].map((i) => ({ at: `hr:${i}` }));
+  await using source = await openModbusSource(
+    { url: device.url, timeout: "25ms" },
+    [...tags, { at: "ir:0" }],
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(
+    source,
+    signal(),
+    (all) => all.filter((r) => r.quality === "good" && r.tag < 16).length >= 16,
+  );
+
+  expect(latest(readings).every((reading) => reading.quality === "good")).toBe(true);
+});
+
+test("a block of which nothing can be read is left alone as it is, and asked for again later", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).refuse("hr", 0, 9, 2);
+  device.unit(1).set("ir", 0, [1]);
+  await using source = await openModbusSource(
+    { url: device.url },
+    [{ at: "hr:0" }, { at: "hr:1" }, { at: "ir:0" }],
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), (all) => all.length >= 12);
+
+  expect(latest(readings).map((reading) => reading.value)).toEqual([undefined, undefined, 1]);
+  expect(device.requests.filter((request) => request.function === 3)).toHaveLength(3);
 });
 
 test("an exception of the device makes its tags bad for that poll only", async () => {

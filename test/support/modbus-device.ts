@@ -19,6 +19,8 @@ export interface DeviceUnit {
   refuse(table: DeviceTable, from: number, to: number, code: number): void;
   /** Answers requests for more than this with exception 3. */
   maxCount: number;
+  /** Never answers requests for more than this. */
+  silentAbove: number;
   /** Answers everything with this exception; undefined: as usual. */
   exception: number | undefined;
   /** Takes requests and never answers. */
@@ -46,6 +48,7 @@ const tables: Readonly<Record<number, DeviceTable>> = { 1: "co", 2: "di", 3: "hr
 
 class Unit implements DeviceUnit {
   maxCount = Number.POSITIVE_INFINITY;
+  silentAbove = Number.POSITIVE_INFINITY;
   exception: number | undefined;
   silent = false;
   readonly #values: Record<DeviceTable, Map<number, number>> = {
@@ -66,7 +69,7 @@ class Unit implements DeviceUnit {
 
   /** The PDU that answers; undefined: nothing does. */
   answer(code: number, start: number, count: number): Buffer | undefined {
-    if (this.silent) return undefined;
+    if (this.silent || count > this.silentAbove) return undefined;
     const exception = (number: number) => Buffer.from([code | 0x80, number]);
     const table = tables[code];
     if (this.exception !== undefined) return exception(this.exception);

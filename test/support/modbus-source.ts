@@ -5,6 +5,9 @@ import type { Reading, Source } from "../../src/core/source.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import type { ModbusConfig } from "../../src/source/modbus/wanted.ts";
 
+/** A state folder that cannot come to be. */
+const nowhere = "/dev/null/nowhere";
+
 export interface ModbusTagText {
   readonly at: string;
   readonly unit?: number;
@@ -14,11 +17,15 @@ export interface ModbusTagText {
 }
 
 /** The configuration as the agent hands it to the driver: parsed, with defaults. */
-export function modbusConfig(options: Record<string, unknown>, tags: readonly ModbusTagText[]): ModbusConfig {
+export function modbusConfig(
+  options: Record<string, unknown>,
+  tags: readonly ModbusTagText[],
+  stateDir = nowhere,
+): ModbusConfig {
   return {
     name: "bus",
     agent: "test",
-    stateDir: "/nonexistent",
+    stateDir,
     options: modbusDriver.schema.parse(options),
     tags: tags.map(({ every = 50, ...tag }) => ({ ...modbusDriver.tag.parse(tag), every })),
   };
@@ -29,8 +36,9 @@ export function openModbusSource(
   tags: readonly ModbusTagText[],
   runtime: Runtime,
   signal: AbortSignal,
+  stateDir = nowhere,
 ): Promise<Source> {
-  return modbusDriver.open(modbusConfig(options, tags), runtime, signal);
+  return modbusDriver.open(modbusConfig(options, tags, stateDir), runtime, signal);
 }
 
 /** Pulls deliveries until `enough` says so of all readings so far; then stops polling. */

@@ -8,7 +8,7 @@ const probeMinMs = 5_000;
 const probeMaxMs = 60_000;
 
 /** All probes of a link together take at most one part in this many of its time. */
-const probeShare = 10;
+const probeShare = 40;
 
 /** Which unit that is down may be probed next, and when; shared by the breakers of a link. */
 export class ProbeBudget {
@@ -62,9 +62,12 @@ export class Breaker {
     return true;
   }
 
-  /** Whether the probe that is out may be cut short: all but every fourth, lest a unit that has become slow is never heard. */
+  /**
+   * Whether the next request to the unit may be cut short, since the last was of no avail: all but every fourth probe,
+   * lest a unit that has become slow is never heard.
+   */
   get brief(): boolean {
-    return this.#probing && this.#backOff.failures % 4 !== 0;
+    return this.#failures > 0 && this.#backOff.failures % 4 !== 3;
   }
 
   succeeded(): void {

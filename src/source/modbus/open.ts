@@ -8,6 +8,7 @@ import { BusFraming } from "./bus-framing.ts";
 import type { FrameFormat } from "./endpoint.ts";
 import type { Exchange } from "./exchange.ts";
 import { streamExchange } from "./exchange.ts";
+import { Learned } from "./learned.ts";
 import { Link } from "./link.ts";
 import { MbapFraming } from "./mbap-framing.ts";
 import type { ModbusOptions } from "./options.ts";
@@ -43,7 +44,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
     own,
     signal,
   );
-  return new ModbusSource(config, link, own);
+  return new ModbusSource(config, link, await Learned.load(config.stateDir, own), own);
 }
 
 async function connect(options: ModbusOptions, runtime: Runtime, signal: AbortSignal): Promise<Exchange> {

@@ -22,6 +22,23 @@ export interface Limits {
   readonly maxBits: number;
   /** In registers; of bits eight times as many. */
   readonly maxGap: number;
+  /** Addresses that may not be read along. */
+  readonly forbid?: readonly Range[];
+  /** Places that no request may reach across, as learned from the device. */
+  readonly cuts?: readonly Cut[];
+}
+
+/** Addresses `from` to `to`, both included. */
+export interface Range {
+  readonly table: Table;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Between `address` − 1 and `address`. */
+export interface Cut {
+  readonly table: Table;
+  readonly address: number;
 }
 
 /** Every item is in exactly one block. An item longer than the limit gets a block of its own. */
@@ -29,10 +46,23 @@ export function plan<Item extends Span>(items: readonly Item[], limits: Limits):
   const byTable = Map.groupBy(items, (item) => item.table);
   return [...byTable].flatMap(([table, ofTable]) => {
     const registers = isRegisterTable(table);
+    const max = registers ? limits.maxRegisters : limits.maxBits;
+    const maxGap = registers ? limits.maxGap : limits.maxGap * 8;
+    const forbid = (limits.forbid ?? []).filter((range) => range.table === table);
+    const cuts = (limits.cuts ?? []).filter((cut) => cut.table === table).map((cut) => cut.address);
+    /** Whether a run from `start` that reached `end` may go on with `item`. */
+    const joins = (start: number, end: number, item: Span) => {
+      const newEnd = Math.max(end, item.start + item.count);
+      return (
+        item.start - end <= maxGap &&
+        newEnd - start <= max &&
+        (item.start <= end || !forbid.some(({ from, to }) => from < item.start && to >= end)) &&
+        !cuts.some((cut) => start < cut && cut < newEnd)
+      );
+    };
     return planTable(
       ofTable.toSorted((a, b) => a.start - b.start || a.count - b.count),
-      registers ? limits.maxRegisters : limits.maxBits,
-      registers ? limits.maxGap : limits.maxGap * 8,
+      joins,
     );
   });
 }
@@ -45,7 +75,10 @@ interface Best {
   readonly from: number;
 }
 
-function planTable<Item extends Span>(items: readonly Item[], max: number, maxGap: number): readonly Block<Item>[] {
+function planTable<Item extends Span>(
+  items: readonly Item[],
+  joins: (start: number, end: number, item: Span) => boolean,
+): readonly Block<Item>[] {
   const best: (Best | undefined)[] = [{ requests: 0, moved: 0, from: 0 }];
   const offer = (index: number, candidate: Best) => {
     const known = best[index];
@@ -60,9 +93,8 @@ function planTable<Item extends Span>(items: readonly Item[], max: number, maxGa
     let end = first.start;
     for (let i = from; i < items.length; i++) {
       const item = items[i]!;
-      const newEnd = Math.max(end, item.start + item.count);
-      if (i > from && (item.start - end > maxGap || newEnd - first.start > max)) break;
-      end = newEnd;
+      if (i > from && !joins(first.start, end, item)) break;
+      end = Math.max(end, item.start + item.count);
       offer(i + 1, { requests: requests + 1, moved: moved + end - first.start, from });
     }
   });

@@ -8,7 +8,7 @@ import type { Breaker } from "./breaker.ts";
 import { consequenceOf, describeException } from "./exceptions.ts";
 import type { Result } from "./exchange.ts";
 import type { ReadRequest } from "./pdu.ts";
-import type { Block } from "./plan.ts";
+import type { Block, Cut } from "./plan.ts";
 import { plan, split } from "./plan.ts";
 import type { PollTarget, Wanted } from "./wanted.ts";
 import { decodeBlock, failedReading } from "./wanted.ts";
@@ -25,6 +25,8 @@ export interface PollOptions {
   readonly briefly: (timeoutMs: number) => number;
   /** The unit's, shared with its other polls. */
   readonly breaker: Breaker;
+  /** What the unit taught of itself, before and now. */
+  readonly learned: { cuts(): readonly Cut[]; add(cut: Cut): void };
 }
 
 type WantedBlock = Block<Wanted>;
@@ -45,6 +47,8 @@ const refusedRestMs = 60_000;
 const unsupportedRestMs = 3_600_000;
 /** A plan that was split is made anew so often: the device may have been changed. */
 const replanMs = 86_400_000;
+/** Some devices say nothing when they are asked for too much: after so many time-outs of a block its halves are tried. */
+const silencesToSplit = 3;
 
 export class Poll {
   readonly #options: PollOptions;
@@ -52,11 +56,13 @@ export class Poll {
   #blocks: readonly WantedBlock[];
   #plannedAt: number;
   readonly #resting = new Map<WantedBlock, Rest>();
+  /** Time-outs in a row of blocks, where the unit as such answers. */
+  readonly #silences = new Map<WantedBlock, number>();
 
   constructor(options: PollOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
-    this.#blocks = plan(options.target.wanted, options.target.limits);
+    this.#blocks = this.#plan();
     this.#plannedAt = runtime.clock.monotonic();
   }
 
@@ -101,11 +107,16 @@ export class Poll {
     if (result.kind === "silence") {
       const reason = this.#silence(result.mismatch, ms);
       this.#failed(reason, ms);
+      const silences = (this.#silences.get(block) ?? 0) + 1;
+      this.#silences.set(block, silences);
+      if (silences % silencesToSplit === 0 && breaker.down === undefined)
+        return this.#fetchHalves(block, reason, time, into, signal);
       return fail(reason);
     }
     if (result.kind === "data") {
       this.#succeeded();
       this.#resting.delete(block);
+      this.#silences.delete(block);
       into.push(...decodeBlock(block, result.bytes, this.#options.time === "reply" ? result.at : time));
       return [block];
     }
@@ -117,24 +128,31 @@ export class Poll {
       return fail(reason);
     }
     this.#succeeded();
-    if (consequence === "split") {
-      const halves = split(block);
-      if (halves) return this.#fetchHalves(halves, time, into, signal);
-      return fail(this.#rest(block, reason, refusedRestMs));
-    }
+    if (consequence === "split") return this.#fetchHalves(block, reason, time, into, signal);
     if (consequence === "unsupported") return fail(this.#rest(block, reason, unsupportedRestMs));
     return fail(reason);
   }
 
+  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where not, `block` is left alone for a while. */
   async #fetchHalves(
-    halves: readonly WantedBlock[],
+    block: WantedBlock,
+    reason: string,
     time: EpochMicros,
     into: Reading[],
     signal: AbortSignal,
   ): Promise<readonly WantedBlock[]> {
+    const halves = split(block);
+    const readings: Reading[] = [];
     const blocks: WantedBlock[] = [];
-    for (const half of halves) blocks.push(...(await this.#fetch(half, time, into, signal)));
-    return blocks;
+    for (const half of halves ?? []) blocks.push(...(await this.#fetch(half, time, readings, signal)));
+    if (halves && readings.some((reading) => reading.quality === "good")) {
+      into.push(...readings);
+      this.#options.learned.add({ table: block.table, address: halves[1].start });
+      return blocks;
+    }
+    const why = this.#rest(block, reason, refusedRestMs);
+    for (const item of block.items) into.push(failedReading(item, why, time));
+    return [block];
   }
 
   /** Asks, and asks again while the unit says that it is busy, or where an answer may have been lost on the way. */
@@ -187,7 +205,13 @@ export class Poll {
     const now = this.#runtime.clock.monotonic();
     if (now - this.#plannedAt < replanMs) return;
     this.#plannedAt = now;
-    this.#blocks = plan(this.target.wanted, this.target.limits);
+    this.#blocks = this.#plan();
     this.#resting.clear();
+    this.#silences.clear();
+  }
+
+  #plan(): readonly WantedBlock[] {
+    const { target, learned } = this.#options;
+    return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
   }
 }

@@ -3,8 +3,10 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Reading, Source } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { Breaker, ProbeBudget } from "./breaker.ts";
+import type { Learned } from "./learned.ts";
 import type { Link } from "./link.ts";
 import { droppedTotal, skippedTotal } from "./metrics.ts";
+import type { Cut } from "./plan.ts";
 import { Poll } from "./poll.ts";
 import { ReadingsQueue } from "./readings-queue.ts";
 import { slots } from "./schedule.ts";
@@ -21,6 +23,7 @@ export class ModbusSource implements Source {
   readonly #config: ModbusConfig;
   readonly #runtime: Runtime;
   readonly #link: Link;
+  readonly #learned: Learned;
   readonly #polls: readonly Poll[];
   readonly #breakers = new Map<number, Breaker>();
   readonly #queue: ReadingsQueue;
@@ -31,10 +34,11 @@ export class ModbusSource implements Source {
   #untold = 0;
   #tellAgainAt = Number.NEGATIVE_INFINITY;
 
-  constructor(config: ModbusConfig, link: Link, runtime: Runtime) {
+  constructor(config: ModbusConfig, link: Link, learned: Learned, runtime: Runtime) {
     this.#config = config;
     this.#runtime = runtime;
     this.#link = link;
+    this.#learned = learned;
     this.#queue = new ReadingsQueue(Math.max(largestDelivery, config.tags.length * waitingCycles));
     this.#startedAt = runtime.clock.monotonic();
     const { url } = config.options;
@@ -46,7 +50,14 @@ export class ModbusSource implements Source {
       this.#breakers.set(target.unit, breaker);
       const read = link.read.bind(link);
       const briefly = link.unlikelyAfter.bind(link);
-      return new Poll({ target, time: config.options.time, retries, read, briefly, breaker }, runtime);
+      const lessons = {
+        cuts: () => learned.cuts(target.unit),
+        add: (cut: Cut) => learned.add(target.unit, cut),
+      };
+      return new Poll(
+        { target, time: config.options.time, retries, read, briefly, breaker, learned: lessons },
+        runtime,
+      );
     });
   }
 
@@ -71,6 +82,7 @@ export class ModbusSource implements Source {
       "units down": down.length === 0 ? "none" : down.join(", "),
       "requests per cycle of all tags": this.#polls.reduce((sum, poll) => sum + poll.requests, 0),
       "bus load": `${Math.round((100 * this.#link.busyMs) / elapsed)} %`,
+      "requests split": [...this.#breakers.keys()].reduce((sum, unit) => sum + this.#learned.cuts(unit).length, 0),
       "polls skipped": this.#skipped,
     };
   }
@@ -78,6 +90,7 @@ export class ModbusSource implements Source {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#link[Symbol.asyncDispose]();
+    await this.#learned.saved();
   }
 
   /** Polls until something fails; then what has been read is handed out, and the failure after it. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Limits, Span } from "../../../../src/source/modbus/plan.ts";
+import type { Limits, Range, Span } from "../../../../src/source/modbus/plan.ts";
 import { plan, split } from "../../../../src/source/modbus/plan.ts";
 
 const limits: Limits = { maxRegisters: 125, maxBits: 2_000, maxGap: 8 };
@@ -39,13 +39,25 @@ const spans = fc.record({
   start: fc.nat(40),
   count: fc.integer({ min: 1, max: 4 }),
 });
+const ranges = fc
+  .tuple(fc.constantFrom("hr", "co"), fc.nat(40), fc.nat(3))
+  .map(([table, from, more]) => ({ table, from, to: from + more }) as const);
+const cuts = fc.record({ table: fc.constantFrom("hr", "co"), address: fc.nat(40) });
 const smallLimits = fc.record({
+  forbid: fc.array(ranges, { maxLength: 2 }),
+  cuts: fc.array(cuts, { maxLength: 2 }),
   maxRegisters: fc.integer({ min: 4, max: 12 }),
   maxBits: fc.integer({ min: 4, max: 12 }),
   maxGap: fc.nat(3),
 });
 const maxOf = ({ table }: Span, { maxRegisters, maxBits }: Limits) => (table === "hr" ? maxRegisters : maxBits);
 const gapOf = ({ table }: Span, { maxGap }: Limits) => (table === "hr" ? maxGap : maxGap * 8);
+
+test("what is forbidden is not read along, and no request reaches across a place learned from the device", () => {
+  expect(shape([hr(0), hr(4)], { forbid: [{ table: "hr", from: 2, to: 2 }] })).toEqual(["hr:0+1", "hr:4+1"]);
+  expect(shape([hr(0), hr(4)], { forbid: [{ table: "ir", from: 2, to: 2 }] })).toEqual(["hr:0+5"]);
+  expect(shape([hr(0), hr(1), hr(2)], { cuts: [{ table: "hr", address: 1 }] })).toEqual(["hr:0+1", "hr:1+2"]);
+});
 
 test("every value is in exactly one request, whole; no request exceeds its limit or reads a wider gap along", () => {
   fc.assert(
@@ -85,8 +97,16 @@ function* groupings<Item>(items: readonly Item[]): Generator<Item[][]> {
 
 function valid(group: readonly Span[], limits: Limits): boolean {
   const sorted = group.toSorted((a, b) => a.start - b.start);
-  let end = sorted[0]!.start;
+  const start = sorted[0]!.start;
+  const last = Math.max(...group.map((item) => item.start + item.count));
+  const across = (limits.cuts ?? []).some((c) => c.table === group[0]!.table && start < c.address && c.address < last);
+  if (across && group.length > 1) return false;
+  let end = start;
   for (const item of sorted) {
+    const gap = [...Array(Math.max(0, item.start - end)).keys()].map((i) => end + i);
+    const forbidden = (r: Range) =>
+      r.table === item.table && gap.some((address) => r.from <= address && address <= r.to);
+    if ((limits.forbid ?? []).some(forbidden)) return false;
     if (item.table !== group[0]!.table || item.start - end > gapOf(item, limits)) return false;
     end = Math.max(end, item.start + item.count);
   }
