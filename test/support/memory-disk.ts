@@ -37,7 +37,8 @@ interface Inode {
   pending: ({ readonly position: number; readonly bytes: Uint8Array } | { readonly size: number })[];
 }
 
-const blockBytes = 4_096;
+/** A sector: what a disk writes whole or not at all. */
+const blockBytes = 512;
 
 export class MemoryDisk implements Disk {
   readonly #capacity: number;
@@ -155,7 +156,9 @@ export class MemoryDisk implements Disk {
       write: (bytes, position) => {
         const fault = this.#check("write", path);
         if (fault === "ignore") return bytes.length;
-        const room = this.#capacity - this.#used() + Math.max(0, usedBytes(inode) - position);
+        const room = Number.isFinite(this.#capacity)
+          ? this.#capacity - this.#used() + Math.max(0, usedBytes(inode) - position)
+          : bytes.length;
         const count = Math.min(fault === "short" ? Math.ceil(bytes.length / 2) : bytes.length, room);
         if (count <= 0) throw failure("ENOSPC", path);
         const part = bytes.slice(0, count);

@@ -93,3 +93,13 @@ export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uin
 export function isFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT"].includes(diskErrorCode(error));
 }
+
+/** Errors that pass, such as one lost request to a device, are not taken for damage. */
+export function withRetries<T>(action: () => T): T {
+  for (let left = 2; ; left--)
+    try {
+      return action();
+    } catch (error) {
+      if (left === 0 || ["", "ENOENT"].includes(diskErrorCode(error))) throw error;
+    }
+}

@@ -21,7 +21,10 @@ export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum:
     const whole = new Uint8Array(file.size());
     const bytes = whole.subarray(0, readFully(file, whole, 0));
     const { first, salt } = segment.header;
-    return scanSegment(bytes, { first, salt, limit, end: segment.endSequence, checksum });
+    const known = segment.headerKnown ? salt : undefined;
+    const index = scanSegment(bytes, { first, salt: known, limit, end: segment.endSequence, checksum });
+    segment.header = { ...segment.header, salt: index.salt ?? salt };
+    return index;
   } finally {
     file.close();
   }

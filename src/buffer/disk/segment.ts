@@ -7,6 +7,8 @@ export class Segment {
   readonly name: string;
   readonly path: string;
   header: SegmentHeader;
+  /** False: it could not be read, and most of `header` is a guess. */
+  headerKnown = true;
   /** Sequence number after its last point. */
   endSequence: number;
   /** Bytes in use. */

@@ -11,7 +11,7 @@ import type { Loss } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
 import { ByteReader, ByteWriter } from "./bytes.ts";
 import { crc32c } from "./crc32c.ts";
-import { type Disk, readFile, writeFully } from "./disk.ts";
+import { type Disk, readFile, withRetries, writeFully } from "./disk.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin"] as const;
 const headerBytes = 32;
@@ -109,7 +109,7 @@ export class StateFile {
 function readSlot(disk: Disk, path: string): { generation: number; state: BufferState } | "damaged" | undefined {
   let bytes: Uint8Array;
   try {
-    bytes = readFile(disk, path);
+    bytes = withRetries(() => readFile(disk, path));
   } catch {
     return undefined;
   }

@@ -81,7 +81,7 @@ test("without the checksum a flipped bit goes through as a wrong value", () => {
   const none: Checksum = () => 0;
   const from = written(3, true, none);
   let wrong = 0;
-  for (let bit = 4_096 * 8; bit < from.used * 8; bit += 3)
+  for (let bit = 4_096 * 8; bit < from.used * 8; bit += 61)
     try {
       wrong += readDamaged(from, 3, flip(bit), none).wrong;
     } catch {

@@ -1,0 +1,157 @@
+// Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
+import { type Disk, type DiskFile, diskErrorCode, readFully, withRetries } from "./disk.ts";
+import type { Notes } from "./note.ts";
+import { keepAside, moveAside } from "./quarantine.ts";
+import type { Checksum } from "./record.ts";
+import { readSeal, sealBytes } from "./seal.ts";
+import { Segment } from "./segment.ts";
+import { readSegmentHeader, type SegmentHeader, segmentHeaderBytes } from "./segment-header.ts";
+import { type SegmentIndex, scanSegment } from "./segment-index.ts";
+import { mendSegment } from "./segment-mending.ts";
+
+/** A file whose name says that it is a segment. */
+export interface FoundSegment {
+  readonly name: string;
+  readonly first: number;
+  readonly attempt: number;
+  readonly header: SegmentHeader | "damaged";
+}
+
+export interface OpeningOptions {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly checksum: Checksum;
+  readonly integration: string;
+  /** UUID of the buffer. */
+  readonly stream: string;
+  readonly note: Notes;
+}
+
+const keptOfTornBytes = 65_536;
+
+/** Throws what the disk throws when it is not clear where the log ends. */
+export function openSegments(found: readonly FoundSegment[], options: OpeningOptions): Segment[] {
+  const { disk, folder, note, stream } = options;
+  const own = found.filter(({ name, first, header }) => {
+    if (header === "damaged" || (header.stream === stream && header.first === first)) return true;
+    note("error", { part: "buffer", segment: name }, "a segment of another buffer was moved to quarantine");
+    moveAside(disk, folder, name);
+    return false;
+  });
+  return own.flatMap((entry, i) => {
+    const limit = own[i + 1]?.first ?? Number.POSITIVE_INFINITY;
+    try {
+      return withRetries(() => openSegment(entry, limit, options)) ?? [];
+    } catch (error) {
+      return openUnreadable(entry, limit, error, options) ?? [];
+    }
+  });
+}
+
+export function readHeader(disk: Disk, path: string): ReturnType<typeof readSegmentHeader> {
+  return withFile(disk, path, (file) => readSegmentHeader(readPart(file, 0, segmentHeaderBytes)));
+}
+
+/** Undefined: there is nothing in it that could be kept. */
+function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment | undefined {
+  const { disk, folder, checksum, note } = options;
+  const segment = newSegment(found, options);
+  const isSealed = withFile(disk, segment.path, (file) => {
+    segment.bytes = file.size();
+    if (segment.headerKnown && takeSeal(segment, readPart(file, segment.bytes - sealBytes, sealBytes), limit, checksum))
+      return true;
+    const bytes = readPart(file, 0, segment.bytes);
+    const salt = segment.headerKnown ? segment.header.salt : undefined;
+    const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, checksum });
+    takeIndex(segment, index);
+    if (index.tornBytes > 0 && segment.headerKnown) {
+      const fields = { part: "buffer", segment: found.name, bytes: index.tornBytes };
+      note("warn", fields, "cut off a write that had not been finished");
+      const torn = bytes.subarray(index.endOffset, index.endOffset + Math.min(index.tornBytes, keptOfTornBytes));
+      keepAside(disk, folder, `${found.name}-${index.endOffset}.torn`, torn);
+    }
+    return index.sealed;
+  });
+  segment.sealed = true;
+  if (segment.points === 0 && !segment.headerKnown && segment.bytes > segmentHeaderBytes) {
+    note(
+      "error",
+      { part: "buffer", segment: found.name },
+      "a file without a single whole record was moved to quarantine",
+    );
+    moveAside(disk, folder, found.name);
+    return undefined;
+  }
+  if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
+    const error = mendSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
+    // It can be read all the same, and is scanned again after the next start.
+    if (error !== undefined)
+      note("warn", { part: "buffer", segment: found.name, err: error }, "a segment could not be mended");
+  }
+  segment.headerKnown = true;
+  return segment;
+}
+
+/** The disk does not give the file. It stays where it is, holds what its name says, and is tried again when its turn comes. */
+function openUnreadable(
+  found: FoundSegment,
+  limit: number,
+  error: unknown,
+  options: OpeningOptions,
+): Segment | undefined {
+  options.note("error", { part: "buffer", segment: found.name, err: String(error) }, "a segment cannot be read");
+  if (Number.isFinite(limit)) {
+    const segment = newSegment(found, options);
+    segment.endSequence = limit;
+    segment.sealed = true;
+    return segment;
+  }
+  // Where the log ends is not known. A disk that is broken there for good must not keep the agent from starting.
+  if (diskErrorCode(error) !== "EIO") throw error;
+  moveAside(options.disk, options.folder, found.name);
+  return undefined;
+}
+
+function newSegment({ name, first, header }: FoundSegment, { folder, stream, integration }: OpeningOptions): Segment {
+  const lost = { kind: "hot", salt: 0, stream, first, created: 0, generation: 0, integration } as const;
+  const segment = new Segment(name, `${folder}/${name}`, header === "damaged" ? lost : header);
+  segment.headerKnown = header !== "damaged";
+  return segment;
+}
+
+function takeSeal(segment: Segment, tail: Uint8Array, limit: number, checksum: Checksum): boolean {
+  const seal = readSeal(tail, segment.header.salt, checksum);
+  if (!seal || seal.endSequence > limit) return false;
+  segment.endSequence = seal.endSequence;
+  segment.earliest = numberOr(seal.earliest);
+  segment.latest = numberOr(seal.latest);
+  segment.lastWall = seal.lastWall;
+  segment.lastUptime = seal.lastUptime;
+  return true;
+}
+
+function takeIndex(segment: Segment, index: SegmentIndex): void {
+  segment.bytes = index.endOffset;
+  segment.header = { ...segment.header, salt: index.salt ?? 0 };
+  segment.endSequence = index.endSequence;
+  if (index.sequences.length === 0) return;
+  segment.earliest = index.earliest.reduce((a, b) => Math.min(a, b));
+  segment.latest = index.latest.reduce((a, b) => Math.max(a, b));
+}
+
+function withFile<T>(disk: Disk, path: string, use: (file: DiskFile) => T): T {
+  const file = disk.open(path, "read");
+  try {
+    return use(file);
+  } finally {
+    file.close();
+  }
+}
+
+function readPart(file: DiskFile, from: number, length: number): Uint8Array {
+  if (from < 0) return new Uint8Array();
+  const bytes = new Uint8Array(length);
+  return bytes.subarray(0, readFully(file, bytes, from));
+}
+
+const numberOr = (value: number) => (Number.isNaN(value) ? undefined : value);
