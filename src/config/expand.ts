@@ -74,17 +74,21 @@ function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readon
     variables: variablesOf(device, above.variables, issues),
   };
   const tags = templateTags(device, parts).map((tag) => made(tag, scope, scope.variables, device));
+  // Tags of the template that no tag of the device has overridden yet.
+  const open = new Set(tags);
   for (const own of listOf(device, "tags", issues)) {
     const written = substituteAll(own.entries, variablesOf(own, scope.variables, issues));
     // The same input as a tag of the template: its fields go before the template's.
-    const same = child(own, "template") ? -1 : tags.findIndex(({ fields }) => sameInput(fields.entries, written));
-    const base = tags[same];
-    if (base)
-      tags[same] = {
+    const base = child(own, "template")
+      ? undefined
+      : [...open].find(({ fields }) => sameInput(fields.entries, written));
+    if (base) {
+      open.delete(base);
+      tags[tags.indexOf(base)] = {
         fields: { ...own, entries: layered(base.fields.entries, without(written, tagKeys)) },
         origin: own,
       };
-    else tags.push(...expandTag(own, scope, parts));
+    } else tags.push(...expandTag(own, scope, parts));
   }
   if (!child(device, "template") && !child(device, "tags"))
     issues.error(device, "has no tags", "write tags, or the name of a template");

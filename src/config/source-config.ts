@@ -88,5 +88,17 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   const captured = address && (driver.captures?.(address) ?? []);
   checkInput(expanded, captured, inputs, issues);
   if (captured) checkSignalTexts(child(fields, "signal"), captured, issues);
+  if (rule) checkPercent(rule, fields, driver, issues);
   return rule && address && { rule, tag: { ...address, every: rule.every } };
+}
+
+/** A share of a range that nobody can know. */
+function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Driver, issues: Issues): void {
+  if (report === undefined || report === "off" || typeof report.deadband === "number") return;
+  if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;
+  issues.error(
+    child(child(fields, "report"), "deadband") ?? fields,
+    "is a share of a range that is not known",
+    `write valid: { min: ..., max: ... } on the tag, or the dead band as a number: ${driver.type} devices state no range`,
+  );
 }

@@ -101,6 +101,8 @@ export interface Driver<
   readonly tag: Tag;
   /** Names of the fields of `tag` that may stand on an entry of `devices`. Undefined: this protocol has no devices. */
   readonly device?: readonly string[];
+  /** Whether descriptions may state the range of a value: then a dead band in percent needs no `valid`. */
+  readonly ranges?: boolean;
   /**
    * Names that `tag` captures and that may stand in braces in `input` and `signal`. Undefined: it captures nothing.
    */

@@ -73,10 +73,11 @@ test("what a reference gave is never shown, even where it is wrong", async () =>
     url: "\${PASSWORD}"
     tags:
       - { input: "\${PASSWORD} x", at: "\${PASSWORD}" }
+      - { input: c, at: "hr:0 \${PASSWORD}" }
       - { input: b, at: "hr:0 u16", every: "\${PASSWORD}", unit: "\${PASSWORD}", badQuality: "\${PASSWORD}" }
 `,
     withPassword,
   );
   expect(said).not.toMatch(/canary/);
-  expect(said.split("\n").filter((line) => line.startsWith("agent.yaml"))).toHaveLength(6);
+  expect(said.split("\n").filter((line) => line.startsWith("agent.yaml"))).toHaveLength(7);
 });
