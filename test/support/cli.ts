@@ -1,0 +1,25 @@
+// The command line as a user types it.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+
+export interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const root = resolve(import.meta.dirname, "../..");
+
+/** Runs `tagferry` with these arguments to its end. */
+export async function tagferry(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const child = spawn(process.execPath, [`${root}/src/cli/main.ts`, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
+  const ended = { stdout: "", stderr: "" };
+  child.stdout.on("data", (chunk) => (ended.stdout += String(chunk)));
+  child.stderr.on("data", (chunk) => (ended.stderr += String(chunk)));
+  await once(child, "close");
+  return { status: child.exitCode, ...ended };
+}
