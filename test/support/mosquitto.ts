@@ -24,7 +24,7 @@ export interface Mosquitto extends AsyncDisposable {
   readonly pid: number;
   /** What it wrote to its log so far. */
   readonly log: string;
-  /** A client of its own for publishing; closed with the broker. For `mqtt` only. */
+  /** A client of its own for publishing, over TCP without TLS; closed with the broker. */
   publisher(): Promise<MqttClient>;
   /** Ends it as given and starts it again on the same port with what it has on disk. */
   restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
@@ -44,7 +44,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   const passwordFile = folder.file("passwords");
   execFileSync("mosquitto_passwd", ["-b", "-c", passwordFile, username, password]);
   if (acl) writeFileSync(folder.file("acl"), `${acl.join("\n")}\n`);
-  const configuration = (port: number) => [
+  const configuration = () => [
     "per_listener_settings false",
     // Before the listener: mosquitto drops its rights to another user when it is started by root.
     "user root",
@@ -55,6 +55,8 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
     "persistence true",
     `persistence_location ${folder.path}/`,
     "autosave_interval 1",
+    // mosquitto 2.0.11 ends by itself when it has listeners for WebSockets alone.
+    ...(protocol === "mqtt" ? [] : [`listener ${plainPort} 127.0.0.1`]),
     `listener ${port} 127.0.0.1`,
     ...(protocol.startsWith("ws") ? ["protocol websockets"] : []),
     ...config,
@@ -62,11 +64,12 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   let log = "";
   let child: ChildProcess | undefined;
   let port = 0;
+  let plainPort = 0;
   const publishers: MqttClient[] = [];
 
   async function run(): Promise<boolean> {
     const path = folder.file("mosquitto.conf");
-    writeFileSync(path, `${configuration(port).join("\n")}\n`);
+    writeFileSync(path, `${configuration().join("\n")}\n`);
     const started = spawn("mosquitto", ["-c", path], { stdio: ["ignore", "ignore", "pipe"] });
     child = started;
     let own = "";
@@ -95,6 +98,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   // It cannot be asked for any free port, and another may take one between our closing and its opening.
   await eventually(async () => {
     port = await freePort();
+    plainPort = protocol === "mqtt" ? port : await freePort();
     return await run();
   });
 
@@ -110,7 +114,7 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
       return log;
     },
     async publisher() {
-      const client = await connectAsync(`mqtt://127.0.0.1:${port}`, { username, password, reconnectPeriod: 100 });
+      const client = await connectAsync(`mqtt://127.0.0.1:${plainPort}`, { username, password, reconnectPeriod: 100 });
       publishers.push(client);
       return client;
     },

@@ -1,6 +1,7 @@
 // An MQTT broker in this process (aedes: MQTT 3.1.1, sockets, persistent sessions) with user name and password.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { Aedes } from "aedes";
 
 export interface MqttBrokerOptions {
@@ -8,6 +9,8 @@ export interface MqttBrokerOptions {
   readonly credentials?: { readonly username: string; readonly password: string };
   /** 0: any free port. */
   readonly port?: number;
+  /** Speaks TLS; with `ca` and `requestCert` clients need a certificate. */
+  readonly tls?: TlsOptions;
   /** False: the subscription is refused. */
   readonly maySubscribe?: (filter: string) => boolean;
 }
@@ -62,19 +65,20 @@ export async function openMqttBroker(options: MqttBrokerOptions = {}): Promise<M
   aedes.on("unsubscribe", (filters, { id }) => {
     for (const filter of filters) subscriptions.get(id)?.delete(filter);
   });
-  const server = createServer((socket) => {
+  const take = (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
     aedes.handle(socket);
-  });
+  };
+  const server = options.tls ? createTlsServer(options.tls, take) : createServer(take);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(options.port ?? 0, "127.0.0.1", resolve);
   });
   const { port } = server.address() as AddressInfo; // listens on TCP
   return {
-    url: `mqtt://127.0.0.1:${port}`,
+    url: `${options.tls ? "mqtts" : "mqtt"}://127.0.0.1:${port}`,
     port,
     username: credentials?.username ?? "gw1",
     password: credentials?.password ?? "gw1-password",

@@ -11,6 +11,7 @@ import type { MqttOptions } from "./options.ts";
 type Version = 3 | 4 | 5;
 
 export interface Connecting<Handler> {
+  readonly url: string;
   readonly options: MqttOptions;
   readonly clientId: string;
   /** The version that this broker spoke before, if any. */
@@ -20,13 +21,13 @@ export interface Connecting<Handler> {
   readonly log: Logger;
 }
 
-/** Connects with the newest version that the broker speaks. Rejects as `Driver.open` does. */
+/** Connects to the broker at `url` with the newest version that it speaks. Rejects as `Driver.open` does. */
 export async function connectBroker<Handler extends MessageHandler>(
   connecting: Connecting<Handler>,
   signal: AbortSignal,
 ): Promise<Connected<Handler>> {
-  const { options, clientId, spoken, attach, log } = connecting;
-  const { url, username } = options;
+  const { url, options, clientId, spoken, attach, log } = connecting;
+  const { username } = options;
   const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
   // Read each time, so that they can be changed without a restart.
   const credentials = await readCredentials(options);
@@ -35,7 +36,7 @@ export async function connectBroker<Handler extends MessageHandler>(
     const attempt = { url, username, clientId, protocolVersion };
     const result = await connectOnce(
       attempt,
-      { ...libraryOptions(options, clientId, protocolVersion), ...credentials },
+      { ...libraryOptions(url, options, clientId, protocolVersion), ...credentials },
       attach,
       signal,
     );
@@ -49,10 +50,9 @@ export async function connectBroker<Handler extends MessageHandler>(
 }
 
 /** `options` in the words of the library. */
-function libraryOptions(options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
-  const { session, username, password, keepalive, connectTimeout, serverName } = options;
-  const { protocol, hostname, port, pathname, search } = new URL(options.url);
-  const wsOptions: RequestOptions = { servername: serverName };
+function libraryOptions(url: string, options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
+  const { session, username, password, keepalive, connectTimeout } = options;
+  const { protocol, hostname, port, pathname, search } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, "$1");
   return {
     ...transports[protocol],
@@ -68,7 +68,7 @@ function libraryOptions(options: MqttOptions, clientId: string, protocolVersion:
     connectTimeout,
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password: password.reveal() }),
-    ...(serverName !== undefined && { servername: serverName, wsOptions }),
+    ...tlsOptions(options),
     ...(protocolVersion === 5 && {
       properties: {
         // Left out or 0 the session would end with the connection, whatever `clean` says.
@@ -85,6 +85,17 @@ const transports: Readonly<Record<string, { readonly protocol: "mqtt" | "mqtts" 
   "ws:": { protocol: "ws" },
   "wss:": { protocol: "wss" },
 };
+
+/** How the broker's certificate is checked. WebSockets take some of it from a place of their own. */
+function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): IClientOptions {
+  const checks: RequestOptions = {
+    rejectUnauthorized: verify !== "none",
+    ...(verify === "ca" && { checkServerIdentity: () => undefined }),
+    ...(serverName !== undefined && { servername: serverName }),
+    ...(keyPassphrase !== undefined && { passphrase: keyPassphrase.reveal() }),
+  };
+  return { ...checks, ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }), wsOptions: checks } as IClientOptions; // RequestOptions and theirs name the same fields of TLS
+}
 
 async function readCredentials({ caFile, certFile, keyFile }: MqttOptions): Promise<IClientOptions> {
   const [ca, cert, key] = await Promise.all([

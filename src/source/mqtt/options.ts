@@ -30,6 +30,10 @@ export const mqttOptions = z.strictObject({
   url: brokerUrl.describe("Address of the broker: mqtt, mqtts, ws or wss.").meta({
     examples: ["mqtts://broker.local:8883", "wss://broker.local/mqtt"],
   }),
+  servers: z
+    .array(brokerUrl)
+    .default([])
+    .describe("Further addresses, tried in this order when the ones before do not answer or refuse."),
   username: z.string().optional().describe("User name at the broker."),
   password: secret().optional().describe("Password at the broker; may be empty."),
   clientId: z
@@ -66,6 +70,18 @@ export const mqttOptions = z.strictObject({
     .describe("PEM file with the certificate authorities to trust instead of the system's."),
   certFile: z.string().min(1).optional().describe("PEM file with the agent's certificate, for mutual TLS."),
   keyFile: z.string().min(1).optional().describe("PEM file with the key to certFile."),
+  keyPassphrase: secret().optional().describe("Passphrase of keyFile."),
+  verify: z
+    .enum(["full", "ca", "none"])
+    .default("full")
+    .describe(
+      "What is checked of the broker's certificate: full issuer and name, ca the issuer alone, none nothing, so that anybody can pass for the broker.",
+    ),
+  alpn: z
+    .array(z.string())
+    .default([])
+    .describe("Names for ALPN, where a cloud broker on port 443 asks for one.")
+    .meta({ examples: [["x-amzn-mqtt-ca"]] }),
   serverName: z
     .string()
     .min(1)

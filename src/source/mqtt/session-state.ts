@@ -1,4 +1,5 @@
-// What the broker keeps for us, remembered on our side: the filters of the persistent session and the version it spoke.
+// What a broker keeps for us, remembered on our side: the filters of the persistent session and the version it spoke.
+import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -44,14 +45,14 @@ export class SessionState {
     this.#state = next;
     try {
       await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await writeAtomically(fileIn(this.#folder), text);
+      await writeAtomically(fileOf(this.#folder, next), text);
     } catch (error) {
       this.#log.warn({ err: error }, "the state of the session could not be remembered");
     }
   }
 }
 
-/** What is remembered of the session of `clientId` at `url`; nothing if it was another one, or if it cannot be read. */
+/** What is remembered of the session of `clientId` at `url`; nothing if it cannot be read. */
 export async function loadSessionState(
   folder: string,
   session: { readonly url: string; readonly clientId: string },
@@ -59,17 +60,20 @@ export async function loadSessionState(
 ): Promise<SessionState> {
   const nothing: State = { ...session, filters: [] };
   try {
-    const known = state.parse(JSON.parse(await readFile(fileIn(folder), "utf8")));
-    const same = known.url === session.url && known.clientId === session.clientId;
-    return new SessionState(folder, same ? known : nothing, log);
+    const known = state.parse(JSON.parse(await readFile(fileOf(folder, session), "utf8")));
+    return new SessionState(folder, known, log);
   } catch (error) {
     if (!isMissing(error)) log.warn({ err: error }, "the remembered state of the session cannot be read");
     return new SessionState(folder, nothing, log);
   }
 }
 
-function fileIn(folder: string): string {
-  return join(folder, "session.json");
+function fileOf(folder: string, { url, clientId }: Pick<State, "url" | "clientId">): string {
+  const name = createHash("sha256")
+    .update(JSON.stringify([url, clientId]))
+    .digest("hex")
+    .slice(0, 16);
+  return join(folder, `session-${name}.json`);
 }
 
 function isMissing(error: unknown): boolean {

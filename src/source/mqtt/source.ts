@@ -1,5 +1,5 @@
 // One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import type { Delivery, DriverConfig, Reading, Source, TagId } from "../../core/source.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
@@ -21,22 +21,47 @@ const retryRefusedMs = 300_000;
 /** Milliseconds that nothing is read before it is worth a line in the log. */
 const stallWarningMs = 5_000;
 
-/** Connects and subscribes; see `Driver.open`. */
+/** Connects to the first of the brokers that takes us, and subscribes; see `Driver.open`. */
 export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { url, servers, verify } = config.options;
+  const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
+  if (verify === "none") log.warn({ url }, "the broker's certificate is not checked; anybody can pass for it");
+  const failures: AgentError[] = [];
+  for (const each of [url, ...servers]) {
+    try {
+      return await openAt(each, config, runtime, log, signal);
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+      if (servers.length > 0) log.warn({ url: each, code: error.code, err: error }, "this broker was given up");
+      failures.push(error);
+    }
+  }
+  const [first] = failures;
+  if (failures.length === 1 && first) throw first;
+  const texts = failures.map(({ message }) => message).join("; ");
+  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, { cause: first });
+}
+
+async function openAt(
+  url: string,
+  config: MqttConfig,
+  runtime: Runtime,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Source> {
   const { name, tags, options } = config;
   const { maxPayload, session } = options;
-  const log = runtime.log.child({ part: "source", source: name, driver: "mqtt" });
   const clientId = options.clientId ?? `${config.agent}-${name}`;
-  const state = await loadSessionState(config.stateDir, { url: options.url, clientId }, log);
+  const state = await loadSessionState(config.stateDir, { url, clientId }, log);
   const attach = (link: Link) => new Reception({ source: name, tags, maxPayload }, runtime, link);
-  const connecting = { options, clientId, spoken: state.protocolVersion, attach, log };
+  const connecting = { url, options, clientId, spoken: state.protocolVersion, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;
-  log.info({ clientId, protocolVersion, sessionPresent }, "connected");
+  log.info({ url, clientId, protocolVersion, sessionPresent }, "connected");
   if (session.persistent && !sessionPresent && state.filters.length > 0)
-    log.warn({ clientId }, "the broker did not keep the session; what was published meanwhile is lost");
+    log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
   if (session.persistent) await state.remember({ protocolVersion });
-  const source = new MqttSource({ config, clientId, runtime, log, connection, reception: handler, state });
+  const source = new MqttSource({ url, config, clientId, runtime, log, connection, reception: handler, state });
   try {
     await source.subscribed(signal);
     return source;
@@ -47,6 +72,7 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
 }
 
 interface Parts {
+  readonly url: string;
   readonly config: MqttConfig;
   readonly clientId: string;
   readonly runtime: Runtime;
@@ -76,8 +102,8 @@ class MqttSource implements Source {
    * messages that are not read before somebody takes them. Rejects when not one of them was granted.
    */
   async subscribed(signal: AbortSignal): Promise<void> {
-    const { config, runtime, reception, log } = this.#parts;
-    const { connectTimeout, url } = config.options;
+    const { url, config, runtime, reception, log } = this.#parts;
+    const { connectTimeout } = config.options;
     const waiting = new AbortController();
     const tooLong = runtime.clock
       .sleep(connectTimeout, AbortSignal.any([waiting.signal, this.#closing.signal]))
@@ -107,11 +133,12 @@ class MqttSource implements Source {
   }
 
   details(): Readonly<Record<string, string | number>> {
-    const { connection, clientId, reception } = this.#parts;
+    const { url, connection, clientId, reception } = this.#parts;
     const { granted, refused } = this.#subscriptions;
     const { protocolVersion, sessionPresent, keepaliveMs, limits } = connection;
     const numbers = Object.entries(limits).filter((limit): limit is [string, number] => typeof limit[1] === "number");
     return {
+      broker: url,
       protocol: protocolNames[protocolVersion],
       clientId,
       session: sessionPresent ? "resumed" : "new",

@@ -1,6 +1,8 @@
 // Against mosquitto: MQTT 5 with user name and password, persistent sessions, restarts of the broker.
+import { join } from "node:path";
 import type { MqttClient } from "mqtt";
 import { expect, test } from "vitest";
+import type { Source } from "../../../src/core/source.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";
 import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
@@ -124,6 +126,79 @@ test("commits of 20 ms hold nothing up: a burst of 20,000 messages arrives whole
   }
   await eventually(() => broker.log.length > 0);
   expect(values.size).toBe(count);
+});
+
+const fixture = (name: string) => join(import.meta.dirname, "../../fixtures/tls", name);
+const caFile = fixture("ca.pem");
+const tls = [`certfile ${fixture("broker.pem")}`, `keyfile ${fixture("broker-key.pem")}`];
+
+test.each([
+  { protocol: "mqtts", config: tls, options: { caFile } },
+  { protocol: "ws", config: [], options: {} },
+  { protocol: "wss", config: tls, options: { caFile } },
+  { protocol: "mqtt", config: [], options: { protocolVersion: 4 } },
+  { protocol: "mqtt", config: [], options: { protocolVersion: 3 } },
+] as const)("a message arrives over $protocol with $options", async ({ protocol, config, options }) => {
+  await using broker = await openMosquitto({ protocol, config });
+  const { url, username, password } = broker;
+  const text = { options: { url, username, password, ...options }, tags: [{ topic: "a/{x}" }] };
+  await using source = await openMqttSource(text, testRuntime(), signal);
+
+  await publish(await broker.publisher(), "a/1", "7");
+
+  expect(brief(await pull(source, signal).readings(1))).toEqual(["a/1=7"]);
+});
+
+test.each(["mqtts", "wss"] as const)(
+  "mutual TLS over %s: with a certificate we are let in, without one we are told",
+  async (protocol) => {
+    await using broker = await openMosquitto({
+      protocol,
+      config: [...tls, `cafile ${caFile}`, "require_certificate true"],
+    });
+    const { url, username, password } = broker;
+    const tags = [{ topic: "a" }];
+    const options = { url, username, password, caFile };
+
+    await expect(openMqttSource({ options, tags }, testRuntime(), signal)).rejects.toMatchObject({
+      name: "AgentError",
+    });
+    const certificate = { certFile: fixture("client.pem"), keyFile: fixture("client-key.pem") };
+    await using _source = await openMqttSource(
+      { options: { ...options, ...certificate }, tags },
+      testRuntime(),
+      signal,
+    );
+  },
+);
+
+test("two agents in a shared subscription get each message once between them", async () => {
+  await using broker = await openMosquitto();
+  const { url, username, password } = broker;
+  const open = (clientId: string) =>
+    openMqttSource(
+      { options: { url, username, password, clientId }, tags: [{ topic: "$share/agents/line/{n}" }] },
+      testRuntime(),
+      signal,
+    );
+  await using one = await open("one");
+  await using two = await open("two");
+  const publisher = await broker.publisher();
+  for (let i = 0; i < 200; i++) await publish(publisher, `line/${i}`, String(i));
+  const seen: unknown[] = [];
+  const abort = new AbortController();
+  const collect = async (source: Source) => {
+    for await (const delivery of source.deliveries(abort.signal)) {
+      for (const { value } of delivery.readings) seen.push(value);
+      delivery.ack();
+    }
+  };
+  const collecting = Promise.all([collect(one), collect(two)]);
+  await eventually(() => seen.length >= 200);
+  abort.abort();
+  await collecting;
+
+  expect(seen.map(Number).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i));
 });
 
 function publish(publisher: MqttClient, topic: string, payload: string): Promise<unknown> {

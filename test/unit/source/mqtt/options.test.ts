@@ -6,6 +6,9 @@ const { schema, tag } = mqttDriver;
 test("the address alone is enough, and the defaults are safe", () => {
   expect(schema.parse({ url: "mqtts://broker.local:8883" })).toEqual({
     url: "mqtts://broker.local:8883",
+    servers: [],
+    verify: "full",
+    alpn: [],
     qos: 1,
     session: { persistent: true, expiry: 86_400_000, receiveMaximum: 2_000 },
     keepalive: 60_000,

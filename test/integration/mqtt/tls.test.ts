@@ -1,0 +1,134 @@
+// TLS: what is trusted, what is not and what the operator is told about it.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openMqttBroker } from "../../support/mqtt-broker.ts";
+import { openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { scriptedBroker } from "../../support/scripted-broker.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const { signal } = new AbortController();
+const tags = [{ topic: "a" }];
+const path = (name: string) => join(import.meta.dirname, "../../fixtures/tls", name);
+const caFile = path("ca.pem");
+const identity = (name: string) => ({
+  cert: readFileSync(path(`${name}.pem`)),
+  key: readFileSync(path(`${name}-key.pem`)),
+});
+const mutual = { ...identity("broker"), ca: readFileSync(caFile), requestCert: true };
+
+test("a broker whose certificate comes from caFile is trusted, with user name and password", async () => {
+  const credentials = { username: "gw1", password: "gw1-password" };
+  await using broker = await openMqttBroker({ tls: identity("broker"), credentials });
+  const options = { url: broker.url, caFile, ...credentials };
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+
+  await broker.publish("a", "1");
+
+  expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 1 }]);
+});
+
+test("a broker whose certificate comes from nobody we trust is refused, with the remedy", async () => {
+  await using broker = await openMqttBroker({ tls: identity("broker") });
+
+  await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url}: its certificate was issued by an authority that is not trusted; name that in caFile`,
+  });
+});
+
+test("a certificate of another name is refused unless serverName or verify says so", async () => {
+  await using broker = await openMqttBroker({ tls: identity("other-name") });
+  const open = (more: object) =>
+    openMqttSource({ options: { url: broker.url, caFile, ...more }, tags }, testRuntime(), signal);
+
+  await expect(open({})).rejects.toMatchObject({ code: "SOURCE_REFUSED", message: /set serverName/ });
+  await using _named = await open({ serverName: "broker.plant.example" });
+  await using _unnamed = await open({ verify: "ca" });
+});
+
+test("without verification any certificate will do, and every connection warns of it", async () => {
+  await using broker = await openMqttBroker({ tls: identity("other-name") });
+  const runtime = testRuntime();
+
+  await using _source = await openMqttSource({ options: { url: broker.url, verify: "none" }, tags }, runtime, signal);
+
+  expect(runtime.lines[0]).toMatchObject({ level: "warn", message: /certificate is not checked/ });
+});
+
+test("a broker that asks for a certificate gets the one of certFile and keyFile", async () => {
+  await using broker = await openMqttBroker({ tls: mutual });
+  const options = { url: broker.url, caFile, certFile: path("client.pem"), keyFile: path("client-key.pem") };
+
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+
+  await broker.publish("a", "1");
+  expect(await pull(source, signal).readings(1)).toMatchObject([{ value: 1 }]);
+});
+
+test("a broker that asks for a certificate and gets none refuses, and the message says which options to set", async () => {
+  await using broker = await openMqttBroker({ tls: mutual });
+
+  await expect(
+    openMqttSource({ options: { url: broker.url, caFile }, tags }, testRuntime(), signal),
+  ).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url}: it asks for a certificate; set certFile and keyFile`,
+  });
+});
+
+test("certificates are read again at each connection", async () => {
+  await using broker = await openMqttBroker({ tls: identity("broker") });
+  using folder = temporaryFolder();
+  const options = { url: broker.url, caFile: folder.file("ca.pem") };
+  const open = () => openMqttSource({ options, tags }, testRuntime(), signal);
+
+  await expect(open()).rejects.toMatchObject({ code: "SOURCE_REFUSED", message: /caFile cannot be read/ });
+  writeFileSync(options.caFile, readFileSync(path("client.pem")));
+  await expect(open()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
+  writeFileSync(options.caFile, readFileSync(caFile));
+  await using _source = await open();
+});
+
+test("a key that is none is an error of the source, not the end of the agent", async () => {
+  await using broker = await openMqttBroker({ tls: mutual });
+  const options = { url: broker.url, caFile, certFile: path("client.pem"), keyFile: path("ca.pem") };
+
+  await expect(openMqttSource({ options, tags }, testRuntime(), signal)).rejects.toMatchObject({ name: "AgentError" });
+});
+
+test("TLS spoken to a port without it is named", async () => {
+  await using broker = await openMqttBroker();
+  const url = broker.url.replace("mqtt:", "mqtts:");
+
+  await expect(
+    openMqttSource({ options: { url, connectTimeout: "2s" }, tags }, testRuntime(), signal),
+  ).rejects.toMatchObject({
+    name: "AgentError",
+  });
+});
+
+test("the next server is tried when the ones before are not there or refuse", async () => {
+  const gone = await scriptedBroker(() => {});
+  await gone[Symbol.asyncDispose]();
+  await using refusing = await openMqttBroker({ credentials: { username: "somebody", password: "else" } });
+  await using broker = await openMqttBroker();
+  const options = { url: gone.url, servers: [refusing.url, broker.url] };
+
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+
+  expect(source.details?.()).toMatchObject({ broker: broker.url });
+});
+
+test("when no server takes us each one's reason is told", async () => {
+  const gone = await scriptedBroker(() => {});
+  await gone[Symbol.asyncDispose]();
+  await using refusing = await openMqttBroker({ credentials: { username: "somebody", password: "else" } });
+  const options = { url: gone.url, servers: [refusing.url], username: "gw1" };
+
+  await expect(openMqttSource({ options, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: `${gone.url}: connection refused: nothing listens on this port; ${refusing.url} refused the connection of user gw1, client north-hall: bad user name or password (4)`,
+  });
+});
