@@ -7,12 +7,13 @@ import { authentication } from "./http/authenticate.ts";
 import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
 import { Listener } from "./http/listener.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
-import { timelinePage } from "./http/timeline-page.ts";
 import { TokenEndpoint } from "./http/token-endpoint.ts";
 import type { MethodTraffic } from "./http/traffic.ts";
 import { Traffic } from "./http/traffic.ts";
 import type { ServiceOptions } from "./options.ts";
 import { StoreThread } from "./store-thread.ts";
+import type { PageFile } from "./timeline-files.ts";
+import { loadTimelineFiles } from "./timeline-files.ts";
 
 export interface Service extends AsyncDisposable {
   /** Base address, ends in `/v1`: requests go to `{url}/rpc`. */
@@ -47,10 +48,11 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
     traffic,
     store,
   });
-  const routes: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+  const pages = [...(await loadTimelineFiles(options.namespace))];
+  const routes: Routes = {
+    ...Object.fromEntries(pages.map(([path, file]) => [path, { GET: page(file), HEAD: page(file) }])),
     "/v1/rpc": { POST: (request, response) => rpc.handle(request, response) },
     "/v1/oauth/token": { POST: (request, response) => tokens.handle(request, response) },
-    "/": { GET: async (_request, response) => timelinePage(response) },
   };
   const listener: Listener = opened.use(
     await Listener.open(options.listen, (request, response) => {
@@ -70,10 +72,28 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
   };
 }
 
+/** By path and verb. */
+type Routes = Readonly<Record<string, Readonly<Record<string, Route>>>>;
 type Route = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
+/** Scripts and styles of our own only, calls to ourselves only. */
+const pagePolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+function page({ type, body }: PageFile): Route {
+  return async (request, response) => {
+    const headers = {
+      "content-type": type,
+      "content-security-policy": pagePolicy,
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+    };
+    send(response, 200, headers, request.method === "HEAD" ? undefined : body);
+  };
+}
+
 async function answer(
-  routes: Readonly<Record<string, Readonly<Record<string, Route>>>>,
+  routes: Routes,
   request: IncomingMessage,
   response: ServerResponse,
   { log }: Runtime,
@@ -89,7 +109,7 @@ async function answer(
   }
 }
 
-function route(routes: Readonly<Record<string, Readonly<Record<string, Route>>>>, request: IncomingMessage): Route {
+function route(routes: Routes, request: IncomingMessage): Route {
   const path = (request.url ?? "").split("?")[0] ?? "";
   const verbs = Object.hasOwn(routes, path) ? routes[path] : undefined;
   if (!verbs) throw new HttpRefusal(404, "not_found", `there is nothing at ${path}; requests go to /v1/rpc`);

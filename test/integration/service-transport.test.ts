@@ -111,7 +111,7 @@ test.each([
     headers: { "content-type": "application/json", ...(authorization ? { authorization } : {}) },
   });
   expect(reply.status).toBe(401);
-  expect(reply.headers.get("www-authenticate")).toContain("Basic");
+  expect(reply.headers.get("www-authenticate")).toContain("Bearer");
   expect(await reply.json()).toEqual({ error: "access_denied", error_description: "Unauthorized" });
 });
 

@@ -39,10 +39,7 @@ export class RpcEndpoint {
     const start = clock.monotonic();
     const version = versionOf(request);
     const caller = authenticate(request);
-    if (!caller)
-      throw new HttpRefusal(401, "access_denied", "Unauthorized", {
-        "www-authenticate": 'Basic realm="service", Bearer realm="service"',
-      });
+    if (!caller) throw unauthorized(request);
     checkContentType(request);
     const largest = Math.max(largestRequestBytes(version), options.maxInsert ?? 0);
     checkDeclaredBody(request, largest);
@@ -89,6 +86,14 @@ function versionOf(request: IncomingMessage): ApiVersion {
     "unknown_version",
     `X-API-Version ${JSON.stringify(text)} is unknown; it may be ${apiVersions.join(", ")}, or left out for ${newestStable}`,
   );
+}
+
+/** A browser that is offered Basic would ask by a window of its own, over the page that made the request. */
+function unauthorized(request: IncomingMessage): HttpRefusal {
+  const schemes = request.headers["sec-fetch-mode"] === undefined ? ["Basic", "Bearer"] : ["Bearer"];
+  return new HttpRefusal(401, "access_denied", "Unauthorized", {
+    "www-authenticate": schemes.map((scheme) => `${scheme} realm="service"`).join(", "),
+  });
 }
 
 function checkContentType(request: IncomingMessage): void {
