@@ -87,8 +87,8 @@ export class Backfill {
     return this.#gaps.length;
   }
 
-  /** A value has come by the subscription. Gives what to call once it is on disk. */
-  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): () => void {
+  /** A value has come by the subscription. */
+  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): void {
     const { memory, maxGapMs, runtime } = this.#options;
     const key = this.#key(item);
     const last = memory.storedUpTo(key);
@@ -101,7 +101,11 @@ export class Backfill {
       this.#wake.resolve();
     }
     if (stream === "new") this.#begun.add(key);
-    return () => memory.stored(key, time);
+  }
+
+  /** A value that has come is on disk. */
+  stored(item: Item, time: EpochMicros): void {
+    this.#options.memory.stored(this.#key(item), time);
   }
 
   /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */

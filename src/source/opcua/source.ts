@@ -5,7 +5,7 @@ import type { Delivery, Description, Reading, Source, TagId } from "../../core/s
 import { isAbort } from "../../lib/abort.ts";
 import { BoundedQueue } from "../../lib/bounded-queue.ts";
 import { Backfill, type BackfillOptions } from "./backfill.ts";
-import type { Resolver, Tag } from "./items.ts";
+import type { Item, Resolver, Tag } from "./items.ts";
 import type { Link } from "./link.ts";
 import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
 import type { OpcuaConfig } from "./open.ts";
@@ -197,7 +197,7 @@ export class OpcuaSource implements Source {
     const handedOver = subscription !== this.#options.subscription.id;
     const stream = handedOver ? "former" : this.#options.subscription.origin === "kept" ? "kept" : "new";
     const readings: Reading[] = [];
-    const stored = [() => this.#publisher.acknowledge({ subscription, sequenceNumber })];
+    const stamped: (readonly [Item, Reading])[] = [];
     let overflowing = 0;
     for (const { handle, value } of changes) {
       const item = monitoring.item(handle);
@@ -208,15 +208,17 @@ export class OpcuaSource implements Source {
       if (!reading) continue;
       // What a former subscription hands over may be older than what has come from the new one.
       readings.push(handedOver ? { ...reading, historical: true } : reading);
-      if (backfill && reading.clock === "device")
-        stored.push(backfill.arrived(item, reading.time, { overflow, stream }));
+      if (!backfill || reading.clock !== "device") continue;
+      backfill.arrived(item, reading.time, { overflow, stream });
+      stamped.push([item, reading]);
     }
     if (overflowing > 0) {
       this.#overflows += overflowing;
       runtime.metrics.counter(overflows).add(overflowing, { source: config.name });
     }
     this.#putAll(readings, () => {
-      for (const tell of stored) tell();
+      this.#publisher.acknowledge({ subscription, sequenceNumber });
+      for (const [item, { time }] of stamped) backfill?.stored(item, time);
     });
   }
 
