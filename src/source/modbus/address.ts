@@ -11,8 +11,10 @@ export interface Address {
   readonly type: ValueType;
   /** Undefined: not said here. */
   readonly order?: Order;
-  /** Bit 0 (lowest) to 15 of a register. Undefined in the tables of bits. */
+  /** Bit 0 (lowest) to 15 of a register; of `bits` the lowest one, to 63. Undefined in the tables of bits. */
   readonly bit?: number;
+  /** Of `bits`: the highest one. */
+  readonly toBit?: number;
 }
 
 /** The same in parts, as in the long form of the configuration. */
@@ -22,6 +24,7 @@ export interface AddressParts {
   readonly type?: string | undefined;
   readonly order?: string | undefined;
   readonly bit?: number | undefined;
+  readonly toBit?: number | undefined;
 }
 
 /** An address, or what is wrong with the text, for the person who wrote it. */
@@ -40,7 +43,14 @@ export function parseAddress(input: string | number): ParsedAddress {
 
   let type: string | undefined;
   let order: string | undefined;
+  let field: Pick<AddressParts, "bit" | "toBit"> = {};
   for (const word of rest) {
+    const bits = /^bits\((\d{1,2})\.\.(\d{1,2})\)$/.exec(word);
+    if (bits && type === undefined && place.bit === undefined) {
+      type = "bits";
+      field = { bit: Number(bits[1]), toBit: Number(bits[2]) };
+      continue;
+    }
     if (isOrder(word)) {
       if (order !== undefined) return wrong(`names two orders, ${order} and ${word}`);
       order = word;
@@ -49,12 +59,12 @@ export function parseAddress(input: string | number): ParsedAddress {
       type = word;
     }
   }
-  return addressFrom({ ...place, type, order });
+  return addressFrom({ ...place, ...field, type, order });
 }
 
 /** Checks the parts against each other. */
 export function addressFrom(parts: AddressParts): ParsedAddress {
-  const { table, address, bit } = parts;
+  const { table, address, bit, toBit } = parts;
   const order = parts.order?.toLowerCase();
   const type = parts.type?.toLowerCase() ?? (isRegisterTable(table) && bit === undefined ? "u16" : "bit");
 
@@ -69,6 +79,15 @@ export function addressFrom(parts: AddressParts): ParsedAddress {
       return wrong(`${table}: holds single bits: neither bit number nor order has a meaning there`);
     return within({ table, address, type }, 1);
   }
+  if (type === "bits") {
+    if (bit === undefined || toBit === undefined || bit > toBit || toBit > 63)
+      return wrong(`say which bits, the lowest first and the highest at most 63, as in ${table}:${address} bits(4..7)`);
+    return within(
+      { table, address, type, ...(order === undefined ? {} : { order }), bit, toBit },
+      registersFor({ type, toBit }),
+    );
+  }
+  if (toBit !== undefined) return wrong(`only bits has a highest bit, ${type} has none`);
   if (type === "bit" && bit === undefined) return wrong(`say which bit, as in ${table}:${address}.0 bit`);
   if (type !== "bit" && bit !== undefined)
     return wrong(
@@ -81,11 +100,17 @@ export function addressFrom(parts: AddressParts): ParsedAddress {
   );
 }
 
+/** Registers that a value of this type takes, with its highest bit if it is a field of bits. */
+export function registersFor({ type, toBit }: Pick<Address, "type" | "toBit">): number {
+  return type === "bits" ? Math.floor((toBit ?? 0) / 16) + 1 : registersOf[type];
+}
+
 /** The shortest text that `parseAddress` reads as the same address. */
-export function formatAddress({ table, address, type, order, bit }: Address): string {
+export function formatAddress({ table, address, type, order, bit, toBit }: Address): string {
   if (!isRegisterTable(table)) return `${table}:${address}`;
-  const place = bit === undefined ? `${table}:${address}` : `${table}:${address}.${bit}`;
-  return order === undefined ? `${place} ${type}` : `${place} ${type} ${order}`;
+  const place = type === "bit" ? `${table}:${address}.${bit}` : `${table}:${address}`;
+  const kind = type === "bits" ? `bits(${bit}..${toBit})` : type;
+  return order === undefined ? `${place} ${kind}` : `${place} ${kind} ${order}`;
 }
 
 /** How manuals that count from one write the place: hr:0 is 40001, or 400001 where five digits do not reach. */

@@ -8,7 +8,7 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   summary: "reads registers and bits from Modbus devices; never writes",
   schema: modbusOptions,
   tag: modbusTag,
-  device: ["unit", "order", "nullValues", "timeout", "maxRegisters"],
+  device: ["unit", "order", "nullValues", "timeout", "maxRegisters", "forbid"],
   // Loaded when it is needed: an agent without Modbus devices does not carry it.
   open: async (config, runtime, signal) => (await import("./open.ts")).openModbus(config, runtime, signal),
   forecast: forecastModbus,

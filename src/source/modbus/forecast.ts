@@ -16,7 +16,7 @@ export function forecastModbus({ options, tags }: Pick<ModbusConfig, "options" |
   let busy = 0;
   for (const { unit, wanted, limits, everyMs } of pollTargets({ options, tags })) {
     const blocks = plan(wanted, limits);
-    readings += (wanted.length * 1_000) / everyMs;
+    readings += (wanted.flatMap((item) => item.values).length * 1_000) / everyMs;
     requests += (blocks.length * 1_000) / everyMs;
     if (url.transport !== "serial") continue;
     const pause = Math.max(gapMs(url.line), interRequestDelay) + turnaroundMs;

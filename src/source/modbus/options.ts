@@ -4,7 +4,8 @@ import { duration } from "../../lib/fields.ts";
 import type { Address, ParsedAddress } from "./address.ts";
 import { addressFrom, parseAddress } from "./address.ts";
 import { parseEndpoint } from "./endpoint.ts";
-import { orders, registersOf } from "./value-type.ts";
+import type { Range } from "./plan.ts";
+import { isTable, orders, registersOf } from "./value-type.ts";
 
 const endpoint = z
   .string({ error: "must be a URL such as tcp://10.0.0.5:502" })
@@ -78,7 +79,8 @@ const longForm = z.strictObject({
     .meta({ enum: Object.keys(registersOf) })
     .optional(),
   order: z.enum(orders).optional(),
-  bit: z.int({ error: "must be from 0 to 15" }).min(0).max(15).optional(),
+  bit: z.int({ error: "must be from 0 to 63" }).min(0).max(63).optional(),
+  toBit: z.int({ error: "must be from 0 to 63" }).min(0).max(63).optional(),
 });
 
 const at = z
@@ -100,6 +102,18 @@ function addressError(input: unknown): string {
     ? `${issue.path.join(".") || "address"}: ${issue.message}`
     : "must be an address such as hr:0 u16, hr:20.3 bit or co:5";
 }
+
+const forbid = z
+  .string()
+  .transform((text, context): Range => {
+    const match = /^(hr|ir|co|di):(\d{1,5})(?:\.\.(\d{1,5}))?$/.exec(text.trim().toLowerCase());
+    const [, table = "", from = "", to = from] = match ?? [];
+    if (match && isTable(table) && Number(from) <= Number(to) && Number(to) <= 65_535)
+      return { table, from: Number(from), to: Number(to) };
+    context.addIssue({ code: "custom", message: "must be a range such as hr:100..109", input: text });
+    return z.NEVER;
+  })
+  .meta({ examples: ["hr:100..109"] });
 
 /** The fields of a tag that are Modbus' own. */
 export const modbusTag = z.strictObject({
@@ -131,6 +145,20 @@ export const modbusTag = z.strictObject({
     .max(125)
     .optional()
     .describe("Most registers asked of this unit in one request, where it differs from the source's."),
+  forbid: z
+    .array(forbid)
+    .optional()
+    .describe("Addresses that are never read along between others, because the device fails by it."),
+  atomic: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Tags of a unit with the same word here are read in one request, so that they fit each other."),
+  scaleFactor: at
+    .optional()
+    .describe(
+      "Register that holds a power of ten to multiply by, as in SunSpec; i16 where no type is given. Read in the same request.",
+    ),
 });
 
 export type ModbusOptions = z.output<typeof modbusOptions>;

@@ -10,8 +10,8 @@ import type { Result } from "./exchange.ts";
 import type { ReadRequest } from "./pdu.ts";
 import type { Block, Cut } from "./plan.ts";
 import { plan, split } from "./plan.ts";
+import { decodeBlock, failedReadings } from "./readings.ts";
 import type { PollTarget, Wanted } from "./wanted.ts";
-import { decodeBlock, failedReading } from "./wanted.ts";
 
 export interface PollOptions {
   readonly target: PollTarget;
@@ -95,7 +95,7 @@ export class Poll {
   ): Promise<readonly WantedBlock[]> {
     const { breaker } = this.#options;
     const fail = (reason: string) => {
-      for (const item of block.items) into.push(failedReading(item, reason, time));
+      into.push(...failedReadings(block, reason, time));
       return [block];
     };
     const rest = this.#resting.get(block);
@@ -151,7 +151,7 @@ export class Poll {
       return blocks;
     }
     const why = this.#rest(block, reason, refusedRestMs);
-    for (const item of block.items) into.push(failedReading(item, why, time));
+    into.push(...failedReadings(block, why, time));
     return [block];
   }
 
@@ -192,7 +192,10 @@ export class Poll {
     const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
     this.#resting.set(block, { until: this.#runtime.clock.monotonic() + ms, reason });
     if (!known)
-      this.#runtime.log.warn({ unit: this.target.unit, address: block.items[0]?.address, reason }, "address refused");
+      this.#runtime.log.warn(
+        { unit: this.target.unit, address: block.items[0]?.values[0]?.address, reason },
+        "address refused",
+      );
     return reason;
   }
 

@@ -5,15 +5,17 @@
 //
 //   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
 import { unreachable } from "../../core/unreachable.ts";
+import { registersFor } from "./address.ts";
 import type { Order, ValueType } from "./value-type.ts";
-import { registersOf } from "./value-type.ts";
 
 /** How to read one value. */
 export interface RegisterFormat {
   readonly type: ValueType;
   readonly order: Order;
-  /** For type `bit`: 0 (lowest) to 15. */
+  /** For type `bit`: 0 (lowest) to 15; for `bits` the lowest one. */
   readonly bit?: number;
+  /** For type `bits`: the highest one, to 63. */
+  readonly toBit?: number;
   /** Raw values that mean "none". */
   readonly nullValues?: readonly number[] | "sunspec";
 }
@@ -32,6 +34,13 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
   if (isNull(value, words, format))
     return { ok: false, reason: `the device has no value: it gave ${hexadecimal(words)}` };
   return { ok: true, value: value === 0 ? 0 : value }; // −0 is 0
+}
+
+/** `value` times ten to the power of `exponent`, without binary dust: 2301 and −1 are 230.1. */
+export function scaled(value: number | bigint, exponent: number): number | bigint {
+  // An integer divided by an exact power of ten is the double nearest to the decimal; a product with 0.1 need not be.
+  if (exponent < 0) return Number(value) / 10 ** -exponent;
+  return typeof value === "bigint" ? value * 10n ** BigInt(exponent) : value * 10 ** exponent;
 }
 
 /** Bit `index` of the packed bits of a coil or discrete input reply. */
@@ -60,8 +69,9 @@ export function shortestDecimal(value: number, format: FloatFormat): number {
   return Number(value.toPrecision(9));
 }
 
-function wordsOf(bytes: Uint8Array, index: number, { type, order }: RegisterFormat): number[] {
-  const count = registersOf[type];
+function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): number[] {
+  const { order } = format;
+  const count = registersFor(format);
   const swapBytes = order === "badc" || order === "dcba";
   const swapWords = order === "cdab" || order === "dcba";
   const words: number[] = Array.from({ length: count });
@@ -75,11 +85,16 @@ function wordsOf(bytes: Uint8Array, index: number, { type, order }: RegisterForm
 }
 
 /** Undefined: the bits are no value of this type. */
-function interpret(words: readonly number[], { type, bit }: RegisterFormat): number | bigint | boolean | undefined {
+function interpret(
+  words: readonly number[],
+  { type, bit = 0, toBit = 0 }: RegisterFormat,
+): number | bigint | boolean | undefined {
   const word = words[0]!; // every type has one
   switch (type) {
     case "bit":
-      return ((word >> (bit ?? 0)) & 1) === 1;
+      return ((word >> bit) & 1) === 1;
+    case "bits":
+      return narrow(BigInt.asUintN(toBit - bit + 1, wide(words) >> BigInt(bit)));
     case "u8":
       return word & 0xff;
     case "u8h":

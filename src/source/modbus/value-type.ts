@@ -8,9 +8,10 @@ export type Table = RegisterTable | BitTable;
 export type Order = (typeof orders)[number];
 export const orders = ["abcd", "cdab", "badc", "dcba"] as const;
 
-/** Registers that a value of each type takes. */
+/** Registers that a value of each type takes; of `bits` as many as its highest bit needs. */
 export const registersOf = {
   bit: 1,
+  bits: 1,
   u8: 1,
   u8h: 1,
   i8: 1,
@@ -46,6 +47,10 @@ export function isValueType(text: string): text is ValueType {
 
 export function isOrder(text: string): text is Order {
   return orders.some((order) => order === text);
+}
+
+export function isTable(text: string): text is Table {
+  return text === "hr" || text === "ir" || text === "co" || text === "di";
 }
 
 export function isRegisterTable(table: Table): table is RegisterTable {

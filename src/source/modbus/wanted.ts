@@ -1,22 +1,31 @@
-// The configured tags as what to read of which unit, and what was read as readings. Pure.
-import type { EpochMicros } from "../../core/point.ts";
-import type { Captures, DriverConfig, DriverTag, Reading, TagId } from "../../core/source.ts";
-import { formatAddress } from "./address.ts";
+// The configured tags as what to read of which unit. Pure.
+import { AgentError } from "../../core/errors.ts";
+import type { Captures, DriverConfig, DriverTag, TagId } from "../../core/source.ts";
+import type { Address } from "./address.ts";
+import { formatAddress, registersFor } from "./address.ts";
 import type { ModbusOptions, modbusOptions, modbusTag } from "./options.ts";
-import type { Block, Limits, Span } from "./plan.ts";
-import type { Decoded, RegisterFormat } from "./registers.ts";
-import { decodeBit, decodeRegisters } from "./registers.ts";
-import { isRegisterTable, registersOf } from "./value-type.ts";
+import { protocolLimit } from "./pdu.ts";
+import type { Limits, Span } from "./plan.ts";
+import type { RegisterFormat } from "./registers.ts";
+import { isRegisterTable } from "./value-type.ts";
 
 export type ModbusConfig = DriverConfig<typeof modbusOptions, typeof modbusTag>;
 
-/** One tag, ready to be read. */
-export interface Wanted extends Span {
+/** What one tag gets out of the registers or bits from `start` on. */
+export interface WantedValue {
   readonly tag: TagId;
   readonly address: string;
   readonly captures: Captures;
+  readonly start: number;
   /** Undefined in the tables of bits. */
   readonly format: RegisterFormat | undefined;
+  /** Where the power of ten lies that it is multiplied by. */
+  readonly scale: { readonly start: number; readonly format: RegisterFormat } | undefined;
+}
+
+/** What is read in one request: the value of a tag with its scale factor, or those of tags that belong together. */
+export interface Wanted extends Span {
+  readonly values: readonly WantedValue[];
 }
 
 /** The tags of one unit that are read together: same interval, same limits. */
@@ -28,64 +37,90 @@ export interface PollTarget {
   readonly wanted: readonly Wanted[];
 }
 
-/** Every tag of `config` in exactly one target. */
+/** Every tag of `config` in exactly one target. Throws `CONFIG_INVALID` where tags that belong together do not fit one request. */
 export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): readonly PollTarget[] {
   const { options } = config;
   const groups = Map.groupBy(config.tags.entries(), ([, tag]) =>
-    JSON.stringify([tag.unit, tag.every, tag.timeout, tag.maxRegisters]),
+    JSON.stringify([tag.unit, tag.every, tag.timeout, tag.maxRegisters, tag.forbid]),
   );
   return [...groups.values()].flatMap((members) => {
     const first = members[0]?.[1];
     if (!first) return [];
+    // A tag that belongs to no others is a group of its own.
+    const together = Map.groupBy(members, ([index, { atomic }]) => (atomic === undefined ? index : atomic));
     return {
       unit: first.unit,
       everyMs: first.every,
       timeoutMs: first.timeout ?? options.timeout,
-      limits: limitsOf(options, first.maxRegisters),
-      wanted: members.map(([index, tag]) => wantedOf(index, tag)),
+      limits: limitsOf(options, first),
+      wanted: [...together.values()].map((tags) => joined(tags.map(([index, tag]) => wantedOf(index, tag)))),
     };
   });
 }
 
-/** Values of a block out of the data of its reply. */
-export function decodeBlock(block: Block<Wanted>, bytes: Uint8Array, time: EpochMicros): readonly Reading[] {
-  return block.items.map((item) => {
-    const index = item.start - block.start;
-    const decoded: Decoded = item.format
-      ? decodeRegisters(bytes, index, item.format)
-      : { ok: true, value: decodeBit(bytes, index) };
-    return decoded.ok ? readingOf(item, decoded.value, time) : failedReading(item, decoded.reason, time);
-  });
-}
-
-/** What stands for a value that could not be had. */
-export function failedReading(item: Wanted, reason: string, time: EpochMicros): Reading {
-  return { ...readingOf(item, undefined, time), quality: "bad", reason };
-}
-
-function readingOf({ tag, captures, address }: Wanted, value: Reading["value"], time: EpochMicros): Reading {
-  return { tag, captures, address, value, time, clock: "agent", quality: "good", historical: false };
-}
-
-function wantedOf(index: number, { at, order, nullValues }: DriverTag<typeof modbusTag>): Wanted {
+function wantedOf(index: number, tag: DriverTag<typeof modbusTag>): Wanted {
+  const { at, order, scaleFactor } = tag;
   const registers = isRegisterTable(at.table);
-  const format: RegisterFormat = {
+  const value: Wanted = {
+    ...spanOf(at),
+    values: [
+      {
+        tag: index as TagId, // the brand's own definition: the index in the configuration
+        start: at.address,
+        address: formatAddress(at),
+        captures: {},
+        format: registers ? formatOf(tag) : undefined,
+        scale: scaleFactor && {
+          start: scaleFactor.address,
+          format: {
+            // A register without a type is u16; a factor may be negative.
+            type: scaleFactor.type === "u16" ? "i16" : scaleFactor.type,
+            order: scaleFactor.order ?? order ?? "abcd",
+          },
+        },
+      },
+    ],
+  };
+  return scaleFactor ? joined([value, { ...spanOf(scaleFactor), values: [] }]) : value;
+}
+
+function formatOf({ at, order, nullValues }: DriverTag<typeof modbusTag>): RegisterFormat {
+  return {
     type: at.type,
     order: at.order ?? order ?? "abcd",
     ...(at.bit === undefined ? {} : { bit: at.bit }),
+    ...(at.toBit === undefined ? {} : { toBit: at.toBit }),
     ...(nullValues === undefined ? {} : { nullValues }),
-  };
-  return {
-    tag: index as TagId, // the brand's own definition: the index in the configuration
-    table: at.table,
-    start: at.address,
-    count: registers ? registersOf[at.type] : 1,
-    address: formatAddress(at),
-    captures: {},
-    format: registers ? format : undefined,
   };
 }
 
-function limitsOf(options: ModbusOptions, maxRegisters: number | undefined): Limits {
-  return { maxRegisters: maxRegisters ?? options.maxRegisters, maxBits: options.maxBits, maxGap: options.maxGap };
+function spanOf(address: Address): Span {
+  const count = isRegisterTable(address.table) ? registersFor(address) : 1;
+  return { table: address.table, start: address.address, count };
+}
+
+function joined(parts: readonly Wanted[]): Wanted {
+  const [first, ...others] = parts;
+  if (!first || others.length === 0) return first ?? { table: "hr", start: 0, count: 0, values: [] };
+  const start = Math.min(...parts.map((part) => part.start));
+  const end = Math.max(...parts.map((part) => part.start + part.count));
+  const values = parts.flatMap((part) => part.values);
+  const where = values.map((value) => value.address).join(", ");
+  if (others.some((other) => other.table !== first.table))
+    throw new AgentError("CONFIG_INVALID", `${where}: what is read in one request has to lie in one table`);
+  if (end - start > protocolLimit[first.table])
+    throw new AgentError(
+      "CONFIG_INVALID",
+      `${where}: lie too far apart for one request, which reads ${protocolLimit[first.table]} at most`,
+    );
+  return { table: first.table, start, count: end - start, values };
+}
+
+function limitsOf(options: ModbusOptions, { maxRegisters, forbid }: DriverTag<typeof modbusTag>): Limits {
+  return {
+    maxRegisters: maxRegisters ?? options.maxRegisters,
+    maxBits: options.maxBits,
+    maxGap: options.maxGap,
+    ...(forbid ? { forbid } : {}),
+  };
 }

@@ -20,6 +20,8 @@ test.each([
   ["hr:7", "hr:7 u16"],
   ["hr:0x64 i16", "hr:100 i16"],
   ["ir:10 u32", "ir:10 u32"],
+  ["hr:20 bits(4..7)", "hr:20 bits(4..7)"],
+  ["hr:20 bits(0..31) cdab", "hr:20 bits(0..31) cdab"],
   ["co:5", "co:5"],
   ["di:3", "di:3"],
   ["co:5 bit", "co:5"],
@@ -57,6 +59,10 @@ test.each([
   ["hr:5 bit", "say which bit, as in hr:5.0 bit"],
   ["hr:5.3 u16", "hr:5.3 bit"],
   ["hr:5.16", "bits 0 to 15"],
+  ["hr:5 bits", "say which bits"],
+  ["hr:5 bits(7..4)", "the lowest first"],
+  ["hr:5 bits(0..64)", "at most 63"],
+  ["hr:65535 bits(0..16)", "reaches beyond 65535"],
   ["co:5 u16", "takes no type"],
   ["co:5.1", "neither bit number nor order"],
   ["xx:5", "is no Modbus address"],
@@ -74,7 +80,7 @@ const addresses: fc.Arbitrary<Address> = fc.oneof(
     {
       table: fc.constantFrom("hr", "ir"),
       address: fc.nat(65_532),
-      type: fc.constantFrom(...types.filter((type) => type !== "bit")),
+      type: fc.constantFrom(...types.filter((type) => type !== "bit" && type !== "bits")),
       order: fc.constantFrom(...orders),
     },
     { requiredKeys: ["table", "address", "type"] },
@@ -85,6 +91,9 @@ const addresses: fc.Arbitrary<Address> = fc.oneof(
     type: fc.constant("bit"),
     bit: fc.nat(15),
   }),
+  fc
+    .tuple(fc.constantFrom("hr", "ir"), fc.nat(65_532), fc.nat(63), fc.nat(63))
+    .map(([table, address, a, b]) => ({ table, address, type: "bits", bit: Math.min(a, b), toBit: Math.max(a, b) })),
 ) as fc.Arbitrary<Address>;
 
 test("every address reads back from its text, and from its parts", () => {

@@ -6,6 +6,7 @@ import {
   decodeRegisters,
   float16,
   float32,
+  scaled,
   shortestDecimal,
 } from "../../../../src/source/modbus/registers.ts";
 import type { Order, ValueType } from "../../../../src/source/modbus/value-type.ts";
@@ -149,7 +150,13 @@ test("no bytes make decoding throw, and what comes out is finite", () => {
       fc.constantFrom(...orders),
       fc.constantFrom(undefined, "sunspec" as const, [0, 0x80_00]),
       (bytes, type, order, nullValues) => {
-        const decoded = decodeRegisters(bytes, 0, { type, order, bit: 3, ...(nullValues ? { nullValues } : {}) });
+        const decoded = decodeRegisters(bytes, 0, {
+          type,
+          order,
+          bit: 3,
+          toBit: 40,
+          ...(nullValues ? { nullValues } : {}),
+        });
         if (decoded.ok) expect(typeof decoded.value === "number" ? Number.isFinite(decoded.value) : true).toBe(true);
         else expect(decoded.reason).not.toBe("");
       },
@@ -192,6 +199,26 @@ test("each bit of a register is found, also with swapped bytes", () => {
     expect(decode(word, "bit", { bit: (bit + 1) % 16 })).toBe(false);
     expect(decode(word.slice(2) + word.slice(0, 2), "bit", { bit, order: "badc" })).toBe(true);
   }
+});
+
+test("a field of bits is a number of its own, over as many registers as it needs", () => {
+  expect(decode("AB CD", "bits", { bit: 4, toBit: 11 })).toBe(0xbc);
+  expect(decode("AB CD 12 34", "bits", { bit: 12, toBit: 19 })).toBe(0xd1);
+  expect(decode("12 34 AB CD", "bits", { bit: 12, toBit: 19, order: "cdab" })).toBe(0xd1);
+  expect(decode("FF FF FF FF FF FF FF FF", "bits", { bit: 0, toBit: 63 })).toBe(2n ** 64n - 1n);
+});
+
+test("a power of ten from a register leaves no binary dust", () => {
+  expect(scaled(2301, -1)).toBe(230.1);
+  expect(scaled(3, -1)).toBe(0.3);
+  expect(scaled(7, 2)).toBe(700);
+  expect(scaled(12345678901234567890n, 1)).toBe(123456789012345678900n);
+  fc.assert(
+    fc.property(fc.integer(), fc.integer({ min: -10, max: 10 }), (value, exponent) => {
+      expect(scaled(value, exponent)).toBe(Number(`${value}e${exponent}`));
+    }),
+    { seed: 5, numRuns: 1_000 },
+  );
 });
 
 test("packed bits are read lowest first", () => {
