@@ -1,5 +1,5 @@
 // What a configuration may refer to outside itself: environment variables and files.
-import { open } from "node:fs/promises";
+import { open, readdir } from "node:fs/promises";
 import { hostname } from "node:os";
 
 export interface Environment {
@@ -10,6 +10,8 @@ export interface Environment {
   readonly cwd: string;
   /** Bytes of the file at an absolute path. Rejects as `node:fs` does, and when it is longer than `maxFileBytes`. */
   readFile(path: string): Promise<Uint8Array>;
+  /** Names in the folder at an absolute path. Rejects as `node:fs` does. */
+  listFolder(path: string): Promise<readonly string[]>;
 }
 
 /** More than any list of tags needs; keeps `/dev/zero` out of the memory. */
@@ -17,7 +19,7 @@ export const maxFileBytes = 64 * 2 ** 20;
 
 /** The environment of the process. */
 export function processEnvironment(): Environment {
-  return { hostname: hostname(), variables: process.env, cwd: process.cwd(), readFile };
+  return { hostname: hostname(), variables: process.env, cwd: process.cwd(), readFile, listFolder: readdir };
 }
 
 async function readFile(path: string): Promise<Uint8Array> {

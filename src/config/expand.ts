@@ -28,8 +28,8 @@ export interface Templates {
 }
 
 /** Keys of a source that are neither the driver's nor go down to its tags. */
-export const sourceKeys: readonly string[] = ["type", "tags", "devices", "vars"];
-const deviceKeys: readonly string[] = ["template", "tags", "vars"];
+export const sourceKeys: readonly string[] = ["type", "tags", "tagsFrom", "devices", "devicesFrom", "vars"];
+const deviceKeys: readonly string[] = ["template", "tags", "tagsFrom", "vars"];
 const tagKeys: readonly string[] = ["template", "vars"];
 
 /** Keys that may stand on a source and go down to its tags, unless the driver has an option of that name. */

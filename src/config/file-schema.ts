@@ -58,4 +58,11 @@ export const sections = {
 };
 
 /** Every key of the file. */
-export const fileKeys: readonly string[] = ["version", ...Object.keys(sections), "defaults", "templates", "sources"];
+export const fileKeys: readonly string[] = [
+  "version",
+  ...Object.keys(sections),
+  "defaults",
+  "templates",
+  "sources",
+  "include",
+];

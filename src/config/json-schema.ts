@@ -72,6 +72,13 @@ function cascaded(keys: readonly string[]): Record<string, JsonSchema> {
   return Object.fromEntries(keys.map((key) => [key, shared(key)]));
 }
 
+function fromTable(list: string): JsonSchema {
+  return {
+    description: `CSV file, or a list of them, whose rows are further entries of ${list}; its columns are named like the keys, as in signal.engUnit.`,
+    anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
+  };
+}
+
 const templateKeys: Record<string, JsonSchema> = {
   template: {
     description:
@@ -113,7 +120,9 @@ function sourceSchemaOf(driver: Driver): JsonSchema {
       ),
       vars: templateKeys.vars ?? {},
       tags,
+      tagsFrom: fromTable("tags"),
       ...(driver.device && {
+        devicesFrom: fromTable("devices"),
         devices: {
           type: "array",
           description: "Devices behind this address.",
@@ -134,6 +143,7 @@ function deviceSchemaOf(driver: Driver): JsonSchema {
       ...cascaded(cascadedKeys),
       ...templateKeys,
       tags: { type: "array", items: { $ref: `#/$defs/${driver.type}Tag` } },
+      tagsFrom: fromTable("tags"),
     },
     additionalProperties: false,
   };
@@ -166,6 +176,11 @@ export function configJsonSchema(drivers: readonly Driver[]): JsonSchema {
           type: "array",
           items: { anyOf: types.map((type) => ({ $ref: `#/$defs/${type}Tag` })) },
         },
+      },
+      include: {
+        description:
+          "Files with further sources and templates: a name, a pattern such as conf.d/*.yaml, or a list of them.",
+        anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }],
       },
       sources: {
         type: "object",

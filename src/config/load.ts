@@ -9,12 +9,15 @@ import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { mapsOf } from "./expand.ts";
 import { cascadedOptions, fileKeys, sections, sourceName, version } from "./file-schema.ts";
+import { readIncludes } from "./include.ts";
 import { type ConfigIssue, Issues } from "./issue.ts";
 import type { Fields } from "./layers.ts";
 import { warnLiteralSecrets } from "./literal-secrets.ts";
 import { type ConfigNode, child, type MapEntry, type MapNode } from "./node.ts";
-import { fileProblem, replaceReferences } from "./references.ts";
+import { readTextFile } from "./read-file.ts";
+import { replaceReferences } from "./references.ts";
 import { checkSource } from "./source-config.ts";
+import { readTables } from "./tag-table.ts";
 import { parseYaml } from "./yaml-file.ts";
 
 /**
@@ -51,30 +54,17 @@ function configError(file: string, issues: readonly ConfigIssue[]): AgentError {
 }
 
 async function readRoot(file: string, environment: Environment, issues: Issues): Promise<MapNode | undefined> {
-  const start = { at: { file, line: 1, column: 1 }, path: "" };
-  let bytes: Uint8Array;
-  try {
-    bytes = await environment.readFile(resolve(environment.cwd, file));
-  } catch (error) {
-    issues.error(start, `cannot be read: ${fileProblem(error)}`);
-    return undefined;
-  }
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    issues.error(start, "is no UTF-8 text");
-    return undefined;
-  }
-  const node = parseYaml(text, file, issues);
-  if (!node) return undefined;
-  if (node.kind === "map") return await replaceReferences(withoutEmpty(node), environment, issues);
-  issues.error(
-    node,
-    "must be a map with the sections agent, service and sources",
-    "see the reference of the configuration",
-  );
-  return undefined;
+  const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, issues);
+  const node = text === undefined ? undefined : parseYaml(text, file, issues);
+  if (node && node.kind !== "map")
+    issues.error(
+      node,
+      "must be a map with the sections agent, service and sources",
+      "see the reference of the configuration",
+    );
+  if (node?.kind !== "map") return undefined;
+  const own = await replaceReferences(withoutEmpty(node), environment, issues);
+  return await readTables(await readIncludes(own, environment, issues), environment, issues);
 }
 
 /** A section whose every line is commented out is a section that is not there. */

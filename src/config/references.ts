@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from "node:path";
 import type { Environment } from "./environment.ts";
 import type { Issues } from "./issue.ts";
 import type { ConfigNode, ScalarNode } from "./node.ts";
+import { fileProblem } from "./read-file.ts";
 import { resolveScalar } from "./scalar.ts";
 
 /** What a reference gave, or why it gave nothing. */
@@ -143,23 +144,5 @@ async function readText(path: string, environment: Environment): Promise<Found> 
     return { text: text.replace(/\r?\n$/, "") };
   } catch {
     return { error: `${path} holds no UTF-8 text` };
-  }
-}
-
-/** What the operating system said, for people. */
-export function fileProblem(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  switch (code) {
-    case "ENOENT":
-      return "there is no such file";
-    case "EACCES":
-    case "EPERM":
-      return "no permission";
-    case "EISDIR":
-      return "it is a folder";
-    case "ENOTDIR":
-      return "a part of its path is no folder";
-    default:
-      return error instanceof Error ? error.message : String(error);
   }
 }

@@ -8,8 +8,11 @@ import { explain } from "./yaml-hints.ts";
 /** More than any plant has tags times fields; a few aliases of aliases would otherwise fill the memory. */
 const maxNodes = 2_000_000;
 
-/** The nodes of `text`, or undefined when it is no YAML or empty; then `issues` says why. */
-export function parseYaml(text: string, file: string, issues: Issues): ConfigNode | undefined {
+/**
+ * The nodes of `text`, or undefined when it is no YAML or empty; then `issues` says why. `origin` stands for every
+ * position where the text is a part of something else.
+ */
+export function parseYaml(text: string, file: string, issues: Issues, origin?: Position): ConfigNode | undefined {
   const lines = new LineCounter();
   // The failsafe schema leaves every scalar a text: what it means is `resolveScalar`'s, for references as well.
   const document = parseDocument(text, {
@@ -19,6 +22,7 @@ export function parseYaml(text: string, file: string, issues: Issues): ConfigNod
     prettyErrors: false,
   });
   const position = (offset: number): Position => {
+    if (origin) return origin;
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col) };
   };

@@ -1,4 +1,5 @@
 // A configuration to try out, with an environment and files of its own.
+import { basename, dirname } from "node:path";
 
 import type { Config } from "../../src/config/config.ts";
 import type { Environment } from "../../src/config/environment.ts";
@@ -14,6 +15,11 @@ export function environmentOf(
     hostname: "north.gw",
     cwd: "/work",
     variables,
+    async listFolder(path) {
+      const names = Object.keys(files).filter((file) => dirname(file) === path);
+      if (names.length === 0) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });
+      return names.map((file) => basename(file));
+    },
     async readFile(path) {
       const content = files[path];
       if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: "ENOENT" });

@@ -82,6 +82,7 @@ ${indented}`;
     variables: {},
     cwd: "/",
     readFile: () => Promise.resolve(Buffer.from(text)),
+    listFolder: () => Promise.resolve([]),
   };
   const { sources } = await loadConfig("agent.yaml", environment, [mqttDriver]).catch((error: unknown) => {
     throw new Error(JSON.stringify(error instanceof Error ? error.cause : error, undefined, 2));

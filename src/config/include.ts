@@ -1,0 +1,83 @@
+// `include`: sources and templates kept in files of their own.
+import { dirname, join, resolve } from "node:path";
+import { unknownKey } from "./check-node.ts";
+import type { Environment } from "./environment.ts";
+import type { Issues } from "./issue.ts";
+import { type ConfigNode, child, type MapEntry, type MapNode, type ScalarNode } from "./node.ts";
+import { fileProblem, readTextFile } from "./read-file.ts";
+import { replaceReferences } from "./references.ts";
+import { parseYaml } from "./yaml-file.ts";
+
+/** What an included file may hold. */
+const included = ["version", "sources", "templates"];
+
+/** `root` with the sources and templates of every file that its `include` names; the files in the order of their names. */
+export async function readIncludes(root: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
+  const named = child(root, "include");
+  if (!named) return root;
+  const entries = new Map(root.entries);
+  entries.delete("include");
+  for (const pattern of named.kind === "list" ? named.items : [named]) {
+    if (pattern.kind !== "scalar" || pattern.value === null) {
+      issues.error(pattern, "must be a file, a pattern such as conf.d/*.yaml, or a list of them");
+      continue;
+    }
+    for (const file of await filesOf(pattern, environment, issues)) {
+      const text = await readTextFile(file, pattern, environment, issues);
+      const node = text === undefined ? undefined : parseYaml(text, file, issues);
+      if (node?.kind === "map") addTo(entries, await replaceReferences(node, environment, issues), issues);
+      else if (node) issues.error(node, "must be a map with sources or templates");
+    }
+  }
+  return { ...root, entries };
+}
+
+function addTo(entries: Map<string, MapEntry>, file: MapNode, issues: Issues): void {
+  for (const key of file.entries.keys()) if (!included.includes(key)) unknownKey(file, key, included, issues);
+  for (const section of ["sources", "templates"]) {
+    const added = file.entries.get(section);
+    if (!added || added.value.kind !== "map") {
+      if (added && !isEmpty(added.value)) issues.error(added.value, "must be a map of names");
+      continue;
+    }
+    const before = entries.get(section);
+    const names = new Map(before?.value.kind === "map" ? before.value.entries : []);
+    for (const [name, entry] of added.value.entries) {
+      const first = names.get(name)?.key;
+      if (first)
+        issues.error(
+          { at: entry.key, path: entry.value.path },
+          `stands here twice, first in ${first.file}:${first.line}`,
+        );
+      else names.set(name, entry);
+    }
+    const whole: ConfigNode = { ...added.value, entries: names };
+    entries.set(section, before ? { ...before, value: whole } : { key: added.key, value: whole });
+  }
+}
+
+function isEmpty(node: ConfigNode): boolean {
+  return node.kind === "scalar" && node.value === null;
+}
+
+/** Files that a pattern names. Only the last part of a path may have a `*`. */
+async function filesOf(pattern: ScalarNode, environment: Environment, issues: Issues): Promise<readonly string[]> {
+  const path = pattern.text.startsWith("/") ? pattern.text : join(dirname(pattern.at.file), pattern.text);
+  const [, folder = ".", name = ""] = /^(.*)\/([^/]*)$/s.exec(path) ?? [undefined, ".", path];
+  if (pattern.text.split("/").includes("..") || folder.includes("*")) {
+    issues.error(pattern, "must name files below this one, with * in the last part only", "as in conf.d/*.yaml");
+    return [];
+  }
+  if (!name.includes("*")) return [path];
+  const matching = new RegExp(`^${name.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`, "s");
+  try {
+    const names = await environment.listFolder(resolve(environment.cwd, folder));
+    return names
+      .filter((found) => matching.test(found) && !found.startsWith("."))
+      .toSorted()
+      .map((found) => join(folder, found));
+  } catch (error) {
+    issues.error(pattern, `${folder} cannot be read: ${fileProblem(error)}`);
+    return [];
+  }
+}

@@ -1,0 +1,168 @@
+// `tagsFrom` and `devicesFrom`: lists kept in a spreadsheet. Each row becomes an entry as if it stood in the file.
+import { dirname, join } from "node:path";
+import { type Cell, parseCsv } from "./csv.ts";
+import type { Environment } from "./environment.ts";
+import type { Issues } from "./issue.ts";
+import {
+  type ConfigNode,
+  child,
+  childPath,
+  type ListNode,
+  type MapEntry,
+  type MapNode,
+  type Position,
+} from "./node.ts";
+import { readTextFile } from "./read-file.ts";
+import { replaceReferences } from "./references.ts";
+import { resolveScalar } from "./scalar.ts";
+import { parseYaml } from "./yaml-file.ts";
+
+/** `root` with the rows of every table behind the entries of the list it stands beside. */
+export async function readTables(root: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
+  const sources = child(root, "sources");
+  if (sources?.kind !== "map") return root;
+  const entries = new Map(sources.entries);
+  for (const [name, entry] of sources.entries)
+    if (entry.value.kind === "map")
+      entries.set(name, { ...entry, value: await readSource(entry.value, environment, issues) });
+  return replaced(root, "sources", { ...sources, entries });
+}
+
+async function readSource(source: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
+  const whole = await appendRows(await appendRows(source, "tags", environment, issues), "devices", environment, issues);
+  const devices = child(whole, "devices");
+  if (devices?.kind !== "list") return whole;
+  const items: ConfigNode[] = [];
+  for (const device of devices.items)
+    items.push(device.kind === "map" ? await appendRows(device, "tags", environment, issues) : device);
+  return replaced(whole, "devices", { ...devices, items });
+}
+
+/** Takes `tagsFrom` off `owner` and puts its rows behind `tags`. */
+async function appendRows(
+  owner: MapNode,
+  key: "tags" | "devices",
+  environment: Environment,
+  issues: Issues,
+): Promise<MapNode> {
+  const from = `${key}From`;
+  const named = owner.entries.get(from);
+  if (!named) return owner;
+  const rest = new Map(owner.entries);
+  rest.delete(from);
+  const { value } = named;
+  const names = value.kind === "list" ? value.items : [value];
+  const rows: ConfigNode[] = [];
+  for (const name of names) {
+    if (name.kind !== "scalar" || name.value === null)
+      issues.error(name, "must be the name of a CSV file, or a list of names");
+    else if (!name.broken) rows.push(...(await readTable(name.text, name, environment, issues)));
+  }
+  const list = owner.entries.get(key)?.value;
+  const before = list?.kind === "list" ? list.items : [];
+  const written: ListNode = {
+    kind: "list",
+    at: value.at,
+    path: childPath(owner.path, key),
+    items: [...before, ...rows],
+  };
+  // A list that is none is complained about where lists are read.
+  if (!list || list.kind === "list" || (list.kind === "scalar" && list.value === null))
+    rest.set(key, { key: named.key, value: written });
+  return { ...owner, entries: rest };
+}
+
+async function readTable(
+  name: string,
+  node: ConfigNode,
+  environment: Environment,
+  issues: Issues,
+): Promise<readonly ConfigNode[]> {
+  const file = name.startsWith("/") ? name : join(dirname(node.at.file), name);
+  const text = await readTextFile(file, node, environment, issues);
+  if (text === undefined) return [];
+  const { rows, separator, unclosed } = parseCsv(text);
+  const place = ({ line, column }: Cell): Position => ({ file, line, column });
+  if (unclosed) {
+    issues.error({ at: place(unclosed), path: node.path }, "has a quote that is not closed");
+    return [];
+  }
+  const [header, ...lines] = rows;
+  if (!header) {
+    issues.error(
+      { at: { file, line: 1, column: 1 }, path: node.path },
+      "is empty",
+      "the first row names the columns: input, at, scale, signal.engUnit ...",
+    );
+    return [];
+  }
+  const decimalComma = separator === ";";
+  const items = lines.map((cells, index) => {
+    const path = childPath(node.path, index);
+    const extra = cells.slice(header.length).find((cell) => cell.text !== "");
+    if (extra)
+      issues.error(
+        { at: place(extra), path },
+        "stands in a column without a name",
+        "a text with the separator in it needs quotes",
+      );
+    const entry = new RowBuilder(place(cells[0] ?? header[0] ?? { text: "", line: 1, column: 1 }), path);
+    header.forEach((column, i) => {
+      const cell = cells[i];
+      if (cell && cell.text !== "" && column.text !== "")
+        entry.put(
+          column.text.split("."),
+          place(column),
+          valueOf(cell, place(cell), childPath(path, column.text), decimalComma, issues),
+        );
+    });
+    return entry.node();
+  });
+  return (await replaceReferences({ kind: "list", at: node.at, path: node.path, items }, environment, issues)).items;
+}
+
+/** A cell is a value without quotes, or a list or map in brackets or braces. */
+function valueOf({ text }: Cell, at: Position, path: string, decimalComma: boolean, issues: Issues): ConfigNode {
+  if (/^[[{].*[\]}]$/s.test(text) && !/^\{[\w-]+\}/.test(text)) {
+    const node = parseYaml(text, at.file, issues, at);
+    return node ?? { kind: "scalar", at, path, value: null, text, broken: true };
+  }
+  const plain = decimalComma && /^[-+]?\d+,\d+$/.test(text) ? text.replace(",", ".") : text;
+  return { kind: "scalar", at, path, value: resolveScalar(plain), text: plain };
+}
+
+/** Columns such as `signal.engUnit` and `signal.name` come to one map. */
+class RowBuilder {
+  readonly #at: Position;
+  readonly #path: string;
+  readonly #entries = new Map<string, MapEntry | { readonly key: Position; readonly inner: RowBuilder }>();
+
+  constructor(at: Position, path: string) {
+    this.#at = at;
+    this.#path = path;
+  }
+
+  put([key = "", ...rest]: readonly string[], column: Position, value: ConfigNode): void {
+    if (rest.length === 0) {
+      this.#entries.set(key, { key: column, value });
+      return;
+    }
+    const before = this.#entries.get(key);
+    const inner = before && "inner" in before ? before.inner : new RowBuilder(value.at, childPath(this.#path, key));
+    inner.put(rest, column, value);
+    this.#entries.set(key, { key: column, inner });
+  }
+
+  node(): MapNode {
+    const entries = [...this.#entries].map(([key, entry]): [string, MapEntry] => [
+      key,
+      "inner" in entry ? { key: entry.key, value: entry.inner.node() } : entry,
+    ]);
+    return { kind: "map", at: this.#at, path: this.#path, entries: new Map(entries) };
+  }
+}
+
+function replaced(node: MapNode, key: string, value: ConfigNode): MapNode {
+  const entry = node.entries.get(key);
+  return entry ? { ...node, entries: new Map(node.entries).set(key, { ...entry, value }) } : node;
+}

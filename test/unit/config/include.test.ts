@@ -1,0 +1,53 @@
+// Sources and templates in files of their own.
+import { expect, test } from "vitest";
+import { complaints, head, load, withPassword } from "../../support/config.ts";
+
+const sim = (name: string, input: string) => `sources:\n  ${name}: { type: simulator, tags: [{ input: ${input} }] }\n`;
+
+test("files that a pattern names are read in the order of their names", async () => {
+  const { sources } = await load(`${head}include: conf.d/*.yaml\n${sim("main", "a")}`, withPassword, {
+    "/work/conf.d/20-b.yaml": sim("b", "b"),
+    "/work/conf.d/10-a.yaml": sim("a", "c"),
+    "/work/conf.d/notes.txt": "not YAML: [",
+    "/work/conf.d/.hidden.yaml": "not YAML: [",
+  });
+  expect(sources.map(({ name }) => name)).toEqual(["main", "a", "b"]);
+});
+
+test("a template of one file serves a source of another", async () => {
+  const { sources } = await load(`${head}include: [templates.yaml, bus.yaml]\n`, withPassword, {
+    "/work/templates.yaml": 'version: 1\ntemplates: { t: [{ input: "{d}.x", at: "hr:0" }] }\n',
+    "/work/bus.yaml":
+      "sources: { bus1: { type: modbus, url: 'tcp://h', devices: [{ template: t, vars: { d: ${PASSWORD} } }] } }\n".replace(
+        "${PASSWORD}",
+        '"${PASSWORD}"',
+      ),
+  });
+  expect(sources[0]?.rules[0]?.input).toBe("canary-7f3a.x");
+});
+
+test("what is wrong in an included file is told with its name", async () => {
+  const said = await complaints(`${head}include: conf.d/*.yaml\n${sim("main", "a")}`, withPassword, {
+    "/work/conf.d/a.yaml": `log: { level: info }\n${sim("main", "b")}`,
+    "/work/conf.d/b.yaml": "sources:\n  b: { type: simulator, tags: [{ input: a, wave: sin }] }\n",
+    "/work/conf.d/c.yaml": "- x\n",
+  });
+  expect(said.split("\n").filter((line) => /^\S/.test(line))).toEqual([
+    "conf.d/a.yaml:1:1  log  is no key that is known here",
+    "conf.d/a.yaml:3:3  sources.main  stands here twice, first in agent.yaml:5",
+    "conf.d/c.yaml:1:1  must be a map with sources or templates",
+    expect.stringMatching(/^conf\.d\/b\.yaml:2:41 {2}sources\.b\.tags\[0\]\.input {2}Input ID a is used twice/),
+    expect.stringMatching(/^conf\.d\/b\.yaml:2:50 {2}sources\.b\.tags\[0\]\.wave {2}must be sine/),
+  ]);
+});
+
+test("a file that is named must be there, a pattern may match nothing, and nothing above is read", async () => {
+  expect(await complaints(`${head}include: x.yaml\n`, withPassword)).toMatch(
+    /^agent\.yaml:3:10 .*x\.yaml cannot be read/,
+  );
+  expect(await complaints(`${head}include: "*.yml"\n`, withPassword)).toMatch(
+    /^agent\.yaml:1:1 {2}warning: has no sources/,
+  );
+  for (const path of ["../x.yaml", "a/../../x.yaml", "*/x.yaml"])
+    expect(await complaints(`${head}include: "${path}"\n`, withPassword)).toMatch(/must name files below this one/);
+});
