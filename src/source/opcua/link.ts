@@ -34,6 +34,8 @@ export interface Link {
   call<R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs?: number): Promise<R>;
   /** Ends the session. `deleteSubscriptions: false` leaves them on the server until they are taken up or time out. */
   close(options: { readonly deleteSubscriptions: boolean }): Promise<void>;
+  /** Ends the channel alone: the session stays on the server, for the next link to take up. */
+  hangUp(): Promise<void>;
 }
 
 export interface LinkOptions {
@@ -205,6 +207,10 @@ function makeLink(
     lost: lost.signal,
     call,
     close,
+    async hangUp() {
+      closed = true;
+      await hangUp(client);
+    },
   };
 }
 

@@ -12,7 +12,8 @@ import type { Subscription } from "./subscription.ts";
 export interface MonitoringOptions {
   readonly ua: Ua;
   readonly link: Link;
-  readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle" | "former">;
+  /** Undefined: everything is polled. */
+  readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle" | "former"> | undefined;
   /** Items in one call; 0: no limit is declared. */
   readonly limit: number;
   readonly queueSize: (everyMs: number) => number;
@@ -27,6 +28,14 @@ export interface Failure extends Unresolved {
   readonly item?: Item;
 }
 
+/** Refusals to monitor what can be read all the same. */
+const notMonitored = [
+  "BadTooManyMonitoredItems",
+  "BadMonitoringModeInvalid",
+  "BadNotSupported",
+  "BadServiceUnsupported",
+];
+
 type Entry = SubscriptionRecord["items"][number];
 
 /** Keeps the items of a subscription. */
@@ -37,6 +46,7 @@ export class Monitoring {
   readonly #entries = new Map<number, Entry>();
   /** Items of the subscription that hands over what it has kept. */
   readonly #former = new Map<number, Item>();
+  readonly #polled: Item[] = [];
   #failures: Failure[] = [];
   #nextHandle: number;
   #slowed = 0;
@@ -44,7 +54,7 @@ export class Monitoring {
   constructor(options: MonitoringOptions) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 1_000);
-    this.#nextHandle = options.subscription.nextHandle;
+    this.#nextHandle = options.subscription?.nextHandle ?? 1;
   }
 
   item(handle: number): Item | undefined {
@@ -53,6 +63,11 @@ export class Monitoring {
 
   get items(): readonly Item[] {
     return [...this.#items.values()];
+  }
+
+  /** Items that the server lets be read, but does not monitor. */
+  get polled(): readonly Item[] {
+    return this.#polled;
   }
 
   get failures(): readonly Failure[] {
@@ -70,8 +85,8 @@ export class Monitoring {
    */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
     const { subscription } = this.#options;
-    const had = entriesByKey(subscription.items);
-    const moved = entriesByKey(subscription.former?.items ?? []);
+    const had = entriesByKey(subscription?.items ?? []);
+    const moved = entriesByKey(subscription?.former?.items ?? []);
     const create: Item[] = [];
     for (const item of items) {
       const former = moved.get(this.#key(item))?.shift();
@@ -89,6 +104,10 @@ export class Monitoring {
   async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
     if (items.length === 0) return [];
     const { ua, link, subscription, queueSize } = this.#options;
+    if (!subscription) {
+      this.#polled.push(...items);
+      return [];
+    }
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
     await this.#save();
@@ -115,13 +134,14 @@ export class Monitoring {
       if (result?.statusCode.isGoodish()) {
         if (result.revisedSamplingInterval > item.every) this.#slowed++;
         this.#keep(item, [handle, result.monitoredItemId, this.#key(item)]);
-      } else {
+      } else if (result && notMonitored.includes(result.statusCode.name)) this.#polled.push(item);
+      else {
         const reason = `${result?.statusCode.name}: ${result?.statusCode.description ?? ""}`;
         failed.push({ tag: item.tag, captures: item.captures, address: item.address, reason, item });
       }
     }
     this.#failures.push(...failed);
-    if (failed.length < items.length) await this.#save();
+    if (this.#items.size > 0) await this.#save();
     return failed;
   }
 
@@ -146,6 +166,7 @@ export class Monitoring {
 
   async #remove(entries: readonly Entry[], signal: AbortSignal): Promise<void> {
     const { ua, link, subscription } = this.#options;
+    if (!subscription) return;
     await inBatches(entries, this.#batch, async (part) => {
       const monitoredItemIds = part.map(([, id]) => id);
       const request = new ua.DeleteMonitoredItemsRequest({ subscriptionId: subscription.id, monitoredItemIds });

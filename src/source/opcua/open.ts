@@ -17,7 +17,7 @@ import { readFacts } from "./server-facts.ts";
 import { Services } from "./services.ts";
 import { OpcuaSource } from "./source.ts";
 import { loadStack, type Stack } from "./stack.ts";
-import { obtainSubscription, queueSize, requestedCounts } from "./subscription.ts";
+import { queueSize, requestedCounts, subscriptionIfAny } from "./subscription.ts";
 
 export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
 
@@ -85,25 +85,31 @@ async function begin(
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");
   const fastest = Math.min(...config.tags.map(({ every }) => every), 1_000);
+  const { backfill, mode } = config.options;
   const wanted = requestedCounts(config.options, fastest);
-  const subscription = await obtainSubscription(ua, link, facts, resumption, wanted, log, signal);
-  const { firstSequence: _first, former: _former, origin, ...record } = subscription;
+  const subscription =
+    mode === "poll" ? undefined : await subscriptionIfAny(ua, link, facts, resumption, wanted, log, signal);
   const monitoring = new Monitoring({
     ua,
     link,
     subscription,
     limit: facts.limits.monitor,
-    queueSize: (every) => queueSize(config.options, every, subscription.publishingMs),
-    save: (state) => resumption.remember({ subscription: { ...record, ...state } }),
+    queueSize: (every) => queueSize(config.options, every, subscription?.publishingMs ?? 0),
+    save: async (state) => {
+      if (!subscription) return;
+      const { firstSequence: _first, former: _former, origin: _origin, ...record } = subscription;
+      await resumption.remember({ subscription: { ...record, ...state } });
+    },
   });
   await monitoring.begin(items, unresolved, signal);
-  const descriptions = await describe(ua, services, monitoring.items, signal).catch((error: unknown): Description[] => {
-    signal.throwIfAborted();
-    if (link.lost.aborted) throw error;
-    log.warn({ err: error }, "the server does not describe its variables");
-    return [];
-  });
-  const { backfill } = config.options;
+  const descriptions = await describe(ua, services, [...monitoring.items, ...monitoring.polled], signal).catch(
+    (error: unknown): Description[] => {
+      signal.throwIfAborted();
+      if (link.lost.aborted) throw error;
+      log.warn({ err: error }, "the server does not describe its variables");
+      return [];
+    },
+  );
   const history =
     backfill === "off"
       ? undefined
@@ -113,7 +119,7 @@ async function begin(
       server: facts.product,
       items: monitoring.items.length,
       failed: monitoring.failures.length,
-      origin,
+      origin: subscription?.origin ?? "polled",
     },
     "subscribed",
   );

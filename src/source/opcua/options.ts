@@ -80,6 +80,12 @@ export const opcuaOptions = z
       .describe(
         "which clock stamps the values; each falls back to the next where it is missing or wrong; default source",
       ),
+    mode: z
+      .enum(["subscribe", "poll"])
+      .default("subscribe")
+      .describe(
+        "poll reads each tag every `every` instead of subscribing; default subscribe, and poll where the server refuses",
+      ),
     backfill: z
       .union([z.literal("off"), z.strictObject({ maxGap: duration({ min: 1_000, max: 31_536_000_000 }) })])
       .default({ maxGap: 86_400_000 })

@@ -4,6 +4,7 @@ import type { NotificationMessage, PublishResponse } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { statusOf } from "./failure.ts";
+import { FormerSubscription } from "./former-subscription.ts";
 import { type Link, sessionGone } from "./link.ts";
 import type { DataValueLike } from "./reading.ts";
 import { SequenceTracker } from "./sequence.ts";
@@ -62,6 +63,7 @@ export class Publisher {
   #waiting = 0;
   #workers = pipeline;
   #heardMs: number;
+  #heard = false;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -70,6 +72,11 @@ export class Publisher {
     this.#former = former && new FormerSubscription(former.id);
     if (former) this.#trackers.set(former.id, new SequenceTracker(undefined));
     this.#heardMs = options.runtime.clock.monotonic();
+  }
+
+  /** Whether the server has said anything. */
+  get heard(): boolean {
+    return this.#heard;
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */
@@ -119,6 +126,7 @@ export class Publisher {
       const patienceMs = silenceLimitMs(subscription) * (pipeline + 1);
       const response = await link.call(request, ua.PublishResponse, signal, Math.min(patienceMs, 2 ** 31 - 1));
       this.#heardMs = runtime.clock.monotonic();
+      this.#heard = true;
       return response;
     } catch (error) {
       signal.throwIfAborted();
@@ -209,33 +217,6 @@ export class Publisher {
         throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent for ${Math.round(silentMs / 1_000)} s`);
       await runtime.clock.sleep(Math.max(50, limitMs - silentMs), signal);
     }
-  }
-}
-
-/** The subscription that hands over what it has kept: over once it has no more and all of that is on disk. */
-class FormerSubscription {
-  readonly id: number;
-  readonly #open = new Set<number>();
-  #ended = false;
-
-  constructor(id: number) {
-    this.id = id;
-  }
-
-  get over(): boolean {
-    return this.#ended && this.#open.size === 0;
-  }
-
-  delivered({ subscription, sequenceNumber }: Acknowledgement): void {
-    if (subscription === this.id) this.#open.add(sequenceNumber);
-  }
-
-  acknowledged({ subscription, sequenceNumber }: Acknowledgement): void {
-    if (subscription === this.id) this.#open.delete(sequenceNumber);
-  }
-
-  end(): void {
-    this.#ended = true;
   }
 }
 

@@ -36,7 +36,7 @@ export async function retryOnce(
   const unresolved = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
   const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
   const found = await resolveTags(lookAt, resolver, signal);
-  const present = new Set([...monitoring.items, ...refused].map(identity));
+  const present = new Set([...monitoring.items, ...monitoring.polled, ...refused].map(identity));
   const fresh = found.items.filter((item) => !present.has(identity(item)));
   const stillRefused = await monitoring.add([...refused, ...fresh], signal);
   // A pattern that finds nothing any more keeps what it had found.

@@ -1,17 +1,17 @@
 // One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
-import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, Description, Reading, Source, TagId } from "../../core/source.ts";
+import type { Delivery, Description, Source, TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
-import { BoundedQueue } from "../../lib/bounded-queue.ts";
 import { Backfill, type BackfillOptions } from "./backfill.ts";
+import { Intake } from "./intake.ts";
 import type { Item, Resolver, Tag } from "./items.ts";
 import type { Link } from "./link.ts";
 import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
 import type { OpcuaConfig } from "./open.ts";
 import type { Pki } from "./pki.ts";
+import { poll } from "./poller.ts";
 import { type Notification, Publisher } from "./publisher.ts";
-import { overflowed, toReading } from "./reading.ts";
+import type { DataValueLike } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
 import { retryFailures } from "./retry.ts";
 import type { Ua } from "./stack.ts";
@@ -25,7 +25,8 @@ export interface OpcuaSourceOptions {
   readonly resumption: Resumption;
   readonly runtime: Runtime;
   readonly resolver: Resolver;
-  readonly subscription: Subscription;
+  /** Undefined: everything is polled. */
+  readonly subscription: Subscription | undefined;
   readonly wanted: Counts;
   readonly monitoring: Monitoring;
   readonly descriptions: readonly Description[];
@@ -37,46 +38,29 @@ export interface OpcuaSourceOptions {
 
 type HistoryOptions = Pick<BackfillOptions, "maxGapMs" | "memory">;
 
-/** Readings that wait together for the pipeline. */
-interface Batch {
-  readonly readings: readonly Reading[];
-  readonly descriptions: readonly Description[];
-  /** To be called once they are on disk. */
-  readonly stored?: (() => void) | undefined;
-}
-
-const batchReadings = 1_000;
-const batchesPerDelivery = 10;
-/** Batches that may wait before the server is asked for no more. */
-const fullAt = 20;
-const mostBatches = 1_000;
-const overflows = {
-  name: "opcua_overflows_total",
-  help: "Times that a server threw values of a tag away because its queue was full.",
-  labels: ["source"],
-} as const;
-
 export class OpcuaSource implements Source {
   readonly #options: OpcuaSourceOptions;
-  readonly #queue = new BoundedQueue<Batch>(mostBatches);
-  readonly #publisher: Publisher;
+  readonly #intake: Intake;
+  readonly #publisher: Publisher | undefined;
   readonly #backfill: Backfill | undefined;
-  #roomier = Promise.withResolvers<void>();
-  #overflows = 0;
+  #failed = false;
 
   constructor(options: OpcuaSourceOptions) {
     this.#options = options;
-    const { ua, link, runtime, config, subscription, resumption } = options;
-    this.#publisher = new Publisher({
-      ua,
-      link,
-      runtime,
-      source: config.name,
-      subscription,
-      deliver: (notification) => this.#take(notification),
-      room: (signal) => this.#room(signal),
-      gone: (what) => resumption.remember({ [what]: undefined }),
-    });
+    const { ua, link, runtime, config, subscription, resumption, resolver } = options;
+    this.#intake = new Intake(runtime, { source: config.name, time: config.options.time });
+    this.#publisher =
+      subscription &&
+      new Publisher({
+        ua,
+        link,
+        runtime,
+        source: config.name,
+        subscription,
+        deliver: (notification) => this.#take(notification, subscription),
+        room: (signal) => this.#intake.room(signal),
+        gone: (what) => resumption.remember({ [what]: undefined }),
+      });
     this.#backfill =
       options.history &&
       new Backfill({
@@ -85,62 +69,50 @@ export class OpcuaSource implements Source {
         link,
         runtime,
         source: config.name,
-        namespaces: options.resolver.namespaces,
-        services: options.resolver.services,
+        namespaces: resolver.namespaces,
+        services: resolver.services,
         deliver: async (readings, stored, signal) => {
-          await this.#room(signal);
-          this.#putAll(readings, stored);
+          await this.#intake.room(signal);
+          this.#intake.readings(readings, stored);
         },
       });
   }
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
     const stop = new AbortController();
-    const running = AbortSignal.any([signal, stop.signal]);
     const { descriptions, monitoring, link } = this.#options;
-    const fail = (error: unknown) => this.#queue.fail(error);
-    const lost = () => fail(link.lost.reason);
+    const lost = () => this.#intake.fail(link.lost.reason);
     link.lost.addEventListener("abort", lost, { once: true });
     if (link.lost.aborted) lost();
-    this.#put({ readings: this.#failureReadings(monitoring.failures), descriptions });
-    const works = [
-      this.#publisher.run(running),
-      this.#tryAgain(running),
-      ...(this.#backfill ? [this.#backfill.run(running)] : []),
-    ];
-    const background = works.map((work) => work.catch(fail));
+    this.#intake.descriptions(descriptions);
+    this.#tell(monitoring.failures);
+    const background = this.#work(AbortSignal.any([signal, stop.signal]));
     try {
-      for (;;) {
-        const batches = await this.#queue.takeAll(batchesPerDelivery, signal);
-        this.#roomier.resolve();
-        this.#roomier = Promise.withResolvers();
-        yield this.#delivery(batches);
-      }
+      for (;;) yield await this.#intake.next(signal);
     } catch (error) {
-      if (!isAbort(error, signal)) throw error;
+      if (!isAbort(error, signal)) {
+        this.#failed = true;
+        throw error;
+      }
       // What has arrived is still to be stored.
-      while (this.#queue.size > 0)
-        yield this.#delivery(await this.#queue.takeAll(batchesPerDelivery, new AbortController().signal));
+      yield* this.#intake.rest();
     } finally {
       stop.abort();
       link.lost.removeEventListener("abort", lost);
-      await Promise.all(background);
+      await background;
     }
   }
 
   details(): Readonly<Record<string, string | number>> {
     const { details, subscription, wanted, monitoring } = this.#options;
-    const { publishingMs, keepAliveCount, lifetimeCount } = subscription;
     return {
       ...details,
-      publishing: `${publishingMs} ms${publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : ""}`,
-      keepAlive: `${publishingMs * keepAliveCount} ms`,
-      lifetime: `${publishingMs * lifetimeCount} ms`,
-      subscription: subscription.origin,
+      ...(subscription && subscriptionDetails(subscription, wanted)),
       items: monitoring.items.length,
+      polled: monitoring.polled.length,
       failed: monitoring.failures.length,
       slowed: monitoring.slowed,
-      overflows: this.#overflows,
+      overflows: this.#intake.overflows,
     };
   }
 
@@ -150,95 +122,61 @@ export class OpcuaSource implements Source {
     await this.#backfill?.save().catch((error: unknown) => {
       runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
     });
-    // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
-    if (link.lost.aborted) await link.close({ deleteSubscriptions: false });
+    // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind. One in
+    // which nothing was ever heard is no good.
+    if (link.lost.aborted || (this.#failed && this.#publisher?.heard)) await link.hangUp();
     else {
-      const keep = resumption.transferable;
+      const keep = resumption.transferable && !this.#failed;
       await link.close({ deleteSubscriptions: !keep });
       await resumption.remember({ session: undefined, ...(!keep && { subscription: undefined }) });
     }
     await pki[Symbol.asyncDispose]();
   }
 
-  #delivery(batches: readonly Batch[]): Delivery {
-    return {
-      readings: batches.flatMap(({ readings }) => readings),
-      descriptions: batches.flatMap(({ descriptions }) => descriptions),
-      awaited: false,
-      ack: () => {
-        for (const { stored } of batches) stored?.();
-      },
-    };
+  /** All that goes on beside the deliveries; what fails ends them. Resolves when all of it has ended. */
+  async #work(signal: AbortSignal): Promise<void> {
+    const { ua, runtime, tags, resolver, monitoring } = this.#options;
+    const { services } = resolver;
+    const works = [
+      this.#publisher?.run(signal),
+      retryFailures({ tags, resolver, monitoring, failed: (failures) => this.#tell(failures) }, runtime, signal),
+      poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
+      this.#backfill?.run(signal),
+    ];
+    const running = works.filter((work) => work !== undefined);
+    await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));
   }
 
-  async #room(signal: AbortSignal): Promise<void> {
-    while (this.#queue.size >= fullAt) {
-      const aborted = Promise.withResolvers<never>();
-      const abort = () => aborted.reject(signal.reason);
-      signal.addEventListener("abort", abort, { once: true });
-      try {
-        signal.throwIfAborted();
-        await Promise.race([this.#roomier.promise, aborted.promise]);
-      } finally {
-        signal.removeEventListener("abort", abort);
-      }
-    }
-  }
-
-  #put(batch: Batch): void {
-    if (!this.#queue.offer(batch) && this.#queue.size >= mostBatches)
-      throw new AgentError("SOURCE_PROTOCOL", "the server sends more in one message than it was asked to");
-  }
-
-  #take({ subscription, sequenceNumber, changes }: Notification): void {
-    const { runtime, config, monitoring } = this.#options;
-    const backfill = this.#backfill;
-    const arrival = runtime.clock.now();
-    const handedOver = subscription !== this.#options.subscription.id;
-    const stream = handedOver ? "former" : this.#options.subscription.origin === "kept" ? "kept" : "new";
-    const readings: Reading[] = [];
-    const stamped: (readonly [Item, Reading])[] = [];
-    let overflowing = 0;
-    for (const { handle, value } of changes) {
+  #take({ subscription: id, sequenceNumber, changes }: Notification, subscription: Subscription): void {
+    const { monitoring } = this.#options;
+    const stream = id !== subscription.id ? "former" : subscription.origin === "kept" ? "kept" : "new";
+    const values = changes.flatMap(({ handle, value }) => {
       const item = monitoring.item(handle);
-      if (!item) continue;
-      const overflow = overflowed(value.statusCode.value);
-      if (overflow) overflowing++;
-      const reading = toReading(value, item, arrival, config.options.time);
-      if (!reading) continue;
-      // What a former subscription hands over may be older than what has come from the new one.
-      readings.push(handedOver ? { ...reading, historical: true } : reading);
-      if (!backfill || reading.clock !== "device") continue;
-      backfill.arrived(item, reading.time, { overflow, stream });
-      stamped.push([item, reading]);
-    }
-    if (overflowing > 0) {
-      this.#overflows += overflowing;
-      runtime.metrics.counter(overflows).add(overflowing, { source: config.name });
-    }
-    this.#putAll(readings, () => {
-      this.#publisher.acknowledge({ subscription, sequenceNumber });
-      for (const [item, { time }] of stamped) backfill?.stored(item, time);
+      return item ? [[item, value] as const] : [];
     });
+    this.#intake.values(values, stream, this.#backfill, () =>
+      this.#publisher?.acknowledge({ subscription: id, sequenceNumber }),
+    );
   }
 
-  /** `stored` goes with the last of them: batches are acknowledged in order. */
-  #putAll(readings: readonly Reading[], stored: () => void): void {
-    let from = 0;
-    for (; readings.length - from > batchReadings; from += batchReadings)
-      this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [] });
-    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], stored });
+  async #polled(values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
+    await this.#intake.room(signal);
+    this.#intake.values(values, "new", this.#backfill, () => {});
   }
 
-  #failureReadings(failures: readonly Failure[]): Reading[] {
+  #tell(failures: readonly Failure[]): void {
+    if (failures.length === 0) return;
     const now = this.#options.runtime.clock.now();
-    return failures.map((failure) => failureReading(failure, now));
+    this.#intake.readings(failures.map((failure) => failureReading(failure, now)));
   }
+}
 
-  #tryAgain(signal: AbortSignal): Promise<never> {
-    const { runtime, tags, resolver, monitoring } = this.#options;
-    const failed = (failures: readonly Failure[]) =>
-      this.#put({ readings: this.#failureReadings(failures), descriptions: [] });
-    return retryFailures({ tags, resolver, monitoring, failed }, runtime, signal);
-  }
+function subscriptionDetails({ publishingMs, keepAliveCount, lifetimeCount, origin }: Subscription, wanted: Counts) {
+  const slower = publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : "";
+  return {
+    publishing: `${publishingMs} ms${slower}`,
+    keepAlive: `${publishingMs * keepAliveCount} ms`,
+    lifetime: `${publishingMs * lifetimeCount} ms`,
+    subscription: origin,
+  };
 }

@@ -53,7 +53,20 @@ export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number
  * The subscription of the record where its session goes on, too, and everything in it still means the same; else a new
  * one, with the former beside it where the server moves it.
  */
-export async function obtainSubscription(
+/** The same, or undefined where the server has no subscriptions to give. */
+export async function subscriptionIfAny(
+  ...args: Parameters<typeof obtainSubscription>
+): Promise<Subscription | undefined> {
+  try {
+    return await obtainSubscription(...args);
+  } catch (error) {
+    if (!["BadServiceUnsupported", "BadTooManySubscriptions", "BadNotImplemented"].includes(statusOf(error) ?? ""))
+      throw error;
+    return undefined;
+  }
+}
+
+async function obtainSubscription(
   ua: Ua,
   link: Link,
   facts: ServerFacts,
@@ -66,9 +79,11 @@ export async function obtainSubscription(
   if (former) {
     const same =
       former.started === facts.started && JSON.stringify(former.namespaces) === JSON.stringify(facts.namespaces);
-    const origin = same ? await takeUp(ua, link, former, resumption, log, signal) : undefined;
+    // Who cannot tell a restarted server from the same one must not ask for a subscription by its number.
+    const certain = same && (link.resumed || facts.started !== "");
+    const origin = certain ? await takeUp(ua, link, former, resumption, log, signal) : undefined;
     if (origin === "kept") return { ...former, firstSequence: undefined, origin, former: undefined };
-    if (!same && link.resumed) await deleteSubscription(ua, link, former.id, signal).catch(() => {});
+    if (!certain && link.resumed) await deleteSubscription(ua, link, former.id, signal).catch(() => {});
     if (!origin) log.info({ subscription: former.id }, "the former subscription is gone");
     const created = await create(ua, link, facts, wanted, signal);
     return origin ? { ...created, nextHandle: former.nextHandle, origin, former } : created;
