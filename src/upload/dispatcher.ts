@@ -166,8 +166,8 @@ export class Dispatcher {
       this.#bisection.accepted();
       for (const column of shipment.portion.columns) this.#window.settleExtracted(column, false);
     } else {
-      for (const { source, count } of shipment.columns) this.#window.settle(shipment.lane, source, count);
-      if (shipment.lane === "live") lagMs = this.#runtime.clock.monotonic() - shipment.since;
+      for (const { queue, count } of shipment.parts) this.#window.settle(queue, count);
+      if (shipment.since !== undefined) lagMs = this.#runtime.clock.monotonic() - shipment.since;
     }
     this.#parts.tally.accepted({ points, bytes: body.length, lagMs });
     this.#recovered(points);
@@ -207,9 +207,13 @@ export class Dispatcher {
   /** Columns taken out of the window; of a suspect all, else those that `decided` names. */
   #columnsOf(shipment: Shipment, decided: (input: InputId) => boolean): readonly PortionColumn[] {
     if (shipment.kind === "suspect") return shipment.portion.columns;
-    return shipment.columns
-      .filter(({ source }) => decided(source.input))
-      .map(({ source, count }) => this.#window.extract(shipment.lane, source, count));
+    const columns = new Map<InputId, PortionColumn>();
+    for (const { queue, count } of shipment.parts) {
+      if (!decided(queue.input)) continue;
+      const column = this.#window.extract(queue, count);
+      columns.set(queue.input, columns.get(queue.input)?.followedBy(column) ?? column);
+    }
+    return [...columns.values()];
   }
 
   /** Something in it is wrong: what it is gets searched for while the rest goes on. */

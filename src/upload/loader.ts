@@ -5,9 +5,10 @@ import type { InputId } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { Frame } from "../core/sink.ts";
 import type { Bisection } from "./bisection.ts";
+import type { Candidate } from "./cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "./frame-plan.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { type Candidate, Packer } from "./packer.ts";
+import { Packer } from "./packer.ts";
 import type { Shipment } from "./shipment.ts";
 import type { Window } from "./window.ts";
 
@@ -92,18 +93,20 @@ export class Loader {
   async #fresh(lane: Lane): Promise<Shipment | undefined> {
     const { window, clock, maxLagMs } = this.#parts;
     const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
-    const planning = this.#packer.plan(this.#candidates(lane), {
+    const limits = {
       maxBytes: this.#maxBytes,
       envelopeBytes: this.#envelope.bytes,
       maxSeries: mostSeries,
       urgentBefore: clock.monotonic() - patienceMs,
-    });
-    const plan = await inSlices(planning);
+    };
+    const riders = lane === "backlog" ? this.#candidates("live") : [];
+    const plan = await inSlices(this.#packer.plan(this.#candidates(lane), limits, riders));
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
-    let since = clock.monotonic();
-    for (const { source } of plan.columns) since = Math.min(since, window.since(source));
-    return { kind: "fresh", frame: await this.#write(plan), lane, columns: plan.columns, since };
+    let since: number | undefined;
+    for (const { queue } of plan.parts)
+      if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
+    return { kind: "fresh", frame: await this.#write(plan), parts: plan.parts, since };
   }
 
   async #suspect(): Promise<Shipment | undefined> {

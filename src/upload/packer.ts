@@ -1,18 +1,14 @@
 // Decides which points the next request carries: as many as fit, and none for longer than the freshness bound without
 // its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
+import type { InputId } from "../core/point.ts";
+import { type Candidate, type Cluster, clustersOf, inOrder } from "./cluster.ts";
 import { Columns } from "./columns.ts";
-import type { FramePlan, PlannedColumn } from "./frame-plan.ts";
 import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
 import { textLength } from "./number-text.ts";
+import { JoinedColumn, type PackedPlan, type Part } from "./packed-column.ts";
 import { RowSet } from "./row-set.ts";
 import type { SeriesQueue } from "./series-queue.ts";
 import { timeLength } from "./time-text.ts";
-
-export interface Candidate {
-  readonly queue: SeriesQueue;
-  /** When its oldest point came, on the monotonic clock in milliseconds. */
-  readonly since: number;
-}
 
 export interface PackLimits {
   /** Bytes of the whole request. */
@@ -24,16 +20,14 @@ export interface PackLimits {
   readonly urgentBefore: number;
 }
 
-/** Series with the same times: they share every timestamp and need no nulls among themselves. */
-interface Cluster {
-  readonly rows: number;
-  readonly members: SeriesQueue[];
-  since: number;
-}
+/** Share of a frame of the backlog that is kept free for fresh points of the same series. */
+const mostShared = 0.1;
 
 /** Bounds the work of one plan: look-ups of times, and series in a row that did not fit. */
 const mostProbes = 1_500_000;
 const mostMisfits = 64;
+/** How often a frame of one cluster is begun again with more rows. */
+const mostTries = 2;
 /** Points after which the packer lets others run: a few milliseconds. */
 const pointsPerSlice = 250_000;
 
@@ -42,7 +36,7 @@ export class Packer {
   readonly #rows = new RowSet();
   readonly #column = new Columns();
   readonly #shared = new Columns();
-  #columns: PlannedColumn<SeriesQueue>[] = [];
+  #parts: Part[] = [];
   #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
   #bytes = 0;
   #cells = 0;
@@ -51,30 +45,76 @@ export class Packer {
   /** Points looked at in this slice. */
   #work = 0;
 
-  /** Yields after each slice of work. Undefined when there is nothing to send, or when not even one point fits. */
-  *plan(candidates: Iterable<Candidate>, limits: PackLimits): Generator<void, FramePlan<SeriesQueue> | undefined> {
-    this.#reset(limits);
+  /**
+   * Yields after each slice of work. Undefined when there is nothing to send, or when not even one point fits.
+   * `live`: fresh points that may ride along where their series are in the frame anyway.
+   */
+  *plan(
+    candidates: Iterable<Candidate>,
+    limits: PackLimits,
+    live: Iterable<Candidate> = [],
+  ): Generator<void, PackedPlan | undefined> {
+    const riders = clustersOf(live);
+    this.#reset({ ...limits, maxBytes: limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared) });
     const clusters = inOrder(clustersOf(candidates), limits.urgentBefore);
     const misfits: Cluster[] = [];
     for (const cluster of clusters) {
-      if (this.#columns.length === 0) yield* this.#addFirst(cluster);
+      if (this.#parts.length === 0) yield* this.#addFirst(cluster);
       else if (!this.#addWhole(cluster)) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#probes > mostProbes || this.#full()) break;
       if (this.#sliceOver()) yield;
     }
     for (const cluster of misfits.slice(0, 2)) this.#addPart(cluster);
-    const columns = this.#columns;
-    this.#columns = [];
-    if (columns.length === 0) return undefined;
+    this.#limits = limits;
+    const joined = this.#join(riders);
+    const parts = this.#parts;
+    this.#parts = [];
+    if (parts.length === 0) return undefined;
+    const columns = parts.map((part) => {
+      const rider = joined.get(part.queue.input);
+      return rider
+        ? { source: new JoinedColumn(part, rider), count: part.count + rider.count }
+        : { source: part.queue, count: part.count };
+    });
     const times = this.#rows.sorted();
     const nulls = times.length * columns.length - this.#cells;
-    return { times, columns, points: this.#points, nulls, bytes: this.#bytes };
+    parts.push(...joined.values());
+    return { times, columns, parts, points: this.#points, nulls, bytes: this.#bytes };
+  }
+
+  /** Adds fresh points to columns that are in the frame, where that costs few nulls; gives them by input. */
+  #join(riders: readonly Cluster[]): Map<InputId, Part> {
+    const joined = new Map<InputId, Part>();
+    if (riders.length === 0) return joined;
+    const inFrame = new Map(this.#parts.map((part) => [part.queue.input, part]));
+    for (const cluster of riders) {
+      const members = cluster.members.filter((queue) => {
+        const part = inFrame.get(queue.input);
+        return part?.queue.ascending && queue.ascending && queue.firstTime > part.queue.lastTime;
+      });
+      const [first] = members;
+      if (!first) continue;
+      const fresh = this.#freshRows(first);
+      let text = 0;
+      for (const member of members)
+        text += member.textBytesAt(this.#column.times, cluster.rows) === undefined ? Infinity : member.textBytes;
+      const cells = cluster.rows * members.length;
+      const nulls = fresh.rows * this.#parts.length - cells;
+      const bytes = this.#bytes + fresh.bytes + text + cells + nulls * nullBytes;
+      if (bytes > this.#limits.maxBytes || nulls > cells) continue;
+      for (let i = 0; i < cluster.rows; i++) this.#rows.add(this.#column.times[i]!);
+      this.#bytes = bytes;
+      this.#cells += cells;
+      this.#points += cells;
+      for (const queue of members) joined.set(queue.input, { queue, count: cluster.rows });
+    }
+    return joined;
   }
 
   #reset(limits: PackLimits): void {
     this.#limits = limits;
     this.#rows.clear();
-    this.#columns = [];
+    this.#parts = [];
     this.#bytes = limits.envelopeBytes;
     this.#cells = 0;
     this.#points = 0;
@@ -90,7 +130,7 @@ export class Packer {
 
   #full(): boolean {
     const room = this.#limits.maxBytes - this.#bytes;
-    return this.#columns.length >= this.#limits.maxSeries || room < nullBytes * this.#rows.size + columnOverhead;
+    return this.#parts.length >= this.#limits.maxSeries || room < nullBytes * this.#rows.size + columnOverhead;
   }
 
   /** Begins a frame with as many rows of `cluster` as fit, the same for all its members. */
@@ -98,17 +138,19 @@ export class Packer {
     const { maxBytes, maxSeries } = this.#limits;
     const members = cluster.members.slice(0, maxSeries);
     let rows = rowsThatFit(members, cluster.rows, maxBytes - this.#bytes);
-    while (rows > 0) {
+    for (let tries = 0; rows > 0; tries++) {
       let fits = true;
       for (const member of members) {
         fits = this.#add(member, rows);
         if (!fits) break;
         if (this.#sliceOver()) yield;
       }
-      if (fits) return;
-      // The oldest values were longer than all are on average.
+      // The oldest values may be shorter or longer than all are on average.
+      const more = Math.min(cluster.rows, Math.floor(rows * (maxBytes / this.#bytes) * 0.998));
+      if (fits && (tries >= mostTries || more < rows * 1.02)) return;
       this.#reset(this.#limits);
-      rows = members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98);
+      if (fits) rows = more;
+      else rows = members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98);
     }
     // Too wide for even one row: as many members as fit.
     this.#addPart(cluster);
@@ -117,7 +159,7 @@ export class Packer {
   #addWhole(cluster: Cluster): boolean {
     const [first] = cluster.members;
     const { maxBytes, maxSeries } = this.#limits;
-    if (!first || this.#columns.length + cluster.members.length > maxSeries) return false;
+    if (!first || this.#parts.length + cluster.members.length > maxSeries) return false;
     const rows = this.#rows.size;
     // The least it can take: every time is in the frame already.
     let least = this.#bytes;
@@ -127,7 +169,7 @@ export class Packer {
     }
     if (least > maxBytes) return false;
     const fresh = this.#freshRows(first);
-    const width = this.#columns.length;
+    const width = this.#parts.length;
     const nulls = fresh.rows * width + (rows + fresh.rows - cluster.rows) * cluster.members.length;
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
@@ -154,7 +196,7 @@ export class Packer {
   /** Fills what room is left with members of `cluster`, the last of them in part. */
   #addPart(cluster: Cluster): void {
     for (const member of cluster.members) {
-      if (this.#columns.length >= this.#limits.maxSeries || this.#probes > mostProbes) return;
+      if (this.#parts.length >= this.#limits.maxSeries || this.#probes > mostProbes) return;
       if (!this.#add(member, member.count)) {
         this.#addPrefix(member);
         return;
@@ -164,7 +206,7 @@ export class Packer {
 
   /** Adds the oldest points of `queue` that fit, unless that is so few that their column is better used by another. */
   #addPrefix(queue: SeriesQueue): void {
-    const alone = this.#columns.length === 0;
+    const alone = this.#parts.length === 0;
     const least = alone ? 1 : Math.max(1, queue.count / 8);
     let count = queue.ascending ? this.#prefix(queue) : queue.count >> 1;
     while (count >= least && !this.#add(queue, count)) count >>= 1;
@@ -175,7 +217,7 @@ export class Packer {
     queue.read(queue.count, this.#column);
     const { times, forms, count } = this.#column;
     this.#probes += count;
-    const width = this.#columns.length;
+    const width = this.#parts.length;
     let left = this.#limits.maxBytes - this.#bytes - queue.input.length - columnOverhead - this.#rows.size * nullBytes;
     for (let i = 0; i < count; i++) {
       left -= textLength(forms[i]!) + 1;
@@ -189,7 +231,7 @@ export class Packer {
   /** Adds the oldest `points` of `queue` if they fit. */
   #add(queue: SeriesQueue, points: number): boolean {
     this.#work += points;
-    const shared = this.#columns.length > 0 && this.#shared.count === points;
+    const shared = this.#parts.length > 0 && this.#shared.count === points;
     const text = shared ? queue.textBytesAt(this.#shared.times, points) : undefined;
     if (text !== undefined)
       return this.#addColumn(queue, points, { cells: points, text: text + points, rows: 0, times: 0 });
@@ -213,13 +255,13 @@ export class Packer {
 
   #addColumn(queue: SeriesQueue, points: number, cost: Cost): boolean {
     const height = this.#rows.size + cost.rows;
-    const nulls = cost.rows * this.#columns.length + height - cost.cells;
+    const nulls = cost.rows * this.#parts.length + height - cost.cells;
     const bytes = this.#bytes + cost.times + queue.input.length + columnOverhead + cost.text + nulls * nullBytes;
     if (bytes > this.#limits.maxBytes) return false;
     this.#bytes = bytes;
     this.#cells += cost.cells;
     this.#points += points;
-    this.#columns.push({ source: queue, count: points });
+    this.#parts.push({ queue, count: points });
     return true;
   }
 }
@@ -247,36 +289,13 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
   return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
 }
 
-function clustersOf(candidates: Iterable<Candidate>): Cluster[] {
-  const byKey = new Map<number, Cluster>();
-  const clusters: Cluster[] = [];
-  for (const { queue, since } of candidates) {
-    const rows = queue.count;
-    if (rows === 0) continue;
-    const key = (queue.timesHash >>> 0) + rows * 0x1_0000_0000;
-    const cluster = queue.ascending ? byKey.get(key) : undefined;
-    if (cluster) {
-      cluster.members.push(queue);
-      cluster.since = Math.min(cluster.since, since);
-    } else {
-      const begun = { rows, members: [queue], since };
-      clusters.push(begun);
-      if (queue.ascending) byKey.set(key, begun);
-    }
+/** Bytes that fresh points take where they cost no nulls, at most `most`. */
+function roomFor(riders: readonly Cluster[], most: number): number {
+  let bytes = 0;
+  for (const { rows, members } of riders) {
+    bytes += 30 * rows;
+    for (const member of members) bytes += member.textBytes + member.count;
+    if (bytes > most) return most;
   }
-  return clusters;
-}
-
-/**
- * The deepest first, over their whole depth: a request carries most points that way. When something waits too long, the
- * one that waits longest leads, followed by what is about as deep as it: series of like depth share a frame best.
- */
-function inOrder(clusters: Cluster[], urgentBefore: number): Cluster[] {
-  let oldest: Cluster | undefined;
-  for (const cluster of clusters) if (cluster.since < (oldest?.since ?? urgentBefore)) oldest = cluster;
-  const weight = (cluster: Cluster) => cluster.rows * cluster.members.length;
-  if (!oldest) return clusters.sort((a, b) => weight(b) - weight(a) || a.since - b.since);
-  const depth = Math.log2(oldest.rows);
-  const distance = (cluster: Cluster) => Math.round(Math.abs(Math.log2(cluster.rows) - depth));
-  return clusters.sort((a, b) => distance(a) - distance(b) || a.since - b.since || weight(b) - weight(a));
+  return bytes;
 }

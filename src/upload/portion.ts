@@ -40,6 +40,20 @@ export class PortionColumn implements ColumnSource {
       }
   }
 
+  /** Both as one column. */
+  followedBy(other: PortionColumn): PortionColumn {
+    const times = new Float64Array(this.count + other.count);
+    const values = new Float64Array(this.count + other.count);
+    const slots = new Uint32Array(this.count + other.count);
+    times.set(this.times);
+    times.set(other.times, this.count);
+    values.set(this.values);
+    values.set(other.values, this.count);
+    slots.set(this.slots);
+    slots.set(other.slots, this.count);
+    return new PortionColumn(this.input, times, values, slots);
+  }
+
   part(from: number, to: number): PortionColumn {
     const { times, values, slots } = this;
     return new PortionColumn(this.input, times.subarray(from, to), values.subarray(from, to), slots.subarray(from, to));

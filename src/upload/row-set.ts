@@ -13,8 +13,8 @@ export class RowSet {
   }
 
   clear(): void {
-    if (this.#count > this.#slots.length / 8) this.#slots.fill(empty);
-    else for (let i = 0; i < this.#count; i++) this.#slots[this.#find(this.#rows[i]!)] = empty;
+    // One at a time would leave holes in the chains of those that are still to be found.
+    if (this.#count > 0) this.#slots.fill(empty);
     this.#count = 0;
   }
 

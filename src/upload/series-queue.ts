@@ -1,4 +1,5 @@
 // The unsettled points of one series, in the order in which they came.
+import type { Lane } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
 import type { Columns } from "./columns.ts";
 import { textLength, unscaledNumber } from "./number-text.ts";
@@ -7,6 +8,7 @@ import { noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
 /** First in, first out. Sums that the packer needs are kept as points come and go, so that it reads none of them. */
 export class SeriesQueue {
   readonly input: InputId;
+  readonly lane: Lane;
   readonly #arena: PointArena;
   #head = noSegment;
   #headOffset = 0;
@@ -18,7 +20,8 @@ export class SeriesQueue {
   #lastTime = Number.NEGATIVE_INFINITY;
   #ascending = true;
 
-  constructor(input: InputId, arena: PointArena) {
+  constructor(lane: Lane, input: InputId, arena: PointArena) {
+    this.lane = lane;
     this.input = input;
     this.#arena = arena;
   }

@@ -1,18 +1,16 @@
 // A request as the uploader follows it: where its points came from, so that it knows what to do with the answer.
-import type { Lane } from "../core/buffer.ts";
 import type { Frame } from "../core/sink.ts";
-import type { PlannedColumn } from "./frame-plan.ts";
+import type { Part } from "./packed-column.ts";
 import type { Portion } from "./portion.ts";
-import type { SeriesQueue } from "./series-queue.ts";
 
 export type Shipment =
   | {
       readonly kind: "fresh";
       readonly frame: Frame;
-      readonly lane: Lane;
-      readonly columns: readonly PlannedColumn<SeriesQueue>[];
-      /** When the oldest of its points was taken, on the monotonic clock in milliseconds. */
-      readonly since: number;
+      /** What to take from the window when it is accepted. */
+      readonly parts: readonly Part[];
+      /** When the oldest of its fresh points was taken, on the monotonic clock in milliseconds; undefined: all are backlog. */
+      readonly since: number | undefined;
     }
   /** A part of a frame that was refused. */
   | { readonly kind: "suspect"; readonly frame: Frame; readonly portion: Portion };

@@ -77,7 +77,7 @@ export class Window {
     const unsendable: Unsendable[] = [];
     for (const { input, times, values } of block.series) {
       let queue = this.#queues[lane].get(input);
-      if (!queue) this.#queues[lane].set(input, (queue = new SeriesQueue(input, this.#arena)));
+      if (!queue) this.#queues[lane].set(input, (queue = new SeriesQueue(lane, input, this.#arena)));
       for (let i = 0; i < times.length; i++) {
         const time = times[i] ?? Number.NaN;
         const value = values[i] ?? Number.NaN;
@@ -98,15 +98,15 @@ export class Window {
   }
 
   /** The service has the oldest `count` points of `queue`. */
-  settle(lane: Lane, queue: SeriesQueue, count: number): void {
-    this.#points[lane] -= count;
+  settle(queue: SeriesQueue, count: number): void {
+    this.#points[queue.lane] -= count;
     queue.drop(count, (slot, points) => this.#settleIn(slot, points, 0));
   }
 
   /** Takes the oldest `count` points of `queue` out; they stay unsettled until `settleExtracted`. */
-  extract(lane: Lane, queue: SeriesQueue, count: number): PortionColumn {
+  extract(queue: SeriesQueue, count: number): PortionColumn {
     const { times, values, slots } = queue.copy(count);
-    this.#points[lane] -= count;
+    this.#points[queue.lane] -= count;
     queue.drop(count, () => {});
     return new PortionColumn(queue.input, times, values, slots);
   }

@@ -2,10 +2,10 @@
 // Run: node test/bench/upload/packing.bench.ts
 import type { BlockId } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { Envelope, type FramePlan, firstRequestId } from "../../../src/upload/frame-plan.ts";
+import { Envelope, firstRequestId } from "../../../src/upload/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/frame-writer.ts";
+import type { PackedPlan } from "../../../src/upload/packed-column.ts";
 import { Packer } from "../../../src/upload/packer.ts";
-import type { SeriesQueue } from "../../../src/upload/series-queue.ts";
 import { Window } from "../../../src/upload/window.ts";
 import { seeded } from "../../support/runtime.ts";
 
@@ -48,7 +48,7 @@ interface Built {
   readonly planMs: number;
   readonly writeMs: number;
   readonly sliceMs: number;
-  readonly plan: FramePlan<SeriesQueue>;
+  readonly plan: PackedPlan;
 }
 
 /** Processor time of this thread in milliseconds: others on the machine do not count. */
@@ -100,12 +100,12 @@ for (const { name, time, tags, ticks } of workloads) {
   };
   // The first frame several times, so that it is measured warm; then all of them.
   const first = Array.from({ length: 9 }, build).filter((built) => built !== undefined);
-  const frames: FramePlan<SeriesQueue>[] = [];
+  const frames: PackedPlan[] = [];
   for (let built = build(); built; built = build()) {
     frames.push(built.plan);
-    for (const { source, count } of built.plan.columns) window.settle("live", source, count);
+    for (const { queue, count } of built.plan.parts) window.settle(queue, count);
   }
-  const sum = (of: (plan: FramePlan) => number) => frames.reduce((total, plan) => total + of(plan), 0);
+  const sum = (of: (plan: PackedPlan) => number) => frames.reduce((total, plan) => total + of(plan), 0);
   const median = (of: (built: Built) => number) => first.map(of).toSorted((a, b) => a - b)[first.length >> 1] ?? 0;
   const points = first[0]?.plan.points ?? 1;
   const buildMs = median(({ planMs, writeMs }) => planMs + writeMs);

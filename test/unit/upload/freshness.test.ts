@@ -49,7 +49,7 @@ function oldestAges({ rates, seconds, maxLagMs }: Steady): { ages: number[]; lef
     });
     let step = planning.next();
     while (!step.done) step = planning.next();
-    for (const { source, count } of step.value?.columns ?? []) window.settle("live", source, count);
+    for (const { queue, count } of step.value?.parts ?? []) window.settle(queue, count);
   }
   return { ages, left: window.points("live") };
 }

@@ -1,12 +1,12 @@
 // Packer, window and writer together: every point goes out exactly once, every frame fits, and is as large as planned.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Block, BlockId, Settlement } from "../../../src/core/buffer.ts";
+import type { Block, BlockId, Lane, Settlement } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { Envelope, type FramePlan, firstRequestId } from "../../../src/upload/frame-plan.ts";
+import { Envelope, firstRequestId } from "../../../src/upload/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/frame-writer.ts";
+import type { PackedPlan } from "../../../src/upload/packed-column.ts";
 import { Packer } from "../../../src/upload/packer.ts";
-import type { SeriesQueue } from "../../../src/upload/series-queue.ts";
 import { Window } from "../../../src/upload/window.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
@@ -14,7 +14,7 @@ const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 
 interface Sent {
   readonly bytes: number;
-  readonly plan: FramePlan<SeriesQueue>;
+  readonly plan: PackedPlan;
   readonly points: Map<string, number>;
 }
 
@@ -36,23 +36,25 @@ function finished<T>(work: Generator<void, T>): T {
   }
 }
 
-/** Sends everything in the window, frame by frame. */
+/** Sends everything in the window, frame by frame, the backlog first. */
 function drain(window: Window, maxBytes: number, options: { maxSeries?: number; urgentBefore?: number } = {}): Sent[] {
   const packer = new Packer();
   const writer = new FrameWriter(envelope, maxBytes);
   const sent: Sent[] = [];
   for (;;) {
-    const candidates = [...window.queues("live")]
-      .filter((queue) => queue.count > 0)
-      .map((queue) => ({ queue, since: window.since(queue) }));
+    const candidates = (lane: Lane) =>
+      [...window.queues(lane)]
+        .filter((queue) => queue.count > 0)
+        .map((queue) => ({ queue, since: window.since(queue) }));
     const { maxSeries = 1_000, urgentBefore = -1 } = options;
-    const plan = finished(
-      packer.plan(candidates, { maxBytes, envelopeBytes: envelope.bytes, maxSeries, urgentBefore }),
-    );
+    const limits = { maxBytes, envelopeBytes: envelope.bytes, maxSeries, urgentBefore };
+    const plan =
+      finished(packer.plan(candidates("backlog"), limits, candidates("live"))) ??
+      finished(packer.plan(candidates("live"), limits));
     if (!plan) return sent;
     const body = Buffer.from(finished(writer.write(plan, firstRequestId))).toString("utf8");
     sent.push({ bytes: Buffer.byteLength(body), plan, points: pointsOf(body) });
-    for (const { source, count } of plan.columns) window.settle("live", source, count);
+    for (const { queue, count } of plan.parts) window.settle(queue, count);
   }
 }
 
@@ -103,19 +105,29 @@ test("every point goes out exactly once, in frames within the limit and of the s
       fc.integer({ min: 260, max: 3_000 }),
       fc.integer({ min: 1, max: 5 }),
       fc.boolean(),
-      (many, maxBytes, maxSeries, urgent) => {
+      fc.constantFrom("none", "later", "between"),
+      (many, maxBytes, maxSeries, urgent, backlog) => {
         const window = new Window(64);
         const expected = new Map<string, number>();
         let count = 0;
         for (const [id, each] of many.entries()) {
-          expect(window.add("live", block(id, each), id)).toEqual([]);
-          for (const [input, points] of Object.entries(each))
+          // No time is in both lanes: which value stood then would depend on which lane comes last.
+          const lane = backlog !== "none" && id % 2 === 0 ? "backlog" : "live";
+          const shift = lane === "live" ? (backlog === "later" ? 20_000_000 : 1) : 0;
+          const shifted = Object.fromEntries(
+            Object.entries(each).map(([input, points]) => [
+              input,
+              points.map(([time, of]): [number, number] => [time * 2 + shift, of]),
+            ]),
+          );
+          expect(window.add(lane, block(id, shifted), id)).toEqual([]);
+          for (const [input, points] of Object.entries(shifted))
             for (const [time, of] of points) {
               expected.set(key(input, time), of + 0 === 0 ? 0 : of);
               count++;
             }
         }
-        expect(window.points("live")).toBe(count);
+        expect(window.points("live") + window.points("backlog")).toBe(count);
         const sent = drain(window, maxBytes, { maxSeries, urgentBefore: urgent ? Infinity : -1 });
         const seen = new Map<string, number>();
         let points = 0;
@@ -130,12 +142,12 @@ test("every point goes out exactly once, in frames within the limit and of the s
         }
         expect(points).toBe(count);
         expect(seen).toEqual(expected);
-        expect(window.points("live")).toBe(0);
+        expect([window.points("live"), window.points("backlog")]).toEqual([0, 0]);
         const settled = window.takeSettled();
         expect(settled.map((each) => each.block).toSorted((a, b) => a - b)).toEqual(many.map((_, id) => id));
       },
     ),
-    { seed: 5, numRuns: 500 },
+    { seed: 5, numRuns: 600 },
   );
 });
 
@@ -149,6 +161,32 @@ test("series that share their times go out without a null, as many rows as fit",
   const sent = drain(window, 65_536);
   expect(sent.map((frame) => frame.plan.nulls)).toEqual(sent.map(() => 0));
   for (const { bytes } of sent.slice(0, -1)) expect(bytes).toBeGreaterThan(65_536 * 0.98);
+});
+
+test("fresh points of polled tags ride along with every frame of the backlog, for nothing but their text", () => {
+  const window = new Window(200_000);
+  const tags = Array.from({ length: 100 }, (_, tag) => `line1.machine2.t${tag}`);
+  const row = (tick: number) =>
+    Object.fromEntries(tags.map((tag, k) => [tag, [[tick * 1e6, (k + tick) / 10]] as [number, number][]]));
+  for (let tick = 0; tick < 500; tick++) window.add("backlog", block(tick, row(tick)), tick);
+  window.add("live", block(1_000, row(10_000)), 0);
+  window.add("live", block(1_001, row(10_001)), 0);
+  const [first, ...others] = drain(window, 65_536);
+  expect([...(first?.points.keys() ?? [])]).toContain(key("line1.machine2.t7", 10_001e6));
+  expect([first, ...others].map((frame) => frame?.plan.nulls)).toEqual([first, ...others].map(() => 0));
+  expect(first?.bytes).toBeGreaterThan(65_536 * 0.98);
+});
+
+test("fresh points of unrelated series do not swell a frame of the backlog", () => {
+  const window = new Window(200_000);
+  window.add("backlog", block(1, { a: Array.from({ length: 500 }, (_, i) => [i * 1e6, 1] as [number, number]) }), 0);
+  window.add(
+    "live",
+    block(2, Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`b${i}`, [[1e9 + i, 1]] as [number, number][]]))),
+    0,
+  );
+  const [first, second] = drain(window, 65_536);
+  expect([first?.points.size, first?.plan.nulls, second?.points.size]).toEqual([500, 0, 50]);
 });
 
 test("a block is settled when the last of its points is, and names what was refused of it", () => {
@@ -165,10 +203,10 @@ test("a block is settled when the last of its points is, and names what was refu
     0,
   );
   const [a, b] = [...window.queues("live")];
-  window.settle("live", a!, 1);
-  window.settle("live", b!, 1);
+  window.settle(a!, 1);
+  window.settle(b!, 1);
   expect(window.takeSettled()).toEqual([]);
-  const taken = window.extract("live", b!, 1);
+  const taken = window.extract(b!, 1);
   expect(window.takeSettled()).toEqual([]);
   window.settleExtracted(taken, true);
   expect(window.takeSettled()).toEqual([
@@ -194,7 +232,7 @@ test("points that JSON or RFC 3339 cannot express are named and count as refused
     "a: time is outside the years 1 to 9999",
   ]);
   const [a] = [...window.queues("live")];
-  window.settle("live", a!, 1);
+  window.settle(a!, 1);
   expect(window.takeSettled()).toEqual([{ block: 1, inputs: ["a"], refused: 2 }]);
 });
 
@@ -212,7 +250,7 @@ test("a block of which points were forgotten is given back, never settled", () =
   );
   window.add("live", block(2, { a: [[2, 3]] }), 0);
   const [a] = [...window.queues("live")];
-  const taken = window.extract("live", a!, 1);
+  const taken = window.extract(a!, 1);
   window.forget("live");
   expect(window.takeReleased()).toEqual([2]);
   window.settleExtracted(taken, false);

@@ -1,0 +1,42 @@
+// A column of a frame that is packed from the window: the oldest points of a series, of one lane or of both.
+import type { InputId } from "../core/point.ts";
+import { Columns } from "./columns.ts";
+import type { ColumnSource, FramePlan } from "./frame-plan.ts";
+import type { SeriesQueue } from "./series-queue.ts";
+
+/** The oldest `count` points of a queue. */
+export interface Part {
+  readonly queue: SeriesQueue;
+  readonly count: number;
+}
+
+export interface PackedPlan extends FramePlan {
+  /** What to take from the window when the frame is accepted. */
+  readonly parts: readonly Part[];
+}
+
+/** Points of the backlog, followed by fresh ones of the same series, all of them later. */
+export class JoinedColumn implements ColumnSource {
+  readonly input: InputId;
+  readonly #backlog: Part;
+  readonly #live: Part;
+
+  constructor(backlog: Part, live: Part) {
+    this.input = backlog.queue.input;
+    this.#backlog = backlog;
+    this.#live = live;
+  }
+
+  /** Reads all of it: `count` is the sum of both parts. */
+  read(count: number, into: Columns): void {
+    const live = new Columns();
+    this.#live.queue.read(this.#live.count, live);
+    into.reserve(count);
+    this.#backlog.queue.read(this.#backlog.count, into);
+    const at = into.count;
+    into.times.set(live.times.subarray(0, live.count), at);
+    into.values.set(live.values.subarray(0, live.count), at);
+    into.forms.set(live.forms.subarray(0, live.count), at);
+    into.count = at + live.count;
+  }
+}

@@ -1,0 +1,22 @@
+// The set of times of a frame behaves as a Set does, also when it is used again.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { RowSet } from "../../../src/upload/row-set.ts";
+
+test("it holds what was added since it was cleared, and nothing else", () => {
+  const rows = new RowSet();
+  const times = fc.array(fc.oneof(fc.integer({ min: 0, max: 9_000 }), fc.maxSafeInteger()), { maxLength: 3_000 });
+  fc.assert(
+    fc.property(times, times, (added, asked) => {
+      rows.clear();
+      const set = new Set<number>();
+      for (const time of added) {
+        expect(rows.add(time)).toBe(!set.has(time));
+        set.add(time);
+      }
+      for (const time of asked) expect(rows.has(time)).toBe(set.has(time));
+      expect([...rows.sorted()]).toEqual([...set].toSorted((a, b) => a - b));
+    }),
+    { seed: 9, numRuns: 60 },
+  );
+});
