@@ -1,5 +1,8 @@
 // The counters of the program, kept by prom-client and given out in its text format.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import Counter from "prom-client/lib/counter.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Histogram from "prom-client/lib/histogram.js";
+import Registry from "prom-client/lib/registry.js";
 import type { HistogramDeclaration, Labels, MetricDeclaration, Metrics } from "../core/runtime.ts";
 
 export interface MetricsRegistry extends Metrics {
@@ -13,7 +16,6 @@ const prefix = "tagferry_";
 
 export function metricsRegistry(): MetricsRegistry {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry, prefix });
   const known = new Map<string, unknown>();
   const refreshers: (() => void)[] = [];
 

@@ -2,6 +2,7 @@
 import { type AgentOptions, openAgent } from "../agent/agent.ts";
 import { openLog } from "../agent/log.ts";
 import { metricsRegistry } from "../agent/metrics.ts";
+import { measureProcess } from "../agent/process-metrics.ts";
 import { systemRuntime } from "../agent/runtime.ts";
 import { loadConfig } from "../config/load.ts";
 import { openWeb } from "../web/server.ts";
@@ -23,6 +24,7 @@ export async function run(
     fields: { agent: config.agent.name },
   });
   const metrics = metricsRegistry();
+  measureProcess(metrics);
   const runtime = systemRuntime(log, metrics);
   using _guard = surviveDefects(log);
   try {

@@ -1,6 +1,7 @@
 // One address that is posted to over connections that stay open: the slice of undici that is used, and how.
 import { readFile } from "node:fs/promises";
-import { Pool, ProxyAgent } from "undici";
+import request from "undici/lib/api/api-request.js";
+import Pool from "undici/lib/dispatcher/pool.js";
 import { AgentError } from "../core/errors.ts";
 import { deadline, isAbort } from "../lib/abort.ts";
 
@@ -25,28 +26,12 @@ const patienceMs = 30_000;
 /** The slowest uplink that a whole request is waited for, in bytes a millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
 
-interface Dispatcher {
-  request(options: {
-    origin: string;
-    path: string;
-    method: "POST";
-    headers: Record<string, string>;
-    body: Uint8Array;
-    signal: AbortSignal;
-  }): Promise<{
-    statusCode: number;
-    headers: Record<string, string | string[] | undefined>;
-    body: AsyncIterable<Uint8Array> & { destroy(): void };
-  }>;
-  destroy(): Promise<void>;
-}
-
 export class HttpPost implements AsyncDisposable {
-  readonly #dispatcher: Dispatcher;
+  readonly #dispatcher: UndiciDispatcher;
   readonly #origin: string;
   readonly #path: string;
 
-  private constructor(dispatcher: Dispatcher, url: URL) {
+  private constructor(dispatcher: UndiciDispatcher, url: URL) {
     this.#dispatcher = dispatcher;
     this.#origin = url.origin;
     this.#path = url.pathname + url.search;
@@ -67,11 +52,10 @@ export class HttpPost implements AsyncDisposable {
       bodyTimeout: 0,
       allowH2: false,
     };
-    const dispatcher =
-      proxy === undefined
-        ? new Pool(target.origin, { ...options, connect: { timeout: 20_000, ...tls } })
-        : new ProxyAgent({ uri: proxy, ...options, requestTls: tls, proxyTls: tls });
-    return new HttpPost(dispatcher, target);
+    if (proxy === undefined)
+      return new HttpPost(new Pool(target.origin, { ...options, connect: { timeout: 20_000, ...tls } }), target);
+    const { default: ProxyAgent } = await import("undici/lib/dispatcher/proxy-agent.js");
+    return new HttpPost(new ProxyAgent({ uri: proxy, ...options, requestTls: tls, proxyTls: tls }), target);
   }
 
   /**
@@ -92,7 +76,7 @@ export class HttpPost implements AsyncDisposable {
       () => new AgentError("SERVICE_UNREACHABLE", `no answer within ${Math.round(withinMs / 1_000)} s`),
     );
     try {
-      const answer = await this.#dispatcher.request({
+      const answer = await request.call(this.#dispatcher, {
         origin: this.#origin,
         path: this.#path,
         method: "POST",

@@ -13,7 +13,6 @@ interface UndiciAnswer {
   readonly body: AsyncIterable<Uint8Array> & { destroy(): void };
 }
 interface UndiciDispatcher {
-  request(options: UndiciPost): Promise<UndiciAnswer>;
   destroy(): Promise<void>;
 }
 interface UndiciOptions {
@@ -41,4 +40,8 @@ declare module "undici/lib/dispatcher/proxy-agent.js" {
     options: UndiciOptions & { readonly uri: string; readonly requestTls: UndiciTls; readonly proxyTls: UndiciTls },
   ) => UndiciDispatcher;
   export default ProxyAgent;
+}
+declare module "undici/lib/api/api-request.js" {
+  /** What the index makes a method of every dispatcher. */
+  export default function request(this: UndiciDispatcher, options: UndiciPost): Promise<UndiciAnswer>;
 }
