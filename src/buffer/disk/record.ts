@@ -11,7 +11,7 @@
 //   24  from, to      f64   earliest and latest time in it, microseconds
 //   40  salt          u32   that of the segment: bytes of another file never pass
 //   44  payload CRC   u32   over the payload and its filling
-//   48  reserved      u32   zero
+//   48  group offset  u32   bytes from the beginning of the write that this record was a part of
 //   52  header CRC    u32   over bytes 0 to 51
 import type { ByteWriter } from "./bytes.ts";
 
@@ -36,6 +36,7 @@ export interface RecordHeader {
   readonly from: number;
   readonly to: number;
   readonly salt: number;
+  readonly groupOffset: number;
   readonly payloadChecksum: number;
 }
 
@@ -55,7 +56,7 @@ export function recordBytes(length: number): number {
 
 const padded = (length: number) => Math.ceil(length / 8) * 8;
 
-/** Writes a record at the end of `out`; `payload` writes what is in it. */
+/** Writes a record at the end of `out`, which holds what goes to the disk in one write; `payload` writes what is in it. */
 export function writeRecord(
   out: ByteWriter,
   fields: RecordFields,
@@ -79,6 +80,7 @@ export function writeRecord(
   view.setFloat64(32, fields.to, true);
   view.setUint32(40, fields.salt, true);
   view.setUint32(44, sum(bytes, start, out.length), true);
+  view.setUint32(48, at, true);
   view.setUint32(52, sum(bytes, at, at + 52), true);
 }
 
@@ -106,6 +108,7 @@ export function readRecordHeader(
     from: view.getFloat64(at + 24, true),
     to: view.getFloat64(at + 32, true),
     salt: echo,
+    groupOffset: view.getUint32(at + 48, true),
     payloadChecksum: view.getUint32(at + 44, true),
   };
 }

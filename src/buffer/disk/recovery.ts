@@ -48,7 +48,7 @@ export function recover(options: RecoveryOptions): Recovered {
   }
   const { file: stateFile, state, damaged } = StateFile.open(disk, folder);
   const accounts = Accounts.from(state);
-  const segments = openSegments(found, { ...options, stream });
+  const segments = openSegments(found, { ...options, stream, durable: accounts.next });
 
   const states = new Map(state?.segments.map((segment) => [segment.name, segment]));
   for (const segment of segments) {

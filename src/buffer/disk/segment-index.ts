@@ -51,6 +51,16 @@ export class SegmentIndex {
     this.endSequence = header.sequence + header.points;
   }
 
+  /** Forgets everything from `offset` on. */
+  cut(offset: number, first: number): void {
+    while ((this.offsets.at(-1) ?? -1) >= offset)
+      for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest]) column.pop();
+    while ((this.damage.at(-1)?.offset ?? -1) >= offset) this.damage.pop();
+    const lastRecord = (this.sequences.at(-1) ?? first) + (this.points.at(-1) ?? 0);
+    this.endSequence = Math.max(lastRecord, this.damage.at(-1)?.to ?? first);
+    this.endOffset = offset;
+  }
+
   /** Index of the record that holds the point `sequence`, or of the first one after it. */
   find(sequence: number): number {
     let low = 0;
@@ -72,6 +82,8 @@ export interface ScanOptions {
   readonly limit: number;
   /** Sequence number at which the segment ends, where that is known. */
   readonly end: number | undefined;
+  /** Points before this sequence number are known to have been durable. */
+  readonly durable: number;
   readonly checksum: Checksum;
 }
 
@@ -84,6 +96,8 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
   /** Unreadable bytes since the last whole record; damage if another follows, else a torn tail. */
   let bad: { readonly offset: number; readonly header: RecordHeader | undefined } | undefined;
   let at = segmentHeaderBytes;
+  /** Where the write began that the last whole record was a part of. */
+  let lastGroup = at;
 
   const damaged = (to: number, offset: number, end: number, header: RecordHeader | undefined) => {
     const exact =
@@ -120,6 +134,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
     bad = undefined;
     index.salt ??= header.salt;
     const end = at + recordBytes(header.length);
+    lastGroup = at - header.groupOffset;
     if (header.type === recordTypes.seal) {
       index.sealed = true;
       index.endOffset = end;
@@ -133,10 +148,16 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
     index.endOffset = end;
     at = end;
   }
-  if (options.end !== undefined && options.end > expected)
-    damaged(options.end, bad?.offset ?? index.endOffset, bytes.length, bad?.header);
-  else if (!index.sealed)
+  if (options.end !== undefined) {
+    if (options.end > expected) damaged(options.end, bad?.offset ?? index.endOffset, bytes.length, bad?.header);
+  } else if (!index.sealed) {
+    if (index.damage.some(({ offset, to }) => offset >= lastGroup && to > options.durable)) {
+      // A write may reach the disk with holes when the power fails. Nothing of it had been acknowledged.
+      index.cut(lastGroup, options.first);
+      expected = index.endSequence;
+    }
     for (let i = index.endOffset; i < bytes.length; i++) if (bytes[i] !== 0) index.tornBytes = i + 1 - index.endOffset;
+  }
   index.endSequence = Math.max(expected, options.end ?? expected);
   return index;
 }

@@ -24,6 +24,8 @@ export interface OpeningOptions {
   readonly integration: string;
   /** UUID of the buffer. */
   readonly stream: string;
+  /** Points before this sequence number are known to have been durable. */
+  readonly durable: number;
   readonly note: Notes;
 }
 
@@ -54,7 +56,7 @@ export function readHeader(disk: Disk, path: string): ReturnType<typeof readSegm
 
 /** Undefined: there is nothing in it that could be kept. */
 function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment | undefined {
-  const { disk, folder, checksum, note } = options;
+  const { disk, folder, checksum, durable, note } = options;
   const segment = newSegment(found, options);
   const isSealed = withFile(disk, segment.path, (file) => {
     segment.bytes = file.size();
@@ -62,7 +64,7 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
       return true;
     const bytes = readPart(file, 0, segment.bytes);
     const salt = segment.headerKnown ? segment.header.salt : undefined;
-    const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, checksum });
+    const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, durable, checksum });
     takeIndex(segment, index);
     if (index.tornBytes > 0 && segment.headerKnown) {
       const fields = { part: "buffer", segment: found.name, bytes: index.tornBytes };

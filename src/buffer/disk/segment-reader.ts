@@ -22,7 +22,14 @@ export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum:
     const bytes = whole.subarray(0, readFully(file, whole, 0));
     const { first, salt } = segment.header;
     const known = segment.headerKnown ? salt : undefined;
-    const index = scanSegment(bytes, { first, salt: known, limit, end: segment.endSequence, checksum });
+    const index = scanSegment(bytes, {
+      first,
+      salt: known,
+      limit,
+      end: segment.endSequence,
+      durable: segment.endSequence,
+      checksum,
+    });
     segment.header = { ...segment.header, salt: index.salt ?? salt };
     return index;
   } finally {
