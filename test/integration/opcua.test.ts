@@ -90,7 +90,15 @@ test("a bad node is a bad reading with its reason and stops nothing", async () =
   expect(await bad(0)).toMatchObject({ value: undefined, quality: "bad", clock: "agent" });
   expect((await bad(0)).reason).toMatch(/^BadNodeIdUnknown: /);
   expect((await bad(1)).reason).toBe("the server has no namespace urn:elsewhere");
-  expect((await bad(2)).reason).toBe("an array, not one value");
+  expect((await bad(2)).reason).toBe("an array, not one value; give an index");
+});
+
+test("an element of an array is a value of its own", async () => {
+  await using line = collect(await open([0, 1, 7].map((index) => ({ ...node("List"), index }))));
+  server.set("List", [4, 5]);
+  await line.reading(({ tag, value }) => tag === 0 && value === 4);
+  await line.reading(({ tag, value }) => tag === 1 && value === 5);
+  expect((await line.reading(({ tag }) => tag === 2)).reason).toBe("the array has no element 7");
 });
 
 test("a bad status comes with its name, and no value", async () => {
@@ -177,4 +185,24 @@ test("browsing lists the tree with values, units and the tags that would read th
   });
   for (const { tag } of nodes) expect(opcuaDriver.tag.safeParse(tag).success).toBe(true);
   expect(server.sessions).toBe(before);
+});
+
+test("what the server does not monitor is polled, and so is everything where the configuration says so", async () => {
+  await using small = await opcuaServer({ folder: folder.file("server"), maxItems: 1 });
+  const names = ["Temp", "Count", "Running"];
+  for (const [mode, items] of [
+    ["subscribe", 1],
+    ["poll", 0],
+  ] as const) {
+    small.set("Running", false);
+    const options = { url: small.url, mode, ...insecure };
+    await using line = collect(await openOpcuaSource({ stateDir, options, tags: names.map(node) }));
+    expect(line.source.details?.()).toMatchObject({ items, polled: 3 - items, failed: 0 });
+    await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
+    small.set("Running", true);
+    await line.reading(({ tag, value }) => tag === 2 && value === true);
+    // Nothing new, nothing told.
+    expect(line.values(2)).toEqual([false, true]);
+    expect(line.descriptions).toHaveLength(3);
+  }
 });

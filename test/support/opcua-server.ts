@@ -17,6 +17,8 @@ export interface OpcuaServerOptions {
   /** Endpoints beside the one without security. */
   readonly secure?: boolean;
   readonly anonymous?: boolean;
+  /** Items that a subscription may have; more are refused. */
+  readonly maxItems?: number;
   /** Namespaces that come before that of the line, and move its index. */
   readonly before?: readonly string[];
 }
@@ -80,6 +82,9 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     userManager: { isValidUser: (name: string, password: string) => name === user.name && password === user.password },
     serverCertificateManager: certificates,
     userCertificateManager: certificates,
+    ...(options.maxItems !== undefined && {
+      serverCapabilities: { maxMonitoredItemsPerSubscription: options.maxItems },
+    }),
     serverInfo: { applicationUri: "urn:tagferry:test:server" },
   });
   await server.initialize();

@@ -74,7 +74,7 @@ export class Backfill {
   readonly #options: BackfillOptions;
   readonly #gaps: Gap[] = [];
   /** Nodes whose first live value has told where the gap since the last connection ends. */
-  readonly #begun = new Set<string>();
+  readonly #begun = new WeakSet<Item>();
   readonly #keys = new WeakMap<Item, string>();
   #wake = Promise.withResolvers<void>();
 
@@ -92,7 +92,7 @@ export class Backfill {
     const { memory, maxGapMs, runtime } = this.#options;
     const key = this.#key(item);
     const last = memory.storedUpTo(key);
-    const ends = overflow || (stream === "new" && !this.#begun.has(key));
+    const ends = overflow || (stream === "new" && !this.#begun.has(item));
     if (last !== undefined && ends && time > last) {
       const earliest = epochMicros(runtime.clock.now() - maxGapMs * 1_000);
       if (last < earliest) this.#unfilled("older than maxGap");
@@ -100,7 +100,7 @@ export class Backfill {
       memory.opened(key, last);
       this.#wake.resolve();
     }
-    if (stream === "new") this.#begun.add(key);
+    if (stream === "new") this.#begun.add(item);
   }
 
   /** A value that has come is on disk. */
@@ -215,7 +215,8 @@ export class Backfill {
   #key(item: Item): string {
     const known = this.#keys.get(item);
     if (known !== undefined) return known;
-    const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces);
+    const element = item.index === undefined ? "" : `[${item.index}]`;
+    const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element;
     this.#keys.set(item, key);
     return key;
   }

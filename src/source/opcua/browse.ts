@@ -134,5 +134,13 @@ async function factsOf(
 }
 
 function itemOf({ nodeId, name }: { readonly nodeId: NodeId; readonly name: string }): Item {
-  return { tag: 0 as TagId, captures: {}, address: name, nodeId, every: 1_000, clockCheck: new ClockCheck() };
+  return {
+    tag: 0 as TagId,
+    captures: {},
+    address: name,
+    nodeId,
+    every: 1_000,
+    clockCheck: new ClockCheck(),
+    index: undefined,
+  };
 }

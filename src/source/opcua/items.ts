@@ -18,6 +18,8 @@ export interface Item {
   /** Sampling interval in milliseconds. */
   readonly every: number;
   readonly clockCheck: ClockCheck;
+  /** Element of an array, from 0; undefined: the value is no array. */
+  readonly index: number | undefined;
 }
 
 /** A tag without a node, and why. */
@@ -60,7 +62,7 @@ export async function resolveTags(
   return result;
 }
 
-function byNodeId(tag: TagId, { every }: Tag, node: string, resolver: Resolver, result: Resolution): void {
+function byNodeId(tag: TagId, { every, index }: Tag, node: string, resolver: Resolver, result: Resolution): void {
   const { ua, namespaces, known } = resolver;
   const fail = (reason: string) => result.unresolved.push({ tag, address: node, reason });
   const text = localNodeId(node, namespaces);
@@ -68,17 +70,17 @@ function byNodeId(tag: TagId, { every }: Tag, node: string, resolver: Resolver, 
     fail(`the server has no namespace ${/^nsu=([^;]+)/.exec(node)?.[1]}`);
     return;
   }
-  const index = numericNamespace(node);
-  const before = index === undefined ? undefined : known.get(index);
-  if (index !== undefined && before !== undefined && before !== namespaces[index]) {
+  const namespace = numericNamespace(node);
+  const before = namespace === undefined ? undefined : known.get(namespace);
+  if (namespace !== undefined && before !== undefined && before !== namespaces[namespace]) {
     fail(
-      `namespace changed: ns=${index} was ${before}, now it is ${namespaces[index] ?? "none"}; write nsu=${before};…`,
+      `namespace changed: ns=${namespace} was ${before}, now it is ${namespaces[namespace] ?? "none"}; write nsu=${before};…`,
     );
     return;
   }
   try {
     const nodeId = ua.coerceNodeId(text);
-    result.items.push({ tag, captures: noCaptures, address: node, nodeId, every, clockCheck: new ClockCheck() });
+    result.items.push({ tag, captures: noCaptures, address: node, nodeId, every, clockCheck: new ClockCheck(), index });
   } catch (error) {
     fail(`no NodeId: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -94,6 +96,7 @@ async function byPath(
 ): Promise<void> {
   const pattern = config.browse !== undefined;
   const address = config.browse ?? config.path ?? "";
+  const { every, index } = config;
   const steps = parsePath(address);
   const limit = config.limit ?? defaultLimit;
   // One more than allowed tells whether there are more.
@@ -111,7 +114,15 @@ async function byPath(
         ? { name: trail.at(-1) ?? "", path: trail.slice(Math.max(0, fixed)).join("/") }
         : noCaptures;
       const where = pattern ? trail.join("/") : address;
-      result.items.push({ tag, captures, address: where, nodeId, every: config.every, clockCheck: new ClockCheck() });
+      result.items.push({
+        tag,
+        captures,
+        address: where,
+        nodeId,
+        every,
+        clockCheck: new ClockCheck(),
+        index,
+      });
     }
   }
 }

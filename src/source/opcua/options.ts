@@ -133,6 +133,7 @@ export const opcuaTag = z
       .describe(
         "every variable that a browse path with wildcards finds: * for one level, ** for any; fills {name} and {path}",
       ),
+    index: z.int().min(0).max(1_000_000).optional().describe("element of an array, from 0"),
     limit: z.int().min(1).max(100_000).optional().describe("most variables that `browse` may find; default 1000"),
   })
   .superRefine((tag, context) => {

@@ -22,6 +22,8 @@ export interface ReadingOf {
   readonly captures: Captures;
   readonly address: string;
   readonly clockCheck: ClockCheck;
+  /** Element of an array, from 0. */
+  readonly index?: number | undefined;
 }
 
 /** OPC 10000-4, 7.39.1: the two upper bits are the severity; InfoType DataValue with Overflow are the lower ones. */
@@ -49,7 +51,7 @@ export function toReading(
   const name = data.statusCode.name.split("#")[0] || hex(data.statusCode.value);
   if (name === "BadWaitingForInitialData" || name === "UncertainInitialValue") return undefined;
   const quality = severities[data.statusCode.value >>> 30] ?? "bad";
-  const converted = convert(data.value);
+  const converted = convert(data.value, of.index);
   const reason = quality === "good" ? undefined : `${quality}: ${name}`;
   const problem = "reason" in converted ? converted.reason : undefined;
   const value = "value" in converted ? converted.value : undefined;

@@ -25,12 +25,15 @@ const typeNames: Readonly<Record<number, string>> = {
 /** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
 const firstTime = Date.UTC(1900, 0, 1);
 
-/** The value, or why there is none that can be stored. */
-export function convert(variant: VariantLike | null | undefined): Converted {
+/** The value, of an array the element `index`, or why there is none that can be stored. */
+export function convert(variant: VariantLike | null | undefined, index?: number): Converted {
   if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
     return { reason: "no value" };
-  if (variant.arrayType !== 0) return { reason: "an array, not one value" };
-  const value = scalar(variant.dataType, variant.value);
+  if (index === undefined && variant.arrayType !== 0) return { reason: "an array, not one value; give an index" };
+  if (index !== undefined && variant.arrayType !== 1) return { reason: "not an array of one dimension" };
+  const one = index === undefined ? variant.value : elementOf(variant.value, index);
+  if (one === undefined) return { reason: `the array has no element ${index}` };
+  const value = scalar(variant.dataType, one);
   return value === undefined
     ? { reason: `a ${typeNames[variant.dataType] ?? `value of type ${variant.dataType}`} cannot be stored` }
     : { value };
@@ -65,6 +68,10 @@ function scalar(dataType: number, value: unknown): Value | undefined {
     default:
       return undefined;
   }
+}
+
+function elementOf(value: unknown, index: number): unknown {
+  return Array.isArray(value) || ArrayBuffer.isView(value) ? Reflect.get(value, index) : undefined;
 }
 
 /** The stack gives 64-bit integers as their high and low words. */

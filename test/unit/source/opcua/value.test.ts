@@ -32,8 +32,30 @@ test.each([
   expect(scalar(dataType, value)).toEqual({ reason });
 });
 
-test("an array is no value", () => {
-  expect(convert({ dataType: 11, arrayType: 1, value: [1, 2] })).toEqual({ reason: "an array, not one value" });
+test("of an array an element is a value", () => {
+  expect(convert({ dataType: 11, arrayType: 1, value: [1, 2] })).toEqual({
+    reason: "an array, not one value; give an index",
+  });
+  const values = { dataType: 10, arrayType: 1, value: new Float32Array([0.1, 0.2]) };
+  expect(convert(values, 1)).toEqual({ value: 0.2 });
+  expect(convert(values, 2)).toEqual({ reason: "the array has no element 2" });
+  expect(
+    convert(
+      {
+        dataType: 8,
+        arrayType: 1,
+        value: [
+          [0, 1],
+          [0, 2],
+        ],
+      },
+      1,
+    ),
+  ).toEqual({ value: 2n });
+  expect(convert({ dataType: 11, arrayType: 0, value: 5 }, 0)).toEqual({ reason: "not an array of one dimension" });
+  expect(convert({ dataType: 11, arrayType: 2, value: [1, 2, 3, 4] }, 0)).toEqual({
+    reason: "not an array of one dimension",
+  });
 });
 
 test("a float's decimal is the same float and no longer than it must be", () => {
