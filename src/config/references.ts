@@ -120,7 +120,8 @@ async function find(
       error: `is no reference: \${${inside}}`,
       hint: "may be ${NAME}, ${NAME:-default}, ${file:/path} or ${credential:name}; written with $${ it is a text",
     };
-  const value = variables[name];
+  // `${constructor}` is not set either.
+  const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
   if (fallback !== undefined) return { text: value === undefined || value === "" ? fallback : value };
   if (value !== undefined) return { text: value };
   return {

@@ -61,6 +61,12 @@ test("what a reference gives is not looked at again, and nothing in raw text is 
   });
 });
 
+test("a name that every object has is no variable", async () => {
+  expect(await complaints(mqtt('    clientId: "${constructor}"\n'), withPassword)).toMatch(
+    /variable constructor is not set/,
+  );
+});
+
 test("$${ is a text and no reference", async () => {
   expect(await optionsOf('    clientId: "a$${B}"\n')).toMatchObject({ clientId: "a${B}" });
 });
