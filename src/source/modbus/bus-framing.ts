@@ -4,6 +4,7 @@
 // anew. On a line the unit is in doubt: the next time it is asked, an answer is held back until the deadline, and only
 // the last one that comes counts, since a unit answers in the order it is asked.
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
+import { joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, ReadRequest } from "./pdu.ts";
 import { decodeReply, encodeRead } from "./pdu.ts";
@@ -46,7 +47,7 @@ export class BusFraming implements Framing {
   }
 
   receive(chunk: Uint8Array): Answer | undefined {
-    this.#received = Uint8Array.from([...this.#received, ...chunk]);
+    this.#received = joined(this.#received, chunk);
     this.#stripEcho();
     const { frames, rest } = this.#options.codec.scan(this.#received, this.#current?.request);
     this.#received = this.#received.slice(rest);

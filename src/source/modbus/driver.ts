@@ -11,5 +11,8 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   device: ["unit", "order", "nullValues", "timeout", "maxRegisters", "forbid"],
   // Loaded when it is needed: an agent without Modbus devices does not carry it.
   open: async (config, runtime, signal) => (await import("./open.ts")).openModbus(config, runtime, signal),
+  async *browse(target, runtime, signal) {
+    yield* (await import("./browse.ts")).browseModbus(target, runtime, signal);
+  },
   forecast: forecastModbus,
 };

@@ -10,6 +10,7 @@
 // very late answer is not taken for a fresh one. There is no checksum: a frame that was cut short and filled up by bytes
 // that arrive later, byte for byte, cannot be told from a whole one.
 import { AgentError } from "../../core/errors.ts";
+import { joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, ReadRequest } from "./pdu.ts";
 import { decodeReply, encodeRead, maxPduBytes } from "./pdu.ts";
@@ -135,11 +136,4 @@ function isWholeFrame(bytes: Uint8Array): boolean {
   } catch {
     return false;
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const all = new Uint8Array(a.length + b.length);
-  all.set(a);
-  all.set(b, a.length);
-  return all;
 }

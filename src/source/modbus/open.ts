@@ -18,13 +18,11 @@ import { ModbusSource } from "./source.ts";
 import { connectTcp } from "./tcp-stream.ts";
 import { openUdp } from "./udp-stream.ts";
 import type { ModbusConfig } from "./wanted.ts";
+import { pollTargets } from "./wanted.ts";
 
-/** Connects. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
+/** Connects. Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
 export async function openModbus(config: ModbusConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { options, name } = config;
-  const { url } = options;
-  if (url.frames !== "mbap" && config.tags.some((tag) => tag.unit === 0))
-    throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
   const { clock, random, metrics } = runtime;
   const own: Runtime = {
     clock,
@@ -32,19 +30,41 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
     metrics,
     log: runtime.log.child({ part: "source", source: name, driver: "modbus" }),
   };
-  const link = await Link.open(
+  const targets = pollTargets(config);
+  const units = new Set(targets.map((target) => target.unit));
+  const learned = await Learned.load(config.stateDir, own);
+  return new ModbusSource(config, targets, await openLink({ name, options, units }, own, signal), learned, own);
+}
+
+/** What a link needs to know of its source. */
+export interface LinkConfig {
+  readonly name: string;
+  readonly options: ModbusOptions;
+  /** All units that are ever asked. */
+  readonly units: ReadonlySet<number>;
+}
+
+/** Connects as `options.url` says. Rejects as `openModbus` does. */
+export async function openLink(
+  { name, options, units }: LinkConfig,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Link> {
+  const { url } = options;
+  if (url.frames !== "mbap" && units.has(0))
+    throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
+  return await Link.open(
     {
       name,
-      units: new Set(config.tags.map((tag) => tag.unit)),
+      units,
       delayMs: Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0),
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       connect: (connecting) => connect(options, runtime, connecting),
     },
-    own,
+    runtime,
     signal,
   );
-  return new ModbusSource(config, link, await Learned.load(config.stateDir, own), own);
 }
 
 async function connect(options: ModbusOptions, runtime: Runtime, signal: AbortSignal): Promise<Exchange> {

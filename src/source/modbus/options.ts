@@ -1,5 +1,6 @@
 // What a Modbus source and its tags look like in the configuration.
 import { z } from "zod";
+import { AgentError } from "../../core/errors.ts";
 import { duration } from "../../lib/fields.ts";
 import type { Address, ParsedAddress } from "./address.ts";
 import { addressFrom, parseAddress } from "./address.ts";
@@ -163,3 +164,11 @@ export const modbusTag = z.strictObject({
 
 export type ModbusOptions = z.output<typeof modbusOptions>;
 export type ModbusTag = z.output<typeof modbusTag>;
+
+/** Options that were not written in a configuration. Throws `CONFIG_INVALID` with what is wrong with the first. */
+export function optionsOf(input: z.input<typeof modbusOptions>): ModbusOptions {
+  const parsed = modbusOptions.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new AgentError("CONFIG_INVALID", `${issue?.path.join(".")} ${issue?.message}`);
+}

@@ -10,8 +10,7 @@ import type { Cut } from "./plan.ts";
 import { Poll } from "./poll.ts";
 import { ReadingsQueue } from "./readings-queue.ts";
 import { slots } from "./schedule.ts";
-import type { ModbusConfig } from "./wanted.ts";
-import { pollTargets } from "./wanted.ts";
+import type { ModbusConfig, PollTarget } from "./wanted.ts";
 
 const largestDelivery = 10_000;
 /** So many cycles of all tags wait for the buffer at most, and never fewer readings than one delivery may have. */
@@ -34,7 +33,7 @@ export class ModbusSource implements Source {
   #untold = 0;
   #tellAgainAt = Number.NEGATIVE_INFINITY;
 
-  constructor(config: ModbusConfig, link: Link, learned: Learned, runtime: Runtime) {
+  constructor(config: ModbusConfig, targets: readonly PollTarget[], link: Link, learned: Learned, runtime: Runtime) {
     this.#config = config;
     this.#runtime = runtime;
     this.#link = link;
@@ -45,7 +44,7 @@ export class ModbusSource implements Source {
     // Over TCP nothing gets lost on the way: who does not answer then does not answer now.
     const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
     const budget = new ProbeBudget(runtime.clock);
-    this.#polls = pollTargets(config).map((target) => {
+    this.#polls = targets.map((target) => {
       const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const read = link.read.bind(link);

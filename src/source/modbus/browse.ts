@@ -1,0 +1,127 @@
+// What a Modbus device offers: units that answer, SunSpec models, ranges of addresses and what they hold. Reads only.
+import { AgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
+import { modiconNumber } from "./address.ts";
+import { consequenceOf } from "./exceptions.ts";
+import type { Link } from "./link.ts";
+import { openLink } from "./open.ts";
+import { optionsOf } from "./options.ts";
+import { decodeBit } from "./registers.ts";
+import type { ReadWords } from "./sunspec.ts";
+import { findSunspec, sunspecNodes } from "./sunspec.ts";
+import { survey } from "./survey.ts";
+import type { Table } from "./value-type.ts";
+import { isRegisterTable } from "./value-type.ts";
+
+/** A unit that is there answers anything, if only by an exception, within this. */
+const scanTimeoutMs = 300;
+const pauseMs = 10;
+/** Registers of interest lie low, or where a vendor begins a page of its own; `?from=` and `?to=` look elsewhere. */
+const defaultTo = 2_000;
+
+interface Wish {
+  readonly url: string;
+  readonly units: readonly number[];
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other. Yields each
+ * unit's SunSpec points, then its ranges with the values that are not 0. Rejects with `SOURCE_*` or `signal.reason`.
+ */
+export async function* browseModbus(
+  target: BrowseTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): AsyncGenerator<BrowsedNode> {
+  const { url, units, from, to } = wishOf(target.url);
+  const options = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
+  // On a bus unit 0 is everybody, and nobody answers.
+  const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
+  await using link = await openLink({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  for (const unit of asked) {
+    if (!(await answers(link, unit, asked.length === 1 ? options.timeout : scanTimeoutMs, signal))) continue;
+    yield { address: `unit ${unit}`, name: `unit ${unit} answers`, depth: 0, signal: {}, tag: { unit } };
+    const refused = new Set<Table>();
+    const read = reader(link, unit, options.timeout, refused, signal);
+    for (const model of await findSunspec(read)) yield* sunspecNodes(model, unit);
+    for (const table of ["hr", "ir", "co", "di"] as const) {
+      const registers = isRegisterTable(table);
+      const block = registers ? 100 : 800;
+      for await (const range of survey(read, { table, from, to, block, smallest: registers ? 6 : 50 }))
+        yield* rangeNodes(range, unit);
+    }
+  }
+}
+
+function* rangeNodes(
+  { table, start, values }: { table: Table; start: number; values: readonly number[] },
+  unit: number,
+): Generator<BrowsedNode> {
+  const last = start + values.length - 1;
+  const title = `${table}:${start} to ${table}:${last}`;
+  yield {
+    address: `${table}:${start}`,
+    name: `${title}, ${values.length} answer`,
+    depth: 0,
+    signal: {},
+    tag: { unit, at: addressOf(table, start) },
+  };
+  for (const [i, value] of values.entries()) {
+    if (value === 0) continue;
+    const address = start + i;
+    const at = addressOf(table, address);
+    const name = `${table}:${address} (${modiconNumber({ table, address })})`;
+    yield {
+      address: at,
+      name,
+      depth: 1,
+      value: isRegisterTable(table) ? value : value === 1,
+      signal: {},
+      tag: { unit, at },
+    };
+  }
+}
+
+function addressOf(table: Table, address: number): string {
+  return isRegisterTable(table) ? `${table}:${address} u16` : `${table}:${address}`;
+}
+
+async function answers(link: Link, unit: number, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+  const result = await link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs, signal);
+  return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
+}
+
+/** A table that the unit does not have is asked for once. */
+function reader(link: Link, unit: number, timeoutMs: number, refused: Set<Table>, signal: AbortSignal): ReadWords {
+  return async (table, start, count) => {
+    if (refused.has(table) || start + count > 65_536) return undefined;
+    const result = await link.read({ unit, table, start, count }, timeoutMs, signal);
+    if (result.kind === "exception" && consequenceOf(result.code) === "unsupported") refused.add(table);
+    if (result.kind !== "data") return undefined;
+    const { bytes } = result;
+    return isRegisterTable(table)
+      ? Array.from({ length: count }, (_, i) => (bytes[i * 2]! << 8) | bytes[i * 2 + 1]!)
+      : Array.from({ length: count }, (_, i) => Number(decodeBit(bytes, i)));
+  };
+}
+
+function wishOf(text: string): Wish {
+  const at = text.indexOf("?");
+  const settings = new URLSearchParams(at < 0 ? "" : text.slice(at + 1));
+  const number = (name: string, standard: number) => {
+    const value = Number(settings.get(name) ?? standard);
+    settings.delete(name);
+    if (Number.isInteger(value) && value >= 0 && value <= 65_536) return value;
+    throw new AgentError("CONFIG_INVALID", `${name} in ${text} must be a number from 0 to 65536`);
+  };
+  const single = settings.has("unit") ? [number("unit", 1)] : undefined;
+  const from = number("from", 0);
+  const to = number("to", Math.min(from + defaultTo, 65_536));
+  const rest = settings.size > 0 ? `?${settings.toString()}` : "";
+  // The usual ones first: most devices are found with the first request.
+  const all = [1, 255, 0, ...Array.from({ length: 246 }, (_, i) => i + 2)];
+  return { url: `${at < 0 ? text : text.slice(0, at)}${rest}`, units: single ?? all, from, to };
+}

@@ -1,0 +1,121 @@
+// What helps to bring a device into service: browsing, SunSpec and probing, against scripted devices.
+import { expect, test } from "vitest";
+import type { BrowsedNode } from "../../src/core/source.ts";
+import { modbusDriver } from "../../src/source/modbus/driver.ts";
+import { probeModbus } from "../../src/source/modbus/probe.ts";
+import type { ModbusDevice } from "../support/modbus-device.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+
+const signal = () => AbortSignal.timeout(25_000);
+
+async function browse(url: string): Promise<readonly BrowsedNode[]> {
+  const nodes: BrowsedNode[] = [];
+  for await (const node of modbusDriver.browse?.({ url }, testRuntime(), signal()) ?? []) nodes.push(node);
+  return nodes;
+}
+
+/** An inverter with a SunSpec map at 40000: common model, three-phase inverter, end. */
+function sunspecInverter(device: ModbusDevice, unit = 1): void {
+  device.unit(unit).set("hr", 40_000, [0x5375, 0x6e53, 1, 66]);
+  device.unit(unit).set("hr", 40_070, [103, 50]);
+  device.unit(unit).set("hr", 40_072, [312, 104, 104, 104, 0xfffe]);
+  device.unit(unit).set("hr", 40_080, [2301, 2298, 2305, 0xffff, 7170, 0]);
+  device.unit(unit).set("hr", 40_094, [0x0001, 0x86a0, 1]);
+  device.unit(unit).set("hr", 40_097, [0xffff]);
+  device.unit(unit).set("hr", 40_122, [0xffff, 0]);
+}
+
+test("ranges that answer are found with what they hold, and the holes between them are not", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 3, [42]);
+  device.unit(1).refuse("hr", 50, 119, 2);
+  device.unit(1).refuse("hr", 160, 65_535, 2);
+  device.unit(1).refuse("ir", 0, 65_535, 1);
+  device.unit(1).refuse("co", 0, 65_535, 2);
+  device.unit(1).set("di", 7, [1]);
+  device.unit(1).refuse("di", 100, 65_535, 2);
+
+  const nodes = await browse(`${device.url}?unit=1&to=200`);
+
+  const titles = nodes.filter((node) => node.depth === 0).map((node) => node.name);
+  expect(titles).toHaveLength(4);
+  expect(titles[0]).toBe("unit 1 answers");
+  expect(titles[1]).toMatch(/^hr:0 to hr:4[4-9], /);
+  expect(titles[2]).toMatch(/^hr:12[0-6] to hr:15\d, /);
+  expect(titles[3]).toMatch(/^di:0 to di:\d\d, /);
+  expect(nodes.filter((node) => node.depth === 1)).toEqual([
+    { address: "hr:3 u16", name: "hr:3 (40004)", depth: 1, value: 42, signal: {}, tag: { unit: 1, at: "hr:3 u16" } },
+    { address: "di:7", name: "di:7 (10008)", depth: 1, value: true, signal: {}, tag: { unit: 1, at: "di:7" } },
+  ]);
+  expect(new Set(device.requests.map((request) => request.function))).toEqual(new Set([1, 2, 3, 4]));
+});
+
+test("units that answer are found, also those that only answer with an exception", async () => {
+  await using device = await modbusDevice();
+  for (const unit of [1, 3]) device.unit(unit).exception = 2;
+  const found: string[] = [];
+  const stop = new AbortController();
+  try {
+    for await (const node of modbusDriver.browse?.({ url: `${device.url}?to=10` }, testRuntime(), stop.signal) ?? []) {
+      found.push(node.address);
+      if (found.length === 2) stop.abort(new Error("enough"));
+    }
+  } catch (error) {
+    expect(error).toBe(stop.signal.reason);
+  }
+  expect(found).toEqual(["unit 1", "unit 3"]);
+});
+
+test("a SunSpec map becomes tags, and those tags read the values that the device means", async () => {
+  await using device = await modbusDevice();
+  sunspecInverter(device);
+
+  const nodes = await browse(`${device.url}?unit=1&to=0`);
+  const titles = nodes.filter((node) => node.name.startsWith("SunSpec")).map((node) => node.name);
+  expect(titles).toEqual(["SunSpec 1, 66 registers", "SunSpec 103: three-phase inverter, 50 registers"]);
+  const points = nodes.filter((node) => node.depth === 1);
+  const wanted = ["A", "PhVphA", "W", "WH", "DCA"];
+  const tags = wanted.map((name) => ({
+    at: "",
+    ...points.find((node) => node.name === name)?.tag,
+  }));
+  expect(tags[1]).toEqual({ unit: 1, at: "hr:40080 u16", scaleFactor: "hr:40083", nullValues: "sunspec" });
+  expect(points.find((node) => node.name === "W")?.signal).toEqual({ name: "W", engUnit: "W" });
+
+  await using source = await openModbusSource({ url: device.url }, tags, testRuntime(), signal());
+  const readings = latest(await readUntil(source, signal(), allRead(tags.length)));
+
+  expect(readings.map((reading) => reading.value)).toEqual([3.12, 230.1, 7170, 1_000_000, undefined]);
+  expect(readings[4]?.reason).toContain("the device has no value");
+});
+
+test("a value read off the display finds type, order, neighbour and scale", async () => {
+  await using device = await modbusDevice();
+  device.unit(5).set("hr", 99, [2314, 0x2065, 0x47f1]);
+  device.unit(5).refuse("hr", 103, 65_535, 2);
+  const probe = (expected?: string) =>
+    probeModbus(
+      { url: device.url, unit: 5, at: "hr:100", ...(expected === undefined ? {} : { expect: expected }) },
+      testRuntime(),
+      signal(),
+    );
+
+  expect((await probe("231.4"))[0]).toEqual({ at: "hr:99 u16", value: 2314, exponent: -1, matches: true });
+  expect((await probe("123456.8"))[0]).toEqual({ at: "hr:100 f32 cdab", value: 123456.79, exponent: 0, matches: true });
+  const all = await probe();
+  expect(all[0]).toEqual({ at: "hr:100 u16", value: 0x2065, exponent: 0, matches: false });
+  expect(all.length).toBeGreaterThan(40);
+});
+
+test("probing a place that the device does not have says so", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).refuse("hr", 0, 65_535, 2);
+  await expect(probeModbus({ url: device.url, unit: 1, at: "hr:7" }, testRuntime(), signal())).rejects.toThrow(
+    "exception 2",
+  );
+  await expect(probeModbus({ url: device.url, unit: 1, at: "7" }, testRuntime(), signal())).rejects.toMatchObject({
+    code: "CONFIG_INVALID",
+  });
+});
