@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError } from "commander";
 import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { parseDuration } from "../lib/duration.ts";
-import type { ServiceFlags } from "../service/options.ts";
+import type { ServiceFlags } from "../service/flags.ts";
 import { type Console, processConsole } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 
@@ -68,17 +68,19 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   program
     .command("service")
     .description("run the local service")
-    .option("--listen <address>", "where it listens", "127.0.0.1:8420")
+    .option("--config <file>", "YAML with these options and several integrations; flags go before it")
+    .option("--listen <address>", "where it listens (default: 127.0.0.1:8420)")
     .option("--data <dir>", "where it keeps signals and data; :memory: keeps nothing")
     .option("--integration <id>", "Integration ID")
     .option("--password <password>", "password of the integration")
     .option("--client-id <id>", "client credentials: identifier")
     .option("--client-secret <secret>", "client credentials: secret")
-    .option("--grant <namespaces>", "namespaces the integration may use", "admin,platform")
-    .option("--namespace <name>", "prefix of the platform methods", "platform")
-    .option("--throttle <how>", "requests beyond the rate: queue, reject or off", "queue")
+    .option("--grant <namespaces>", "namespaces the integration may use (default: admin,platform)")
+    .option("--namespace <name>", "prefix of the platform methods (default: platform)")
+    .option("--throttle <how>", "requests beyond the rate: queue, reject or off (default: queue)")
     .option("--max-insert <size>", "limit of integration.insert")
     .option("--retention <time>", "delete points that are older")
+    .option("--fault <fault...>", "cause faults, for drills: delay=2s,method=insert,rate=0.1")
     .addHelpText(
       "after",
       "\nExample: tagferry service --data ./service-data --integration c8ktonqsahsmemfs7lv0 --password secret",

@@ -1,9 +1,9 @@
 // What the local service can be told: where to listen, where to keep data, who may call, and how it behaves under load.
 import { z } from "zod";
-import { AgentError } from "../core/errors.ts";
 import { byteSize, duration, listenAddress, secret } from "../lib/fields.ts";
 import { integrationId } from "../wire/identifiers.ts";
 import { grants } from "../wire/method.ts";
+import { parseFault } from "./http/fault.ts";
 
 export const integrationOptions = z
   .strictObject({
@@ -44,63 +44,21 @@ export const serviceOptions = z.strictObject({
     .default("queue")
     .describe("What becomes of calls above the rate: wait, get HTTP 429, or run at once."),
   maxInsert: byteSize({ min: 1_024 }).optional().describe("Size limit of integration.insert (default 8MiB)."),
+  faults: z
+    .array(
+      z.string().transform((text, context) => {
+        const fault = parseFault(text);
+        if (typeof fault !== "string") return fault;
+        context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${fault}`, input: text });
+        return z.NEVER;
+      }),
+    )
+    .optional()
+    .describe("Faults to cause, for drills: delay=2s,method=insert,rate=0.1"),
   retention: duration({ min: 60_000 }).optional().describe("Points older than this are deleted (default: kept)."),
 });
 
 export type ServiceOptions = z.output<typeof serviceOptions>;
+/** What stands in a file of options. */
+export type ServiceConfig = z.input<typeof serviceOptions>;
 export type IntegrationOptions = z.output<typeof integrationOptions>;
-
-/** Flags of `tagferry service`, as commander hands them out. */
-export interface ServiceFlags {
-  readonly listen?: string | undefined;
-  readonly data?: string | undefined;
-  readonly integration?: string | undefined;
-  readonly password?: string | undefined;
-  readonly clientId?: string | undefined;
-  readonly clientSecret?: string | undefined;
-  /** Comma-separated. */
-  readonly grant?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly throttle?: string | undefined;
-  readonly maxInsert?: string | undefined;
-  readonly retention?: string | undefined;
-}
-
-/** Throws `CONFIG_INVALID` that names every wrong flag. */
-export function optionsFromFlags(flags: ServiceFlags): ServiceOptions {
-  const integration = defined({
-    id: flags.integration,
-    password: flags.password,
-    clientId: flags.clientId,
-    clientSecret: flags.clientSecret,
-    grants: flags.grant
-      ?.split(",")
-      .map((grant) => grant.trim())
-      .filter((grant) => grant !== ""),
-  });
-  const parsed = serviceOptions.safeParse(
-    defined({
-      listen: flags.listen ?? "127.0.0.1:8420",
-      data: flags.data,
-      integrations: [integration],
-      namespace: flags.namespace,
-      throttle: flags.throttle,
-      maxInsert: flags.maxInsert,
-      retention: flags.retention,
-    }),
-  );
-  if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map(({ path, message }) => `${flagOf(path)}: ${message}`);
-  throw new AgentError("CONFIG_INVALID", lines.join("\n"));
-}
-
-function defined(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
-}
-
-/** The flag that a place in the options comes from. */
-function flagOf(path: readonly PropertyKey[]): string {
-  const [first, , member] = path.map(String);
-  const name = first === "integrations" ? (member === "grants" ? "grant" : (member ?? "id")) : (first ?? "");
-  return `--${(name === "id" ? "integration" : name).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-}

@@ -4,8 +4,10 @@ import type { Runtime } from "../core/runtime.ts";
 import { signingKey, TokenSigner } from "./http/access-token.ts";
 import { Admission } from "./http/admission.ts";
 import { authentication } from "./http/authenticate.ts";
+import type { Fault } from "./http/fault.ts";
 import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
 import { Listener } from "./http/listener.ts";
+import { metricsText, metricsType } from "./http/metrics-text.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { TokenEndpoint } from "./http/token-endpoint.ts";
 import type { MethodTraffic } from "./http/traffic.ts";
@@ -24,6 +26,8 @@ export interface Service extends AsyncDisposable {
   pause(): Promise<void>;
   /** Listens again, on the same port. */
   resume(): Promise<void>;
+  /** From the next call on, these faults and no others. */
+  setFaults(faults: readonly Fault[]): void;
   /** What clients have sent so far, by canonical method name; `other` is what names no method. */
   counters(): ReadonlyMap<string, MethodTraffic>;
 }
@@ -52,6 +56,10 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
   const routes: Routes = {
     ...Object.fromEntries(pages.map(([path, file]) => [path, { GET: page(file), HEAD: page(file) }])),
     "/v1/rpc": { POST: (request, response) => rpc.handle(request, response) },
+    "/metrics": {
+      GET: async (_request, response) =>
+        send(response, 200, { "content-type": metricsType }, metricsText(traffic.counters())),
+    },
     "/v1/oauth/token": { POST: (request, response) => tokens.handle(request, response) },
   };
   const listener: Listener = opened.use(
@@ -59,6 +67,7 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
       void answer(routes, request, response, runtime);
     }),
   );
+  if (options.retention !== undefined) opened.use(expiry(store, options.retention, runtime));
   signal.throwIfAborted();
   runtime.log.info({ part: "service", url: `${listener.origin}/v1`, data: options.data }, "service is open");
   const owned = opened.move();
@@ -67,9 +76,25 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
     pageUrl: `${listener.origin}/`,
     pause: () => listener.close(),
     resume: () => listener.open(),
+    setFaults: (faults) => rpc.setFaults(faults),
     counters: () => traffic.counters(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+const expireEveryMs = 600_000;
+
+/** Deletes what is older than the retention, now and every ten minutes, until it is disposed. */
+function expiry(store: StoreThread, retentionMs: number, { clock }: Runtime): Disposable {
+  const ended = new AbortController();
+  const loop = async () => {
+    for (;;) {
+      store.expire(clock.now() - retentionMs * 1_000);
+      await clock.sleep(expireEveryMs, ended.signal);
+    }
+  };
+  loop().catch(() => {}); // ends by the abort alone
+  return { [Symbol.dispose]: () => ended.abort() };
 }
 
 /** By path and verb. */

@@ -15,6 +15,7 @@ export class StoreThread implements AsyncDisposable {
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
   readonly #closed = Promise.withResolvers<void>();
   #next = 0;
+  #ended: Error | undefined;
 
   private constructor(worker: Worker) {
     this.#worker = worker;
@@ -49,6 +50,7 @@ export class StoreThread implements AsyncDisposable {
 
   /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
   call(input: RpcInput): Promise<Answer> {
+    if (this.#ended) return Promise.reject(this.#ended);
     const number = this.#next++;
     const waiting = Promise.withResolvers<Answer>();
     this.#waiting.set(number, waiting);
@@ -64,7 +66,7 @@ export class StoreThread implements AsyncDisposable {
 
   /** Waits for the calls before it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#send({ kind: "close" });
+    if (!this.#ended) this.#send({ kind: "close" });
     await this.#closed.promise;
   }
 
@@ -88,6 +90,7 @@ export class StoreThread implements AsyncDisposable {
   }
 
   #fail(error: Error): void {
+    this.#ended ??= error;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }

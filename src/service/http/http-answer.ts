@@ -8,9 +8,18 @@ export class HttpRefusal extends Error {
   /** A word for programs: `payload_too_large`. */
   readonly error: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Instead of the documented body. */
+  readonly body: string | undefined;
 
-  constructor(status: number, error: string, description: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    status: number,
+    error: string,
+    description: string,
+    headers: Readonly<Record<string, string>> = {},
+    body?: string,
+  ) {
     super(description);
+    this.body = body;
     this.status = status;
     this.error = error;
     this.headers = headers;
@@ -45,7 +54,7 @@ export function refuse(request: IncomingMessage, response: ServerResponse, refus
       ...(unread ? { connection: "close" } : {}),
       ...refusal.headers,
     },
-    JSON.stringify({ error: refusal.error, error_description: refusal.message }),
+    refusal.body ?? JSON.stringify({ error: refusal.error, error_description: refusal.message }),
   );
   if (!unread) return;
   request.resume();

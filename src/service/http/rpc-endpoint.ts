@@ -1,16 +1,21 @@
 // POST /v1/rpc: from the headers of a request to its answer.
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Runtime } from "../../core/runtime.ts";
+import type { Clock, Runtime } from "../../core/runtime.ts";
 import type { ApiVersion } from "../../wire/api-version.ts";
 import { apiVersions, isApiVersion, newestStable, versionHeader } from "../../wire/api-version.ts";
 import { largestRequestBytes, queueTimeouts, requestLimits } from "../../wire/limits.ts";
+import type { Method } from "../../wire/method.ts";
+import type { Caller } from "../method/call.ts";
 import { methodOf } from "../method/dispatch.ts";
 import type { ServiceOptions } from "../options.ts";
 import type { Answer, StoreThread } from "../store-thread.ts";
 import type { Admission } from "./admission.ts";
 import type { Authenticate } from "./authenticate.ts";
+import type { Envelope } from "./envelope.ts";
 import { scanEnvelope } from "./envelope.ts";
+import type { Fault, FaultKind } from "./fault.ts";
+import { FaultPlan } from "./fault.ts";
 import { HttpRefusal, send } from "./http-answer.ts";
 import { continueIfAsked } from "./listener.ts";
 import { checkDeclaredBody, readBody, tooLarge } from "./request-body.ts";
@@ -25,24 +30,58 @@ export interface RpcEndpointParts {
   readonly store: StoreThread;
 }
 
+/** A request that was read whole, from a caller who is known. */
+interface Received {
+  readonly body: Buffer;
+  readonly envelope: Envelope;
+  readonly method: Method | undefined;
+  readonly version: ApiVersion;
+  readonly caller: Caller;
+  /** Milliseconds of the monotonic clock. */
+  readonly start: number;
+}
+
+/** Bodies in memory at one time, of calls that wait or run. */
+const maxHeldBytes = 256 * 2 ** 20;
+
 export class RpcEndpoint {
   readonly #parts: RpcEndpointParts;
+  #faults = new FaultPlan([]);
+  #heldBytes = 0;
 
   constructor(parts: RpcEndpointParts) {
     this.#parts = parts;
+    this.setFaults(parts.options.faults ?? []);
+  }
+
+  /** From the next call on, these faults and no others. */
+  setFaults(faults: readonly Fault[]): void {
+    this.#faults = new FaultPlan(faults);
   }
 
   /** Answers, or rejects with `HttpRefusal`. Rejects with another error when the client went away. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { runtime, authenticate, admission, traffic, store, options } = this.#parts;
-    const { clock } = runtime;
-    const start = clock.monotonic();
+    const received = await this.#receive(request, response);
+    this.#heldBytes += received.body.length;
+    const bytes = received.body.length;
+    try {
+      await this.#answer(received, response);
+    } finally {
+      this.#heldBytes -= bytes;
+    }
+  }
+
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<Received> {
+    const { runtime, authenticate, traffic, options } = this.#parts;
+    const start = runtime.clock.monotonic();
     const version = versionOf(request);
     const caller = authenticate(request);
     if (!caller) throw unauthorized(request);
     checkContentType(request);
     const largest = Math.max(largestRequestBytes(version), options.maxInsert ?? 0);
     checkDeclaredBody(request, largest);
+    if (this.#heldBytes > maxHeldBytes)
+      throw new HttpRefusal(503, "busy", "too many calls wait already", { "retry-after": "5" });
     continueIfAsked(request, response);
     const limitOf = (bytes: Buffer) => this.#limitOf(scanEnvelope(bytes).method, version);
     const body = await readBody(request, largest, limitOf);
@@ -51,18 +90,38 @@ export class RpcEndpoint {
     traffic.record(method ?? "other", start, body.length);
     const limit = this.#limitOf(envelope.method, version);
     if (body.length > limit) throw tooLarge(limit);
+    return { body, envelope, method, version, caller, start };
+  }
+
+  async #answer({ body, envelope, method, version, caller, start }: Received, response: ServerResponse): Promise<void> {
+    const { runtime, admission, store, options } = this.#parts;
+    const { clock } = runtime;
     const gone = new AbortController();
     response.once("close", () => gone.abort(new Error("the client went away")));
+    const faults = this.#faults.next(method);
+    const fault = (kind: FaultKind) => faults.find((candidate) => candidate.kind === kind);
+    await failBefore(faults, response, clock, gone.signal);
     if (method) await admission.admit(caller.integration, method, version, gone.signal);
+    if (fault("cutBefore")) return void response.destroy();
     const trace = randomBytes(10).toString("hex");
-    const { namespace } = options;
-    const id = envelope.id === "null" ? undefined : envelope.id;
-    const answer = store.call({ body, id, caller, version, namespace, now: clock.now(), trace });
+    const answer = store.call({
+      body,
+      id: envelope.id === "null" ? undefined : envelope.id,
+      caller,
+      version,
+      namespace: options.namespace,
+      now: clock.now() + (fault("skew")?.value ?? 0) * 1_000,
+      trace,
+      refusedInputs: fault("partial")?.inputs ?? [],
+    });
     const left = start + queueTimeouts.totalMs - clock.monotonic();
     const { body: answered, failure } = await within(answer, left, runtime, gone.signal);
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
+    if (fault("cutAfter")) return void response.destroy();
     const headers = { [versionHeader]: version, "x-trace": trace };
-    if (answered === undefined) send(response, 204, headers, undefined);
+    if (fault("garbage"))
+      send(response, 200, { ...headers, "content-type": "application/json" }, '{"jsonrpc":"2.0","id":');
+    else if (answered === undefined) send(response, 204, headers, undefined);
     else send(response, 200, { ...headers, "content-type": "application/json" }, answered);
   }
 
@@ -100,6 +159,31 @@ function checkContentType(request: IncomingMessage): void {
   const type = (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase();
   if (type !== "application/json")
     throw new HttpRefusal(415, "unsupported_media_type", "the header content-type must be application/json");
+}
+
+/** The faults that happen instead of the call, after the delay if there is one. */
+async function failBefore(
+  faults: readonly Fault[],
+  response: ServerResponse,
+  clock: Clock,
+  gone: AbortSignal,
+): Promise<void> {
+  for (const { kind, value } of faults)
+    if (kind === "delay") await clock.sleep(value, gone);
+    else if (kind === "refuse") {
+      response.destroy();
+      gone.throwIfAborted();
+      throw new Error("refused on request");
+    } else if (kind === "html")
+      throw new HttpRefusal(
+        200,
+        "",
+        "",
+        { "content-type": "text/html" },
+        "<!doctype html><title>Sign in to the network</title>",
+      );
+    else if (kind === "status")
+      throw new HttpRefusal(value, "fault", "this answer was asked for", value === 429 ? { "retry-after": "3" } : {});
 }
 
 /** The hosted service gives up on a call after 15 s in all, whether or not it has run. */

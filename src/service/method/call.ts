@@ -16,6 +16,8 @@ export interface Call {
   /** Wall time of the service, microseconds since the epoch. */
   readonly now: number;
   readonly store: Store;
+  /** Input IDs that an insert is to refuse, for drills. */
+  readonly refusedInputs: readonly string[];
 }
 
 /** Throws `RpcFault`; then the store is as it was. */

@@ -29,6 +29,8 @@ export interface RpcInput {
   readonly now: number;
   /** Names the request in errors and log. */
   readonly trace: string;
+  /** Input IDs that an insert is to refuse, for drills. */
+  readonly refusedInputs: readonly string[];
 }
 
 export interface RpcOutput {
@@ -127,7 +129,7 @@ function parse(body: Uint8Array): Readonly<Record<string, unknown>> {
 }
 
 function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store: Store): object {
-  const { caller, version, now, namespace } = input;
+  const { caller, version, now, namespace, refusedInputs } = input;
   const method = methodOf(String(request["method"]), namespace);
   const operation = method && operations[method];
   if (!method || !operation?.versions.includes(version)) throw new RpcFault("methodNotFound");
@@ -138,7 +140,7 @@ function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store
     });
   const params = named(request["params"], operation.positions);
   checkShape(params);
-  return operation.handler({ params, caller, version, now, store } satisfies Call);
+  return operation.handler({ params, caller, version, now, store, refusedInputs } satisfies Call);
 }
 
 function named(params: unknown, positions: readonly string[]): Readonly<Record<string, unknown>> {

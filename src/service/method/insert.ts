@@ -4,7 +4,7 @@ import { savedAttributes } from "../store/resource.ts";
 import type { Call } from "./call.ts";
 import { checkFrame } from "./check-frame.ts";
 import { ownIntegration } from "./own-integration.ts";
-import { Faults } from "./rpc-fault.ts";
+import { Faults, RpcFault } from "./rpc-fault.ts";
 
 export function insert(call: Call): object {
   const { store, now, params } = call;
@@ -14,8 +14,10 @@ export function insert(call: Call): object {
   faults.throwIfAny();
   const nowMs = Math.floor(now / 1_000);
   const signalsByInput: Record<string, object> = {};
+  const refused = call.refusedInputs.filter((input) => frame.has(input));
   store.transaction(() => {
     for (const [input, columns] of frame) {
+      if (refused.includes(input)) continue;
       const known = store.resources.signalByInput(integration, input);
       const signal =
         known ??
@@ -30,5 +32,10 @@ export function insert(call: Call): object {
       signalsByInput[input] = { id: signal.id, created: known === undefined };
     }
   });
+  if (refused.length > 0)
+    throw new RpcFault("partialFailure", {
+      partialResult: { signalsByInput },
+      invalidResources: refused.map((id) => ({ id, type: "signals", message: "refused on request" })),
+    });
   return { signalsByInput };
 }

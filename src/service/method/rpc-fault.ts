@@ -10,7 +10,7 @@ export interface RpcFaultDetails {
   readonly partialResult?: unknown;
 }
 
-/** Ends a call. The store is as it was before the call. */
+/** Ends a call. The store is as it was before the call, but for -32021, which says what was done. */
 export class RpcFault extends Error {
   override readonly name = "RpcFault";
   readonly code: number;

@@ -1,0 +1,94 @@
+import { writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { optionsFromFlags } from "../../../src/service/flags.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const id = "c8ktonqsahsmemfs7lv0";
+const flags = { data: ":memory:", integration: id, password: "p" };
+
+test("flags become options, with the defaults of the interface", async () => {
+  expect(await optionsFromFlags(flags)).toMatchObject({
+    listen: { host: "127.0.0.1", port: 8_420 },
+    data: ":memory:",
+    integrations: [{ id, grants: ["admin", "platform"] }],
+    namespace: "platform",
+    throttle: "queue",
+  });
+  const all = await optionsFromFlags({
+    ...flags,
+    listen: "[::1]:0",
+    clientId: "c",
+    clientSecret: "s",
+    grant: "admin",
+    namespace: "acme",
+    throttle: "off",
+    maxInsert: "1MiB",
+    retention: "30d",
+    fault: ["html", "status=500,rate=0.1"],
+  });
+  expect(all).toMatchObject({
+    listen: { host: "::1", port: 0 },
+    integrations: [{ grants: ["admin"], clientId: "c" }],
+    maxInsert: 2 ** 20,
+    retention: 30 * 86_400_000,
+    faults: [{ kind: "html" }, { kind: "status", value: 500 }],
+  });
+  expect(JSON.stringify(all)).not.toContain('"s"');
+});
+
+test("every wrong flag is named at once", async () => {
+  const wrong = optionsFromFlags({
+    listen: "nowhere",
+    integration: "short",
+    clientId: "c",
+    grant: "root",
+    namespace: "admin",
+    throttle: "never",
+    maxInsert: "8",
+    fault: ["explode"],
+  });
+  await expect(wrong).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+  const message = await wrong.then(
+    () => "",
+    (error: Error) => error.message,
+  );
+  const named = message.split("\n").map((line) => line.split(":")[0] ?? "");
+  expect(named.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+    "--data",
+    "--fault",
+    "--grant",
+    "--integration",
+    "--listen",
+    "--max-insert",
+    "--namespace",
+    "--throttle",
+  ]);
+  await expect(optionsFromFlags({ data: "d" })).rejects.toThrow("--integration: must be given");
+  await expect(optionsFromFlags({ data: "d", integration: id })).rejects.toThrow(
+    "must have a password or client credentials",
+  );
+});
+
+test("a file holds several integrations, and flags go before it", async () => {
+  using folder = temporaryFolder();
+  const config = folder.file("service.yaml");
+  writeFileSync(
+    config,
+    `data: ./data\nthrottle: off\nintegrations:\n  - { id: ${id}, password: a, grants: [admin] }\n  - { id: c8ktonqsahsmemfs7lvg, clientId: c, clientSecret: s }\n`,
+  );
+  expect(await optionsFromFlags({ config, data: ":memory:" })).toMatchObject({
+    data: ":memory:",
+    throttle: "off",
+    integrations: [
+      { id, grants: ["admin"] },
+      { id: "c8ktonqsahsmemfs7lvg", grants: [] },
+    ],
+  });
+  writeFileSync(config, "data: [1\nintegrations: 5\n");
+  await expect(optionsFromFlags({ config })).rejects.toThrow(/service\.yaml:\d+:\d+/);
+  writeFileSync(config, `data: x\nintegrations: [{ id: ${id} }]\nmore: 1\n`);
+  await expect(optionsFromFlags({ config })).rejects.toThrow(/service\.yaml: integrations\.0: must have a password/);
+  await expect(optionsFromFlags({ config: folder.file("none.yaml") })).rejects.toMatchObject({
+    code: "CONFIG_INVALID",
+  });
+});
