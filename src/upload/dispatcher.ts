@@ -1,5 +1,5 @@
 // The loop of the uploader: take, pack, admit, send, decide, settle.
-import type { BufferReader } from "../core/buffer.ts";
+import type { BufferReader, Lane } from "../core/buffer.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -32,8 +32,11 @@ export interface DispatcherParts {
   readonly holds: (input: InputId) => boolean;
 }
 
-/** A point in a dense frame takes about 5 bytes: the window holds somewhat more than the largest frame. */
-const bytesPerPoint = 4;
+/**
+ * How much the window holds, in points per byte of the largest frame. A point in a dense frame takes about 5 bytes: then
+ * somewhat more than one frame is enough. Of series that share no times a frame carries the more the deeper they are.
+ */
+const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
 /** The next frame is built this long before it may go, so that it carries what came until then. */
 const buildAheadMs = 60;
 /** How long to wait while all there is waits for its metadata. */
@@ -60,10 +63,12 @@ export class Dispatcher {
     const { clock, random } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
-    const capacity = Math.ceil(maxBytes / bytesPerPoint);
-    const window = new Window(capacity);
+    const window = new Window(Math.ceil(maxBytes * (windowShare.live + windowShare.sparse)));
     this.#window = window;
-    const mostPoints = { live: Math.ceil(capacity * 0.4), backlog: Math.ceil(capacity * 0.6) };
+    const mostPoints = (lane: Lane) => {
+      const share = lane === "live" ? "live" : this.#loader.sparse ? "sparse" : "dense";
+      return Math.ceil(maxBytes * windowShare[share]);
+    };
     this.#intake = new Intake({ reader, window, clock, mostPoints });
     this.#loader = new Loader({ window, bisection: this.#bisection, clock, integration, maxBytes, maxLagMs, holds });
     this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random });

@@ -7,8 +7,8 @@ export interface IntakeParts {
   readonly reader: BufferReader;
   readonly window: Window;
   readonly clock: Clock;
-  /** Points of a lane beyond which no more are taken. */
-  readonly mostPoints: Readonly<Record<Lane, number>>;
+  /** Points of a lane beyond which no more are taken now. */
+  readonly mostPoints: (lane: Lane) => number;
 }
 
 /** Points asked for at a time, so that others run in between. */
@@ -43,7 +43,7 @@ export class Intake {
 
   async #take(lane: Lane, wait: boolean, signal: AbortSignal): Promise<boolean> {
     const { reader, window, clock, mostPoints } = this.#parts;
-    const maxPoints = Math.min(mostPerTake, window.room, mostPoints[lane] - window.points(lane));
+    const maxPoints = Math.min(mostPerTake, window.room, mostPoints(lane) - window.points(lane));
     if (maxPoints < leastRoom && !wait) return false;
     const block = await reader.take(lane, { wait, maxPoints: Math.max(maxPoints, leastRoom) }, signal);
     if (!block) return false;

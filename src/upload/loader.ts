@@ -41,6 +41,7 @@ export class Loader {
   #liveInARow = 0;
   #suspectsTurn = true;
   #maxBytes: number;
+  #sparse = false;
 
   constructor(parts: LoaderParts) {
     this.#parts = parts;
@@ -52,6 +53,11 @@ export class Loader {
   /** The service found a frame of `bytes` too large: from now on at most half of that. */
   shrink(bytes: number): void {
     this.#maxBytes = Math.min(this.#maxBytes, bytes >> 1);
+  }
+
+  /** Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory. */
+  get sparse(): boolean {
+    return this.#sparse;
   }
 
   /** Undefined when nothing may go out now. The body is good until the next call. */
@@ -103,6 +109,7 @@ export class Loader {
     const plan = await inSlices(this.#packer.plan(this.#candidates(lane), limits, riders));
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
+    if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
     let since: number | undefined;
     for (const { queue } of plan.parts)
       if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));

@@ -1,6 +1,6 @@
 // A column of a frame that is packed from the window: the oldest points of a series, of one lane or of both.
 import type { InputId } from "../core/point.ts";
-import { Columns } from "./columns.ts";
+import type { Columns } from "./columns.ts";
 import type { ColumnSource, FramePlan } from "./frame-plan.ts";
 import type { SeriesQueue } from "./series-queue.ts";
 
@@ -29,14 +29,7 @@ export class JoinedColumn implements ColumnSource {
 
   /** Reads all of it: `count` is the sum of both parts. */
   read(count: number, into: Columns): void {
-    const live = new Columns();
-    this.#live.queue.read(this.#live.count, live);
     into.reserve(count);
-    this.#backlog.queue.read(this.#backlog.count, into);
-    const at = into.count;
-    into.times.set(live.times.subarray(0, live.count), at);
-    into.values.set(live.values.subarray(0, live.count), at);
-    into.forms.set(live.forms.subarray(0, live.count), at);
-    into.count = at + live.count;
+    for (const { queue, count: part } of [this.#backlog, this.#live]) queue.readBehind(part, into);
   }
 }

@@ -86,13 +86,20 @@ export class SeriesQueue {
   /** Copies the oldest `count` points, by ascending time; of those with the same time the one that came last. */
   read(count: number, into: Columns): void {
     into.reserve(count);
+    this.readBehind(count, into);
+    if (!this.#ascending) into.sort();
+  }
+
+  /** Copies the oldest `count` points, as they came, behind what is in `into`, which has room for them. */
+  readBehind(count: number, into: Columns): void {
     const { times, values, forms, next } = this.#arena;
     let segment = this.#head;
     let offset = this.#headOffset;
-    let copied = 0;
-    while (copied < count) {
+    let copied = into.count;
+    const end = copied + count;
+    while (copied < end) {
       const base = segment * segmentPoints;
-      for (; offset < segmentPoints && copied < count; offset++) {
+      for (; offset < segmentPoints && copied < end; offset++) {
         into.times[copied] = times[base + offset]!;
         into.values[copied] = values[base + offset]!;
         into.forms[copied++] = forms[base + offset]!;
@@ -100,8 +107,7 @@ export class SeriesQueue {
       segment = next[segment]!;
       offset = 0;
     }
-    into.count = count;
-    if (!this.#ascending) into.sort();
+    into.count = end;
   }
 
   /**

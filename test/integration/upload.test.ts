@@ -358,6 +358,7 @@ test("metadata are saved with all attributes before the first points go out, onc
   upload.catalog.describe(input, { labels: { hall: ["1"] }, engUnit: "°C" });
   upload.catalog.describe(input, { labels: { hall: ["2"] }, engUnit: "°C" });
   await eventually(() => service.requests(save).length === 2);
+  await eventually(() => upload.catalog.pending.size === 0);
   expect(service.signals.get(input)).toMatchObject({ labels: { hall: ["2"] } });
   expect(upload.uploader.status().signals).toEqual({ known: 1, pending: 0, saved: 1, refused: [] });
 });
