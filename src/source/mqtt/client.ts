@@ -34,6 +34,8 @@ export interface MessageHandler {
 export interface Link {
   /** Writes the acknowledgements in this order; without effect when the connection is lost. */
   acknowledge(held: readonly HeldPacket[]): void;
+  /** Sends a message with QoS 0; without effect when the connection is lost. */
+  publish(topic: string, payload: Buffer): void;
   /** Reads on after `receive` returned false. */
   resume(): void;
 }
@@ -129,6 +131,9 @@ function attachHandler<Handler extends MessageHandler>(client: MqttClient, attac
   const handler = attach({
     acknowledge(held) {
       if (client.connected && held.length > 0) client.stream.write(encodeAcknowledgements(held));
+    },
+    publish(topic, payload) {
+      if (client.connected) client.publish(topic, payload, { qos: 0 });
     },
     resume() {
       const readOn = stalled;

@@ -1,11 +1,12 @@
 // Readings between the socket and the pipeline: gathered into batches, acknowledged in the order they came.
-import type { Reading } from "../../core/source.ts";
+import type { Description, Reading } from "../../core/source.ts";
 import { orAbort } from "../../lib/abort.ts";
 import type { HeldPacket } from "./acknowledgement.ts";
 
 /** Messages that are stored together. */
 export interface Batch {
   readonly readings: Reading[];
+  readonly descriptions: Description[];
   /** Packets that wait for an acknowledgement, in the order they came. */
   readonly held: HeldPacket[];
   /** Whether all of it is on disk, or need not be. */
@@ -43,18 +44,20 @@ export class Inbox {
     return second !== undefined || (first !== undefined && this.#isFull(first));
   }
 
-  /** Puts one message in: `read` adds its readings to the array it is given, at most as many as a batch may have. */
-  put(held: HeldPacket | undefined, read: (readings: Reading[]) => void): void {
+  /** Puts one message in: `read` adds its readings to the batch it is given. */
+  put(held: HeldPacket | undefined, read: (into: Pick<Batch, "readings" | "descriptions">) => void): void {
+    const { maxReadings } = this.#options;
     let batch = this.#waiting.at(-1);
     if (!batch || this.#isFull(batch)) batch = this.#open();
-    const { readings } = batch;
-    const before = readings.length;
-    read(readings);
-    if (readings.length > this.#options.maxReadings && before > 0) {
-      // A message is not torn: it is acknowledged with the batch that has all of it.
-      const all = readings.splice(before);
-      batch = this.#open();
-      for (const reading of all) batch.readings.push(reading);
+    const before = batch.readings.length;
+    read(batch);
+    if (batch.readings.length > maxReadings) {
+      // A message is torn only when it does not fit into a batch of its own. It is acknowledged with the last of it.
+      const rest = batch.readings.splice(before > 0 ? before : maxReadings);
+      for (let at = 0; at < rest.length; at += maxReadings) {
+        batch = this.#open();
+        batch.readings.push(...rest.slice(at, at + maxReadings));
+      }
     }
     if (held !== undefined) batch.held.push(held);
   }
@@ -63,7 +66,7 @@ export class Inbox {
   settle(): void {
     const [first] = this.#waiting;
     if (!first) return;
-    if (first.readings.length > 0) {
+    if (hasContent(first)) {
       this.#wake?.resolve();
       return;
     }
@@ -77,7 +80,7 @@ export class Inbox {
     signal.throwIfAborted();
     for (;;) {
       const batch = this.#waiting.shift();
-      if (batch && batch.readings.length > 0) {
+      if (batch && hasContent(batch)) {
         this.#options.onRoom();
         return batch;
       }
@@ -109,9 +112,13 @@ export class Inbox {
   }
 
   #open(): Batch {
-    const batch: Batch = { readings: [], held: [], done: false };
+    const batch: Batch = { readings: [], descriptions: [], held: [], done: false };
     this.#waiting.push(batch);
     this.#unacknowledged.push(batch);
     return batch;
   }
+}
+
+function hasContent({ readings, descriptions }: Batch): boolean {
+  return readings.length > 0 || descriptions.length > 0;
 }

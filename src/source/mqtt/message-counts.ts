@@ -19,6 +19,11 @@ export class MessageCounts {
   /** Values of retained messages that carry no time of their own. */
   stale = 0;
 
+  /** Sparkplug B: values whose metric no birth has introduced yet. */
+  unknownMetrics = 0;
+  /** Sparkplug B: births asked for. */
+  rebirths = 0;
+
   /** Adds what was counted since the last call to the metrics of `source`. */
   publish(metrics: Metrics, source: string): void {
     for (const [field, declaration] of declarations) {
@@ -58,5 +63,17 @@ const declarations = [
       help: "Values of retained messages without a time of their own, not stored",
       labels,
     },
+  ],
+  [
+    "unknownMetrics",
+    {
+      name: "source_mqtt_unknown_metric_values_total",
+      help: "Values of Sparkplug metrics that no birth has introduced, not stored",
+      labels,
+    },
+  ],
+  [
+    "rebirths",
+    { name: "source_mqtt_rebirth_requests_total", help: "Births asked for from Sparkplug edge nodes", labels },
   ],
 ] as const;

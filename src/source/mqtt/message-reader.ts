@@ -4,12 +4,15 @@ import type { Reading } from "../../core/source.ts";
 import type { Message } from "./client.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import { PayloadError } from "./payload-error.ts";
+import type { Sink, SparkplugHost } from "./sparkplug/host.ts";
 import { readTag } from "./tag-reader.ts";
 import type { Route, TopicRouter } from "./topic-router.ts";
 
 export interface ReaderOptions {
   /** Bytes; larger payloads are not decoded. */
   readonly maxPayload: number;
+  /** Reads what has format sparkplugB. */
+  readonly sparkplug: SparkplugHost;
 }
 
 /** Turns messages into readings. */
@@ -24,8 +27,9 @@ export class MessageReader {
     this.#counts = counts;
   }
 
-  /** Adds the readings of `message` to `readings`. Never throws for what is in it. */
-  read(message: Message, arrival: EpochMicros, readings: Reading[]): void {
+  /** Adds the readings of `message` to `sink`. Never throws for what is in it. */
+  read(message: Message, arrival: EpochMicros, sink: Sink): void {
+    const { readings } = sink;
     const groups = this.#router.routes(message.topic);
     if (groups.length === 0) {
       this.#counts.unmatched++;
@@ -45,8 +49,7 @@ export class MessageReader {
         malformed = true;
         this.#counts.lastMalformed = `${message.topic}: payload ${error.message}`;
         // Names that only the payload has are missing: it is not known which signal the reading would be of.
-        if (!route.address.numbered && route.address.captureNames.length === 0)
-          readings.push(bad(route, message.topic, arrival, error));
+        if (!isNamedByPayload(route)) readings.push(bad(route, message.topic, arrival, error));
       };
       let document: unknown;
       try {
@@ -54,6 +57,14 @@ export class MessageReader {
         document = decode(message.payload, arrival);
       } catch (error) {
         for (const route of wanted) complain(route, error);
+        continue;
+      }
+      if (wanted[0]?.address.decoder === "sparkplugB") {
+        try {
+          this.#options.sparkplug.read(wanted, message, arrival, sink);
+        } catch (error) {
+          for (const route of wanted) complain(route, error);
+        }
         continue;
       }
       const reception = { message, document, arrival, counts: this.#counts, readings };
@@ -73,6 +84,10 @@ export class MessageReader {
     if (length > maxPayload)
       throw new PayloadError(`of ${length} bytes is larger than maxPayload, ${maxPayload} bytes`);
   }
+}
+
+function isNamedByPayload({ address }: Route): boolean {
+  return address.numbered || address.captureNames.length > 0 || address.decoder === "sparkplugB";
 }
 
 function bad({ id, captures }: Route, address: string, time: EpochMicros, { message }: PayloadError): Reading {

@@ -30,6 +30,12 @@ export const mqttOptions = z.strictObject({
   url: brokerUrl.describe("Address of the broker: mqtt, mqtts, ws or wss.").meta({
     examples: ["mqtts://broker.local:8883", "wss://broker.local/mqtt"],
   }),
+  requestRebirth: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Sparkplug B: edge nodes that we do not know yet, or whose messages got lost, are asked to introduce themselves again. It is the one message that is ever published.",
+    ),
   servers: z
     .array(brokerUrl)
     .default([])

@@ -8,6 +8,8 @@ import { DecoderTable } from "./decoders/decoder.ts";
 import { Inbox } from "./inbox.ts";
 import { MessageCounts } from "./message-counts.ts";
 import { MessageReader } from "./message-reader.ts";
+import { SparkplugHost } from "./sparkplug/host.ts";
+import { RebirthRequests } from "./sparkplug/rebirth.ts";
 import type { MqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
 import { TopicRouter } from "./topic-router.ts";
@@ -18,6 +20,8 @@ export interface ReceptionOptions {
   readonly tags: readonly MqttTag[];
   /** Bytes. */
   readonly maxPayload: number;
+  /** Whether unknown Sparkplug edge nodes are asked to introduce themselves. */
+  readonly requestRebirth: boolean;
 }
 
 /** Readings of one delivery at most, as `Source.deliveries` asks. */
@@ -39,7 +43,7 @@ export class Reception implements MessageHandler {
   readonly #firstStall = Promise.withResolvers<void>();
   #closed = false;
 
-  constructor({ source, tags, maxPayload }: ReceptionOptions, runtime: Runtime, link: Link) {
+  constructor({ source, tags, maxPayload, requestRebirth }: ReceptionOptions, runtime: Runtime, link: Link) {
     this.#runtime = runtime;
     this.#source = source;
     this.#link = link;
@@ -54,7 +58,11 @@ export class Reception implements MessageHandler {
       const decode = decoders.get(address.decoder, tag, maxPayload);
       return { id: index as TagId, tag, address, decode }; // a TagId is the index of its tag
     });
-    this.#reader = new MessageReader(new TopicRouter(subscribers, rememberedTopics), { maxPayload }, this.#counts);
+    const rebirths = new RebirthRequests({ publish: requestRebirth ? link.publish.bind(link) : undefined });
+    const monotonic = () => runtime.clock.monotonic();
+    const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts: this.#counts, monotonic });
+    const router = new TopicRouter(subscribers, rememberedTopics);
+    this.#reader = new MessageReader(router, { maxPayload, sparkplug }, this.#counts);
   }
 
   receive(message: Message): boolean {
@@ -62,7 +70,7 @@ export class Reception implements MessageHandler {
     // Messages of one chunk are read in one turn of the event loop and share a time, which packs well.
     const arrival = (this.#arrival ??= this.#beginTurn());
     this.#counts.received++;
-    this.#inbox.put(message.held, (readings) => this.#reader.read(message, arrival, readings));
+    this.#inbox.put(message.held, (sink) => this.#reader.read(message, arrival, sink));
     if (!this.#inbox.full) return true;
     this.#stalledSince ??= this.#runtime.clock.monotonic();
     this.#firstStall.resolve();
@@ -86,7 +94,7 @@ export class Reception implements MessageHandler {
 
   /** Adds readings that no message brought. */
   add(readings: readonly Reading[]): void {
-    this.#inbox.put(undefined, (all) => all.push(...readings));
+    this.#inbox.put(undefined, (batch) => batch.readings.push(...readings));
     this.#inbox.settle();
   }
 
@@ -95,7 +103,7 @@ export class Reception implements MessageHandler {
     const batch = await this.#inbox.take(signal);
     return {
       readings: batch.readings,
-      descriptions: [],
+      descriptions: batch.descriptions,
       awaited: batch.held.length > 0,
       ack: () => {
         this.#inbox.release(batch);

@@ -50,10 +50,10 @@ async function openAt(
   signal: AbortSignal,
 ): Promise<Source> {
   const { name, tags, options } = config;
-  const { maxPayload, session } = options;
+  const { maxPayload, requestRebirth, session } = options;
   const clientId = options.clientId ?? `${config.agent}-${name}`;
   const state = await loadSessionState(config.stateDir, { url, clientId }, log);
-  const attach = (link: Link) => new Reception({ source: name, tags, maxPayload }, runtime, link);
+  const attach = (link: Link) => new Reception({ source: name, tags, maxPayload, requestRebirth }, runtime, link);
   const connecting = { url, options, clientId, spoken: state.protocolVersion, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;

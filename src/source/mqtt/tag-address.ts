@@ -51,8 +51,13 @@ function guess({ value, time, capture, quality, bytes }: MqttTag): DecoderName {
   return bytes ? "binary" : "bare";
 }
 
+/** What every Sparkplug metric is known by. */
+const sparkplugNames: readonly string[] = ["group", "node", "device", "metric"];
+
 /** Names that a tag captures: from its topic, from the payload, and `i` where `[*]` finds signals. */
 export function tagCaptures(tag: MqttTag): readonly string[] {
+  if (tag.format === "sparkplugB")
+    return [...new Set([...tag.topic.captures.map(({ name }) => name), ...sparkplugNames])];
   const { numbered, captureNames } = tagAddress(tag);
   return [...tag.topic.captures.map(({ name }) => name), ...captureNames, ...(numbered ? ["i"] : [])];
 }

@@ -85,7 +85,7 @@ export const mqttTag = z
       .meta({ examples: ["$.t", "$.a.b[0]['x y']"] }),
     time: time.optional().describe("Where the time of the value stands; without it the time of arrival is taken."),
     format: z
-      .enum(["auto", "json", "ndjson", "number", "text", "csv", "binary", "senml", "lineProtocol"])
+      .enum(["auto", "json", "ndjson", "number", "text", "csv", "binary", "senml", "lineProtocol", "sparkplugB"])
       .default("auto")
       .describe("auto: JSON where a field says where in the payload to look, else a bare number, true, false or text."),
     compression: z
@@ -100,6 +100,12 @@ export const mqttTag = z
       .default({})
       .describe("Names to be filled from the payload, for input and signal.")
       .meta({ examples: [{ channel: "$[*].channel" }] }),
+    metric: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Sparkplug B: name of the metric, or its beginning and *; without it all that are numbers.")
+      .meta({ examples: ["Line 1/Speed", "Line 1/*"] }),
     each: z
       .enum(["signal", "sample"])
       .default("signal")
@@ -117,7 +123,7 @@ export const mqttTag = z
         "Messages the broker kept from before: timestamped takes those that carry their own time, use takes all with the time of arrival, ignore none.",
       ),
   })
-  .superRefine(({ topic, value, time: when, capture, each }, context) => {
+  .superRefine(({ topic, value, time: when, capture, each, format, metric }, context) => {
     const levels = topic.captures.map(({ name }) => name);
     const names = [...levels, ...Object.keys(capture)];
     const refuse = (path: string[], message: string) => context.addIssue({ code: "custom", path, message });
@@ -128,6 +134,7 @@ export const mqttTag = z
         refuse(["capture", name], `must not be captured twice; {${name}} stands in topic, too`);
     if (when?.capture !== undefined && !levels.includes(when.capture))
       refuse(["time", "capture"], `must be a name in topic, which has ${levels.join(", ") || "none"}`);
+    if (metric !== undefined && format !== "sparkplugB") refuse(["metric"], "needs format: sparkplugB");
     if (each === "sample" && !value?.many) refuse(["each"], "must be signal unless value has [*] in it");
     if (when?.step !== undefined && each !== "sample") refuse(["time", "step"], "needs each: sample");
   });

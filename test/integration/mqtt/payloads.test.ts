@@ -54,8 +54,9 @@ async function pointsOf(device: string, between: readonly Buffer[] = []): Promis
   const messages = messagesFile.parse(JSON.parse(readFileSync(join(fixtures, device, "messages.json"), "utf8")));
   const { tags, rules } = await configured(readFileSync(join(fixtures, device, "tags.yaml"), "utf8"));
   using mapping = openMapping({ source: "line", rules, catalog: { describe: () => {} } }, runtime);
-  const link = { acknowledge: () => {}, resume: () => {} };
-  const reception = new Reception({ source: "line", tags, maxPayload: 1_048_576 }, runtime, link);
+  const link = { acknowledge: () => {}, resume: () => {}, publish: () => {} };
+  const options = { source: "line", tags, maxPayload: 1_048_576, requestRebirth: false };
+  const reception = new Reception(options, runtime, link);
   for (const { topic, payload, hex, retained } of messages) {
     const bytes = hex === undefined ? Buffer.from(payload ?? "") : Buffer.from(hex, "hex");
     for (const each of [bytes, ...between]) reception.receive({ topic, payload: each, retained, held: undefined });

@@ -34,6 +34,8 @@ const decoders = {
   binary: () => (payload) => payload,
   senml: () => senmlRecords,
   lineProtocol: () => lineProtocolRecords,
+  // Needs to know what came before; see sparkplug/host.ts, which is given the bytes.
+  sparkplugB: () => (payload) => payload,
 } as const satisfies Record<string, (options: DecoderOptions) => Decoder>;
 
 /** Names of the decoders. */

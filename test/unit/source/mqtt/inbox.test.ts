@@ -34,7 +34,7 @@ test("packets are acknowledged in the order of arrival and once, however batches
           if (batch) inbox.release(batch);
         } else if (!inbox.full) {
           if (each.held) sent.push(sent.length + 1);
-          inbox.put(each.held ? sent.length : undefined, (readings) => readings.push(...someReadings(each.put)));
+          inbox.put(each.held ? sent.length : undefined, ({ readings }) => readings.push(...someReadings(each.put)));
           waiting += each.put;
         }
         expect(acknowledged).toEqual(sent.slice(0, acknowledged.length));
@@ -53,9 +53,24 @@ test("packets are acknowledged in the order of arrival and once, however batches
   );
 });
 
+test("a message with more readings than a batch holds comes in several, acknowledged with the last", async () => {
+  const acknowledged: number[] = [];
+  const inbox = new Inbox({ maxReadings: 4, acknowledge: (held) => acknowledged.push(...held), onRoom: () => {} });
+  inbox.put(1, ({ readings }) => readings.push(...someReadings(1)));
+  inbox.put(2, ({ readings }) => readings.push(...someReadings(9)));
+  const sizes: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    const batch = await inbox.take(signal);
+    sizes.push(batch.readings.length);
+    inbox.release(batch);
+    expect(acknowledged).toEqual(i < 3 ? [1] : [1, 2]);
+  }
+  expect(sizes).toEqual([1, 4, 4, 1]);
+});
+
 test("what waits when the connection is lost is still handed out, then the loss is told", async () => {
   const inbox = new Inbox({ maxReadings: 8, acknowledge: () => {}, onRoom: () => {} });
-  inbox.put(1, (readings) => readings.push(...someReadings(2)));
+  inbox.put(1, ({ readings }) => readings.push(...someReadings(2)));
   inbox.fail(new Error("lost"));
   expect((await inbox.take(signal)).readings).toHaveLength(2);
   await expect(inbox.take(signal)).rejects.toThrow("lost");
@@ -64,9 +79,9 @@ test("what waits when the connection is lost is still handed out, then the loss 
 test("it is full at its capacity and says so when there is room again", async () => {
   let room = 0;
   const inbox = new Inbox({ maxReadings: 4, acknowledge: () => {}, onRoom: () => room++ });
-  inbox.put(undefined, (readings) => readings.push(...someReadings(3)));
+  inbox.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
   expect(inbox.full).toBe(false);
-  inbox.put(undefined, (readings) => readings.push(...someReadings(3)));
+  inbox.put(undefined, ({ readings }) => readings.push(...someReadings(3)));
   expect(inbox.full).toBe(true);
   expect((await inbox.take(signal)).readings).toHaveLength(3);
   expect(inbox.full).toBe(false);

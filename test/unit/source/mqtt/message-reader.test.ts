@@ -6,6 +6,8 @@ import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
 import { MessageReader } from "../../../../src/source/mqtt/message-reader.ts";
+import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
+import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
 import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/topic-router.ts";
 
@@ -143,14 +145,16 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
     return { id: index as TagId, tag, address: tagAddress(tag), decode }; // a TagId is the index of its tag
   });
   const counts = new MessageCounts();
-  const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload }, counts);
+  const rebirths = new RebirthRequests({ publish: undefined });
+  const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
+  const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload, sparkplug }, counts);
   return {
     counts,
     parsed: () => parsed,
     read(topic: string, payload: string, rest: Partial<Message> = {}): Reading[] {
       const readings: Reading[] = [];
       const message = { topic, payload: Buffer.from(payload), retained: false, held: undefined, ...rest };
-      reader.read(message, arrival, readings);
+      reader.read(message, arrival, { readings, descriptions: [] });
       return readings;
     },
   };

@@ -6,6 +6,7 @@ const { schema, tag } = mqttDriver;
 test("the address alone is enough, and the defaults are safe", () => {
   expect(schema.parse({ url: "mqtts://broker.local:8883" })).toEqual({
     url: "mqtts://broker.local:8883",
+    requestRebirth: true,
     servers: [],
     verify: "full",
     alpn: [],

@@ -1,0 +1,275 @@
+import { deflateSync, gzipSync } from "node:zlib";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Description, Reading, TagId } from "../../../../src/core/source.ts";
+import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
+import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
+import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
+import { decodeSparkplug } from "../../../../src/source/mqtt/sparkplug/payload.ts";
+import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
+import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
+import { type MetricText, type PayloadText, sparkplugPayload } from "../../../support/sparkplug.ts";
+
+const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
+const t0 = Date.UTC(2025, 11, 31);
+
+test("data with aliases alone get names, types and signs from the birth", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0)] });
+  host.send("DBIRTH/E1/D1", {
+    seq: 1,
+    metrics: [
+      { name: "Line 1/Speed", alias: 7, datatype: 3, int: 100, timestamp: t0 },
+      { name: "Run", alias: 8, datatype: 11, boolean: true, timestamp: t0 },
+    ],
+  });
+  host.clear();
+
+  host.send("DDATA/E1/D1", {
+    seq: 2,
+    timestamp: t0 + 5,
+    metrics: [
+      { alias: 7, int: 4_294_967_291 },
+      { alias: 8, boolean: false, isHistorical: true, timestamp: t0 - 1_000 },
+    ],
+  });
+
+  expect(host.readings).toEqual([
+    {
+      tag: 0,
+      captures: { group: "G1", node: "E1", device: "D1", metric: "Line 1/Speed" },
+      address: "spBv1.0/G1/DDATA/E1/D1 Line 1/Speed",
+      value: -5,
+      time: (t0 + 5) * 1_000,
+      clock: "device",
+      quality: "good",
+      historical: false,
+    },
+    expect.objectContaining({ value: false, time: (t0 - 1_000) * 1_000, historical: true }),
+  ]);
+  expect(host.asked).toEqual([]);
+});
+
+test.each([
+  [1, { int: 251 }, -5],
+  [2, { int: 65_531 }, -5],
+  [2, { int: 4_294_967_291 }, -5],
+  [3, { int: 4_294_967_291 }, -5],
+  [4, { long: -5n }, -5],
+  [4, { long: -9_007_199_254_740_993n }, -9_007_199_254_740_993n],
+  [7, { int: 4_294_967_291 }, 4_294_967_291],
+  [8, { long: 18_446_744_073_709_551_615n }, 18_446_744_073_709_551_615n],
+  [9, { float: 0.5 }, 0.5],
+  [10, { double: -1e300 }, -1e300],
+  [13, { long: t0 }, t0],
+] as const)("the sign of datatype %i is found: %#", (datatype, value, expected) => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [{ name: "m", datatype, ...value }] });
+  expect(host.readings).toMatchObject([{ value: expected, quality: "good" }]);
+});
+
+test("null, bad and stale are bad; transient values, texts, files and what serves the protocol are left out", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", {
+    seq: 0,
+    metrics: [
+      bdSeq(0),
+      { name: "Node Control/Rebirth", datatype: 11, boolean: false },
+      { name: "null", datatype: 10, isNull: true },
+      { name: "bad", datatype: 10, double: 1, properties: { Quality: 0 } },
+      { name: "stale", datatype: 10, double: 2, properties: { Quality: 500 } },
+      { name: "good", datatype: 10, double: 3, properties: { Quality: 192 } },
+      { name: "transient", datatype: 10, double: 4, isTransient: true },
+      { name: "text", datatype: 12, string: "x" },
+      { name: "file", datatype: 18, bytes: Buffer.from("x") },
+    ],
+  });
+  expect(host.readings.map(({ captures, value, reason }) => [captures["metric"], value, reason])).toEqual([
+    ["null", undefined, "value is null"],
+    ["bad", 1, "quality is 0"],
+    ["stale", 2, "quality is 500"],
+    ["good", 3, undefined],
+  ]);
+});
+
+test("arrays are read by index and instances of templates by member", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", {
+    seq: 0,
+    metrics: [
+      { name: "a", datatype: 23, bytes: Buffer.from([0x01, 0x00, 0xff, 0xff]) },
+      { name: "b", datatype: 32, bytes: Buffer.from([3, 0, 0, 0, 0b1010_0000]) },
+      { name: "motor", datatype: 19, template: [{ name: "rpm", datatype: 3, int: 1_450 }] },
+    ],
+  });
+  expect(host.readings.map(({ captures, value }) => [captures["metric"], value])).toEqual([
+    ["a/0", 1],
+    ["a/1", -1],
+    ["b/0", true],
+    ["b/1", false],
+    ["b/2", true],
+    ["motor/rpm", 1_450],
+  ]);
+});
+
+test("properties of a birth describe the signal", () => {
+  const host = sparkplugHost();
+  const properties = { engUnit: "°C", Documentation: "oil temperature", engLow: -10, engHigh: 120 };
+  host.send("NBIRTH/E1", { seq: 0, metrics: [{ name: "t", datatype: 10, double: 1, properties }] });
+  expect(host.descriptions).toEqual([
+    {
+      tag: 0,
+      captures: host.readings[0]?.captures,
+      signal: { engUnit: "°C", description: "oil temperature" },
+      range: { min: -10, max: 120 },
+    },
+  ]);
+});
+
+test("a tag that names a metric gets that one, texts included", () => {
+  const host = sparkplugHost([{ metric: "state" }, { metric: "Line 1/*" }]);
+  host.send("NBIRTH/E1", {
+    seq: 0,
+    metrics: [
+      { name: "state", datatype: 12, string: "RUN" },
+      { name: "Line 1/Speed", datatype: 10, double: 1 },
+      { name: "Line 2/Speed", datatype: 10, double: 2 },
+    ],
+  });
+  expect(host.readings.map(({ tag, value }) => [tag, value])).toEqual([
+    [0, "RUN"],
+    [1, 1],
+  ]);
+});
+
+test("data before any birth leads to one request for it within a minute", () => {
+  const host = sparkplugHost();
+  const data: PayloadText = { seq: 9, metrics: [{ alias: 1, double: 1 }] };
+  host.send("NDATA/E1", data);
+  host.pass(30_000);
+  host.send("NDATA/E1", data);
+  expect(host.asked).toEqual(["spBv1.0/G1/NCMD/E1"]);
+  expect(host.readings).toEqual([]);
+  expect(host.counts.unknownMetrics).toBe(2);
+  host.pass(31_000);
+  host.send("NDATA/E1", data);
+  expect(host.asked).toHaveLength(2);
+});
+
+test("a lost message leads to a request, one that was overtaken does not", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 254, metrics: [{ name: "m", alias: 1, datatype: 10, double: 0 }] });
+  const data = (seq: number) => host.send("NDATA/E1", { seq, metrics: [{ alias: 1, double: seq }] });
+  data(0);
+  host.pass(100);
+  data(255);
+  host.pass(3_000);
+  data(1);
+  expect(host.asked).toEqual([]);
+  data(3);
+  host.pass(3_000);
+  data(4);
+  expect(host.asked).toEqual(["spBv1.0/G1/NCMD/E1"]);
+  expect(host.readings.map(({ value }) => value)).toEqual([0, 0, 255, 1, 3, 4]);
+});
+
+test("the birth of a device that overtakes that of its node is not forgotten", () => {
+  const host = sparkplugHost();
+  host.send("DBIRTH/E1/D1", { seq: 1, metrics: [{ name: "m", alias: 1, datatype: 10, double: 1 }] });
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(3)] });
+  host.clear();
+  host.send("DDATA/E1/D1", { seq: 2, metrics: [{ alias: 1, double: 2 }] });
+  host.pass(3_000);
+  host.send("DDATA/E1/D1", { seq: 3, metrics: [{ alias: 1, double: 3 }] });
+  expect(host.readings.map(({ value }) => value)).toEqual([2, 3]);
+  expect(host.asked).toEqual([]);
+});
+
+test("a death makes everything of the node stale at the time of its arrival, unless it is that of an earlier life", () => {
+  const host = sparkplugHost();
+  const metrics = [bdSeq(5), { name: "m", alias: 1, datatype: 10, double: 1 }];
+  host.send("NBIRTH/E1", { seq: 0, metrics });
+  host.send("DBIRTH/E1/D1", { seq: 1, metrics: [{ name: "d", alias: 2, datatype: 10, double: 2 }] });
+  host.clear();
+
+  host.send("NDEATH/E1", { timestamp: 1, metrics: [bdSeq(4)] });
+  expect(host.readings).toEqual([]);
+  host.send("DDEATH/E1/D1", { seq: 2 });
+  host.send("NDEATH/E1", { timestamp: 1, metrics: [bdSeq(5)] });
+
+  expect(
+    host.readings.map(({ captures, quality, reason, time }) => [captures["metric"], quality, reason, time]),
+  ).toEqual([
+    ["d", "bad", "device D1 is offline", arrival],
+    ["m", "bad", "edge node E1 is offline", arrival],
+    ["d", "bad", "edge node E1 is offline", arrival],
+  ]);
+});
+
+test.each([
+  ["DEFLATE", deflateSync],
+  ["GZIP", gzipSync],
+] as const)("a payload compressed by %s is read", (algorithm, pack) => {
+  const body = pack(sparkplugPayload({ seq: 3, metrics: [{ name: "m", datatype: 10, double: 1.5 }] }));
+  const metrics: MetricText[] = [{ name: "algorithm", datatype: 12, string: algorithm }];
+  const payload = sparkplugPayload({ uuid: "SPBV1.0_COMPRESSED", body, metrics });
+  expect(decodeSparkplug(payload, 1_000)).toMatchObject({ seq: 3, metrics: [{ name: "m", value: 1.5 }] });
+  const bomb = sparkplugPayload({ uuid: "SPBV1.0_COMPRESSED", body: pack(Buffer.alloc(100_000)), metrics });
+  expect(() => decodeSparkplug(bomb, 1_000)).toThrow(PayloadError);
+});
+
+test("STATE, commands, other namespaces and broken topics are passed over", () => {
+  const host = sparkplugHost();
+  for (const topic of ["spBv1.0/STATE/h", "spBv1.0/G1/NCMD/E1", "spBv2.0/G1/NDATA/E1", "spBv1.0/G1/DDATA/E1", "x"])
+    host.receive(topic, Buffer.from("{}"));
+  expect(host.readings).toEqual([]);
+});
+
+test("whatever the bytes are, they are decoded or refused with a PayloadError", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
+      try {
+        decodeSparkplug(bytes, 1_000);
+      } catch (error) {
+        expect(error).toBeInstanceOf(PayloadError);
+      }
+    }),
+    { seed: 11, numRuns: 2_000 },
+  );
+});
+
+function bdSeq(value: number): MetricText {
+  return { name: "bdSeq", datatype: 8, long: value };
+}
+
+function sparkplugHost(texts: readonly object[] = [{}]) {
+  let now = 0;
+  const asked: string[] = [];
+  const readings: Reading[] = [];
+  const descriptions: Description[] = [];
+  const counts = new MessageCounts();
+  const rebirths = new RebirthRequests({ publish: (topic) => asked.push(topic) });
+  const host = new SparkplugHost({ maxPayload: 100_000, rebirths, counts, monotonic: () => now });
+  const routes = texts.map((text, index) => {
+    const tag = mqttDriver.tag.parse({ topic: "spBv1.0/#", format: "sparkplugB", ...text });
+    const id = index as TagId; // a TagId is the index of its tag
+    return { id, tag, address: tagAddress(tag), decode: () => undefined, captures: {}, elements: new Map() };
+  });
+  const receive = (topic: string, payload: Buffer) => {
+    const message = { topic, payload, retained: false, held: undefined };
+    host.read(routes, message, arrival, { readings, descriptions });
+  };
+  return {
+    asked,
+    readings,
+    descriptions,
+    counts,
+    receive,
+    /** `what`: type, node and device of the topic. */
+    send: (what: string, payload: PayloadText) => receive(`spBv1.0/G1/${what}`, sparkplugPayload(payload)),
+    clear: () => readings.splice(0),
+    pass: (ms: number) => (now += ms),
+  };
+}
