@@ -1,0 +1,46 @@
+// The vectors that every implementation has to agree on, from a second server that is not ours, in C.
+import { expect, test } from "vitest";
+import { libmodbus } from "../support/libmodbus.ts";
+import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { modbusVectors, vectorTags } from "../support/modbus-vectors.ts";
+import { testRuntime } from "../support/runtime.ts";
+
+const signal = () => AbortSignal.timeout(30_000);
+
+test.each(["tcp", "rtu"] as const)("every vector arrives over %s", async (transport) => {
+  await using server = await libmodbus(
+    transport,
+    modbusVectors.flatMap((vector) => vector.words),
+  );
+  const tags = [...vectorTags, { at: "co:1" }, { at: "di:1" }, { at: "hr:250" }];
+  await using source = await openModbusSource({ url: server.url }, tags, testRuntime(), signal());
+
+  const readings = latest(await readUntil(source, signal(), allRead(tags.length)));
+
+  expect(readings.map((reading) => reading.value)).toEqual([
+    ...modbusVectors.map(({ value }) => value),
+    true,
+    false,
+    undefined,
+  ]);
+  expect(readings.at(-1)?.reason).toContain("exception 2: illegal data address");
+});
+
+test("a serial adapter that is pulled out ends the deliveries with SOURCE_UNREACHABLE", async () => {
+  const server = await libmodbus("rtu", [7]);
+  await using source = await openModbusSource(
+    { url: server.url, timeout: "50ms" },
+    [{ at: "hr:0" }],
+    testRuntime(),
+    signal(),
+  );
+  let pulled: PromiseLike<void> | undefined;
+
+  const reading = readUntil(source, signal(), (all) => {
+    if (all.length >= 2) pulled ??= server[Symbol.asyncDispose]();
+    return false;
+  });
+
+  await expect(reading).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  await pulled;
+});

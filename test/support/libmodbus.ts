@@ -1,0 +1,33 @@
+// libmodbus as a peer: a Modbus server in C that is not ours. Needs a C compiler and libmodbus' header (libmodbus-dev).
+import { execFile, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+export interface Libmodbus extends AsyncDisposable {
+  /** As `url` of a source. */
+  readonly url: string;
+}
+
+/** Unit 1 with these words in both tables of registers from 0 on; of 16 bits co:1 and di:0 are set. Resolves when it answers. */
+export async function libmodbus(transport: "tcp" | "rtu", words: readonly number[]): Promise<Libmodbus> {
+  using folder = temporaryFolder();
+  const program = folder.file("server");
+  const source = join(import.meta.dirname, "libmodbus-server.c");
+  await promisify(execFile)("cc", ["-O1", "-I/usr/include/modbus", "-o", program, source, "-lmodbus", "-lpthread"]);
+  const server = spawn(program, [transport, ...words.map(String)], { stdio: ["pipe", "pipe", "inherit"] });
+  const ended = new Promise<void>((resolve) => server.once("close", () => resolve()));
+  const place = await new Promise<string>((resolve, reject) => {
+    createInterface(server.stdout).once("line", resolve);
+    server.once("error", reject);
+    server.once("exit", (code) => reject(new Error(`libmodbus ended with ${code}`)));
+  });
+  return {
+    url: transport === "tcp" ? `tcp://127.0.0.1:${place}` : `rtu://${place}?baudRate=19200&parity=none&stopBits=1`,
+    async [Symbol.asyncDispose]() {
+      server.stdin.end();
+      await ended;
+    },
+  };
+}
