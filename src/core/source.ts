@@ -46,6 +46,11 @@ export interface Description {
 export interface Delivery {
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
+  /**
+   * The device was heard of, and what it did not tell has not changed, as with a keep-alive of OPC UA: values whose
+   * `heartbeat` is over are stored again. Left out where silence says nothing (MQTT) or everything is read (Modbus).
+   */
+  readonly alive?: boolean;
   /** Whether somebody on the other side waits for `ack`: then the disk is synced at once, else with `buffer.sync`. */
   readonly awaited: boolean;
   /** Tells the device that the readings are on disk: PUBACK in MQTT, nothing in Modbus. Not called: the delivery may come again. */

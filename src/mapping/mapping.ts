@@ -21,9 +21,11 @@ export interface MappingParts {
 export interface Mapping extends Disposable {
   /**
    * The points of these readings, in their order. What is known of their signals is in the catalog before this
-   * returns. Readings that are dropped, refused or not worth a point are counted and shown in `tags`.
+   * returns. Readings that are dropped, refused or not worth a point are counted and shown in `tags`. Where the
+   * delivery says that the device is alive, the last good value of every input whose `heartbeat` is over follows, with
+   * the present time.
    */
-  map(delivery: Pick<Delivery, "readings" | "descriptions">): readonly Point[];
+  map(delivery: Pick<Delivery, "readings" | "descriptions" | "alive">): readonly Point[];
   /** Points that `minInterval` held back and whose time has come. */
   due(): readonly Point[];
   /** When `due` will have points, in milliseconds of the monotonic clock. Undefined: nothing is held back. */
@@ -32,11 +34,6 @@ export interface Mapping extends Disposable {
   flush(): readonly Point[];
   /** There may have been a gap: the next good reading of every input is stored whatever `report` says. */
   reconnected(): void;
-  /**
-   * The device is known to be alive although nothing changed: the last good value of every input whose `heartbeat`
-   * has passed, with the present time. For OPC UA when a keep-alive arrives.
-   */
-  alive(): readonly Point[];
   /** One entry for each input seen, and one for each tag that has none yet. */
   tags(): readonly TagState[];
   /** Inputs that were refused, at most 100, with the reason. */

@@ -2,7 +2,7 @@
 import { type EpochMicros, epochMicros, type Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Delivery, Description, Reading, TagId } from "../core/source.ts";
+import type { Description, Reading, TagId } from "../core/source.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
@@ -54,10 +54,11 @@ export class SourceMapping implements Mapping {
     for (const { inputs } of this.#tags) inputs.claimFixed();
   }
 
-  map({ readings, descriptions }: Pick<Delivery, "readings" | "descriptions">): readonly Point[] {
+  map({ readings, descriptions, alive }: Parameters<Mapping["map"]>[0]): readonly Point[] {
     for (const description of descriptions) this.#describe(description);
     const nowMs = this.#runtime.clock.monotonic();
     for (const reading of readings) this.#read(reading, nowMs);
+    if (alive === true) this.#beat(nowMs);
     this.#counters.add();
     return this.#taken();
   }
@@ -78,15 +79,6 @@ export class SourceMapping implements Mapping {
 
   reconnected(): void {
     this.#reporter.interrupt();
-  }
-
-  alive(): readonly Point[] {
-    const { clock } = this.#runtime;
-    for (const { inputs, report } of this.#tags)
-      if (report?.heartbeat !== undefined)
-        for (const state of inputs.inputs())
-          if (state.quality === "good") this.#reporter.beat(state, report, clock.now(), clock.monotonic());
-    return this.#taken();
   }
 
   tags(): readonly TagState[] {
@@ -182,6 +174,16 @@ export class SourceMapping implements Mapping {
     const points = this.#points;
     this.#points = [];
     return points;
+  }
+
+  /** Heartbeats of what the device did not mention. */
+  #beat(nowMs: number): void {
+    const now = this.#runtime.clock.now();
+    for (const { inputs, report, alignUs } of this.#tags)
+      if (report?.heartbeat !== undefined)
+        for (const state of inputs.inputs())
+          if (state.quality !== "bad")
+            this.#reporter.beat(state, report, alignUs === 0 ? now : align(now, alignUs), nowMs);
   }
 
   #describe({ tag: id, captures, signal, range }: Description): void {
