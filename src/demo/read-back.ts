@@ -46,7 +46,7 @@ export async function readBack(
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Stored> {
-  await using reader = new RpcReader(options, runtime.clock);
+  const reader = new RpcReader(options, runtime.clock);
   const inputs = await publishItems(reader, await selectSignals(reader, signal), signal);
   const stored = new Map<InputId, Map<number, EpochMicros[]>>();
   const items = [...inputs.keys()];

@@ -1,6 +1,5 @@
 // Calls to the service as any reader would make them: JSON-RPC over HTTP with basic authentication. None of the
 // agent's own client is in it, so that the comparison does not trust what it checks.
-import { Pool } from "undici";
 import type { z } from "zod";
 import { AgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
@@ -27,20 +26,17 @@ const spacingMs = 100;
 const timeoutMs = 60_000;
 
 /** One call after the other, spaced so that no method is called more often than the service permits. */
-export class RpcReader implements AsyncDisposable {
+export class RpcReader {
   readonly #options: ReaderOptions;
   readonly #clock: Clock;
-  readonly #pool: Pool;
-  readonly #path: string;
+  readonly #address: string;
   #id = 0;
   #next = 0;
 
   constructor(options: ReaderOptions, clock: Clock) {
-    const { origin, pathname } = new URL(options.url);
     this.#options = options;
     this.#clock = clock;
-    this.#pool = new Pool(origin, { connections: 1, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
-    this.#path = `${pathname.replace(/\/$/, "")}/rpc`;
+    this.#address = `${options.url.replace(/\/$/, "")}/rpc`;
   }
 
   get integration(): string {
@@ -86,15 +82,12 @@ export class RpcReader implements AsyncDisposable {
 
   async #post(body: string, headers: Record<string, string>, signal: AbortSignal) {
     try {
-      const response = await this.#pool.request({ method: "POST", path: this.#path, headers, body, signal });
-      return { status: response.statusCode, body: await response.body.text() };
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+      const response = await fetch(this.#address, { method: "POST", headers, body, redirect: "manual", signal: limit });
+      return { status: response.status, body: await response.text() };
     } catch (error) {
       signal.throwIfAborted();
       throw new AgentError("SERVICE_UNREACHABLE", `${this.#options.url}: ${String(error)}`, { cause: error });
     }
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#pool.close();
   }
 }

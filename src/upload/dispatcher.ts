@@ -154,7 +154,11 @@ export class Dispatcher {
       case "tooLarge":
         return this.#tooLarge(shipment);
       case "throttled":
-        return this.#trouble(shipment, "throttled", "the service asked to wait", Math.max(1_000, outcome.retryAfterMs));
+        // No patience asked for: the credentials were renewed, and it goes out again in its turn.
+        if (outcome.retryAfterMs > 0)
+          return this.#trouble(shipment, "throttled", "the service asked to wait", outcome.retryAfterMs);
+        this.#again = shipment;
+        return 0;
       case "unauthorized":
         return this.#trouble(shipment, "holding", outcome.reason, this.#holdOff.next());
       case "unavailable":

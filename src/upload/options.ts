@@ -11,9 +11,22 @@ const basic = z.strictObject({
   password: secret().describe("Password of the integration. Better a reference than the password itself."),
 });
 
+const clientCredentials = z.strictObject({
+  file: z.string().min(1).describe("Credentials file as the service hands it out (JSON). Read again when it changes."),
+  tokenUrl: z
+    .url({ protocol: /^https?$/, error: "must be an http or https address" })
+    .optional()
+    .describe("Where tokens come from; defaults to <apiUrl of the file>/oauth/token."),
+});
+
 const auth = z
   .strictObject({
-    basic: basic.describe("HTTP basic authentication."),
+    basic: basic.optional().describe("HTTP basic authentication."),
+    clientCredentials: clientCredentials.optional().describe("Tokens, from a credentials file."),
+  })
+  .superRefine(({ basic: password, clientCredentials: file }, context) => {
+    if ((password === undefined) === (file === undefined))
+      context.addIssue({ code: "custom", message: "must have exactly one of basic and clientCredentials" });
   })
   .describe("How the agent proves who it is.");
 

@@ -18,7 +18,10 @@ export interface Call {
   readonly maxAnswerBytes: number;
 }
 
-/** What became of a call: the words of `Outcome`, before its result is read. */
+/**
+ * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed,
+ * the same call may go out again in its turn.
+ */
 export type Verdict =
   | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
   | { readonly kind: "partly"; readonly error: RpcErrorObject }
@@ -57,10 +60,12 @@ export class RpcClient implements AsyncDisposable {
   /** Resolves with what became of the call; rejects with `signal.reason` only. */
   async call({ id, body, maxAnswerBytes }: Call, signal: AbortSignal): Promise<Verdict> {
     const { credentials, options, agent } = this.#parts;
+    let authorization: string;
     let answer: HttpAnswer;
     try {
+      authorization = await credentials.authorization(signal);
       const headers = {
-        authorization: await credentials.authorization(signal),
+        authorization,
         "content-type": "application/json",
         accept: "application/json",
         "user-agent": agent,
@@ -69,8 +74,10 @@ export class RpcClient implements AsyncDisposable {
       answer = await this.#http.post(body, headers, maxAnswerBytes, signal);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
+      if (isAgentError(error, "SERVICE_REFUSED")) return { kind: "unauthorized", reason: error.message };
       return { kind: "unavailable", cause: unreachableBy(error), answered: false };
     }
+    if (answer.status === 401 && credentials.renew(authorization)) return { kind: "throttled", retryAfterMs: 0 };
     return answer.status === 200
       ? verdictOnBody(answer.text, id)
       : verdictOnStatus(answer, this.#runtime.clock.now() / 1_000);
@@ -136,9 +143,10 @@ function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): 
   if (status === 413) return { kind: "tooLarge" };
   if (status === 400 || status === 422) return { kind: "refused", code: status, reason, paths: [] };
   const after = retryAfterMs(headers["retry-after"], nowMs);
-  if (status === 429) return { kind: "throttled", retryAfterMs: after ?? 1_000 };
+  const waitMs = Math.max(1_000, after ?? 0);
+  if (status === 429) return { kind: "throttled", retryAfterMs: waitMs };
   if (after !== undefined && (status >= 500 || status === 408 || status === 425))
-    return { kind: "throttled", retryAfterMs: after };
+    return { kind: "throttled", retryAfterMs: waitMs };
   return unavailable(reason);
 }
 

@@ -149,7 +149,7 @@ export class SignalSync {
         else if (batch[0]) this.#refused(batch, batch[0].input, "metadata are larger than the service takes");
         return 0;
       case "throttled":
-        report(verdict);
+        if (verdict.retryAfterMs > 0) report(verdict);
         this.#suspects.push(batch);
         return verdict.retryAfterMs;
       case "unauthorized":

@@ -6,7 +6,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { requestLimits } from "../wire/limits.ts";
 import type { Catalog } from "./catalog.ts";
-import { credentialsOf } from "./credentials.ts";
+import { openCredentials } from "./credentials.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { ServiceOptions } from "./options.ts";
 import { Pacer } from "./pacer.ts";
@@ -61,8 +61,8 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const insert = limitsOf("integration.insert");
   const save = limitsOf("integration.saveSignals");
   const tally = new UploadTally(runtime, insert.requestsPerSecond);
-  const client = await RpcClient.open({ options, credentials: credentialsOf(options), agent: parts.agent }, runtime);
-  opened.use(client);
+  const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
+  const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent }, runtime));
   const sink = parts.sink ?? new ServiceSink(client);
   const signals =
     !parts.sink && options.signals.save === "onChange"

@@ -1,11 +1,11 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. Reading only; nothing can be changed.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "node:http";
 import type { Status } from "../agent/status.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
+import { http } from "../lib/http.ts";
 import { isAllowedHost } from "./allowed-host.ts";
 import { streamViews, viewOf } from "./events.ts";
 import { History, historyStepMs } from "./history.ts";
@@ -102,7 +102,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     }
   };
 
-  const server = createServer(
+  const server = http.createServer(
     { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 15_000, maxHeaderSize: 16_384 },
     (request, response) => {
       answer(request, response).catch((error: unknown) => {
