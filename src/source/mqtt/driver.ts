@@ -15,4 +15,8 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
     const { openMqttSource } = await import("./source.ts");
     return await openMqttSource(config, runtime, signal);
   },
+  async *browse(target, runtime, signal) {
+    const { browseBroker } = await import("./browse.ts");
+    yield* browseBroker(target, runtime, signal);
+  },
 };

@@ -19,7 +19,7 @@ test("an edge node that was there before us is asked for its birth and understoo
   const commands: string[] = [];
   node.on("message", (topic, payload) => {
     const [metric] = decodeSparkplug(payload, 1_000).metrics;
-    commands.push(`${topic} ${metric?.name}=${String(metric?.value)}`);
+    commands.push(`${topic} ${metric?.name}=${metric?.value === true}`);
     node.publish("spBv1.0/G1/NBIRTH/E1", birth);
   });
   await node.subscribeAsync("spBv1.0/G1/NCMD/E1");
