@@ -18,6 +18,6 @@ export function ownIntegration({ params, caller }: Call, faults: Faults): string
 export function anyIntegration(params: Call["params"], faults: Faults): string {
   const parsed = integrationId.safeParse(params["integration"]);
   if (parsed.success) return parsed.data;
-  faults.addIssues("integration", parsed.error);
+  faults.addIssues("integration", parsed.error, params["integration"]);
   return "";
 }

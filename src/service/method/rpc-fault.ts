@@ -47,9 +47,9 @@ export class Faults {
     else this.#unlisted++;
   }
 
-  /** Takes over what a schema found in the value at `path`. */
-  addIssues(path: string, error: z.core.$ZodError): void {
-    for (const issue of error.issues) this.#addIssue(path, issue);
+  /** Takes over what a schema found in `value`, which stands at `path`. */
+  addIssues(path: string, error: z.core.$ZodError, value: unknown): void {
+    for (const issue of error.issues) this.#addIssue(path, issue, value);
   }
 
   /** Throws -32602 with all of them, if there are any. */
@@ -60,25 +60,25 @@ export class Faults {
     throw new RpcFault("invalidParams", { params });
   }
 
-  #addIssue(path: string, issue: z.core.$ZodIssue): void {
+  #addIssue(path: string, issue: z.core.$ZodIssue, value: unknown): void {
     const at = [path, ...issue.path.map(String)].filter((part) => part !== "").join(".");
     if (issue.code === "unrecognized_keys") for (const key of issue.keys) this.add(`${at}.${key}`, "unknown field");
     else if (issue.code === "invalid_key") for (const inner of issue.issues) this.add(at, inner.message);
-    else if (issue.code === "invalid_type" && issue.input === undefined && missing(issue)) this.add(at, "required");
-    else this.add(at, issueText(issue));
+    else this.add(at, memberOf(value, issue.path) === undefined ? "required" : issueText(issue));
   }
 }
 
-/** zod marks a missing member in the message alone: inputs are not kept in issues. */
-function missing(issue: z.core.$ZodIssue): boolean {
-  return issue.message.endsWith("received undefined");
+function memberOf(value: unknown, path: readonly PropertyKey[]): unknown {
+  let member = value;
+  for (const key of path)
+    member =
+      typeof member === "object" && member !== null ? Object.getOwnPropertyDescriptor(member, key)?.value : undefined;
+  return member;
 }
 
 function issueText(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_value")
-    return issue.message.endsWith("received undefined")
-      ? "required"
-      : `must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`;
+    return `must be ${issue.values.map((value) => JSON.stringify(value)).join(" or ")}`;
   return issue.code === "invalid_type" ? `must be ${articleFor[issue.expected] ?? issue.expected}` : issue.message;
 }
 

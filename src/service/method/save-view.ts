@@ -29,7 +29,7 @@ export function readSaveView<Schema extends z.ZodObject>(
   }
   const parsed = schema.safeParse(read);
   if (parsed.success) return parsed.data;
-  faults.addIssues(path, parsed.error);
+  faults.addIssues(path, parsed.error, read);
   return undefined;
 }
 
