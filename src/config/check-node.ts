@@ -86,7 +86,7 @@ function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issue
     issue.code !== "invalid_key"
       ? shown(found, known)
       : undefined;
-  const text = actual === undefined ? message : `${message}, is ${actual}`;
+  const text = withoutUser(actual === undefined ? message : `${message}, is ${actual}`);
   issues.error(
     place,
     near === undefined ? text : `${text}; did you mean ${near}?`,
@@ -185,8 +185,13 @@ function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | u
   if (found.value === null) return "empty";
   if (found.text === "") return "an empty text";
   const text = found.text.length > 80 ? `${found.text.slice(0, 77)}...` : found.text;
-  const safe = text.replace(/\/\/[^/@\s]+@/, "//***@").replace(/\p{Cc}/gu, " ");
+  const safe = text.replace(/\p{Cc}/gu, " ");
   return typeof found.value === "string" && resolveQuoted(found) ? `the text "${safe}"` : safe;
+}
+
+/** An address without the name and password in it. */
+function withoutUser(text: string): string {
+  return text.replace(/\/\/[^/@\s]+@/g, "//***@");
 }
 
 /** Whether the text would be something else without its quotes. */

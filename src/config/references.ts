@@ -46,17 +46,20 @@ function collect(node: ConfigNode, into: ScalarNode[], seen: Set<ConfigNode>): v
   else for (const { value } of node.entries.values()) collect(value, into, seen);
 }
 
-/** Shared nodes (aliases) stay shared. */
+/** Shared nodes (aliases) stay shared, and what holds no reference stays itself. */
 function rebuild(node: ConfigNode, done: Map<ConfigNode, ConfigNode>): ConfigNode {
+  if (node.kind === "scalar") return done.get(node) ?? node;
   const known = done.get(node);
   if (known) return known;
   let made: ConfigNode = node;
-  if (node.kind === "list") made = { ...node, items: node.items.map((item) => rebuild(item, done)) };
-  else if (node.kind === "map")
-    made = {
-      ...node,
-      entries: new Map([...node.entries].map(([key, entry]) => [key, { ...entry, value: rebuild(entry.value, done) }])),
-    };
+  if (node.kind === "list") {
+    const items = node.items.map((item) => rebuild(item, done));
+    if (items.some((item, index) => item !== node.items[index])) made = { ...node, items };
+  } else {
+    const values = [...node.entries].map(([key, entry]) => ({ key, entry, value: rebuild(entry.value, done) }));
+    if (values.some(({ entry, value }) => entry.value !== value))
+      made = { ...node, entries: new Map(values.map(({ key, entry, value }) => [key, { ...entry, value }])) };
+  }
   done.set(node, made);
   return made;
 }

@@ -89,10 +89,20 @@ sources:
 
 test("a secret is never printed", async () => {
   const config = await load(head, withPassword);
-  const printed = JSON.stringify(config) + inspect(config, { depth: 10 }) + String(config.service.auth.basic.password);
+  const printed = JSON.stringify(config) + inspect(config, { depth: 10 }) + String(config.service.auth.basic?.password);
   expect(printed).not.toContain("canary");
   expect(printed).toContain("***");
-  expect(config.service.auth.basic.password.reveal()).toBe("canary-7f3a");
+  expect(config.service.auth.basic?.password.reveal()).toBe("canary-7f3a");
+});
+
+test("a password in an address is not shown where the address is wrong", async () => {
+  const sources = `  a: { type: mqtt, url: "mqtt://gw:canary@b", tags: [{ input: a, topic: a }] }
+  b: { type: modbus, url: "tcp://gw:canary@h:x", tags: [{ input: b, at: "hr:0" }] }
+  c: { type: opcua, url: "http://gw:canary@h", tags: [{ input: c, node: i=1 }] }
+`;
+  const said = await complaints(`${head.replace("http://", "ftp://gw:canary@")}sources:\n${sources}`, withPassword);
+  expect(said.split("\n").filter((line) => line.startsWith("agent.yaml"))).toHaveLength(4);
+  expect(said).not.toMatch(/canary/);
 });
 
 test("an anchor is used where it is referred to, and << merges below what is written", async () => {
