@@ -67,6 +67,9 @@ export function runScript(disk: Disk, run: ScriptRun, setup: StoreSetup = {}): v
       settle(store, block);
     }
     store.tick(moment((at += 10)));
+    at += 100;
+    for (let i = 0; i < 20 && store.work(moment(at)); i++);
+    appendTo(store, 6);
     if (life === 0) store.close(moment((at += 1)));
   }
 }

@@ -1,12 +1,10 @@
 // Cuts a block out of one segment: the records or series that are free, decoded, sorted by series and time.
 import type { Lane } from "../../core/buffer.ts";
-import { ByteReader } from "./bytes.ts";
-import { readColumns } from "./columns.ts";
+import { readPoints } from "./payload.ts";
 import { RangeSet } from "./range-set.ts";
-import { recordHeaderBytes } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
-import type { SegmentReader } from "./segment-reader.ts";
+import type { RecordBytes, SegmentReader } from "./segment-reader.ts";
 
 /** The part of a block that belongs to one series. */
 export interface CutSeries {
@@ -59,8 +57,7 @@ export function cutBlock(
       options.onDamage(at);
       continue;
     }
-    const start = record.at + recordHeaderBytes;
-    cutter.add(at, new ByteReader(record.bytes, start, start + record.header.length), record.header.from);
+    cutter.add(at, record);
   }
   return cutter.result();
 }
@@ -99,7 +96,7 @@ class Cutter {
     this.#passed++;
   }
 
-  add(record: number, reader: ByteReader, from: number): void {
+  add(record: number, content: RecordBytes): void {
     const points = this.#index.points[record]!;
     if (this.#wholeRecords && this.#points + points > this.#options.maxPoints) {
       if (this.#points > 0) {
@@ -113,10 +110,10 @@ class Cutter {
     const end = sequence + points;
     if (this.#points + points > this.#times.length) this.#grow(this.#points + points);
     if (this.#wholeRecords) {
-      readColumns(reader, from, (place, time, value) => this.#push(place, time, value));
+      readPoints(content.bytes, content.at, content.header, (place, time, value) => this.#push(place, time, value));
       this.#whole.add(sequence, end);
       if (this.#points === this.#options.maxPoints) this.isFull = true;
-    } else this.#addSeries(reader, from, sequence, end);
+    } else this.#addSeries(content, sequence, end);
   }
 
   result(): Cut | undefined {
@@ -138,7 +135,7 @@ class Cutter {
   }
 
   /** Takes the series of a record that are free and wanted, as many as there is room for. */
-  #addSeries(reader: ByteReader, from: number, sequence: number, end: number): void {
+  #addSeries({ bytes, at, header }: RecordBytes, sequence: number, end: number): void {
     const { maxPoints, wanted } = this.#options;
     const before = this.#points;
     let current = -1;
@@ -154,7 +151,7 @@ class Cutter {
       }
       this.#noteSeries(current, sequence, end);
     };
-    readColumns(reader, from, (place, time, value) => {
+    readPoints(bytes, at, header, (place, time, value) => {
       if (place !== current) {
         closeSeries();
         current = place;

@@ -136,7 +136,7 @@ export class BlockShelf {
 
   /** The index of a segment that is not written any more: one of the few that are kept. */
   keepIndex(segment: Segment): void {
-    this.#indexed.push(segment);
+    if (!this.#indexed.includes(segment)) this.#indexed.push(segment);
     while (this.#indexed.length > indicesKept) {
       const oldest = this.#indexed.shift();
       if (oldest) oldest.index = undefined;

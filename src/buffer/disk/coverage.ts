@@ -45,6 +45,11 @@ export class Coverage {
     if (ranges?.isEmpty) this.#series.delete(series);
   }
 
+  clear(): void {
+    this.whole.clear();
+    this.#series.clear();
+  }
+
   /** The whole stretch, of every series: what single series had of it is part of that now. */
   addWhole(from: number, to: number): void {
     this.whole.add(from, to);

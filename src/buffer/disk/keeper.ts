@@ -57,8 +57,8 @@ export class Keeper {
     if ((this.changed || shelf.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
   }
 
-  /** Writes the state, then removes what it says is done with. Never throws: it is tried again when it is due. */
-  persist(now: Moment): void {
+  /** Writes the state, then removes what it says is done with. Says whether it was written; it is tried again when it is due. */
+  persist(now: Moment): boolean {
     const { note, shelf, stateFile } = this.#options;
     this.#persistedAt = now.monotonic;
     try {
@@ -68,9 +68,11 @@ export class Keeper {
     } catch (error) {
       note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
       // Only a full disk justifies to remove what the state does not know of yet: else nothing could ever get better.
-      if (!isFull(error)) return;
+      if (isFull(error)) this.#remove();
+      return false;
     }
     this.#remove();
+    return true;
   }
 
   /** Gives a segment up: counts what of it was not settled, and removes it. */

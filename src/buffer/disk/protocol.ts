@@ -23,7 +23,7 @@ export type StoreRequest = { readonly now: Moment } & (
     }
   | { readonly kind: "settle"; readonly done: readonly SettleRequest[] }
   | { readonly kind: "release"; readonly blocks: readonly number[] | "all" }
-  | { readonly kind: "tick" | "close" }
+  | { readonly kind: "tick" | "work" | "close" }
 );
 
 /** A request without the time, which is put in when it is sent. */
@@ -43,6 +43,8 @@ export interface StoreReply {
   readonly newInputs: readonly InputId[];
   readonly stats: BufferStats | undefined;
   readonly notes: readonly Note[];
+  /** After `work`: there is more to do. */
+  readonly more: boolean;
 }
 
 /** The first message of the log thread. */

@@ -67,6 +67,10 @@ export class RangeSet {
     this.#bounds.splice(start, end - start, ...kept);
   }
 
+  clear(): void {
+    this.#bounds = [];
+  }
+
   /** How many of `from` to before `to` are in it. */
   countIn(from: number, to: number): number {
     let count = 0;

@@ -1,11 +1,10 @@
 // After a start, the newest points on disk are read so that what comes again is recognised.
 import type { BlockShelf } from "./block-shelf.ts";
-import { ByteReader } from "./bytes.ts";
-import { readColumns } from "./columns.ts";
 import type { Disk } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
+import { readPoints } from "./payload.ts";
 import { type RecentPoints, recentWindow } from "./recent-points.ts";
-import { type Checksum, recordHeaderBytes } from "./record.ts";
+import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
 import { SegmentReader } from "./segment-reader.ts";
@@ -42,9 +41,7 @@ export function rememberNewest(
     for (let at = first; at < index.sequences.length; at++) {
       const record = reader.record(at);
       if (!record) continue;
-      const start = record.at + recordHeaderBytes;
-      const bytes = new ByteReader(record.bytes, start, start + record.header.length);
-      readColumns(bytes, record.header.from, (place, time, value) => {
+      readPoints(record.bytes, record.at, record.header, (place, time, value) => {
         const number = numbers[place];
         if (number !== undefined) recent.remember(number, time, value);
       });

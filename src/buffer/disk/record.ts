@@ -4,7 +4,7 @@
 //    0  marker        u32   finds the next record after damage; records begin at multiples of 8
 //    4  type          u8    1 points, 2 seal, 3 dictionary
 //    5  flags         u8    bit 0: may be skipped by who does not know the type
-//    6  version       u16   of the payload's layout
+//    6  version       u16   of the payload's layout: 1; points 2: the same, squeezed with zstd
 //    8  length        u32   of the payload, without the zeros that fill it up to a multiple of 8
 //   12  points        u32   how many points are lost if the payload is damaged
 //   16  sequence      f64   number of the first point since the buffer was created; gaps show what is missing
@@ -18,10 +18,9 @@ import type { ByteWriter } from "./bytes.ts";
 export const recordHeaderBytes = 56;
 export const recordTypes = { points: 1, seal: 2, dictionary: 3 } as const;
 /** No record is longer; a length beyond it is damage. */
-export const maxPayloadBytes = 256 * 1_024;
+export const maxPayloadBytes = 2 ** 20;
 
 const marker = 0x1a_52_46_54; // "TFR\x1a"
-const version = 1;
 
 /** A checksum of a part of `bytes`. Given in, so that a test can show what happens without one. */
 export type Checksum = (bytes: Uint8Array, start: number, end: number) => number;
@@ -56,16 +55,19 @@ export function recordBytes(length: number): number {
 
 const padded = (length: number) => Math.ceil(length / 8) * 8;
 
-/** Writes a record at the end of `out`, which holds what goes to the disk in one write; `payload` writes what is in it. */
+/**
+ * Writes a record at the end of `out`, which holds what goes to the disk in one write; `payload` writes what is in it and
+ * says in which version of its layout.
+ */
 export function writeRecord(
   out: ByteWriter,
   fields: RecordFields,
-  payload: (out: ByteWriter) => void,
+  payload: (out: ByteWriter) => number,
   sum: Checksum,
 ): void {
   const at = out.skip(recordHeaderBytes);
   const start = at + recordHeaderBytes;
-  payload(out);
+  const version = payload(out);
   const length = out.length - start;
   out.skip(padded(length) - length);
   const bytes = out.written();
@@ -122,5 +124,5 @@ export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHead
 
 /** Whether this program can read the payload. */
 export function isKnown(header: RecordHeader): boolean {
-  return header.version === version && (header.type === 1 || header.type === 2 || header.type === 3);
+  return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version === 2 && header.type === 1;
 }

@@ -124,6 +124,8 @@ function settleAccounts(
   accounts.next = Math.max(durable, logEnd);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const lost = accounts.unexplained(unsettled);
+  // Settled points are there again: a removal or a compaction did not outlive a power cut. They are delivered once more.
+  if (lost < 0) accounts.settled = Math.max(0, accounts.settled + lost);
   if (lost <= 0) return;
   if (!hadState) {
     // Segments go once all of them is settled or dropped: with the accounts gone, which of the two is not known.

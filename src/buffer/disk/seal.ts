@@ -10,6 +10,8 @@ import {
   writeRecord,
 } from "./record.ts";
 
+import type { Segment } from "./segment.ts";
+
 /** Totals of a segment. Times in microseconds; `earliest` and `latest` are NaN where there are no points. */
 export interface Seal {
   readonly endSequence: number;
@@ -18,6 +20,11 @@ export interface Seal {
   readonly lastWall: number;
   /** Milliseconds that the buffer had been open in its life when the last point came. */
   readonly lastUptime: number;
+}
+
+/** The totals of `segment` as it is. */
+export function sealOf({ endSequence, earliest, latest, lastWall, lastUptime }: Segment): Seal {
+  return { endSequence, earliest: earliest ?? Number.NaN, latest: latest ?? Number.NaN, lastWall, lastUptime };
 }
 
 const payloadBytes = 24;
@@ -37,6 +44,7 @@ export function writeSeal(out: ByteWriter, seal: Seal, salt: number, checksum: C
     writer.f64(seal.lastWall);
     writer.f64(seal.lastUptime);
     writer.f64(0);
+    return 1;
   };
   writeRecord(out, fields, payload, checksum);
 }

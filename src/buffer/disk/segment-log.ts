@@ -9,7 +9,8 @@ import type { InputTable } from "./input-table.ts";
 import type { Keeper } from "./keeper.ts";
 import type { PointColumns } from "./point-columns.ts";
 import type { Segment } from "./segment.ts";
-import { type Scratch, SegmentWriter } from "./segment-writer.ts";
+import type { Scratch } from "./segment-encoder.ts";
+import { SegmentWriter } from "./segment-writer.ts";
 import { SeriesSorter } from "./series-sorter.ts";
 import type { Ground, Moment, StoreOptions } from "./store.ts";
 

@@ -3,7 +3,7 @@
 import { ByteWriter } from "./bytes.ts";
 import { type Disk, type DiskFile, writeFully } from "./disk.ts";
 import type { Checksum } from "./record.ts";
-import { sealBytes, writeSeal } from "./seal.ts";
+import { sealBytes, sealOf, writeSeal } from "./seal.ts";
 import type { Segment } from "./segment.ts";
 import { writeSegmentHeader } from "./segment-header.ts";
 
@@ -41,9 +41,7 @@ export interface MendOptions {
 
 function writeEnd(file: DiskFile, segment: Segment, checksum: Checksum): number {
   const out = new ByteWriter(sealBytes);
-  const { endSequence, lastWall, lastUptime } = segment;
-  const times = { earliest: segment.earliest ?? Number.NaN, latest: segment.latest ?? Number.NaN };
-  writeSeal(out, { endSequence, lastWall, lastUptime, ...times }, segment.header.salt, checksum);
+  writeSeal(out, sealOf(segment), segment.header.salt, checksum);
   writeFully(file, out.written(), segment.bytes);
   file.setSize(segment.bytes + out.length);
   return segment.bytes + out.length;

@@ -1,26 +1,20 @@
-// Writes the active segment: each group of points in one write and one sync, with the Input IDs it needs.
+// Writes the active segment: each group of points in one write and one sync.
 //
-// The file has its full length from the start, so that a commit changes no metadata (a quarter of the wear). A new
-// Input ID is written before the records that use it and again behind them, and all of them once more when the segment
-// is sealed: one damaged place never makes other records unreadable.
-import type { InputId } from "../../core/point.ts";
-import type { ByteWriter } from "./bytes.ts";
-import { type SortedColumns, writeColumns } from "./columns.ts";
+// The file has its full length from the start, so that a commit changes no metadata (a quarter of the wear).
 import { type Disk, type DiskFile, writeFully } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { PointColumns } from "./point-columns.ts";
-import { type Checksum, recordTypes, writeRecord } from "./record.ts";
-import { writeSeal } from "./seal.ts";
+import type { Checksum } from "./record.ts";
+import { sealOf, writeSeal } from "./seal.ts";
 import { Segment } from "./segment.ts";
+import { type EncodedRecord, type Scratch, SegmentEncoder } from "./segment-encoder.ts";
 import { type SegmentHeader, segmentHeaderBytes, segmentName, writeSegmentHeader } from "./segment-header.ts";
 import { SegmentIndex } from "./segment-index.ts";
-import type { SeriesSorter } from "./series-sorter.ts";
 
 /** Points in one record: what one damaged place can cost. */
 export const maxRecordPoints = 8_192;
 /** Beyond it a group goes on in another write, so that memory stays bounded. */
 const maxWriteBytes = 2 ** 20;
-const maxDictionaryBytes = 128 * 1_024;
 
 export interface SegmentWriterOptions {
   readonly disk: Disk;
@@ -30,33 +24,20 @@ export interface SegmentWriterOptions {
   readonly checksum: Checksum;
 }
 
-interface Pending {
-  readonly sequence: number;
-  readonly points: number;
-  readonly from: number;
-  readonly to: number;
-  readonly offset: number;
-}
-
 export class SegmentWriter {
   readonly segment: Segment;
   readonly #options: SegmentWriterOptions;
   readonly #file: DiskFile;
   readonly #index: SegmentIndex;
-  readonly #sorter: SeriesSorter;
-  readonly #out: ByteWriter;
-  /** Place in the dictionary by number of the input, plus one; 0: not in it. */
-  #places = new Uint32Array(64);
-  readonly #names: InputId[] = [];
-  #ids = new Uint32Array(256);
+  readonly #encoder: SegmentEncoder;
 
   private constructor(segment: Segment, file: DiskFile, options: SegmentWriterOptions, scratch: Scratch) {
+    const { salt } = segment.header;
     this.segment = segment;
     this.#file = file;
     this.#options = options;
-    this.#sorter = scratch.sorter;
-    this.#out = scratch.out;
-    this.#index = new SegmentIndex(segment.first, segment.header.salt);
+    this.#encoder = new SegmentEncoder({ salt, checksum: options.checksum }, scratch);
+    this.#index = new SegmentIndex(segment.first, salt);
     segment.index = this.#index;
     segment.bytes = segmentHeaderBytes;
   }
@@ -88,8 +69,9 @@ export class SegmentWriter {
    * Returns `from` itself when the segment is full. Throws what the disk throws; then this writer must be given up.
    */
   write(points: PointColumns, from: number, to: number, inputs: InputTable): number {
-    const out = this.#out;
-    const pending: Pending[] = [];
+    const encoder = this.#encoder;
+    const { out } = encoder;
+    const records: EncodedRecord[] = [];
     const start = this.#index.endOffset;
     out.cut();
     let at = from;
@@ -97,26 +79,26 @@ export class SegmentWriter {
     while (at < to && out.length < maxWriteBytes) {
       const end = Math.min(to, at + maxRecordPoints);
       const before = out.length;
-      const known = this.#names.length;
-      const record = this.#encode(points, at, end, sequence, inputs);
+      const known = encoder.names.length;
+      const record = encoder.encode(points, at, end, sequence, inputs);
       // The first record of a segment goes in, however long it is.
       if (start + out.length > this.#options.fullBytes && (at > from || this.#index.sequences.length > 0)) {
         out.cut(before);
-        this.#forget(known, inputs);
+        encoder.forget(known, inputs);
         break;
       }
-      pending.push(record);
+      records.push(record);
       sequence += end - at;
       at = end;
     }
-    if (pending.length === 0) return from;
+    if (records.length === 0) return from;
     writeFully(this.#file, out.written(), start);
     this.#file.sync();
     this.#index.endOffset = start + out.length;
     this.segment.bytes = this.#index.endOffset;
-    for (let i = this.#index.dictionary.length; i < this.#names.length; i++)
-      this.#index.dictionary.push(this.#names[i]);
-    for (const record of pending) {
+    const { dictionary } = this.#index;
+    for (let i = dictionary.length; i < encoder.names.length; i++) dictionary.push(encoder.names[i]);
+    for (const record of records) {
       this.#index.add(start + record.offset, record);
       this.segment.extend(record.points, record.from, record.to);
     }
@@ -126,14 +108,10 @@ export class SegmentWriter {
   /** Writes the totals and cuts the file to what is used. Throws what the disk throws; the points are safe all the same. */
   seal(): void {
     const { segment } = this;
-    const out = this.#out;
+    const { out } = this.#encoder;
     out.cut();
-    this.#writeDictionary(0, segment.endSequence);
-    const earliest = segment.earliest ?? Number.NaN;
-    const latest = segment.latest ?? Number.NaN;
-    const { endSequence, lastWall, lastUptime } = segment;
-    const seal = { endSequence, earliest, latest, lastWall, lastUptime };
-    writeSeal(out, seal, segment.header.salt, this.#options.checksum);
+    this.#encoder.writeDictionary(0, segment.endSequence);
+    writeSeal(out, sealOf(segment), segment.header.salt, this.#options.checksum);
     segment.sealed = true;
     try {
       writeFully(this.#file, out.written(), this.#index.endOffset);
@@ -151,86 +129,6 @@ export class SegmentWriter {
     this.segment.sealed = true;
     quietly(() => this.#file.close());
   }
-
-  #encode(points: PointColumns, from: number, to: number, sequence: number, inputs: InputTable): Pending {
-    const out = this.#out;
-    const known = this.#names.length;
-    const ids = this.#idsOf(points, from, to, inputs);
-    let earliest = Number.POSITIVE_INFINITY;
-    let latest = Number.NEGATIVE_INFINITY;
-    for (let i = from; i < to; i++) {
-      const time = points.times[i]!;
-      if (time < earliest) earliest = time;
-      if (time > latest) latest = time;
-    }
-    const columns = this.#sorter.sort(ids, points.times, points.values, from, to);
-    this.#writeDictionary(known, sequence);
-    const offset = out.length;
-    this.#writePoints(columns, { sequence, points: to - from, from: earliest, to: latest });
-    this.#writeDictionary(known, sequence + to - from);
-    return { sequence, points: to - from, from: earliest, to: latest, offset };
-  }
-
-  #writePoints(columns: SortedColumns, fields: Omit<Pending, "offset">): void {
-    const { salt } = this.segment.header;
-    const payload = (out: ByteWriter) => writeColumns(out, columns, fields.from);
-    writeRecord(this.#out, { ...fields, type: recordTypes.points, salt }, payload, this.#options.checksum);
-  }
-
-  /** Places in the dictionary, at the same indices as the points. */
-  #idsOf(points: PointColumns, from: number, to: number, inputs: InputTable): Uint32Array {
-    if (this.#ids.length < to) this.#ids = new Uint32Array(2 ** Math.ceil(Math.log2(to)));
-    if (this.#places.length < inputs.size) {
-      const grown = new Uint32Array(2 ** Math.ceil(Math.log2(inputs.size)));
-      grown.set(this.#places);
-      this.#places = grown;
-    }
-    for (let i = from; i < to; i++) {
-      const input = points.inputs[i]!;
-      if (this.#places[input] === 0) {
-        this.#names.push(inputs.inputAt(input));
-        this.#places[input] = this.#names.length;
-      }
-      this.#ids[i] = this.#places[input]! - 1;
-    }
-    return this.#ids;
-  }
-
-  /** Takes back the names from place `known` on: they were not written. */
-  #forget(known: number, inputs: InputTable): void {
-    for (const name of this.#names.splice(known)) this.#places[inputs.numberOf(name)] = 0;
-  }
-
-  #writeDictionary(first: number, sequence: number): void {
-    for (let at = first; at < this.#names.length; ) {
-      let end = at;
-      for (let bytes = 0; end < this.#names.length && bytes < maxDictionaryBytes; end++)
-        bytes += this.#names[end]!.length + 2;
-      const names = this.#names.slice(at, end);
-      const start = at;
-      const fields = {
-        type: recordTypes.dictionary,
-        points: 0,
-        sequence,
-        from: 0,
-        to: 0,
-        salt: this.segment.header.salt,
-      };
-      const payload = (out: ByteWriter) => {
-        out.varint(start);
-        out.varint(names.length);
-        for (const name of names) out.text(name);
-      };
-      writeRecord(this.#out, fields, payload, this.#options.checksum);
-      at = end;
-    }
-  }
-}
-
-/** Memory that the segments of one buffer use one after the other. */
-export interface Scratch {
-  readonly sorter: SeriesSorter;
-  readonly out: ByteWriter;
 }
 
 function quietly(action: () => void): void {

@@ -56,6 +56,17 @@ export class Segment {
     return this.points - this.settled.whole.count - this.settledBySeries;
   }
 
+  /** The file holds these records now: what was not settled of the old ones. */
+  replace(header: SegmentHeader, index: SegmentIndex): void {
+    this.header = header;
+    this.index = index;
+    this.endSequence = index.endSequence;
+    this.bytes = index.endOffset;
+    this.settled.clear();
+    this.taken.clear();
+    this.settledBySeries = 0;
+  }
+
   /** Everything up to the end is spoken for, and counted by the caller. */
   settleAll(): void {
     this.settled.addWhole(this.first, this.endSequence);

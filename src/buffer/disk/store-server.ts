@@ -25,6 +25,7 @@ export class StoreServer {
   #lock: Disposable | undefined;
   #notes: Note[] = [];
   #inputsTold = 0;
+  #more = false;
   /** By the main thread's number of an input: the store's. */
   readonly #numbers: number[] = [];
 
@@ -42,11 +43,12 @@ export class StoreServer {
 
   handle(request: StoreRequest): StoreReply {
     let block: StoreReply["block"];
+    this.#more = false;
     const error = this.#guard(() => {
       if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
       block = this.#run(this.#store, request);
     }, "");
-    return { ...this.#reply(error), block };
+    return { ...this.#reply(error), block, more: this.#more };
   }
 
   #run(store: Store, request: StoreRequest): StoreReply["block"] {
@@ -72,6 +74,9 @@ export class StoreServer {
         return undefined;
       case "tick":
         store.tick(now);
+        return undefined;
+      case "work":
+        this.#more = store.work(now);
         return undefined;
       case "close":
         store.close(now);
@@ -101,6 +106,6 @@ export class StoreServer {
     this.#notes = [];
     const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
     this.#inputsTold += newInputs.length;
-    return { error, block: undefined, newInputs, stats: this.#store?.stats(), notes };
+    return { error, block: undefined, newInputs, stats: this.#store?.stats(), notes, more: false };
   }
 }

@@ -7,6 +7,7 @@ import type { Accounts } from "./accounts.ts";
 import type { ShelfBlock } from "./block-layout.ts";
 import { BlockShelf, type ShelfSettlement } from "./block-shelf.ts";
 import { Bounds } from "./bounds.ts";
+import { Compactor } from "./compactor.ts";
 import type { Disk } from "./disk.ts";
 import { InputTable } from "./input-table.ts";
 import { Keeper } from "./keeper.ts";
@@ -62,6 +63,7 @@ export class Store {
   readonly #keeper: Keeper;
   readonly #bounds: Bounds;
   readonly #log: SegmentLog;
+  readonly #compactor: Compactor;
   readonly #recent = new RecentPoints();
   #degraded: string | undefined;
   #oldest: { readonly time: number | undefined } | undefined;
@@ -88,6 +90,7 @@ export class Store {
     this.#keeper = keeper;
     this.#bounds = bounds;
     this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, ...parts });
+    this.#compactor = new Compactor({ ground, folder, inputs, segments, shelf, keeper });
     rememberNewest(this.#recent, segments, shelf, inputs, disk, checksum);
     keeper.persist(now);
   }
@@ -131,6 +134,11 @@ export class Store {
     this.#shelf.releaseAll();
   }
 
+  /** Some 10 ms of work that can wait. Says whether there is more. */
+  work(now: Moment): boolean {
+    return this.#compactor.step(now);
+  }
+
   /** To be called every few seconds: keeps the bounds, writes the state, tries to heal. */
   tick(now: Moment): void {
     for (const segment of this.#segments)
@@ -170,6 +178,7 @@ export class Store {
 
   /** Seals what is open and writes the state. */
   close(now: Moment): void {
+    this.#compactor.stop();
     this.#shelf.releaseAll();
     this.#log.seal();
     this.#keeper.persist(now);

@@ -89,7 +89,7 @@ test("the checksum is CRC-32C, and the header of a record is as its page says", 
   expect(crc32c(Uint8Array.from({ length: 32 }, (_, i) => i))).toBe(0x46dd794e);
   const out = new ByteWriter();
   const fields = { type: recordTypes.points, points: 2, sequence: 7, from: 1, to: 2, salt: 0x01020304 };
-  writeRecord(out, fields, (writer) => writer.raw(Uint8Array.of(1, 2, 3)), crc32c);
+  writeRecord(out, fields, (writer) => (writer.raw(Uint8Array.of(1, 2, 3)), 1), crc32c);
 
   expect(Buffer.from(out.written()).toString("hex")).toBe(
     "5446521a0100010003000000020000000000000000001c40000000000000f03f000000000000004004030201e75dae2100000000f94c8e180102030000000000",

@@ -28,6 +28,7 @@ type Step =
   | { readonly kind: "settle"; readonly block: number; readonly inputs: number | undefined }
   | { readonly kind: "release"; readonly block: number }
   | { readonly kind: "tick" }
+  | { readonly kind: "compact"; readonly steps: number }
   | { readonly kind: "close" }
   | { readonly kind: "cut"; readonly seed: number }
   | { readonly kind: "cutDuring"; readonly call: number; readonly seed: number };
@@ -60,6 +61,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("release" as const), block: fc.nat(3) }) },
   { weight: 2, arbitrary: fc.constant({ kind: "tick" as const }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("compact" as const), steps: fc.integer({ min: 1, max: 12 }) }),
+  },
   { weight: 1, arbitrary: fc.constant({ kind: "close" as const }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("cut" as const), seed: fc.nat() }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("cutDuring" as const), call: fc.nat(12), seed: fc.nat() }) },
@@ -157,6 +162,10 @@ function run(steps: readonly Step[], lie: Fault = () => undefined): void {
       case "tick":
         opened.store.tick(moment(seconds));
         break;
+      case "compact":
+        seconds += 61;
+        for (let i = 0; i < each.steps; i++) opened.store.work(moment(seconds));
+        break;
       case "close":
         opened.store.close(moment(seconds));
         reopen(1);
@@ -173,6 +182,7 @@ function run(steps: readonly Step[], lie: Fault = () => undefined): void {
         };
         try {
           opened.store.tick(moment(seconds));
+          opened.store.work(moment(seconds));
           append(opened.store, points, seconds);
           for (const point of points) acknowledged.set(keyOf(point), point);
         } catch {

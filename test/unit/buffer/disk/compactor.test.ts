@@ -1,0 +1,109 @@
+import { expect, test } from "vitest";
+import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+
+const t0 = 1_767_225_600_000_000;
+const tags = 50;
+/** One second of all tags. */
+const poll = (second: number): Triple[] =>
+  Array.from({ length: tags }, (_, tag) => [
+    `line.tag${tag}`,
+    t0 + second * 1e6,
+    tag % 5 === 0 ? Math.sin(second + tag) : Math.round(1e4 * Math.sin((second + tag) / 9)) / 10 ** (tag % 4),
+  ]);
+const keys = (points: readonly Triple[]) =>
+  points.map(([input, time, value]) => `${input} ${time} ${value}`).toSorted();
+
+function withBacklog(seconds: number) {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 65_536 });
+  for (let i = 0; i < seconds; i++) append(store, poll(i), i);
+  return { disk, store };
+}
+
+/** Works until there is nothing more to do. */
+function compact(store: ReturnType<typeof openStore>["store"], at: number): number {
+  let steps = 0;
+  while (store.work(moment(at))) steps++;
+  return steps;
+}
+
+const segmentFiles = (disk: MemoryDisk) => disk.list(folder).filter((name) => name.startsWith("seg-"));
+
+test("sealed segments of an outage become dense, and every point comes out as it went in", () => {
+  const { disk, store } = withBacklog(600);
+  const before = store.stats();
+
+  expect(compact(store, 1_000)).toBeGreaterThan(5);
+
+  const after = store.stats();
+  expect(after.bytes).toBeLessThan(before.bytes * 0.6);
+  expect(after).toMatchObject({
+    appendedPoints: before.appendedPoints,
+    unsettledPoints: before.unsettledPoints,
+    losses: [],
+  });
+  const expected = keys(Array.from({ length: 600 }, (_, i) => poll(i)).flat());
+  const again = openStore(
+    disk.afterPowerCut(() => false),
+    { at: 600 },
+  ).store;
+  expect(keys(takeAll(again))).toEqual(expected);
+  expect(keys(takeAll(store))).toEqual(expected);
+});
+
+test("what is settled is left out, what is not is settled as before", () => {
+  const { disk, store } = withBacklog(300);
+  const some = take(store, "backlog", 1e6, ["line.tag3", "line.tag7"])!;
+  settle(store, some);
+  const first = take(store, "backlog", 500)!;
+  settle(
+    store,
+    first,
+    first.points.slice(0, 100).map(([input]) => input),
+  );
+  store.release([first.id]);
+  const unsettled = store.stats().unsettledPoints;
+
+  compact(store, 500);
+
+  expect(store.stats()).toMatchObject({
+    unsettledPoints: unsettled,
+    settledPoints: tags * 300 - unsettled,
+    losses: [],
+  });
+  const rest = openStore(
+    disk.afterPowerCut(() => false),
+    { at: 600 },
+  ).store;
+  expect(rest.stats()).toMatchObject({ unsettledPoints: unsettled, settledPoints: tags * 300 - unsettled, losses: [] });
+  for (let block = take(rest, "live", 700); block; block = take(rest, "live", 700)) settle(rest, block);
+  rest.tick(moment(700));
+  expect(rest.stats()).toMatchObject({ unsettledPoints: 0, settledPoints: tags * 300, losses: [] });
+  expect(segmentFiles(disk).length).toBeGreaterThan(1);
+});
+
+test("a segment that is read from meanwhile is left as it is", () => {
+  const { store } = withBacklog(300);
+  store.work(moment(500));
+  const block = take(store, "backlog", 1e6)!;
+
+  compact(store, 500);
+
+  settle(store, block);
+  expect(store.stats()).toMatchObject({ settledPoints: block.points.length, losses: [] });
+  expect(takeAll(store).length).toBe(tags * 300 - block.points.length);
+});
+
+test("fresh segments are left alone, and a compaction that a crash cut short leaves nothing behind that counts", () => {
+  const { disk, store } = withBacklog(300);
+  expect(store.work(moment(230))).toBe(false);
+  store.work(moment(500));
+  store.work(moment(500));
+  expect(disk.list(folder)).toContain("compaction.tmp");
+
+  const again = openStore(disk.afterKill(), { at: 501 }).store;
+
+  compact(again, 900);
+  expect(keys(takeAll(again))).toEqual(keys(Array.from({ length: 300 }, (_, i) => poll(i)).flat()));
+});
