@@ -40,7 +40,7 @@ export interface OpcuaServer extends AsyncDisposable {
 
 /** What stands below `Objects/Line`, NodeIds `s=<name>`. */
 export interface LineVariables {
-  /** Double, 0 to 200 °C. */
+  /** Double, 0 to 200 °C; the server keeps its history. */
   readonly Temp: UAVariable;
   readonly Count: UAVariable;
   readonly Big: UAVariable;
@@ -148,6 +148,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       valueRank: 1,
     }),
   };
+  space.installHistoricalDataNode(variables.Temp, { maxOnlineValues: 1_000 });
   const set = (name: keyof LineVariables, value: unknown, at = new Date()) => {
     if (name === "Count") {
       count = { value: Number(value), at };

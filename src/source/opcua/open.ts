@@ -21,6 +21,8 @@ import { queueSize, requestedCounts, subscriptionIfAny } from "./subscription.ts
 
 export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
 
+const certificateWarningMs = 30 * 86_400_000;
+
 /** As `Driver.open`. */
 export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: AbortSignal): Promise<OpcuaSource> {
   signal.throwIfAborted();
@@ -36,6 +38,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   if (config.options.username !== undefined && passwordInClear(endpoint))
     warnings.push("the password goes in clear text");
   for (const warning of warnings) log.warn({ url: config.options.url, warning }, "insecure connection");
+  if (pki.validTo.getTime() < Date.now() + certificateWarningMs)
+    log.warn({ certificate: pki.certificateFile, validTo: pki.validTo.toISOString() }, "own certificate ends soon");
   const resumption = await Resumption.open(
     join(config.stateDir, "session.json"),
     connectionDigest(linkOptions, endpoint),
@@ -54,6 +58,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
       security: securityOf(endpoint),
       ...(warnings.length > 0 && { warning: warnings.join("; ") }),
       certificate: pki.thumbprint,
+      certificateValidTo: pki.validTo.toISOString().slice(0, 10),
     },
   });
 }

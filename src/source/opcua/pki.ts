@@ -13,6 +13,8 @@ export interface Pki extends AsyncDisposable {
   readonly certificateFile: string;
   /** As it stands in the certificate: servers compare the two. */
   readonly applicationUri: string;
+  /** When the agent's own certificate ends. */
+  readonly validTo: Date;
   /** SHA-1 of the agent's own certificate in hex, as servers show it. */
   readonly thumbprint: string;
   /** Rejects with `SOURCE_REFUSED` unless an operator trusts the certificate or its issuer; an unknown one is kept in `rejected`. */
@@ -25,6 +27,7 @@ export interface PkiOptions {
 }
 
 const tenYears = 3_650;
+const dayMs = 86_400_000;
 
 /** Opens the folder `pki` in `stateDir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
 export async function openPki(stack: Stack, { agent, stateDir }: PkiOptions): Promise<Pki> {
@@ -47,7 +50,8 @@ export async function openPki(stack: Stack, { agent, stateDir }: PkiOptions): Pr
       dns: [host],
       outputFile: certificateFile,
       subject: `/CN=tagferry ${agent.replaceAll(/[/=,]/g, " ")}/O=tagferry`,
-      startDate: new Date(),
+      // Servers whose clock is behind ours must find it valid, too.
+      startDate: new Date(Date.now() - dayMs),
       validity: tenYears,
     });
   }
@@ -57,6 +61,7 @@ export async function openPki(stack: Stack, { agent, stateDir }: PkiOptions): Pr
     folder,
     certificateFile,
     applicationUri: uriOf(own) ?? `urn:${hostname()}:tagferry:${agent}`,
+    validTo: new Date(own.validTo),
     thumbprint: thumbprintOf(own),
     async verify(certificate) {
       const status = await store.checkCertificate(Buffer.from(certificate));
