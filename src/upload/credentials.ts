@@ -1,7 +1,4 @@
-// What goes into the `Authorization` header: a password, or a token from a credentials file.
-import type { Runtime } from "../core/runtime.ts";
-import { ClientCredentials } from "./client-credentials.ts";
-import type { ServiceOptions } from "./options.ts";
+// What goes into the `Authorization` header.
 
 export interface Credentials extends AsyncDisposable {
   /**
@@ -11,23 +8,6 @@ export interface Credentials extends AsyncDisposable {
   authorization(signal: AbortSignal): Promise<string>;
   /** The service answered 401 to this value. True when the next one will be another one. */
   renew(authorization: string): boolean;
-}
-
-/** `tokenPath`: where a token is kept across restarts. */
-export async function openCredentials(
-  options: ServiceOptions,
-  tokenPath: string,
-  runtime: Runtime,
-): Promise<Credentials> {
-  const { auth, integration, proxy, caFile } = options;
-  if (auth.clientCredentials)
-    return ClientCredentials.open({ ...auth.clientCredentials, integration, proxy, caFile, tokenPath }, runtime);
-  const { username = integration, password } = auth.basic ?? {};
-  return {
-    authorization: async () => basicAuthorization(username, password?.reveal() ?? ""),
-    renew: () => false,
-    async [Symbol.asyncDispose]() {},
-  };
 }
 
 export function basicAuthorization(username: string, password: string): string {
