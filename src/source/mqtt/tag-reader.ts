@@ -124,11 +124,12 @@ function describe(found: unknown): string {
 const maxRemembered = 1_000;
 
 function capturesOf(route: Route, keys: readonly string[], document: unknown): Captures {
-  const { address, captures, elements } = route;
+  const { address, captures } = route;
   const { captureNames: names, numbered } = address;
   if (!numbered && names.length === 0) return captures;
   const found = numbered ? [keys.join(".")] : names.map((name) => textAt(document, address.capture[name], keys));
   const key = found.join("\0");
+  const elements = (route.elements ??= new Map());
   const known = elements.get(key);
   if (known) return known;
   const made = numbered

@@ -17,7 +17,7 @@ export interface Subscriber {
 export interface Route extends Subscriber {
   readonly captures: Captures;
   /** Captures that the payload has a part in, by what it says; filled as they appear. */
-  readonly elements: Map<string, Captures>;
+  elements?: Map<string, Captures>;
 }
 
 /** Routes of one topic whose payload is decoded in the same way, so that it is decoded once. */
@@ -60,7 +60,7 @@ export class TopicRouter {
     const groups = new Map<Decoder, Route[]>();
     // In the order of the configuration, which is the order of the readings then.
     for (const subscriber of this.#trie.match(levels).toSorted((a, b) => a.id - b.id)) {
-      const route = { ...subscriber, captures: capture(subscriber.tag, levels), elements: new Map() };
+      const route = { ...subscriber, captures: capture(subscriber.tag, levels) };
       const group = groups.get(subscriber.decode);
       if (group) group.push(route);
       else groups.set(subscriber.decode, [route]);

@@ -255,7 +255,7 @@ function sparkplugHost(texts: readonly object[] = [{}]) {
   const routes = texts.map((text, index) => {
     const tag = mqttDriver.tag.parse({ topic: "spBv1.0/#", format: "sparkplugB", ...text });
     const id = index as TagId; // a TagId is the index of its tag
-    return { id, tag, address: tagAddress(tag), decode: () => undefined, captures: {}, elements: new Map() };
+    return { id, tag, address: tagAddress(tag), decode: () => undefined, captures: {} };
   });
   const receive = (topic: string, payload: Buffer) => {
     const message = { topic, payload, retained: false, held: undefined };
