@@ -164,6 +164,43 @@ test("a device that says nothing when it is asked for too much is asked for less
   expect(latest(readings).every((reading) => reading.quality === "good")).toBe(true);
 });
 
+test("a unit that seems dead because it is asked for too much is found alive, and asked for less", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).silentAbove = 10;
+  device.unit(2);
+  const real = systemClock();
+  // The seconds between probes pass a hundred times as fast.
+  const clock = { ...real, monotonic: () => real.monotonic() * 100 };
+  const tags = [...Array(16).keys()].map((i) => ({ at: `hr:${i}` }));
+  const runtime = testRuntime({ clock });
+  await using source = await openModbusSource(
+    { url: device.url, timeout: "25ms" },
+    [...tags, { at: "hr:0", unit: 2 }],
+    runtime,
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), (all) => all.some((r) => r.tag === 15 && r.quality === "good"));
+
+  expect(latest(readings).every((reading) => reading.quality === "good")).toBe(true);
+  expect(runtime.lines.map((line) => line.message)).toEqual(
+    expect.arrayContaining(["unit is down", "unit answers again"]),
+  );
+});
+
+test("disposing the source ends its deliveries, also while a request is under way", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).silent = true;
+  const source = await openModbusSource({ url: device.url }, [{ at: "hr:0" }], testRuntime(), signal());
+  const reading = readUntil(source, signal(), () => false);
+  await eventually(() => device.requests.length > 0);
+
+  await source[Symbol.asyncDispose]();
+
+  expect(await reading).toEqual([]);
+  await eventually(() => device.connections === 0);
+});
+
 test("a block of which nothing can be read is left alone as it is, and asked for again later", async () => {
   await using device = await modbusDevice();
   device.unit(1).refuse("hr", 0, 9, 2);

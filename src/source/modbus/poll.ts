@@ -103,13 +103,19 @@ export class Poll {
     if (rest && now < rest.until) return fail(rest.reason);
     if (!breaker.admit()) return fail(breaker.down ?? "another request finds out whether the unit is back");
 
-    const { result, ms } = await this.#ask(block, signal);
+    const probe = breaker.down === undefined ? block : cheapest(block);
+    let asked = await this.#ask(probe, signal);
+    if (probe !== block && isAlive(asked.result)) {
+      this.#succeeded();
+      asked = await this.#ask(block, signal);
+    }
+    const { result, ms } = asked;
     if (result.kind === "silence") {
       const reason = this.#silence(result.mismatch, ms);
       this.#failed(reason, ms);
       const silences = (this.#silences.get(block) ?? 0) + 1;
       this.#silences.set(block, silences);
-      if (silences % silencesToSplit === 0 && breaker.down === undefined)
+      if (silences >= silencesToSplit && breaker.down === undefined)
         return this.#fetchHalves(block, reason, time, into, signal);
       return fail(reason);
     }
@@ -123,7 +129,7 @@ export class Poll {
 
     const reason = describeException(result.code);
     const consequence = consequenceOf(result.code);
-    if (consequence === "away") {
+    if (!isAlive(result)) {
       this.#failed(reason, ms);
       return fail(reason);
     }
@@ -200,7 +206,9 @@ export class Poll {
   }
 
   #silence(mismatch: string | undefined, ms: number): string {
-    const silence = `unit ${this.target.unit} did not answer within ${formatDuration(Math.round(ms))}`;
+    const { unit, timeoutMs } = this.target;
+    const again = ms < timeoutMs ? `, and now again not within ${formatDuration(Math.round(ms))}` : "";
+    const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}${again}`;
     return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
   }
 
@@ -217,4 +225,17 @@ export class Poll {
     const { target, learned } = this.#options;
     return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
   }
+}
+
+/** What asks least of a unit that may not be there: its shortest value, as a block. */
+function cheapest(block: WantedBlock): WantedBlock {
+  const [first, ...others] = block.items;
+  if (!first || others.length === 0) return block;
+  const item = others.reduce((least, other) => (other.count < least.count ? other : least), first);
+  return { table: item.table, start: item.start, count: item.count, items: [item] };
+}
+
+/** A unit that answers with an exception of its own is there. */
+function isAlive(result: Result): boolean {
+  return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
 }

@@ -19,7 +19,13 @@ const wakeEveryMs = 5;
 /** Opens the port for us alone. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
 export async function openSerial(line: SerialLine, signal: AbortSignal): Promise<ByteStream> {
   signal.throwIfAborted();
-  const { SerialPort } = await import("serialport");
+  const { SerialPort } = await import("serialport").catch((cause: unknown) => {
+    throw new AgentError(
+      "SOURCE_UNREACHABLE",
+      `${line.path}: serial ports need the package serialport, which is missing here`,
+      { cause },
+    );
+  });
   const { path, baudRate, dataBits, parity, stopBits } = line;
   const port: Port = new SerialPort({ path, baudRate, dataBits, parity, stopBits, lock: true, autoOpen: false });
   let listener: ByteStreamListener | undefined;

@@ -98,7 +98,8 @@ export class ModbusSource implements Source {
     const stop = AbortSignal.any([signal, failed.signal]);
     const running = this.#polls.map((poll) => this.#run(poll, stop).catch((error: unknown) => failed.abort(error)));
     await Promise.all(running);
-    this.#queue.fail(failed.signal.reason);
+    // Without a tag there is nothing to fail.
+    if (failed.signal.aborted) this.#queue.fail(failed.signal.reason);
   }
 
   async #run(poll: Poll, signal: AbortSignal): Promise<void> {
