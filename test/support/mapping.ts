@@ -15,7 +15,7 @@ export interface TriedMapping {
   /** What the catalog was told, in order. */
   readonly described: readonly (readonly [input: string, signal: PartialSignalMetadata])[];
   /** Maps one reading at the present time of the clock and gives the points as [input, value]. */
-  read(value: Reading["value"], given?: Partial<Reading>): readonly (readonly [string, number])[];
+  readonly read: (value: Reading["value"], given?: Partial<Reading>) => readonly (readonly [string, number])[];
 }
 
 export const rule = (given: Partial<z.input<typeof tagOptions>>): TagRule => tagOptions.parse({ input: "a", ...given });
