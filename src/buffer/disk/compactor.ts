@@ -26,7 +26,8 @@ export const compactionFile = "compaction.tmp";
 const coldAfterMs = 60_000;
 /** Points of one record. More squeeze little better, and cost more when they are damaged. */
 const slabPoints = 65_536;
-const compress = (columns: Uint8Array) =>
+/** What cold segments are squeezed with. */
+export const coldCompress = (columns: Uint8Array) =>
   zstdCompressSync(columns, { params: { [constants.ZSTD_c_compressionLevel]: 3 } });
 
 export interface CompactorOptions {
@@ -122,7 +123,7 @@ export class Compactor {
     const salt = ground.random32();
     const header = { ...segment.header, kind: "cold", salt, generation: segment.header.generation + 1 } as const;
     const file = ground.disk.open(this.#path, "create");
-    const encoder = new SegmentEncoder({ salt, checksum: ground.checksum, compress }, this.#scratch);
+    const encoder = new SegmentEncoder({ salt, checksum: ground.checksum, compress: coldCompress }, this.#scratch);
     const target = new SegmentIndex(segment.first, salt);
     writeFully(file, writeSegmentHeader(header), 0);
     return { segment, index, unsettled: segment.unsettledPoints, header, file, encoder, target, nextRecord: 0 };

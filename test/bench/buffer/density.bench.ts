@@ -1,0 +1,135 @@
+// How many bytes a point takes in cold segments, and how fast they are written and read.
+// `node test/bench/buffer/density.bench.ts [FOLDER WITH CSV FILES]`
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { constants, zstdCompressSync } from "node:zlib";
+import { ByteWriter } from "../../../src/buffer/disk/bytes.ts";
+import { coldCompress } from "../../../src/buffer/disk/compactor.ts";
+import { crc32c } from "../../../src/buffer/disk/crc32c.ts";
+import { InputTable } from "../../../src/buffer/disk/input-table.ts";
+import { readPoints } from "../../../src/buffer/disk/payload.ts";
+import { readRecordHeader, recordBytes } from "../../../src/buffer/disk/record.ts";
+import { SegmentEncoder } from "../../../src/buffer/disk/segment-encoder.ts";
+import { SeriesSorter } from "../../../src/buffer/disk/series-sorter.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import { seeded } from "../../support/runtime.ts";
+import { gorillaBits } from "./gorilla.ts";
+
+const slab = 65_536;
+
+interface Columns {
+  readonly names: readonly string[];
+  readonly times: Float64Array;
+  /** By series. */
+  readonly values: readonly Float64Array[];
+}
+
+/** Points as they come from a poll: all series of one time, then of the next. */
+function inOrder({ names, times, values }: Columns, inputs: InputTable) {
+  const count = names.length * times.length;
+  const points = {
+    inputs: new Uint32Array(count),
+    times: new Float64Array(count),
+    values: new Float64Array(count),
+    count,
+  };
+  const numbers = names.map((name) => inputs.numberOf(name as InputId));
+  let at = 0;
+  for (let t = 0; t < times.length; t++)
+    for (let s = 0; s < names.length; s++) {
+      points.inputs[at] = numbers[s]!;
+      points.times[at] = times[t]!;
+      points.values[at] = values[s]![t]!;
+      at++;
+    }
+  return points;
+}
+
+function measure(columns: Columns) {
+  const inputs = new InputTable();
+  const points = inOrder(columns, inputs);
+  const run = () => {
+    const encoder = new SegmentEncoder(
+      { salt: 1, checksum: crc32c, compress: coldCompress },
+      { sorter: new SeriesSorter(), out: new ByteWriter() },
+    );
+    for (let at = 0; at < points.count; at += slab)
+      encoder.encode(points, at, Math.min(points.count, at + slab), at, inputs);
+    return encoder.out.written();
+  };
+  run();
+  const started = performance.now();
+  const bytes = run();
+  const encodeMs = performance.now() - started;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const read = () => {
+    let count = 0;
+    for (let at = 0; at < bytes.length; ) {
+      const header = readRecordHeader(bytes, view, at, 1, crc32c)!;
+      if (header.type === 1) readPoints(bytes, at, header, () => count++);
+      at += recordBytes(header.length);
+    }
+    return count;
+  };
+  read();
+  const readStarted = performance.now();
+  const count = read();
+  const decodeMs = performance.now() - readStarted;
+  if (count !== points.count) throw new Error("points are missing");
+  return { bytesPerPoint: bytes.length / count, encode: count / encodeMs / 1e3, decode: count / decodeMs / 1e3 };
+}
+
+function polled(): Columns {
+  const random = seeded(3);
+  const ticks = 600;
+  return {
+    names: Array.from({ length: 1_000 }, (_, i) => `plant.line${i % 8}.tag${String(i).padStart(4, "0")}`),
+    times: Float64Array.from({ length: ticks }, (_, i) => 1.767e15 + i * 1e6),
+    values: Array.from({ length: 1_000 }, (_, i) => {
+      let value = 20 + random() * 400;
+      return Float64Array.from({ length: ticks }, () => {
+        value += (random() - 0.5) * 0.4;
+        return Math.round(value * 10 ** ((i % 3) + 1)) / 10 ** ((i % 3) + 1);
+      });
+    }),
+  };
+}
+
+function fromCsv(file: string): Columns {
+  const [head = "", ...lines] = readFileSync(file, "utf8").trim().split(/\r?\n/);
+  const separator = head.includes(";") ? ";" : ",";
+  const names = head.split(separator).slice(1);
+  const rows = lines.map((line) => line.split(separator));
+  const times = Float64Array.from(rows, ([time = ""]) => Date.parse(`${time.replace(" ", "T")}Z`) * 1_000);
+  return { names, times, values: names.map((_, s) => Float64Array.from(rows, (row) => Number(row[s + 1]))) };
+}
+
+const format = (n: number) => n.toFixed(2);
+console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${process.version}`);
+const tags = measure(polled());
+console.log(
+  `1,000 tags at 1 Hz, one time, 1 to 3 decimals: ${format(tags.bytesPerPoint)} bytes a point, ${format(tags.encode)} M points/s written, ${format(tags.decode)} M points/s read`,
+);
+
+const folder = process.argv[2];
+if (folder === undefined || !existsSync(folder)) console.log("no folder of CSV files given: real columns skipped");
+else
+  for (const name of readdirSync(folder).filter((entry) => entry.endsWith(".csv"))) {
+    const columns = fromCsv(join(folder, name));
+    let [ours, zstd, gorilla, count] = [0, 0, 0, 0];
+    columns.values.forEach((values, s) => {
+      const one = { names: [columns.names[s]!], times: columns.times, values: [values] };
+      const zeros = { ...one, values: [new Float64Array(values.length)] };
+      // The times are the same in both: what is left is what the values take.
+      ours += (measure(one).bytesPerPoint - measure(zeros).bytesPerPoint) * values.length * 8;
+      zstd +=
+        zstdCompressSync(new Uint8Array(values.buffer), { params: { [constants.ZSTD_c_compressionLevel]: 19 } })
+          .length * 8;
+      gorilla += gorillaBits(values);
+      count += values.length;
+    });
+    console.log(
+      `${name}: ${format(ours / count)} bits a value; zstd-19 of the doubles ${format(zstd / count)}, Gorilla ${format(gorilla / count)}`,
+    );
+  }
