@@ -33,6 +33,7 @@ const pointsPerSlice = 250_000;
 
 /** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
 export class Packer {
+  readonly #order: typeof inOrder;
   readonly #rows = new RowSet();
   readonly #column = new Columns();
   readonly #shared = new Columns();
@@ -45,6 +46,11 @@ export class Packer {
   /** Points looked at in this slice. */
   #work = 0;
 
+  /** `order`: another order in which clusters are tried, to compare with. */
+  constructor(order: typeof inOrder = inOrder) {
+    this.#order = order;
+  }
+
   /**
    * Yields after each slice of work. Undefined when there is nothing to send, or when not even one point fits.
    * `live`: fresh points that may ride along where their series are in the frame anyway.
@@ -56,7 +62,7 @@ export class Packer {
   ): Generator<void, PackedPlan | undefined> {
     const riders = clustersOf(live);
     this.#reset({ ...limits, maxBytes: limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared) });
-    const clusters = inOrder(clustersOf(candidates), limits.urgentBefore);
+    const clusters = this.#order(clustersOf(candidates), limits.urgentBefore);
     const misfits: Cluster[] = [];
     for (const cluster of clusters) {
       if (this.#parts.length === 0) yield* this.#addFirst(cluster);
