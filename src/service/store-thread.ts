@@ -34,7 +34,12 @@ export class StoreThread implements AsyncDisposable {
       import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
       import.meta.url,
     );
-    const worker = new Worker(script, { workerData: data, name: "service store" });
+    const worker = new Worker(script, {
+      workerData: data,
+      name: "service store",
+      // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
+      resourceLimits: { maxYoungGenerationSizeMb: 12 },
+    });
     await new Promise<void>((resolve, reject) => {
       worker.once("error", reject);
       worker.once("message", (reply: WorkerReply) => {

@@ -82,6 +82,15 @@ test("the platform namespace goes by the name it was given, and by no other", as
   expect((await service.call("platform.selectItems", {})).body?.error?.code).toBe(-32601);
 });
 
+test("a method or id that is repeated behind the params is refused: the call was admitted by the first", async () => {
+  const params = JSON.stringify({ integration, data: { times: [], series: {} } });
+  for (const behind of ['"method":"admin.selectSignals"', '"id":2', '"id":null'])
+    expect(
+      (await shared.post(`{"jsonrpc":"2.0","id":1,"method":"integration.insert","params":${params},${behind}}`)).body
+        ?.error,
+    ).toMatchObject({ code: -32600 });
+});
+
 test("params may be positional, in the order of the specification", async () => {
   await using service = await testService();
   const data = { times: ["2026-01-01T00:00:00Z"], series: { a: [1] } };

@@ -117,7 +117,8 @@ const mutated = fc
   )
   .map(([[method, params], changes]) => {
     const request: Record<string, unknown> = { jsonrpc: "2.0", id: 1, method, params: structuredClone(params) };
-    for (const [at, how, name, value] of changes) {
+    for (const [at, how, name, shared] of changes) {
+      const value: unknown = structuredClone(shared);
       const places = placesOf(request);
       const [holder, member] = places[at % places.length] ?? [request, "params"];
       if (how === "replace") Reflect.set(holder, member, value);

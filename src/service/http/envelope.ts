@@ -7,7 +7,10 @@ export interface Envelope {
   readonly id: string | undefined;
 }
 
-/** Of repeated members the last counts, as in JSON.parse. Anything but an object has neither member. */
+/**
+ * Ends at `params` when it has both, as megabytes may follow; who parses the body then sees whether they were repeated
+ * behind. Otherwise the last of repeated members counts, as in JSON.parse. Anything but an object has neither member.
+ */
 export function scanEnvelope(body: Buffer): Envelope {
   let method: string | undefined;
   let id: string | undefined;
@@ -21,6 +24,7 @@ export function scanEnvelope(body: Buffer): Envelope {
     const key = textOf(body, at, keyEnd);
     at = skipSpace(body, keyEnd);
     if (body[at] !== colon) break;
+    if (key === "params" && method !== undefined && id !== undefined) break;
     at = skipSpace(body, at + 1);
     const end = skipValue(body, at);
     if (end > body.length) break;

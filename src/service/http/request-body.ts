@@ -24,27 +24,55 @@ export async function readBody(
 ): Promise<Buffer> {
   const compressed = request.headers["content-encoding"]?.toLowerCase() === "gzip";
   const source: Readable = compressed ? inflated(request) : request;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  let limit = maxBytes;
   const declared = compressed ? Number.NaN : Number(request.headers["content-length"]);
+  const body = new Gathering(declared > 0 && declared <= maxBytes ? declared : firstBytes);
+  let limit = maxBytes;
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (chunks.length === 1) limit = Math.min(limit, limitOf(chunk));
-      if (length > limit || declared > limit) throw tooLarge(limit);
+      if (body.length === 0) limit = Math.min(limit, limitOf(chunk));
+      if (body.length + chunk.length > limit || declared > limit) throw tooLarge(limit);
+      body.append(chunk);
     }
   } catch (error) {
     if (compressed && error instanceof Error && "code" in error && String(error.code).startsWith("Z_"))
       throw new HttpRefusal(400, "bad_encoding", "the body is not what gzip makes");
     throw error;
   }
-  // A buffer of its own, not one of the pool's, so that it can be handed to another thread.
-  const whole = Buffer.from(new ArrayBuffer(length));
-  let at = 0;
-  for (const chunk of chunks) at += chunk.copy(whole, at);
-  return whole;
+  return body.whole();
+}
+
+const firstBytes = 16_384;
+
+/** Bytes in one buffer of their own that grows, so that they can be handed to another thread without a copy. */
+class Gathering {
+  #bytes: Buffer;
+  #length = 0;
+
+  constructor(capacity: number) {
+    this.#bytes = Buffer.from(new ArrayBuffer(capacity));
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  append(chunk: Buffer): void {
+    const needed = this.#length + chunk.length;
+    if (needed > this.#bytes.length) this.#resize(Math.max(needed, this.#bytes.length * 2));
+    chunk.copy(this.#bytes, this.#length);
+    this.#length = needed;
+  }
+
+  whole(): Buffer {
+    if (this.#length < this.#bytes.length) this.#resize(this.#length);
+    return this.#bytes;
+  }
+
+  #resize(capacity: number): void {
+    const resized = Buffer.from(new ArrayBuffer(capacity));
+    this.#bytes.copy(resized, 0, 0, Math.min(this.#length, capacity));
+    this.#bytes = resized;
+  }
 }
 
 function inflated(request: IncomingMessage): Readable {

@@ -106,6 +106,7 @@ export class RpcEndpoint {
     const trace = randomBytes(10).toString("hex");
     const answer = store.call({
       body,
+      method: envelope.method,
       id: envelope.id === "null" ? undefined : envelope.id,
       caller,
       version,

@@ -6,12 +6,15 @@ import { isExact, parseTimestamp } from "../../wire/timestamp.ts";
 import type { Columns } from "../store/point-block.ts";
 import type { Faults } from "./rpc-fault.ts";
 
-/** A frame without faults: for each key its points by ascending time, nulls left out, of repeated times the last. */
-export type CheckedFrame = ReadonlyMap<string, Columns>;
+/**
+ * A frame without faults: for each key its points by ascending time, nulls left out, of repeated times the last. Made
+ * when they are asked for, so that only one series has to be there twice at a time.
+ */
+export type CheckedFrame = ReadonlyMap<string, () => Columns>;
 
 /** Reads `data`, which stands at `path` in the params. With faults the result means nothing. */
 export function checkFrame(data: unknown, path: string, faults: Faults): CheckedFrame {
-  const frame = new Map<string, Columns>();
+  const frame = new Map<string, () => Columns>();
   if (!isRecord(data)) {
     faults.add(path, data === undefined ? "required" : "must be an object");
     return frame;
@@ -30,7 +33,7 @@ export function checkFrame(data: unknown, path: string, faults: Faults): Checked
     const values = series[key];
     if (!Array.isArray(values)) faults.add(at, "must be an array");
     else if (checkValues(values, at, faults) && values.length !== times.length) faults.add(at, sameLength);
-    else if (!faults.any) frame.set(key, columnsOf(times, values, order));
+    else if (!faults.any) frame.set(key, () => columnsOf(times, values, order));
   }
   return frame;
 }
@@ -66,7 +69,9 @@ function checkValues(values: readonly unknown[], path: string, faults: Faults): 
   return good;
 }
 
+/** Without nulls, and by ascending time already, the times are those of the frame itself. */
 function columnsOf(times: Float64Array, values: readonly (number | null)[], order: Uint32Array | undefined): Columns {
+  if (order === undefined && !values.includes(null)) return { times, values: Float64Array.from(values, Number) };
   const outTimes = new Float64Array(times.length);
   const outValues = new Float64Array(times.length);
   let count = 0;

@@ -19,6 +19,8 @@ import { selectSignals } from "./select-signals.ts";
 /** What the HTTP side knows of a request. */
 export interface RpcInput {
   readonly body: Uint8Array;
+  /** As it was found without parsing the body. */
+  readonly method: string | undefined;
   /** Text of the id, undefined for a notification. */
   readonly id: string | undefined;
   readonly caller: Caller;
@@ -78,7 +80,7 @@ const operations: Readonly<Record<Method, Operation>> = {
 export function dispatch(input: RpcInput, store: Store): RpcOutput {
   const id = input.id ?? "null";
   try {
-    const request = parse(input.body);
+    const request = parse(input);
     const result = call(request, input, store);
     return {
       body: input.id === undefined ? undefined : `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`,
@@ -111,7 +113,7 @@ export function methodOf(name: string | undefined, namespace: string): Method | 
   return methods.find((method) => method.toLowerCase() === canonical);
 }
 
-function parse(body: Uint8Array): Readonly<Record<string, unknown>> {
+function parse({ body, method, id }: RpcInput): Readonly<Record<string, unknown>> {
   let request: unknown;
   try {
     request = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"));
@@ -125,6 +127,12 @@ function parse(body: Uint8Array): Readonly<Record<string, unknown>> {
     throw new RpcFault("invalidRequest", { message: 'Invalid request: jsonrpc must be "2.0"' });
   if (typeof request["method"] !== "string")
     throw new RpcFault("invalidRequest", { message: "Invalid request: method must be a text" });
+  // The call was admitted by what stands before the params.
+  const found: unknown = JSON.parse(id ?? "null");
+  const parsed = request["id"] ?? null;
+  const sameId = typeof found === "object" && found !== null ? typeof parsed === "object" : found === parsed;
+  if (request["method"] !== method || !sameId)
+    throw new RpcFault("invalidRequest", { message: "Invalid request: method or id is repeated" });
   return request;
 }
 

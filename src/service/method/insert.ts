@@ -16,7 +16,7 @@ export function insert(call: Call): object {
   const signalsByInput: Record<string, object> = {};
   const refused = call.refusedInputs.filter((input) => frame.has(input));
   store.transaction(() => {
-    for (const [input, columns] of frame) {
+    for (const [input, columnsOf] of frame) {
       if (refused.includes(input)) continue;
       const known = store.resources.signalByInput(integration, input);
       const signal =
@@ -27,6 +27,7 @@ export function insert(call: Call): object {
           savedAttributes(signalSaveView.parse({}), input, undefined),
           nowMs,
         );
+      const columns = columnsOf();
       if (columns.times.length > 0) store.points.write(signal.number, columns);
       // No `updated` here: clients refuse a summary with members they do not know.
       signalsByInput[input] = { id: signal.id, created: known === undefined };

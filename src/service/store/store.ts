@@ -64,7 +64,7 @@ export class Store implements Disposable {
 
 function prepared(db: DatabaseSync): DatabaseSync {
   // FULL: with NORMAL a commit in WAL mode is not synced, and an answered request could be lost with the power.
-  db.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768");
+  db.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192");
   const version = Number(db.prepare("PRAGMA user_version").get()?.["user_version"]);
   if (version > layout) {
     db.close();

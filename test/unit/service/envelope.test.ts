@@ -19,6 +19,11 @@ test.each([
   expect(scan(text)).toEqual({ method, id });
 });
 
+test("it does not look behind params once it has both", () => {
+  expect(scan('{"id":1,"method":"a","params":[],"method":"b","id":2}')).toEqual({ method: "a", id: "1" });
+  expect(scan('{"method":"a","params":[],"method":"b","id":2}')).toEqual({ method: "b", id: "2" });
+});
+
 test("for every JSON object it finds what JSON.parse finds", () => {
   const key = fc.oneof(fc.constantFrom("method", "id", "params"), fc.string());
   const value = fc.oneof(fc.string({ unit: "binary" }), fc.jsonValue({ maxDepth: 4 }));
