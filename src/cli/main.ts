@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=1
+#!/usr/bin/env -S node --max-semi-space-size=1 --expose-gc
 // Starts the program. Only here may the process be ended.
 import { enableCompileCache } from "node:module";
 

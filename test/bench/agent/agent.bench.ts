@@ -33,7 +33,8 @@ console.log(
 const options = {
   folder: folder.path,
   entry,
-  nodeOptions: ["--max-semi-space-size=1"],
+  // As in the first line of the bundled program.
+  nodeOptions: ["--max-semi-space-size=1", "--expose-gc"],
   configuration: `version: 1
 agent: { name: bench, dataDir: ${JSON.stringify(folder.file("data"))} }
 service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }

@@ -146,7 +146,6 @@ function openStory({
     nextDue: undefined,
     flush: () => heldAtStop.splice(0).map(point),
     reconnected: () => log.push("reconnected"),
-    alive: () => [],
     tags: () => [],
     refusals: () => [],
     [Symbol.dispose]: () => {},
