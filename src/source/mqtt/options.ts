@@ -30,12 +30,6 @@ export const mqttOptions = z.strictObject({
   url: brokerUrl.describe("Address of the broker: mqtt, mqtts, ws or wss.").meta({
     examples: ["mqtts://broker.local:8883", "wss://broker.local/mqtt"],
   }),
-  requestRebirth: z
-    .boolean()
-    .default(true)
-    .describe(
-      "Sparkplug B: edge nodes that we do not know yet, or whose messages got lost, are asked to introduce themselves again. It is the one message that is ever published.",
-    ),
   servers: z
     .array(brokerUrl)
     .default([])
@@ -50,7 +44,7 @@ export const mqttOptions = z.strictObject({
       "Identifies the session at the broker, so it must be stable and used once. Default: <agent.name>-<source name>.",
     ),
   qos: z
-    .literal([0, 1])
+    .literal([0, 1, 2])
     .default(1)
     .describe("QoS asked for in subscriptions. Messages published with QoS 0 stay unprotected whatever stands here."),
   session: session.prefault({}).describe("The session at the broker."),
@@ -93,6 +87,12 @@ export const mqttOptions = z.strictObject({
     .min(1)
     .optional()
     .describe("Name expected in the broker's certificate where it differs from the host in url."),
+  requestRebirth: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Sparkplug B: edge nodes that we do not know yet, or whose messages got lost, are asked to introduce themselves again. It is the one message that is ever published.",
+    ),
 });
 
 export type MqttOptions = z.output<typeof mqttOptions>;

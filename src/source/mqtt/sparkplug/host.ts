@@ -124,11 +124,15 @@ export class SparkplugHost {
     if (unknown) this.#ask(node, time);
   }
 
-  /** A death that overtook, or was overtaken by, a later birth is that of an earlier life. */
+  /**
+   * A death that a later birth has overtaken is that of an earlier life. One of a later life is honoured: we may have
+   * missed its birth, and there are nodes that count on before they say goodbye.
+   */
   #nodeDeath(arrival: Arrival): void {
     const { node, topic, payload } = arrival;
     const bdSeq = bdSeqOf(payload);
-    if (bdSeq !== undefined && node.bdSeq !== undefined && bdSeq !== node.bdSeq) return;
+    const ahead = bdSeq === undefined || node.bdSeq === undefined ? 0 : (node.bdSeq - bdSeq) & 0xff;
+    if (ahead > 0 && ahead < 128) return;
     node.end();
     markStale(arrival, "", `edge node ${topic.node} is offline`);
   }

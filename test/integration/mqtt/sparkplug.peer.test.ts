@@ -1,0 +1,75 @@
+// Sparkplug B against an edge node that is not ours and not JavaScript (pysparkplug), over mosquitto.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import type { Reading } from "../../../src/core/source.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Mosquitto, openMosquitto } from "../../support/mosquitto.ts";
+import { openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { pythonWith } from "../../support/python.ts";
+import { testRuntime } from "../../support/runtime.ts";
+
+const { signal } = new AbortController();
+const tags = [{ topic: "spBv1.0/#", format: "sparkplugB" }];
+
+test("births, data and deaths of node and device are understood, signs included", async () => {
+  await using broker = await openMosquitto();
+  const { url, username, password } = broker;
+  await using source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
+  await using node = await edgeNode(broker);
+  const puller = pull(source, signal);
+
+  const births = await puller.readings(9);
+  expect(brief(births)).toEqual([
+    "/int8=-5",
+    "/int16=-300",
+    "/int32=-70000",
+    `/int64=${-(2 ** 40)}`,
+    "/uint32=4294967291",
+    "/float=0.5",
+    "/double=-1e+300",
+    "/bool=true",
+    "D1/Line 1/Speed=100",
+  ]);
+  node.tell("data");
+  expect(brief(await puller.readings(2))).toEqual(["/int32=-1", "D1/Line 1/Speed=99"]);
+  node.tell("end");
+  const deaths = await puller.readings(9);
+  expect(deaths.every(({ quality, reason }) => quality === "bad" && reason === "edge node E1 is offline")).toBe(true);
+});
+
+test("a node that was there first understands the request for its birth", async () => {
+  await using broker = await openMosquitto();
+  await using node = await edgeNode(broker);
+  const { url, username, password } = broker;
+  await eventually(() => /edge-node/.test(broker.log));
+  await using _source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
+
+  await eventually(() => {
+    node.tell("data");
+    return node.lines.includes("command Node Control/Rebirth=True");
+  });
+});
+
+function brief(readings: readonly Reading[]): string[] {
+  return readings.map(({ captures, value }) => `${captures["device"]}/${captures["metric"]}=${String(value)}`);
+}
+
+async function edgeNode({ port, username, password }: Mosquitto) {
+  const python = await pythonWith("pysparkplug==0.5.0");
+  const script = join(import.meta.dirname, "../../support/sparkplug-node.py");
+  const child = spawn(python, [script, String(port), username, password], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines: string[] = [];
+  createInterface(child.stdout).on("line", (line) => lines.push(line));
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  return {
+    lines,
+    tell: (line: string) => child.stdin.write(`${line}\n`),
+    async [Symbol.asyncDispose]() {
+      child.stdin.end();
+      child.kill();
+      await ended;
+    },
+  };
+}
