@@ -1,0 +1,147 @@
+// Durable ingest beside what a developer would pick instead: `node:sqlite` with WAL and synchronous=FULL. For each commit
+// size: points a second, and bytes that reached the block device for each byte of points (20 counted for every engine).
+// Run: node test/bench/buffer/append.bench.ts [FOLDER ON A DISK] [SECONDS EACH]
+// `classic-level` and `lmdb` join in where they are installed.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { cpus } from "node:os";
+import { basename, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { bufferOptions } from "../../../src/buffer/disk/options.ts";
+import { openBuffer } from "../../../src/buffer/registry.ts";
+import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
+import { seeded, testRuntime } from "../../support/runtime.ts";
+
+const [parent = "/var/tmp", seconds = "3"] = process.argv.slice(2);
+const runMs = Number(seconds) * 1_000;
+const never = new AbortController().signal;
+const random = seeded(5);
+const tags = Array.from({ length: 1_000 }, (_, i) => `plant.line${i % 8}.tag${String(i).padStart(4, "0")}` as InputId);
+let tick = 0;
+
+/** As polled: all tags of one time, then of the next. */
+function points(count: number): Point[] {
+  return Array.from({ length: count }, () => {
+    const n = tick++;
+    const time = epochMicros(1.767e15 + Math.floor(n / 1_000) * 1e6);
+    return { input: tags[n % 1_000]!, time, value: Math.round(random() * 1e5) / 10 ** ((n % 3) + 1) };
+  });
+}
+
+interface Engine extends AsyncDisposable {
+  append(points: readonly Point[]): Promise<void> | void;
+}
+
+async function ours(folder: string): Promise<Engine> {
+  const config = bufferOptions.parse({ ackDelay: "0", reserveFreeDisk: "0" });
+  const buffer = await openBuffer(
+    { directory: join(folder, "buffer"), integration: "bench", config },
+    testRuntime(),
+    never,
+  );
+  return {
+    append: (list) => buffer.append(list, { awaited: true }, never),
+    [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
+  };
+}
+
+/** 20 bytes a point: number of the tag, time, value. */
+function packed(list: readonly Point[]): Uint8Array {
+  const bytes = new Uint8Array(list.length * 20);
+  const view = new DataView(bytes.buffer);
+  list.forEach(({ time, value }, i) => {
+    view.setUint32(i * 20, i % 1_000, true);
+    view.setFloat64(i * 20 + 4, time, true);
+    view.setFloat64(i * 20 + 12, value, true);
+  });
+  return bytes;
+}
+
+async function sqlite(folder: string): Promise<Engine> {
+  const database = new DatabaseSync(join(folder, "points.db"));
+  database.exec(
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE batch (id INTEGER PRIMARY KEY, points BLOB)",
+  );
+  const insert = database.prepare("INSERT INTO batch (points) VALUES (?)");
+  return {
+    append: (list) => void insert.run(packed(list)),
+    [Symbol.asyncDispose]: async () => database.close(),
+  };
+}
+
+interface Level {
+  put(key: string, value: Uint8Array, options: { sync: boolean }): Promise<void>;
+  close(): Promise<void>;
+}
+async function level(folder: string): Promise<Engine> {
+  const { ClassicLevel } = createRequire(import.meta.url)("classic-level") as {
+    ClassicLevel: new (path: string, options: object) => Level;
+  };
+  const store = new ClassicLevel(join(folder, "level"), { valueEncoding: "view" });
+  let id = 0;
+  return {
+    append: (list) => store.put(String(id++).padStart(12, "0"), packed(list), { sync: true }),
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+interface Lmdb {
+  put(key: number, value: Uint8Array): Promise<boolean>;
+  flushed: Promise<boolean>;
+  close(): Promise<void>;
+}
+async function lmdb(folder: string): Promise<Engine> {
+  const { open } = createRequire(import.meta.url)("lmdb") as { open: (options: object) => Lmdb };
+  const store = open({ path: join(folder, "lmdb"), encoding: "binary", mapSize: 4 * 2 ** 30 });
+  let id = 0;
+  return {
+    append: async (list) => {
+      await store.put(id++, packed(list));
+      await store.flushed;
+    },
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+/** Bytes written to the device that `folder` is on, since it was started. */
+function deviceBytes(folder: string): number {
+  execFileSync("sync");
+  const device = basename(execFileSync("findmnt", ["-no", "SOURCE", "-T", folder]).toString().trim());
+  return Number(readFileSync(`/sys/class/block/${device}/stat`, "utf8").trim().split(/\s+/)[6]) * 512;
+}
+
+console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${process.version}, ${parent}`);
+for (const size of [1, 100, 1_000])
+  for (const [name, open] of Object.entries({
+    tagferry: ours,
+    "node:sqlite FULL": sqlite,
+    "classic-level sync": level,
+    lmdb,
+  })) {
+    const folder = mkdtempSync(join(parent, "tagferry-bench-"));
+    mkdirSync(folder, { recursive: true });
+    try {
+      await using engine = await open(folder);
+      for (let i = 0; i < 20; i++) await engine.append(points(size));
+      const before = deviceBytes(folder);
+      let [count, commits] = [0, 0];
+      const started = performance.now();
+      while (performance.now() - started < runMs) {
+        await engine.append(points(size));
+        count += size;
+        commits++;
+      }
+      const ms = performance.now() - started;
+      const written = deviceBytes(folder) - before;
+      console.log(
+        `${size} a commit, ${name}: ${Math.round((count / ms) * 1e3)} points/s, ${Math.round(written / commits)} bytes a commit, ${(written / (count * 20)).toFixed(2)} bytes per byte of points`,
+      );
+    } catch (error) {
+      console.log(
+        `${size} a commit, ${name}: skipped, ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`,
+      );
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
