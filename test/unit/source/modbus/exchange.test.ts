@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
+import type { ByteStream, ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
+import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
+import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import { mbapFrame } from "../../../support/modbus-adversary.ts";
+import { ManualClock } from "../../../support/runtime.ts";
+
+const { signal } = new AbortController();
+const read: ReadRequest = { unit: 1, table: "hr", start: 0, count: 1 };
+const word = (value: number) => Uint8Array.of(3, 2, value >> 8, value & 0xff);
+
+/** A stream whose other side is the test. */
+function scripted() {
+  const written: Uint8Array[] = [];
+  let listener: ByteStreamListener | undefined;
+  let disposed = false;
+  const stream: ByteStream = {
+    listen(given) {
+      listener = given;
+    },
+    write(bytes) {
+      written.push(bytes);
+    },
+    async [Symbol.asyncDispose]() {
+      disposed = true;
+    },
+  };
+  return {
+    stream,
+    written,
+    get disposed() {
+      return disposed;
+    },
+    say: (bytes: Uint8Array) => listener?.data(bytes),
+    close: () => listener?.closed(new AgentError("SOURCE_UNREACHABLE", "gone")),
+  };
+}
+
+const tcp = () => new MbapFraming({ anyUnit: false });
+
+test("an answer carries the time at which it was complete", async () => {
+  const { stream, say } = scripted();
+  const clock = new ManualClock();
+  const exchange = streamExchange(stream, tcp(), clock);
+  const result = exchange.run(read, 1_000, signal);
+  const frame = mbapFrame(0, 1, word(7));
+  say(frame.subarray(0, 5));
+  await clock.advance(40);
+  say(frame.subarray(5));
+  expect(await result).toEqual({ kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now() });
+});
+
+test("without an answer the deadline ends it, and says what came instead", async () => {
+  const { stream, say } = scripted();
+  const exchange = streamExchange(stream, tcp(), new ManualClock());
+  expect(await exchange.run(read, 5, signal)).toEqual({ kind: "silence", mismatch: undefined, heard: false });
+  const second = exchange.run(read, 5, signal);
+  say(mbapFrame(9, 1, word(7)));
+  expect(await second).toEqual({ kind: "silence", mismatch: "transaction 9 instead of 1", heard: true });
+  expect(exchange.discarded).toBe(1);
+});
+
+test("a connection that is lost fails the request under way and every later one", async () => {
+  const { stream, close } = scripted();
+  const exchange = streamExchange(stream, tcp(), new ManualClock());
+  const result = exchange.run(read, 1_000, signal);
+  close();
+  await expect(result).rejects.toThrow("gone");
+  await expect(exchange.run(read, 1_000, signal)).rejects.toThrow("gone");
+});
+
+test("what is no Modbus ends the connection with SOURCE_PROTOCOL", async () => {
+  const peer = scripted();
+  const exchange = streamExchange(peer.stream, tcp(), new ManualClock());
+  const result = exchange.run(read, 1_000, signal);
+  peer.say(new TextEncoder().encode("SSH-2.0-OpenSSH"));
+  await expect(result).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });
+  expect(peer.disposed).toBe(true);
+});
+
+test("after a time-out without ids the connection is stale where it can be opened anew", async () => {
+  const peer = scripted();
+  const exchange = streamExchange(peer.stream, new BusFraming({ codec: rtuCodec, reopen: true }), new ManualClock());
+  await exchange.run(read, 5, signal);
+  expect([exchange.stale, peer.disposed]).toEqual([true, true]);
+  await expect(exchange.run(read, 5, signal)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+});
+
+test("a line is not used again after a time-out until it has been silent for a while", async () => {
+  const { stream, written, say } = scripted();
+  const clock = new ManualClock();
+  const rest = { quietMs: 20, guardMs: 100 };
+  const exchange = streamExchange(stream, new BusFraming({ codec: rtuCodec, reopen: false }), clock, rest);
+  await exchange.run(read, 5, signal);
+  const next = exchange.run({ ...read, unit: 2 }, 1_000, signal);
+  await clock.advance(95);
+  say(rtuCodec.encode({ unit: 1, pdu: word(1) }));
+  await clock.advance(15);
+  expect(written).toHaveLength(1);
+  await clock.advance(10);
+  expect(written).toHaveLength(2);
+  say(rtuCodec.encode({ unit: 2, pdu: word(2) }));
+  expect(await next).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 2) });
+});
+
+test("a line that never falls silent is used all the same in the end", async () => {
+  const { stream, written, say } = scripted();
+  const clock = new ManualClock();
+  const rest = { quietMs: 20, guardMs: 100 };
+  const exchange = streamExchange(stream, new BusFraming({ codec: rtuCodec, reopen: false }), clock, rest);
+  await exchange.run(read, 5, signal);
+  const stop = new AbortController();
+  const next = exchange.run(read, 1_000, stop.signal);
+  for (let i = 0; i < 210; i++) {
+    say(Uint8Array.of(0xff));
+    await clock.advance(10);
+  }
+  expect(written).toHaveLength(2);
+  stop.abort(new Error("enough"));
+  await expect(next).rejects.toThrow("enough");
+});

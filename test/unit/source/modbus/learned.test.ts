@@ -1,0 +1,55 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { Learned } from "../../../../src/source/modbus/learned.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const cut = (address: number) => ({ table: "hr", address }) as const;
+
+test("what was learned comes back, each unit's own, each thing once", async () => {
+  using folder = temporaryFolder();
+  const stateDir = folder.file("sources/bus1");
+  const runtime = testRuntime({ clock: new ManualClock() });
+  const learned = await Learned.load(stateDir, runtime);
+  for (const address of [4, 7, 4]) learned.add(1, cut(address));
+  learned.add(2, cut(9));
+  await learned.saved();
+
+  const again = await Learned.load(stateDir, runtime);
+
+  expect([again.cuts(1), again.cuts(2), again.cuts(3)]).toEqual([[cut(4), cut(7)], [cut(9)], []]);
+  expect(runtime.lines).toEqual([]);
+});
+
+test("after a day it is forgotten", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const learned = await Learned.load(folder.path, testRuntime({ clock }));
+  learned.add(1, cut(4));
+  await clock.advance(23 * 3_600_000);
+  expect(learned.cuts(1)).toEqual([cut(4)]);
+  await clock.advance(2 * 3_600_000);
+  expect(learned.cuts(1)).toEqual([]);
+  await learned.saved();
+});
+
+test("a file that is damaged, or a folder that cannot be written, is told and costs no more", async () => {
+  using folder = temporaryFolder();
+  await writeFile(join(folder.path, "learned.json"), "{ torn");
+  const runtime = testRuntime();
+  const learned = await Learned.load(folder.path, runtime);
+  expect(learned.cuts(1)).toEqual([]);
+  expect(runtime.lines.map((line) => line.message)).toEqual(["what was learned of the devices cannot be read"]);
+  learned.add(1, cut(4));
+  await learned.saved();
+  expect(JSON.parse(await readFile(join(folder.path, "learned.json"), "utf8"))).toMatchObject({ version: 1 });
+
+  const nowhere = await Learned.load("/dev/null/nowhere", runtime);
+  nowhere.add(1, cut(4));
+  await nowhere.saved();
+  expect(runtime.lines.at(-1)).toMatchObject({
+    level: "warn",
+    message: "what was learned of the devices cannot be kept",
+  });
+});
