@@ -7,6 +7,33 @@ export function statusOf(error: unknown): string | undefined {
   return /\b(Bad[A-Z]\w+)/.exec(text)?.[1];
 }
 
+/** What the stack calls a connection that fails; the server has refused nothing. */
+const transport = [
+  "BadTimeout",
+  "BadRequestTimeout",
+  "BadRequestInterrupted",
+  "BadConnectionClosed",
+  "BadConnectionRejected",
+  "BadSecureChannelClosed",
+  "BadSecureChannelIdInvalid",
+  "BadCommunicationError",
+  "BadNotConnected",
+  "BadNoCommunication",
+  "BadDisconnect",
+  "BadServerNotConnected",
+  "BadServerHalted",
+  "BadShutdown",
+  "BadTooManyOperations",
+  "BadOutOfMemory",
+  "BadResourceUnavailable",
+];
+
+/** The status by which the server refused what it was asked. Undefined: it may do so the next time it is asked. */
+export function refusalOf(error: unknown): string | undefined {
+  const status = statusOf(error);
+  return status === undefined || transport.includes(status) || status.startsWith("BadTcp") ? undefined : status;
+}
+
 /** What to do about a status. The others speak for themselves. */
 const remedies: Readonly<Record<string, { readonly refused: boolean; readonly text: string }>> = {
   BadUserAccessDenied: { refused: true, text: "the server refuses this user or password" },

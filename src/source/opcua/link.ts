@@ -1,21 +1,15 @@
 // One secure channel with one session on it. The stack's own reconnecting is off: what is lost stays lost, and the next
 // link takes the session up again.
-
-import { createHash } from "node:crypto";
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { deadline, orAbort } from "../../lib/abort.ts";
-import { chooseEndpoint, securityOf } from "./endpoint.ts";
-import { sourceError, statusOf } from "./failure.ts";
+import { bounded, createClient, hangUp, identity, type LinkOptions } from "./client.ts";
+import { refusalOf, statusOf } from "./failure.ts";
 import type { OpcuaOptions } from "./options.ts";
-import type { Pki } from "./pki.ts";
 import type { Resumption, SessionRecord } from "./resumption.ts";
 import type { Stack, UaSession } from "./stack.ts";
 
 type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
-
-const longestSilenceMs = 86_400_000;
 
 /** A class of answers, to check an answer by. */
 export type Answer<R> = abstract new (...args: never[]) => R;
@@ -38,44 +32,6 @@ export interface Link {
   hangUp(): Promise<void>;
 }
 
-export interface LinkOptions {
-  readonly name: string;
-  readonly agent: string;
-  readonly options: OpcuaOptions;
-  readonly pki: Pki;
-}
-
-/** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
-export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
-  const { url, timeout } = link.options;
-  const client = createClient(stack, link, undefined);
-  try {
-    return await bounded(`asking ${url} for its endpoints`, timeout, signal, async () => {
-      await client.connect(url);
-      return client.getEndpoints();
-    });
-  } finally {
-    await hangUp(client);
-  }
-}
-
-/** Names whom we are connected to, as whom and how: what a session on the server belongs to. */
-export function connectionDigest({ options, pki }: LinkOptions, endpoint: EndpointDescription): string {
-  const parts = [options.url, options.username ?? "", securityOf(endpoint), pki.thumbprint];
-  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
-}
-
-/** The endpoint to use, its certificate checked. Rejects as `chooseEndpoint` and `Pki.verify` do. */
-export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
-  const endpoint = chooseEndpoint(await discover(stack, link, signal), link.options);
-  if (endpoint.securityMode !== stack.ua.MessageSecurityMode.None) {
-    if (!endpoint.serverCertificate?.length)
-      throw new AgentError("SOURCE_PROTOCOL", `${link.options.url} offers security without a certificate`);
-    await link.pki.verify(endpoint.serverCertificate);
-  }
-  return endpoint;
-}
-
 /** Opens the channel, then takes up the session of the record or creates one. Leaves nothing behind when it rejects. */
 export async function openLink(
   stack: Stack,
@@ -94,56 +50,43 @@ export async function openLink(
   try {
     const url = options.endpointHost === "server" ? (endpoint.endpointUrl ?? options.url) : options.url;
     await bounded(`connecting to ${url}`, options.timeout, signal, () => client.connect(url));
-    const old = resumption.session;
-    const session =
-      old &&
-      (await takeUp(stack, client, old, link, signal).catch((error: unknown) => {
-        signal.throwIfAborted();
-        log.debug({ err: error }, "the former session is gone");
-        return undefined;
-      }));
-    const used =
-      session ??
-      ((await bounded(`logging in at ${url}`, options.timeout, signal, () =>
-        client.createSession(identity(stack, options)),
-      )) as UaSession);
-    return makeLink(stack, client, used, session !== undefined, lost, options);
+    const former = await resume(stack, client, link, resumption, log, signal);
+    const login = () => client.createSession(identity(stack, options));
+    // The stack declares less of a session than it gives.
+    const used = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
+    return makeLink(stack, client, used, former !== undefined, lost, options);
   } catch (error) {
     await hangUp(client);
     throw error;
   }
 }
 
-function createClient(
-  stack: Stack,
-  { name, agent, options, pki }: LinkOptions,
-  endpoint: EndpointDescription | undefined,
-) {
-  const { OPCUAClient, MessageSecurityMode, SecurityPolicy } = stack.ua;
-  return OPCUAClient.create({
-    applicationName: `tagferry ${agent}`,
-    applicationUri: pki.applicationUri,
-    clientName: `tagferry-${agent}-${name}-`,
-    clientCertificateManager: pki.store,
-    certificateFile: pki.certificateFile,
-    securityMode: endpoint?.securityMode ?? MessageSecurityMode.None,
-    securityPolicy: endpoint?.securityPolicyUri ?? SecurityPolicy.None,
-    ...(endpoint &&
-      endpoint.securityMode !== MessageSecurityMode.None && { serverCertificate: endpoint.serverCertificate }),
-    endpointMustExist: false,
-    connectionStrategy: { maxRetry: 0, initialDelay: 100, maxDelay: 1_000 },
-    keepSessionAlive: false,
-    keepPendingSessionsOnDisconnect: true,
-    requestedSessionTimeout: options.session.timeout,
-    // The stack hangs up after so long without data; silence is the publisher's to judge, who knows what is normal.
-    transportTimeout: longestSilenceMs,
-    defaultTransactionTimeout: options.timeout,
-  });
-}
+/** Servers that do not answer to a session they do not know must not keep the agent out for ever. */
+const mostAttempts = 5;
 
-function identity({ ua }: Stack, { username, password }: OpcuaOptions) {
-  if (username === undefined) return { type: ua.UserTokenType.Anonymous } as const;
-  return { type: ua.UserTokenType.UserName, userName: username, password: password?.reveal() ?? "" } as const;
+/**
+ * The session of the record. Undefined when there is none or the server says that it has it no more. Rejects when that
+ * cannot be known: the session may be there, with all that waits in it.
+ */
+async function resume(
+  stack: Stack,
+  client: Client,
+  link: LinkOptions,
+  resumption: Resumption,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<UaSession | undefined> {
+  const { session: old, attempts } = resumption;
+  if (!old || attempts >= mostAttempts) return undefined;
+  await resumption.remember({ attempts: attempts + 1 });
+  try {
+    return await takeUp(stack, client, old, link, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (refusalOf(error) === undefined) throw error;
+    log.debug({ err: error }, "the former session is gone");
+    return undefined;
+  }
 }
 
 /** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
@@ -212,26 +155,6 @@ function makeLink(
       await hangUp(client);
     },
   };
-}
-
-/** Waits for `work` until its deadline; what it rejects with becomes `SOURCE_*`. */
-async function bounded<T>(doing: string, ms: number, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const late = () => new AgentError("SOURCE_UNREACHABLE", `${doing}: no answer within ${ms} ms`);
-  using limit = deadline(ms, signal, late);
-  try {
-    return await orAbort(work(), limit.signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw sourceError(error, doing);
-  }
-}
-
-/** Ends the channel, and does not wait for a server that is gone. */
-async function hangUp(client: Client): Promise<void> {
-  const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(), 2_000);
-  await orAbort(client.disconnect(), patience.signal).catch(() => {});
-  clearTimeout(timer);
 }
 
 /** Whether the server does not know the session any more. */

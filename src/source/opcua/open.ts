@@ -3,10 +3,11 @@ import { join } from "node:path";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Description, DriverConfig, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
+import { connectionDigest, findEndpoint } from "./discovery.ts";
 import { passwordInClear, securityOf } from "./endpoint.ts";
 import { HistoryMemory } from "./history-memory.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
-import { connectionDigest, findEndpoint, type Link, openLink } from "./link.ts";
+import { type Link, openLink } from "./link.ts";
 import { Monitoring } from "./monitoring.ts";
 import { rememberNamespaces } from "./namespace-memory.ts";
 import { numericNamespace } from "./node-address.ts";
@@ -46,8 +47,11 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
     log,
   );
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
-  resources.defer(() => link.close({ deleteSubscriptions: !resumption.transferable }));
-  await resumption.remember({ session: link.session });
+  // What failed on the way is tried again on the same session.
+  resources.defer(() =>
+    signal.aborted ? link.close({ deleteSubscriptions: !resumption.transferable }) : link.hangUp(),
+  );
+  await resumption.remember({ session: link.session, attempts: 0 });
   const source = await begin(config, stack, link, resumption, runtime, signal);
   resources.move();
   return new OpcuaSource({

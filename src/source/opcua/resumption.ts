@@ -39,6 +39,8 @@ const record = z.object({
   connection: z.string(),
   session: session.optional(),
   subscription: subscription.optional(),
+  /** How often the session was asked for in vain since it was last had, without an answer. */
+  attempts: z.int().default(0),
   /** The server has refused to move a subscription to another session. */
   transferRefused: z.boolean(),
 });
@@ -63,7 +65,7 @@ export class Resumption {
 
   /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
   static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
-    const fresh: Fields = { version: 1, pid: process.pid, connection, transferRefused: false };
+    const fresh: Fields = { version: 1, pid: process.pid, connection, attempts: 0, transferRefused: false };
     const stored = await readFile(path, "utf8")
       .then((text) => record.safeParse(JSON.parse(text)).data)
       .catch(() => undefined);
@@ -80,6 +82,10 @@ export class Resumption {
     return this.#fields.session;
   }
 
+  get attempts(): number {
+    return this.#fields.attempts;
+  }
+
   get subscription(): SubscriptionRecord | undefined {
     return this.#fields.subscription;
   }
@@ -90,7 +96,9 @@ export class Resumption {
   }
 
   /** Changes the record on disk. Where that fails there is none afterwards; rejects only when the old one cannot be removed. */
-  async remember(change: Partial<Pick<Fields, "session" | "subscription" | "transferRefused">>): Promise<void> {
+  async remember(
+    change: Partial<Pick<Fields, "session" | "subscription" | "transferRefused" | "attempts">>,
+  ): Promise<void> {
     this.#fields = { ...this.#fields, ...change };
     if (this.#guest) return;
     try {

@@ -1,7 +1,7 @@
 // A subscription on the server: created with explicit parameters, or taken up again with what it has kept.
 import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { statusOf } from "./failure.ts";
+import { refusalOf, statusOf } from "./failure.ts";
 import type { Link } from "./link.ts";
 import type { OpcuaOptions } from "./options.ts";
 import type { Resumption, SubscriptionRecord } from "./resumption.ts";
@@ -110,7 +110,7 @@ async function takeUp(
     .then(({ results }) => results?.[0]?.statusCode)
     .catch((error: unknown) => {
       signal.throwIfAborted();
-      if (statusOf(error) === undefined) throw error;
+      if (refusalOf(error) === undefined) throw error;
       return undefined;
     });
   if (status?.isGoodish()) return "transferred";
