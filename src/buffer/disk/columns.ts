@@ -110,23 +110,32 @@ function writeValues(out: ByteWriter, values: Float64Array, start: number, end: 
 /** The fewest decimals that give every value back bit by bit, else the shortest float that does. */
 function codeOf(values: Float64Array, start: number, end: number): number {
   let decimals = 0;
-  let single = true;
+  /** Up to here values are known to fit with fewer decimals, which does not say that they fit with more. */
+  let toCheck = start;
   for (let i = start; i < end; i++) {
     const value = values[i]!;
-    while (decimals <= maxDecimals && !isExact(value, decimals)) decimals++;
-    single &&= Object.is(Math.fround(value), value);
+    if (isExact(value, decimals)) continue;
+    do if (++decimals > maxDecimals) return floatCodeOf(values, start, end);
+    while (!isExact(value, decimals));
+    toCheck = i;
   }
-  // A value that fitted with fewer decimals need not fit with more.
-  for (let i = start; i < end && decimals <= maxDecimals; i++)
-    if (!isExact(values[i]!, decimals)) decimals = maxDecimals + 1;
-  // NaN has many bit patterns, and a conversion to float32 may change them.
-  if (decimals <= maxDecimals) return decimals;
-  return single && !values.subarray(start, end).some(Number.isNaN) ? codeFloat32 : codeFloat64;
+  for (let i = start; i < toCheck; i++) if (!isExact(values[i]!, decimals)) return floatCodeOf(values, start, end);
+  return decimals;
+}
+
+function floatCodeOf(values: Float64Array, start: number, end: number): number {
+  // NaN fits no float here: it has many bit patterns, and a conversion may change them.
+  for (let i = start; i < end; i++) if (Math.fround(values[i]!) !== values[i]) return codeFloat64;
+  return codeFloat32;
 }
 
 function isExact(value: number, decimals: number): boolean {
-  const scaled = Math.round(value * powers[decimals]!);
-  return scaled < maxScaled && scaled > -maxScaled && Object.is((scaled + 0) / powers[decimals]!, value);
+  const power = powers[decimals]!;
+  const scaled = Math.round(value * power);
+  // An integer has no −0.
+  return (
+    scaled / power === value && scaled < maxScaled && scaled > -maxScaled && (scaled !== 0 || !Object.is(value, -0))
+  );
 }
 
 /** Reads what `writeColumns` wrote. Throws `RangeError` where the payload is not one. */

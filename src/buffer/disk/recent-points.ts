@@ -19,12 +19,14 @@ export class RecentPoints {
   readonly #capacity: number;
   #newestTimes = new Float64Array(64).fill(Number.NEGATIVE_INFINITY);
   #newestValues = new Float64Array(64);
-  /** A ring of the last points, and chains of a hash table through it. */
+  /** A ring of the last points, and, once one had to be looked up, chains of a hash table through it. */
   #inputs: Uint32Array;
   #times: Float64Array;
   #values: Float64Array;
   #next: Int32Array;
   #heads: Int32Array;
+  #isIndexed = false;
+  #insertsSinceLookUp = 0;
   #count = 0;
   #at = 0;
   /** Points that `admit` took and that are not stored yet, from `#stored` to before `#admitted`. */
@@ -126,26 +128,41 @@ export class RecentPoints {
     }
     const unstored = this.#unstored.get(input)?.get(time);
     if (unstored !== undefined) return unstored;
+    this.#insertsSinceLookUp = 0;
+    if (!this.#isIndexed) this.#indexAll();
     for (let at = this.#heads[this.#hash(input, time)]!; at >= 0; at = this.#next[at]!)
       if (this.#inputs[at] === input && this.#times[at] === time) return this.#values[at];
     return undefined;
   }
 
   #insert(input: number, time: number, value: number): void {
-    const size = this.#times.length;
-    if (this.#count === size) {
-      if (size < this.#capacity) this.#growWindow();
-      else this.#unlink(this.#at);
+    if (this.#count === this.#times.length) {
+      if (this.#count < this.#capacity) this.#growWindow();
+      else if (this.#isIndexed) this.#unlink(this.#at);
     }
     const at = this.#at;
     this.#inputs[at] = input;
     this.#times[at] = time;
     this.#values[at] = value;
-    const slot = this.#hash(input, time);
+    if (this.#isIndexed) {
+      this.#link(at);
+      // Points that come in order need no table, and it costs more than all the rest.
+      if (++this.#insertsSinceLookUp > this.#capacity) this.#isIndexed = false;
+    }
+    this.#at = at + 1 === this.#times.length ? 0 : at + 1;
+    if (this.#count < this.#times.length) this.#count++;
+  }
+
+  #indexAll(): void {
+    this.#isIndexed = true;
+    this.#heads.fill(-1);
+    for (let at = 0; at < this.#count; at++) this.#link(at);
+  }
+
+  #link(at: number): void {
+    const slot = this.#hash(this.#inputs[at]!, this.#times[at]!);
     this.#next[at] = this.#heads[slot]!;
     this.#heads[slot] = at;
-    this.#at = (at + 1) % this.#times.length;
-    this.#count = Math.min(this.#count + 1, this.#times.length);
   }
 
   #unlink(at: number): void {
@@ -167,21 +184,19 @@ export class RecentPoints {
   }
 
   #growWindow(): void {
-    const { inputs, times, values, count } = {
-      inputs: this.#inputs,
-      times: this.#times,
-      values: this.#values,
-      count: this.#count,
-    };
+    // Full for the first time, so the oldest is at 0 and the newest at the end.
+    const { inputs, times, values } = { inputs: this.#inputs, times: this.#times, values: this.#values };
     const size = Math.min(this.#capacity, times.length * 2);
+    this.#at = times.length;
     this.#inputs = new Uint32Array(size);
     this.#times = new Float64Array(size);
     this.#values = new Float64Array(size);
     this.#next = new Int32Array(size);
     this.#heads = new Int32Array(size * 2).fill(-1);
-    this.#count = 0;
-    this.#at = 0;
-    for (let i = 0; i < count; i++) this.#insert(inputs[i]!, times[i]!, values[i]!);
+    this.#inputs.set(inputs);
+    this.#times.set(times);
+    this.#values.set(values);
+    if (this.#isIndexed) this.#indexAll();
   }
 
   #growInputs(input: number): void {
