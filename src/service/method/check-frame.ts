@@ -4,6 +4,7 @@ import { isInputId } from "../../core/point.ts";
 import { sameLength } from "../../wire/data-frame.ts";
 import { isExact, parseTimestamp } from "../../wire/timestamp.ts";
 import type { Columns } from "../store/point-block.ts";
+import { ColumnFrame } from "./insert-reader.ts";
 import type { Faults } from "./rpc-fault.ts";
 
 /**
@@ -15,6 +16,12 @@ export type CheckedFrame = ReadonlyMap<string, () => Columns>;
 /** Reads `data`, which stands at `path` in the params. With faults the result means nothing. */
 export function checkFrame(data: unknown, path: string, faults: Faults): CheckedFrame {
   const frame = new Map<string, () => Columns>();
+  if (data instanceof ColumnFrame) {
+    const { times, series } = data;
+    const order = ascending(times) ? undefined : stableOrder(times);
+    for (const [key, values] of series) frame.set(key, () => columnsOf(times, values, order));
+    return frame;
+  }
   if (!isRecord(data)) {
     faults.add(path, data === undefined ? "required" : "must be an object");
     return frame;
@@ -69,16 +76,16 @@ function checkValues(values: readonly unknown[], path: string, faults: Faults): 
   return good;
 }
 
-/** Without nulls, and by ascending time already, the times are those of the frame itself. */
-function columnsOf(times: Float64Array, values: readonly (number | null)[], order: Uint32Array | undefined): Columns {
-  if (order === undefined && !values.includes(null)) return { times, values: Float64Array.from(values, Number) };
+/** Null and NaN stand for no value. Without any, and by ascending time already, the times are those of the frame itself. */
+function columnsOf(times: Float64Array, values: ArrayLike<number | null>, order: Uint32Array | undefined): Columns {
+  if (order === undefined && values instanceof Float64Array && !values.includes(Number.NaN)) return { times, values };
   const outTimes = new Float64Array(times.length);
   const outValues = new Float64Array(times.length);
   let count = 0;
   for (let i = 0; i < times.length; i++) {
     const from = order === undefined ? i : order[i]!;
-    const value = values[from];
-    if (value === null || value === undefined) continue;
+    const value = values[from] ?? Number.NaN;
+    if (Number.isNaN(value)) continue;
     const time = times[from]!;
     if (count > 0 && outTimes[count - 1] === time) count--;
     outTimes[count] = time;

@@ -10,6 +10,7 @@ import { checkShape } from "./check-shape.ts";
 import { dataFrame } from "./data-frame.ts";
 import { evaluate } from "./evaluate.ts";
 import { insert } from "./insert.ts";
+import { readInsert } from "./insert-reader.ts";
 import { publishSignals } from "./publish-signals.ts";
 import { RpcFault } from "./rpc-fault.ts";
 import { saveSignals } from "./save-signals.ts";
@@ -76,6 +77,9 @@ const operations: Readonly<Record<Method, Operation>> = {
   },
 };
 
+/** Inserts from this size on are read straight from their bytes. */
+const largeBytes = 65_536;
+
 /** Never throws. */
 export function dispatch(input: RpcInput, store: Store): RpcOutput {
   const id = input.id ?? "null";
@@ -113,13 +117,10 @@ export function methodOf(name: string | undefined, namespace: string): Method | 
   return methods.find((method) => method.toLowerCase() === canonical);
 }
 
-function parse({ body, method, id }: RpcInput): Readonly<Record<string, unknown>> {
-  let request: unknown;
-  try {
-    request = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8"));
-  } catch (cause) {
-    throw new RpcFault("parseError", { message: "Parse error: the body is not JSON", cause });
-  }
+function parse({ body, method, id, namespace }: RpcInput): Readonly<Record<string, unknown>> {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const large = bytes.length > largeBytes && methodOf(method, namespace) === "integration.insert";
+  const request = (large ? readInsert(bytes) : undefined) ?? parseJson(bytes);
   if (Array.isArray(request))
     throw new RpcFault("invalidRequest", { message: "Invalid request: batches are not supported" });
   if (!isRecord(request)) throw new RpcFault("invalidRequest", { message: "Invalid request: must be an object" });
@@ -134,6 +135,14 @@ function parse({ body, method, id }: RpcInput): Readonly<Record<string, unknown>
   if (request["method"] !== method || !sameId)
     throw new RpcFault("invalidRequest", { message: "Invalid request: method or id is repeated" });
   return request;
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch (cause) {
+    throw new RpcFault("parseError", { message: "Parse error: the body is not JSON", cause });
+  }
 }
 
 function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store: Store): object {
