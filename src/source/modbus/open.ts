@@ -13,7 +13,7 @@ import { Link } from "./link.ts";
 import { MbapFraming } from "./mbap-framing.ts";
 import type { ModbusOptions } from "./options.ts";
 import { openSerial } from "./serial-stream.ts";
-import { characterMs, gapMs, silentCharacters, wireMs } from "./serial-timing.ts";
+import { gapMs, lineRest, wireMs } from "./serial-timing.ts";
 import { ModbusSource } from "./source.ts";
 import { connectTcp } from "./tcp-stream.ts";
 import { openUdp } from "./udp-stream.ts";
@@ -74,10 +74,7 @@ async function connect(options: ModbusOptions, runtime: Runtime, signal: AbortSi
     new MbapFraming({ anyUnit: options.replyUnit === "any", firstId: Math.floor(random() * 65_536), datagrams });
   if (url.transport === "serial") {
     const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false });
-    const rest = {
-      quietMs: Math.max(silentCharacters * characterMs(url.line), 20),
-      guardMs: Math.min(timeout / 2, 500),
-    };
+    const rest = lineRest(url.line, timeout);
     return streamExchange(await openSerial(url.line, signal), framing, clock, rest);
   }
   const { host, port } = url;

@@ -21,6 +21,8 @@ export interface PollOptions {
   readonly retries: number;
   /** Reads through the link. */
   readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal) => Promise<Result>;
+  /** Milliseconds that the link rests after a request without an answer. */
+  readonly restMs: number;
   /** The time-out of a probe that may be brief, from that of the unit. */
   readonly briefly: (timeoutMs: number) => number;
   /** The unit's, shared with its other polls. */
@@ -30,9 +32,9 @@ export interface PollOptions {
 }
 
 type WantedBlock = Block<Wanted>;
-/** `ms`: what the link was taken up for at most. */
 interface Asked {
   readonly result: Result;
+  /** Milliseconds that were waited for the answer at most. */
   readonly ms: number;
 }
 interface Rest {
@@ -189,7 +191,8 @@ export class Poll {
 
   #failed(reason: string, ms: number): void {
     const { breaker, target } = this.#options;
-    if (breaker.failed(reason, ms)) this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
+    if (breaker.failed(reason, ms + this.#options.restMs))
+      this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
   }
 
   /** Leaves `block` alone for a while. Gives the reason for its readings. */

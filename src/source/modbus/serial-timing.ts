@@ -1,10 +1,11 @@
 // How long bytes take on a serial line. Pure.
 import type { Endpoint, SerialLine } from "./endpoint.ts";
+import type { LineRest } from "./exchange.ts";
 import type { ReadRequest } from "./pdu.ts";
 import { dataBytes } from "./pdu.ts";
 
 /** Characters of silence that end a frame. */
-export const silentCharacters = 3.5;
+const silentCharacters = 3.5;
 
 /** Milliseconds that one character takes, with start, parity and stop bits. */
 export function characterMs({ baudRate, dataBits, parity, stopBits }: SerialLine): number {
@@ -14,6 +15,11 @@ export function characterMs({ baudRate, dataBits, parity, stopBits }: SerialLine
 /** Milliseconds between frames: 3.5 characters, fixed at 1.75 ms for fast lines by the specification. */
 export function gapMs(line: SerialLine): number {
   return Math.max(silentCharacters * characterMs(line), 1.75);
+}
+
+/** How a line comes to rest after a time-out of `timeoutMs`: silence of 3.5 characters and 20 ms, and time for a late answer. */
+export function lineRest(line: SerialLine, timeoutMs: number): LineRest {
+  return { quietMs: Math.max(silentCharacters * characterMs(line), 20), guardMs: Math.min(timeoutMs / 2, 500) };
 }
 
 /** Milliseconds that `request` and its answer spend on the line. */

@@ -10,6 +10,7 @@ import type { Cut } from "./plan.ts";
 import { Poll } from "./poll.ts";
 import { ReadingsQueue } from "./readings-queue.ts";
 import { slots } from "./schedule.ts";
+import { lineRest } from "./serial-timing.ts";
 import type { ModbusConfig, PollTarget } from "./wanted.ts";
 
 const largestDelivery = 10_000;
@@ -43,6 +44,7 @@ export class ModbusSource implements Source {
     const { url } = config.options;
     // Over TCP nothing gets lost on the way: who does not answer then does not answer now.
     const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
+    const restMs = url.transport === "serial" ? lineRest(url.line, config.options.timeout).guardMs : 0;
     const budget = new ProbeBudget(runtime.clock);
     this.#polls = targets.map((target) => {
       const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
@@ -54,7 +56,7 @@ export class ModbusSource implements Source {
         add: (cut: Cut) => learned.add(target.unit, cut),
       };
       return new Poll(
-        { target, time: config.options.time, retries, read, briefly, breaker, learned: lessons },
+        { target, time: config.options.time, retries, restMs, read, briefly, breaker, learned: lessons },
         runtime,
       );
     });
