@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
 
-test("values of all four tables arrive decoded, in one request a table, with one time on the grid", async () => {
+test("values of all four tables arrive decoded, in one request a table, with one time", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2301, 0, 0, 0, 0x47f1, 0x2065, 0xffff, 0b1000]);
   device.unit(1).set("ir", 10, [0x2065, 0x47f1]);
@@ -33,7 +33,6 @@ test("values of all four tables arrive decoded, in one request a table, with one
   expect(first.map((reading) => reading.value)).toEqual([2301, 123456.79, -1, true, 123456.79, true, false, true]);
   expect(first.map((reading) => reading.address)).toEqual(tags);
   expect(new Set(first.map((reading) => reading.time)).size).toBe(1);
-  expect((first[0]?.time ?? 1) % 50_000).toBe(0);
   expect(first[0]).toMatchObject({ clock: "agent", quality: "good", historical: false });
   expect(device.requests.slice(0, 4).map((r) => [r.function, r.start, r.count])).toEqual([
     [3, 0, 8],
