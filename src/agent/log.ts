@@ -36,7 +36,7 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
     : destination;
   const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, stream);
   return {
-    ...adapt(logger),
+    ...adapt(logger, {}),
     flush() {
       try {
         destination.flushSync();
@@ -56,12 +56,14 @@ interface PinoSlice {
   child(fields: Record<string, unknown>): PinoSlice;
 }
 
-function adapt(logger: PinoSlice): Logger {
+/** `bound` stands on every line. Children are made from the root: pino would write a field twice that parent and child have. */
+function adapt(root: PinoSlice, bound: LogFields): Logger {
+  const logger = root.child({ ...bound });
   return {
     debug: (fields, message) => logger.debug(fields, message),
     info: (fields, message) => logger.info(fields, message),
     warn: (fields, message) => logger.warn(fields, message),
     error: (fields, message) => logger.error(fields, message),
-    child: (fields) => adapt(logger.child({ ...fields })),
+    child: (fields) => adapt(root, { ...bound, ...fields }),
   };
 }

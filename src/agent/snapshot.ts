@@ -29,8 +29,8 @@ export function snapshot({ time, agent, config, sources, buffer, delivery }: Sna
     upload,
     warnings: [
       ...bufferWarnings(buffer),
-      ...signalWarnings(delivery),
       ...refusalWarnings(sources),
+      ...signalWarnings(delivery),
       ...configWarnings(config),
     ],
   };

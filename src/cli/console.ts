@@ -10,19 +10,30 @@ export interface Console {
   readonly environment: Environment;
   /** Whether a person is reading. */
   readonly interactive: boolean;
-  /** Aborts on SIGINT and SIGTERM. */
+  /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
   readonly signal: AbortSignal;
+  /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
+  onHangUp(act: () => void): void;
 }
+
+/** ^C reaches the program from the terminal and once more through npm: signals this close together are one. In milliseconds. */
+const sameSignalMs = 1_000;
 
 /** The console of this process. A second SIGINT or SIGTERM ends it at once, as an operator expects of ^C^C. */
 export function processConsole(): Console & Disposable {
   const controller = new AbortController();
+  let stoppedAtMs = 0;
+  let hungUp: (() => void) | undefined;
   const stop = () => {
-    if (controller.signal.aborted) process.kill(process.pid, "SIGKILL");
-    else controller.abort(new Error("stopped by a signal"));
+    if (!controller.signal.aborted) {
+      stoppedAtMs = performance.now();
+      controller.abort(new Error("stopped by a signal"));
+    } else if (performance.now() - stoppedAtMs >= sameSignalMs) process.kill(process.pid, "SIGKILL");
   };
+  const hangUp = () => (hungUp ?? stop)();
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
+  process.on("SIGHUP", hangUp);
   // A reader that went away (`tagferry demo | head -1`) is no reason to fail.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   return {
@@ -31,7 +42,11 @@ export function processConsole(): Console & Disposable {
     environment: processEnvironment(),
     interactive: process.stderr.isTTY === true,
     signal: controller.signal,
+    onHangUp(act) {
+      hungUp = act;
+    },
     [Symbol.dispose]() {
+      process.off("SIGHUP", hangUp);
       process.off("SIGINT", stop);
       process.off("SIGTERM", stop);
     },

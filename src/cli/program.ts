@@ -2,6 +2,7 @@
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
+import { isAbort } from "../lib/abort.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import { type Console, processConsole } from "./console.ts";
@@ -26,7 +27,7 @@ export async function main(args: readonly string[]): Promise<number> {
       io.complain(`tagferry: ${error.message}\n  ${error.hint}`);
       return errorCodes[error.code].exit;
     }
-    if (io.signal.aborted && error === io.signal.reason) return exitStatus.done;
+    if (isAbort(error, io.signal)) return exitStatus.done;
     io.complain(`tagferry: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return exitStatus.failed;
   }

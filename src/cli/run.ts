@@ -27,6 +27,7 @@ export async function run(
   measureProcess(metrics);
   const runtime = systemRuntime(log, metrics);
   using _guard = surviveDefects(log);
+  io.onHangUp(() => log.warn({ signal: "SIGHUP" }, "nothing is reloaded: a restart takes up a changed configuration"));
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
     await using agent = await openAgent(config, { ...parts, version: version() }, runtime, io.signal);
