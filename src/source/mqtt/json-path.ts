@@ -75,7 +75,8 @@ export function lookUp(document: unknown, path: JsonPath): unknown {
 }
 
 /** Where one step leads, if it leads to one place. Inherited members such as `constructor` are not there. */
-export function child(parent: unknown, next: PathStep): unknown {
+export function child(outer: unknown, next: PathStep): unknown {
+  const parent = typeof outer === "string" ? innerDocument(outer) : outer;
   if (typeof parent !== "object" || parent === null) return undefined;
   if (typeof next === "string") return Array.isArray(parent) ? undefined : member(parent, next);
   if (typeof next === "number") return Array.isArray(parent) ? parent.at(next) : undefined;
@@ -85,6 +86,16 @@ export function child(parent: unknown, next: PathStep): unknown {
     const value = typeof element === "object" && element !== null ? member(element, next.name) : undefined;
     return scalarText(value) === next.equals;
   });
+}
+
+/** JSON inside a text of JSON, as some gateways wrap it; undefined if it is none. */
+export function innerDocument(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A text, number or boolean as text; undefined for anything else. */

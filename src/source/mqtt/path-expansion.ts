@@ -1,5 +1,5 @@
 // Paths that find several values: `$.list[*].v`, `$.**`. Pure.
-import { child, type JsonPath, lookUp, type PathStep } from "./json-path.ts";
+import { child, innerDocument, type JsonPath, lookUp, type PathStep } from "./json-path.ts";
 import { PayloadError } from "./payload-error.ts";
 
 /** What `[*]` and `.**` may find in one message. More is refused: it would be a delivery that never ends. */
@@ -45,12 +45,14 @@ function isEvery(step: PathStep): boolean {
   return typeof step === "object" && step.kind === "every";
 }
 
-function elementAt(parent: unknown, key: string | undefined): unknown {
+function elementAt(outer: unknown, key: string | undefined): unknown {
   if (key === undefined) return undefined;
+  const parent = typeof outer === "string" ? innerDocument(outer) : outer;
   return Array.isArray(parent) ? child(parent, Number(key)) : child(parent, key);
 }
 
-function entries(parent: unknown): readonly (readonly [string, unknown])[] {
+function entries(outer: unknown): readonly (readonly [string, unknown])[] {
+  const parent = typeof outer === "string" ? innerDocument(outer) : outer;
   if (typeof parent !== "object" || parent === null) return [];
   return Object.entries(parent);
 }

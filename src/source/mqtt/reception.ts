@@ -40,6 +40,7 @@ export class Reception implements MessageHandler {
   /** Time of arrival of the messages that are being read; undefined between turns of the event loop. */
   #arrival: EpochMicros | undefined;
   #stalledSince: number | undefined;
+  #taken: (readings: readonly Reading[]) => void = () => {};
   readonly #firstStall = Promise.withResolvers<void>();
   #closed = false;
 
@@ -92,6 +93,11 @@ export class Reception implements MessageHandler {
     return this.#counts.lastMalformed;
   }
 
+  /** `taken` is called with the readings of each delivery. */
+  onTaken(taken: (readings: readonly Reading[]) => void): void {
+    this.#taken = taken;
+  }
+
   /** Adds readings that no message brought. */
   add(readings: readonly Reading[]): void {
     this.#inbox.put(undefined, (batch) => batch.readings.push(...readings));
@@ -101,6 +107,7 @@ export class Reception implements MessageHandler {
   /** Resolves with what has arrived since the last call, once there is something. Rejects with the error of `fail` or with `signal.reason`. */
   async take(signal: AbortSignal): Promise<Delivery> {
     const batch = await this.#inbox.take(signal);
+    this.#taken(batch.readings);
     return {
       readings: batch.readings,
       descriptions: batch.descriptions,

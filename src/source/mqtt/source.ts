@@ -10,6 +10,7 @@ import type { mqttOptions } from "./options.ts";
 import { describeReason } from "./reason-code.ts";
 import { Reception } from "./reception.ts";
 import { loadSessionState, type SessionState } from "./session-state.ts";
+import { SilenceWatch } from "./silence.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
 import { tagCaptures } from "./tag-address.ts";
@@ -95,6 +96,7 @@ class MqttSource implements Source {
     this.#subscribing = this.#subscribe(connection.sessionPresent ? state.filters : []);
     void this.#inBackground(this.#subscribing.then(() => this.#retryRefused()));
     void this.#inBackground(this.#keepAlive());
+    void this.#inBackground(this.#watchSilence());
   }
 
   /**
@@ -171,6 +173,22 @@ class MqttSource implements Source {
     while (this.#subscriptions.refused.size > 0) {
       await this.#parts.runtime.clock.sleep(retryRefusedMs, this.#closing.signal);
       await this.#subscribe(this.#subscriptions.granted);
+    }
+  }
+
+  async #watchSilence(): Promise<void> {
+    const { config, reception, runtime, log } = this.#parts;
+    const { clock } = runtime;
+    const watch = new SilenceWatch(config.tags, clock.monotonic());
+    const { intervalMs } = watch;
+    if (intervalMs === undefined) return;
+    reception.onTaken((readings) => watch.heard(readings, clock.monotonic()));
+    for (;;) {
+      await clock.sleep(intervalMs, this.#closing.signal);
+      for (const silent of watch.look(clock.monotonic())) {
+        log.warn({ topic: silent.topic, ms: silent.expectEvery }, "no message for longer than expected");
+        if (silent.named) reception.add([watch.reading(silent, clock.now())]);
+      }
     }
   }
 

@@ -116,6 +116,9 @@ export const mqttTag = z
       .default("skip")
       .describe("What a message without the value means: nothing, or this number, for devices that leave out zeros."),
     quality: quality.optional().describe("How the payload says whether the value can be trusted."),
+    expectEvery: duration({ min: 1_000 })
+      .optional()
+      .describe("The tag turns bad when no message came for this long. Without it silence is no news."),
     retained: z
       .enum(["timestamped", "use", "ignore"])
       .default("timestamped")

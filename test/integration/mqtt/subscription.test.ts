@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
-import { testRuntime } from "../../support/runtime.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -122,6 +122,21 @@ test("retained messages are taken as each tag says: with a time of their own, al
     "4:4",
   ]);
   expect(runtime.metric("source_mqtt_stale_values_total")).toBe(1);
+});
+
+test("a topic that falls silent for longer than expected shows it under its tag", async () => {
+  await using broker = await openMqttBroker();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const tags = [{ topic: "a", expectEvery: "10m" }];
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);
+  const puller = pull(source, signal);
+  await broker.publish("a", "1");
+  expect(brief(await puller.readings(1))).toEqual(["a=1"]);
+
+  await clock.advance(15 * 60_000);
+
+  expect(brief(await puller.readings(1))).toEqual(["a=no message for 10m"]);
 });
 
 test("a subscription that is not answered is logged and does not keep the rest from going on", async () => {

@@ -39,6 +39,13 @@ test("finds what it leads to and nothing where something else stands", () => {
     expect(find(missing)).toBeUndefined();
 });
 
+test("JSON inside a text of JSON is looked into", () => {
+  const path = parseJsonPath("$.a[1].b");
+  expect(path && lookUp(JSON.parse('{"a":"[0,{\\"b\\":5}]"}'), path)).toBe(5);
+  expect(path && lookUp('{"a":[0,{"b":6}]}', path)).toBe(6);
+  expect(path && lookUp({ a: "[broken" }, path)).toBeUndefined();
+});
+
 test("a path made of any names finds what stands there", () => {
   const names = fc.array(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 5 });
   fc.assert(

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
+import { SilenceWatch } from "../../../../src/source/mqtt/silence.ts";
+
+const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x}", expectEvery: "1h" }].map((text) =>
+  mqttDriver.tag.parse(text),
+);
+const minute = 60_000;
+
+test("a tag that was silent for too long is told once, until it is heard again", () => {
+  const watch = new SilenceWatch(tags, 0);
+  expect(watch.look(9 * minute)).toEqual([]);
+  const silent = watch.look(10 * minute);
+  expect(silent).toMatchObject([{ topic: "b", named: true }]);
+  const own = silent.map((tag) => watch.reading(tag, epochMicros(0)));
+  expect(own).toMatchObject([{ tag: 1, quality: "bad", reason: "no message for 10m" }]);
+  watch.heard(own, 11 * minute);
+  expect(watch.look(40 * minute)).toEqual([]);
+
+  watch.heard(
+    own.map((reading) => ({ ...reading })),
+    50 * minute,
+  );
+
+  expect(watch.look(60 * minute)).toMatchObject([
+    { topic: "b", named: true },
+    { topic: "c/{x}", named: false },
+  ]);
+});
+
+test("without expectEvery there is nothing to watch", () => {
+  expect(new SilenceWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
+});
