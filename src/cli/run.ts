@@ -34,6 +34,7 @@ export async function run(
     await using web = await openWeb(
       {
         listen: config.http.listen,
+        allowedHosts: config.http.allowedHosts,
         snapshot: () => agent.status(),
         metrics: () => metrics.text(),
         health: () => agent.health(),

@@ -18,7 +18,11 @@ export interface Config {
   };
   readonly service: ServiceOptions;
   readonly buffer: BufferOptions;
-  readonly http: { readonly listen: ListenAddress };
+  readonly http: {
+    readonly listen: ListenAddress;
+    /** Host names that the status page answers to beside its address; without port. */
+    readonly allowedHosts: readonly string[];
+  };
   readonly log: { readonly level: LogLevel };
   /** In the order of the file. */
   readonly sources: readonly ConfiguredSource[];

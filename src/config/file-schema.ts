@@ -31,6 +31,13 @@ export const httpOptions = z.strictObject({
     .describe(
       "Where the status page, /metrics, /healthz, /readyz and /api/status are served. :8421 takes all addresses.",
     ),
+  allowedHosts: z
+    .array(z.string().min(1))
+    .default([])
+    .describe(
+      "Names under which the page may be asked for beside localhost, addresses and the name in listen. A browser that comes by another name is refused: it was led here by a stranger's page.",
+    )
+    .meta({ examples: [["gw1.plant.local"]] }),
 });
 
 export const logOptions = z.strictObject({
