@@ -1,0 +1,94 @@
+// Time to open and resident memory beside a large backlog: as many segments as 10 GiB has, each small so that the bench
+// is done within a minute; the newest one, which is the one that a start reads, has its full length.
+// Run: node --max-semi-space-size=1 test/bench/buffer/open.bench.ts [SEGMENTS] [FOLDER ON A DISK]
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { crc32c } from "../../../src/buffer/disk/crc32c.ts";
+import { nodeDisk } from "../../../src/buffer/disk/node-disk.ts";
+import { bufferOptions } from "../../../src/buffer/disk/options.ts";
+import { Store } from "../../../src/buffer/disk/store.ts";
+import { openBuffer } from "../../../src/buffer/registry.ts";
+import { group, moment, type Triple } from "../../support/disk-store.ts";
+import { seeded, testRuntime } from "../../support/runtime.ts";
+
+const [segments = "1280", parent = "/var/tmp"] = process.argv.slice(2);
+const never = new AbortController().signal;
+const random = seeded(2);
+const config = bufferOptions.parse({ reserveFreeDisk: "0", maxSize: "16GiB" });
+
+function rssMb(): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]) / 1_024;
+}
+
+/** `count` sealed segments, then one that ends as a crash leaves it. */
+function fill(folder: string, count: number): void {
+  const disk = nodeDisk();
+  disk.makeFolder(folder);
+  const options = {
+    folder,
+    integration: "bench",
+    maxSize: 2 ** 34,
+    maxAgeMs: 1e12,
+    reserveFreeDisk: 0,
+    whenFull: "dropOldest",
+  } as const;
+  // Nothing here has to outlive a power cut.
+  const open = disk.open.bind(disk);
+  const ground = {
+    disk: {
+      ...disk,
+      syncFolder() {},
+      open: (path: string, mode: "create" | "write" | "read") => ({ ...open(path, mode), sync() {} }),
+    },
+    checksum: crc32c,
+    random32: () => Math.floor(random() * 2 ** 32),
+    note() {},
+  };
+  let tick = 0;
+  const poll = (ticks: number): Triple[] =>
+    Array.from({ length: ticks * 1_000 }, (_, i) => [
+      `plant.line.tag${i % 1_000}`,
+      1.767e15 + (tick + Math.floor(i / 1_000)) * 1e6,
+      Math.round(random() * 1e5) / 100,
+    ]);
+  const small = new Store({ ...options, segmentBytes: 100_000 }, ground, moment(0));
+  while (small.stats().segments <= count) {
+    small.append(group(small, poll(8)), moment(1));
+    tick += 8;
+  }
+  small.close(moment(2));
+  const last = new Store({ ...options, segmentBytes: 8 * 2 ** 20 }, ground, moment(3));
+  for (let i = 0; last.stats().bytes < small.stats().bytes + 7.9 * 2 ** 20 && i < 2_500; i++) {
+    last.append(group(last, poll(1)), moment(4));
+    tick++;
+  }
+}
+
+console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${process.version}, ${parent}`);
+const [mode, prepared] = [process.env.BENCH_MODE, process.env.BENCH_FOLDER];
+if (mode === undefined) {
+  const { spawnSync } = await import("node:child_process");
+  for (const count of [0, Number(segments)]) {
+    const home = mkdtempSync(join(parent, "tagferry-bench-"));
+    try {
+      if (count > 0) fill(join(home, "buffer"), count);
+      const env = { ...process.env, BENCH_MODE: String(count), BENCH_FOLDER: join(home, "buffer") };
+      spawnSync(process.execPath, [...process.execArgv, import.meta.filename], { env, stdio: "inherit" });
+    } finally {
+      rmSync(home, { recursive: true, force: true });
+    }
+  }
+} else {
+  const before = rssMb();
+  const started = performance.now();
+  const buffer = await openBuffer({ directory: prepared ?? "", integration: "bench", config }, testRuntime(), never);
+  const openMs = performance.now() - started;
+  await sleep(3_000);
+  const { segments: found, unsettledPoints, bytes } = buffer.stats();
+  console.log(
+    `${found} segments, ${unsettledPoints} points, ${(bytes / 2 ** 20).toFixed(0)} MiB: open in ${openMs.toFixed(0)} ms, resident ${before.toFixed(0)} → ${rssMb().toFixed(0)} MB`,
+  );
+  await buffer[Symbol.asyncDispose]();
+}
