@@ -95,6 +95,8 @@ test("a value read off the display finds type, order, neighbour and scale", asyn
   await using device = await modbusDevice();
   device.unit(5).set("hr", 99, [2314, 0x2065, 0x47f1]);
   device.unit(5).refuse("hr", 103, 65_535, 2);
+  device.unit(5).refuse("ir", 0, 100, 2);
+  device.unit(5).set("ir", 101, [777]);
   const probe = (expected?: string) =>
     probeModbus(
       { url: device.url, unit: 5, at: "hr:100", ...(expected === undefined ? {} : { expect: expected }) },
@@ -104,6 +106,7 @@ test("a value read off the display finds type, order, neighbour and scale", asyn
 
   expect((await probe("231.4"))[0]).toEqual({ at: "hr:99 u16", value: 2314, exponent: -1, matches: true });
   expect((await probe("123456.8"))[0]).toEqual({ at: "hr:100 f32 cdab", value: 123456.79, exponent: 0, matches: true });
+  expect((await probe("77.7"))[0]).toEqual({ at: "ir:101 u16", value: 777, exponent: -1, matches: true });
   const all = await probe();
   expect(all[0]).toEqual({ at: "hr:100 u16", value: 0x2065, exponent: 0, matches: false });
   expect(all.length).toBeGreaterThan(40);

@@ -1,13 +1,16 @@
-// One place in a device read in every type and order, at its neighbours too, ranked by a value read off the device's
+// One place in a device read in every type and order, at its neighbours and in the other table too, ranked by a value read off the device's
 // display: wrong base, wrong type and wrong order are the three usual faults of commissioning.
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Address } from "./address.ts";
 import { formatAddress, parseAddress } from "./address.ts";
 import { describeException } from "./exceptions.ts";
+import type { Result } from "./exchange.ts";
 import { openLink } from "./open.ts";
 import { optionsOf } from "./options.ts";
+import type { ReadRequest } from "./pdu.ts";
 import { decodeRegisters, scaled } from "./registers.ts";
+import type { RegisterTable } from "./value-type.ts";
 import { isRegisterTable, orders, registersOf } from "./value-type.ts";
 
 export interface ProbeTarget {
@@ -50,7 +53,19 @@ const types = [
 const exponents = [0, -1, -2, -3, 1, 2, 3];
 const widest = 4;
 
-/** Reads the registers around `at` and gives every way to read them, likely ones first. Rejects with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`. */
+/** A way to read the place, and how unlikely it is. */
+interface Ranked extends ProbeRow {
+  readonly rank: number;
+}
+
+const noMatch = 1_000_000;
+const otherTable = 100_000;
+const neighbour = 10_000;
+
+/**
+ * Reads the registers around `at`, and those of the other table of registers, and gives every way to read them, likely
+ * ones first. Rejects with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`.
+ */
 export async function probeModbus(
   { url, unit, at, expect }: ProbeTarget,
   runtime: Runtime,
@@ -62,59 +77,74 @@ export async function probeModbus(
   if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
   const options = optionsOf({ url });
   await using link = await openLink({ name: "probe", options, units: new Set([unit]) }, runtime, signal);
-  const start = Math.max(0, address - 1);
-  let refusal = "";
-  // What lies behind the place may not exist: then without it.
-  for (let end = Math.min(65_536, address + 1 + widest); end > address; end--) {
-    const result = await link.read({ unit, table, start, count: end - start }, options.timeout, signal);
-    if (result.kind === "data") return interpretations(result.bytes, { table, start, address }, expect);
-    refusal = result.kind === "exception" ? describeException(result.code) : `unit ${unit} did not answer`;
-    if (result.kind === "silence") break;
-  }
-  throw new AgentError("SOURCE_PROTOCOL", `${at}: ${refusal}`);
-}
+  const ask = (request: ReadRequest) => link.read(request, options.timeout, signal);
 
-/** Every way to read `bytes`, which begin at register `start`, at `address` and its two neighbours. Pure. */
-export function interpretations(
-  bytes: Uint8Array,
-  { table, start, address }: Pick<Address, "table" | "address"> & { readonly start: number },
-  expect: string | undefined,
-): readonly ProbeRow[] {
-  const rows: (ProbeRow & { readonly rank: number })[] = [];
-  for (const [offset, at] of [address, address - 1, address + 1].entries())
-    for (const [simple, type] of types.entries())
-      for (const [turn, order] of orders.entries()) {
-        const width = registersOf[type];
-        // Of one register only the order of its bytes matters.
-        if (
-          at < start ||
-          (at - start + width) * 2 > bytes.length ||
-          (width === 1 && (order === "cdab" || order === "dcba"))
-        )
-          continue;
-        const decoded = decodeRegisters(bytes, at - start, { type, order });
-        if (!decoded.ok || typeof decoded.value === "boolean") continue;
-        const exponent =
-          expect === undefined
-            ? undefined
-            : exponents.find((power) => shows(decoded.ok ? decoded.value : 0, power, expect));
-        const text = formatAddress({ table, address: at, type, ...(order === "abcd" ? {} : { order }) });
-        rows.push({
-          at: text,
-          value: decoded.value,
-          exponent: exponent ?? 0,
-          matches: exponent !== undefined,
-          rank: (exponent === undefined ? 1_000_000 : Math.abs(exponent) * 100) + offset * 10_000 + simple * 10 + turn,
-        });
-      }
-  return rows
+  const own = await around(ask, unit, table, address);
+  if (typeof own === "string") throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own}`);
+  const twin = table === "hr" ? "ir" : "hr";
+  const other = await around(ask, unit, twin, address);
+  const rows = waysToRead(own, { table, address }, expect);
+  const others = typeof other === "string" ? [] : waysToRead(other, { table: twin, address }, expect);
+  return [...rows, ...others.map((row) => ({ ...row, rank: row.rank + otherTable }))]
     .toSorted((a, b) => a.rank - b.rank)
     .map(({ at, value, exponent, matches }) => ({ at, value, exponent, matches }));
 }
 
+interface Surroundings {
+  readonly start: number;
+  readonly bytes: Uint8Array;
+}
+
+/** As many registers around `address` as there are, or why there are none. */
+async function around(
+  ask: (request: ReadRequest) => Promise<Result>,
+  unit: number,
+  table: RegisterTable,
+  address: number,
+): Promise<Surroundings | string> {
+  let refusal = "";
+  // The place or what lies beside it may not exist: then without it.
+  for (const start of [address - 1, address, address + 1].filter((place) => place >= 0))
+    for (let end = Math.min(65_536, address + 1 + widest); end > start; end--) {
+      const result = await ask({ unit, table, start, count: end - start });
+      if (result.kind === "data") return { start, bytes: result.bytes };
+      if (result.kind === "silence") return `unit ${unit} did not answer`;
+      refusal = describeException(result.code);
+    }
+  return refusal;
+}
+
+/** Every way to read `bytes` at `address` and its two neighbours. */
+function waysToRead(
+  { start, bytes }: Surroundings,
+  { table, address }: Pick<Address, "table" | "address">,
+  expect: string | undefined,
+): readonly Ranked[] {
+  const rows: Ranked[] = [];
+  for (const [offset, at] of [address, address - 1, address + 1].entries())
+    for (const [simple, type] of types.entries())
+      for (const [turn, order] of orders.entries()) {
+        const width = registersOf[type];
+        if (at < start || (at - start + width) * 2 > bytes.length) continue;
+        // Of one register only the order of its bytes matters.
+        if (width === 1 && (order === "cdab" || order === "dcba")) continue;
+        const decoded = decodeRegisters(bytes, at - start, { type, order });
+        if (!decoded.ok || typeof decoded.value === "boolean") continue;
+        const { value } = decoded;
+        const exponent = expect === undefined ? undefined : exponents.find((power) => shows(value, power, expect));
+        rows.push({
+          at: formatAddress({ table, address: at, type, ...(order === "abcd" ? {} : { order }) }),
+          value,
+          exponent: exponent ?? 0,
+          matches: exponent !== undefined,
+          rank: (exponent === undefined ? noMatch : Math.abs(exponent) * 100) + offset * neighbour + simple * 10 + turn,
+        });
+      }
+  return rows;
+}
+
 /** Whether `value` times ten to `exponent` is shown as `expect`, with as many decimals as that has. */
-function shows(value: number | bigint | boolean, exponent: number, expect: string): boolean {
-  if (typeof value === "boolean") return false;
+function shows(value: number | bigint, exponent: number, expect: string): boolean {
   const decimals = /\.(\d+)$/.exec(expect.trim())?.[1]?.length ?? 0;
   const shown = Number(scaled(value, exponent));
   return Math.abs(shown - Number(expect)) <= 0.5 * 10 ** -decimals * (1 + 1e-9);
