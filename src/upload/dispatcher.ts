@@ -37,6 +37,13 @@ export interface DispatcherParts {
  * somewhat more than one frame is enough. Of series that share no times a frame carries the more the deeper they are.
  */
 const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
+/**
+ * The live lane takes what a few requests carry, so that the newest are not queued behind what is no news: more than that
+ * stays in the buffer and follows as backlog.
+ */
+const liveFrames = 4;
+/** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */
+const bytesPerLive = 1_700;
 /** The next frame is built this long before it may go, so that it carries what came until then. */
 const buildAheadMs = 60;
 /** How long to wait while all there is waits for its metadata. */
@@ -66,10 +73,11 @@ export class Dispatcher {
     const window = new Window(Math.ceil(maxBytes * (windowShare.live + windowShare.sparse)));
     this.#window = window;
     const mostPoints = (lane: Lane) => {
-      const share = lane === "live" ? "live" : this.#loader.sparse ? "sparse" : "dense";
-      return Math.ceil(maxBytes * windowShare[share]);
+      if (lane === "backlog") return Math.ceil(maxBytes * windowShare[this.#loader.sparse ? "sparse" : "dense"]);
+      const soon = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
+      return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
     };
-    this.#intake = new Intake({ reader, window, clock, mostPoints });
+    this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints });
     this.#loader = new Loader({ window, bisection: this.#bisection, clock, integration, maxBytes, maxLagMs, holds });
     this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random });
     this.#holdOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random });

@@ -42,6 +42,7 @@ export class Loader {
   #suspectsTurn = true;
   #maxBytes: number;
   #sparse = false;
+  #livePoints = 0;
 
   constructor(parts: LoaderParts) {
     this.#parts = parts;
@@ -58,6 +59,11 @@ export class Loader {
   /** Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory. */
   get sparse(): boolean {
     return this.#sparse;
+  }
+
+  /** Points of the last frame that the live lane led. */
+  get livePoints(): number {
+    return this.#livePoints;
   }
 
   /** Undefined when nothing may go out now. The body is good until the next call. */
@@ -110,6 +116,7 @@ export class Loader {
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
     if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
+    else this.#livePoints = plan.points;
     let since: number | undefined;
     for (const { queue } of plan.parts)
       if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));

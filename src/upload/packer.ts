@@ -20,8 +20,10 @@ export interface PackLimits {
   readonly urgentBefore: number;
 }
 
-/** Share of a frame of the backlog that is kept free for fresh points of the same series. */
-const mostShared = 0.1;
+/** Share of a frame of the backlog that is kept free at most for fresh points of the same series. */
+const mostShared = 0.5;
+/** Fresh points with the same time that are worth keeping room for. */
+const leastRiders = 8;
 
 /** Bounds the work of one plan: look-ups of times, and series in a row that did not fit. */
 const mostProbes = 1_500_000;
@@ -299,6 +301,7 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
 function roomFor(riders: readonly Cluster[], most: number): number {
   let bytes = 0;
   for (const { rows, members } of riders) {
+    if (members.length < leastRiders) continue;
     bytes += 30 * rows;
     for (const member of members) bytes += member.textBytes + member.count;
     if (bytes > most) return most;

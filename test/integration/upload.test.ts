@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
+import { TimeWriter } from "../../src/upload/time-text.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryReader, type Points } from "../support/memory-reader.ts";
 import { accepts, answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
@@ -441,13 +442,112 @@ test("a service that does not answer is not waited for longer than 5 s when the 
 
 test("after an outage the newest points come first, and all the others follow", async () => {
   await using service = await ScriptedService.open();
+  const reader = new MemoryReader();
   service.otherwise = answers(503);
-  await using upload = await uploading({ url: service.url, speed: 100 });
-  for (let i = 0; i < 30; i++) {
-    upload.reader.append({ a: [[start + i * 1e6, i]] });
-    if (i === 0) await eventually(() => service.requests(insert).length > 3);
-  }
+  await using upload = await uploading({
+    url: service.url,
+    speed: 50,
+    reader,
+    service: { limits: { maxRequest: "64KiB" } },
+  });
+  const now = currentTick();
+  // What was fresh when the service went away has grown old in the meantime.
+  for (let i = 0; i < 20; i++) reader.append(scattered(now + i, 1, 100));
+  const down = upload.runtime.clock.monotonic();
+  await eventually(() => upload.runtime.clock.monotonic() - down > 30_000 && service.requests(insert).length > 3);
+  reader.append({ fresh: [[start + now * 1e6 + 7, 1]] });
+  const before = service.requests(insert).length;
   service.otherwise = accepts;
-  await eventually(() => upload.reader.empty);
-  expect(service.stored.size).toBe(30);
+  await eventually(() => reader.empty);
+  expect(service.stored.size).toBe(20 * 100 + 1);
+  const stored = service.requests(insert).findIndex(({ request }) => "fresh" in (request.params.data?.series ?? {}));
+  expect(stored - before).toBeLessThanOrEqual(3);
+  expect(service.requests(insert).length - before).toBeGreaterThan(5);
 });
+
+test("fresh points of polled tags are stored within two requests, however long the backlog", async () => {
+  await using service = await ScriptedService.open();
+  const reader = new MemoryReader();
+  const tags = Array.from({ length: 50 }, (_, i) => `line1.tag${i}`);
+  for (let i = 0; i < 120; i++) reader.append(rows(i * 100, 100, tags));
+  await using _upload = await uploading({
+    url: service.url,
+    speed: 20,
+    reader,
+    service: { limits: { maxRequest: "256KiB" } },
+  });
+  await eventually(() => service.requests(insert).length >= 3);
+  const fresh = currentTick();
+  for (let i = 0; i < 5; i++) {
+    reader.append(rows(fresh + i, 1, tags));
+    const before = service.requests(insert).length;
+    await eventually(() => service.stored.has(`line1.tag7 ${time(fresh + i)}`));
+    expect(service.requests(insert).length - before).toBeLessThanOrEqual(3);
+  }
+  expect(reader.waiting).toBeGreaterThan(0);
+  await eventually(() => reader.empty, 20_000);
+  expect(service.stored.size).toBe(120 * 100 * 50 + 5 * 50);
+  const nulls = service
+    .requests(insert)
+    .flatMap(({ request }) => Object.values(request.params.data?.series ?? {}))
+    .flat()
+    .filter((value) => value === null).length;
+  expect(nulls).toBe(0);
+});
+
+test("fresh points of unrelated tags are stored within maxLag while a backlog drains, which gets its share", async () => {
+  await using service = await ScriptedService.open();
+  const reader = new MemoryReader();
+  for (let i = 0; i < 200; i++) reader.append(scattered(i * 10, 10, 100));
+  await using _upload = await uploading({
+    url: service.url,
+    speed: 10,
+    reader,
+    service: { limits: { maxRequest: "256KiB" } },
+  });
+  await eventually(() => service.requests(insert).length >= 3);
+  const fresh = currentTick();
+  const late: number[] = [];
+  for (let i = 0; i < 6; i++) {
+    const points = scattered(fresh + i, 1, 100);
+    const before = service.requests(insert).length;
+    reader.append(points);
+    const keys = Object.entries(points).map(([input, [first]]) => `${input} ${iso(first![0])}`);
+    await eventually(() => keys.every((key) => service.stored.has(key)));
+    late.push(service.requests(insert).length - before);
+  }
+  // One request a second: as many seconds.
+  expect(Math.max(...late)).toBeLessThanOrEqual(10);
+  expect(reader.empty).toBe(false);
+  await eventually(() => reader.empty, 20_000);
+});
+
+/** The tick that is now. */
+function currentTick(): number {
+  return Math.floor((Date.now() * 1_000 - start) / 1e6);
+}
+
+/** `count` ticks from `first` on, the same times for all tags. */
+function rows(first: number, count: number, tags: readonly string[]): Points {
+  const points = Array.from({ length: count }, (_, i) => [start + (first + i) * 1e6, (first + i) % 1_000] as const);
+  return Object.fromEntries(tags.map((tag) => [tag, points]));
+}
+
+/** As many points, no two at the same time. */
+function scattered(first: number, count: number, tags: number): Points {
+  return Object.fromEntries(
+    Array.from({ length: tags }, (_, k) => [
+      `tag${k}`,
+      Array.from({ length: count }, (__, i) => [start + (first + i) * 1e6 + k * 1_000 + 1, k] as const),
+    ]),
+  );
+}
+
+function time(tick: number): string {
+  return iso(start + tick * 1e6);
+}
+
+function iso(micros: number): string {
+  const bytes = Buffer.alloc(40);
+  return bytes.toString("latin1", 0, new TimeWriter().write(bytes, 0, micros));
+}
