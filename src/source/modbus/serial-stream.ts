@@ -20,11 +20,10 @@ const wakeEveryMs = 5;
 export async function openSerial(line: SerialLine, signal: AbortSignal): Promise<ByteStream> {
   signal.throwIfAborted();
   const { SerialPort } = await import("serialport").catch((cause: unknown) => {
-    throw new AgentError(
-      "SOURCE_UNREACHABLE",
-      `${line.path}: serial ports need the package serialport, which is missing here`,
-      { cause },
-    );
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new AgentError("SOURCE_UNREACHABLE", `${line.path}: the package serialport cannot be loaded: ${why}`, {
+      cause,
+    });
   });
   const { path, baudRate, dataBits, parity, stopBits } = line;
   const port: Port = new SerialPort({ path, baudRate, dataBits, parity, stopBits, lock: true, autoOpen: false });

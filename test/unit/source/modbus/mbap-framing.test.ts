@@ -18,6 +18,8 @@ test("only reading can be said: what is asked for is checked against the protoco
   expect(() => framing.begin(read(0, 126))).toThrow(RangeError);
   expect(() => framing.begin(read(0, 0))).toThrow(RangeError);
   expect(() => framing.begin(read(65_535, 2))).toThrow(RangeError);
+  const tables = ["co", "di", "hr", "ir"] as const;
+  expect(tables.map((table) => framing.begin({ ...read(0, 1), table })[7])).toEqual([1, 2, 3, 4]);
 });
 
 test("an answer that comes byte by byte is taken when it is complete", () => {
