@@ -48,8 +48,11 @@ function readBlock(route: Route, samples: readonly Found[], reception: Reception
   const anchor = last ? samples.length - 1 : 0;
   const start = known ?? reception.arrival;
   // From the exact product, so that rounding does not add up.
-  for (const [i, sample] of samples.entries())
-    readValue(route, sample, epochMicros(start + Math.round((i - anchor) * step)), reception);
+  for (const [i, sample] of samples.entries()) {
+    // From the exact product, so that rounding does not add up.
+    const time = epochMicros(start + Math.round((i - anchor) * step));
+    readValue(route, sample, known === undefined ? undefined : time, reception, time);
+  }
 }
 
 const unitMicros = { s: 1e6, ms: 1e3, us: 1, ns: 1e-3 } as const;
@@ -79,16 +82,23 @@ function timeOf({ address, captures }: Route, keys: readonly string[], reception
   return undefined;
 }
 
-function readValue(route: Route, { value, keys }: Found, timed: EpochMicros | undefined, reception: Reception): void {
+/** `time` is the message's own, or undefined; `assumed` that of a block without one. */
+function readValue(
+  route: Route,
+  { value, keys }: Found,
+  time: EpochMicros | undefined,
+  reception: Reception,
+  assumed: EpochMicros = reception.arrival,
+): void {
   const { id, tag, address } = route;
-  const { message, document, arrival, counts, readings } = reception;
-  const given = value ?? (value === undefined && tag.missing !== "skip" ? tag.missing : value);
-  if (given === undefined) {
+  const { message, document, counts, readings } = reception;
+  const absent = value === undefined;
+  if (absent && tag.missing === "skip") {
     counts.missing++;
     return;
   }
-  if (timed === undefined && address.time) counts.untimed++;
-  if (timed === undefined && message.retained && tag.retained === "timestamped") {
+  if (time === undefined && address.time) counts.untimed++;
+  if (time === undefined && message.retained && tag.retained === "timestamped") {
     counts.stale++;
     return;
   }
@@ -96,19 +106,19 @@ function readValue(route: Route, { value, keys }: Found, timed: EpochMicros | un
     tag: id,
     captures: capturesOf(route, keys, document),
     address: message.topic,
-    time: timed ?? arrival,
-    clock: timed === undefined ? ("agent" as const) : ("device" as const),
+    time: time ?? assumed,
+    clock: time === undefined ? ("agent" as const) : ("device" as const),
     historical: false,
   };
-  const number = tag.bytes ? readStruct(given, tag.bytes) : given;
-  if (!isValue(number)) {
-    readings.push({ ...place, value: undefined, quality: "bad", reason: `value is ${describe(number)}` });
+  const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
+  if (!isValue(found)) {
+    readings.push({ ...place, value: undefined, quality: "bad", reason: `value is ${describe(found)}` });
     return;
   }
   const code = tag.quality && follow(document, tag.quality.at, keys);
   if (code === undefined || tag.quality?.good.some((good) => good === code) === true)
-    readings.push({ ...place, value: number, quality: "good" });
-  else readings.push({ ...place, value: number, quality: "bad", reason: `quality is ${describe(code)}` });
+    readings.push({ ...place, value: found, quality: "good" });
+  else readings.push({ ...place, value: found, quality: "bad", reason: `quality is ${describe(code)}` });
 }
 
 function isValue(found: unknown): found is number | bigint | boolean | string {

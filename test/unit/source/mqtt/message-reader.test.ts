@@ -80,10 +80,10 @@ test("a time that cannot be right gives way to that of arrival and is counted", 
 test("a block of samples without a time of its own ended when it arrived", () => {
   const reader = jsonReader([{ topic: "a", value: "$[*]", each: "sample", time: { at: "$.t0", step: "2.5ms" } }]);
   const readings = reader.read("a", "[1,2,3]");
-  expect(readings.map(({ value, time, captures }) => [value, time - arrival, captures])).toEqual([
-    [1, -5_000, {}],
-    [2, -2_500, {}],
-    [3, 0, {}],
+  expect(readings.map(({ value, time, captures, clock }) => [value, time - arrival, captures, clock])).toEqual([
+    [1, -5_000, {}, "agent"],
+    [2, -2_500, {}, "agent"],
+    [3, 0, {}, "agent"],
   ]);
 });
 
