@@ -1,4 +1,6 @@
 // Subscriptions: as few as cover the tags, each with its own answer, and none left over from an older configuration.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
@@ -76,6 +78,34 @@ test("what an older configuration left in the session is unsubscribed", async ()
   expect(broker.subscriptions("north-hall")).toEqual(["kept", "new"]);
 });
 
+test("a filter is remembered before the broker knows of it, so that a crash in between leaves none behind", async () => {
+  using folder = temporaryFolder();
+  let remembered: string | undefined;
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd === "subscribe") remembered = stateIn(folder.path);
+    politeAnswer(packet, client);
+  });
+  const text = { options: { url: broker.url }, tags: [{ topic: "a/{x}" }], stateDir: folder.path };
+
+  await using _source = await openMqttSource(text, testRuntime(), signal);
+
+  expect(remembered).toContain('"filters":["a/+"]');
+});
+
+test("a state that cannot be read or written costs a warning and nothing else", async () => {
+  await using broker = await openMqttBroker();
+  using folder = temporaryFolder();
+  const runtime = testRuntime();
+  writeFileSync(folder.file("state"), "in the way of the folder");
+  const text = { options: { url: broker.url }, tags: [{ topic: "a" }], stateDir: folder.file("state") };
+
+  await using source = await openMqttSource(text, runtime, signal);
+  await broker.publish("a", "1");
+
+  expect(brief(await pull(source, signal).readings(1))).toEqual(["a=1"]);
+  expect(runtime.lines.map(({ message }) => message)).toContain("the state of the session could not be remembered");
+});
+
 test("the loss of the session is told, since messages may be lost with it", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   using folder = temporaryFolder();
@@ -150,3 +180,9 @@ test("a subscription that is not answered is logged and does not keep the rest f
 
   expect(runtime.lines.at(-1)).toMatchObject({ message: "the broker has not answered the subscriptions yet" });
 });
+
+/** The one state file in a folder. */
+function stateIn(folder: string): string | undefined {
+  const [name] = readdirSync(folder).filter((each) => each.endsWith(".json"));
+  return name === undefined ? undefined : readFileSync(join(folder, name), "utf8");
+}
