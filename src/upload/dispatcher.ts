@@ -199,6 +199,7 @@ export class Dispatcher {
     this.#troubleSince = undefined;
     if (since === undefined || this.#runtime.clock.monotonic() - since <= this.#parts.maxLagMs) return;
     this.#window.forget("live");
+    this.#loader.leadWithLive();
   }
 
   async #partial(shipment: Shipment, outcome: Extract<Outcome, { kind: "partial" }>): Promise<number> {

@@ -43,6 +43,7 @@ export class Loader {
   #maxBytes: number;
   #sparse = false;
   #livePoints = 0;
+  #liveFirst = true;
 
   constructor(parts: LoaderParts) {
     this.#parts = parts;
@@ -54,6 +55,11 @@ export class Loader {
   /** The service found a frame of `bytes` too large: from now on at most half of that. */
   shrink(bytes: number): void {
     this.#maxBytes = Math.min(this.#maxBytes, bytes >> 1);
+  }
+
+  /** The next frame is led by the live lane, whatever waits in the other: people want to see now, now. */
+  leadWithLive(): void {
+    this.#liveFirst = true;
   }
 
   /** Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory. */
@@ -92,6 +98,7 @@ export class Loader {
     if (this.#parts.window.points("backlog") === 0) return "live";
     const since = this.#liveInARow < mostLiveInARow ? this.oldest("live") : undefined;
     if (since === undefined) return "backlog";
+    if (this.#liveFirst) return "live";
     const waited = this.#parts.clock.monotonic() - since;
     return waited >= Math.min(this.#parts.maxLagMs / 2 - 1_000, 2_000) ? "live" : "backlog";
   }
@@ -116,7 +123,10 @@ export class Loader {
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
     if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
-    else this.#livePoints = plan.points;
+    else {
+      this.#livePoints = plan.points;
+      this.#liveFirst = false;
+    }
     let since: number | undefined;
     for (const { queue } of plan.parts)
       if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
