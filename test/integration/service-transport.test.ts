@@ -153,6 +153,8 @@ test("1.0 knows only the integration methods, an absent header means the newest 
     expect((await shared.call(method, {}, { version: "1.0" })).body?.error?.code).toBe(-32601);
   const newest = await shared.call("integration.insert", emptyInsert, { version: "" });
   expect(newest.headers.get("x-api-version")).toBe("1.1");
+  const early = await shared.call("integration.insert", emptyInsert, { version: "1.1beta2" });
+  expect(early.headers.get("x-api-version")).toBe("1.1");
   const unknown = await shared.call("integration.insert", emptyInsert, { version: "3.0" });
   expect(unknown.status).toBe(400);
   expect(unknown.text).toContain("1.0, 1.1beta1, 1.1");
