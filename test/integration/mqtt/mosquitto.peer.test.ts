@@ -172,6 +172,19 @@ test.each(["mqtts", "wss"] as const)(
   },
 );
 
+test("a live message of a device that always sets the retain flag is taken, one kept from before is not", async () => {
+  await using broker = await openMosquitto();
+  const { url, username, password } = broker;
+  const publisher = await broker.publisher();
+  await publisher.publishAsync("a", "1", { qos: 1, retain: true });
+  const text = { options: { url, username, password }, tags: [{ topic: "a" }] };
+  await using source = await openMqttSource(text, testRuntime(), signal);
+
+  await publisher.publishAsync("a", "2", { qos: 1, retain: true });
+
+  expect(brief(await pull(source, signal).readings(1))).toEqual(["a=2"]);
+});
+
 test("two agents in a shared subscription get each message once between them", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;

@@ -26,6 +26,16 @@ test("overlapping templates are subscribed once and each tag gets its readings",
   ]);
 });
 
+test("retained messages are asked for once, and told from live ones by their flag", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const options = { url: broker.url, qos: 2 };
+  await using _source = await openMqttSource({ options, tags: [{ topic: "a" }] }, testRuntime(), signal);
+
+  const subscribe = await broker.connections[0]?.received("subscribe");
+
+  expect(subscribe?.subscriptions).toMatchObject([{ topic: "a", qos: 2, rap: false, rh: 1 }]);
+});
+
 test("a refused filter shows under its tag and takes no other down", async () => {
   await using broker = await openMqttBroker({ maySubscribe: (filter) => filter !== "closed/a" });
   const runtime = testRuntime();
