@@ -1,9 +1,9 @@
 // Keeps account of a subscription of an earlier session while it hands over what it has kept.
 import type { Acknowledgement } from "./publisher.ts";
 
-/** Over once it has no more and all that it gave is on disk. */
 export class FormerSubscription {
   readonly id: number;
+  readonly #over = Promise.withResolvers<void>();
   readonly #open = new Set<number>();
   #ended = false;
 
@@ -11,8 +11,9 @@ export class FormerSubscription {
     this.id = id;
   }
 
-  get over(): boolean {
-    return this.#ended && this.#open.size === 0;
+  /** Resolves once it has no more and all that it gave is on disk. */
+  get over(): Promise<void> {
+    return this.#over.promise;
   }
 
   delivered({ subscription, sequenceNumber }: Acknowledgement): void {
@@ -21,9 +22,15 @@ export class FormerSubscription {
 
   acknowledged({ subscription, sequenceNumber }: Acknowledgement): void {
     if (subscription === this.id) this.#open.delete(sequenceNumber);
+    this.#settle();
   }
 
   end(): void {
     this.#ended = true;
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#ended && this.#open.size === 0) this.#over.resolve();
   }
 }

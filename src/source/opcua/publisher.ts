@@ -39,6 +39,8 @@ export interface PublisherOptions {
   readonly gone: (what: "session" | "subscription") => Promise<void>;
 }
 
+/** Server_ServerStatus_State. */
+const serverState = 2259;
 /** Requests on their way at a time: enough for a round trip of several publishing intervals. */
 const pipeline = 4;
 
@@ -63,7 +65,6 @@ export class Publisher {
   #waiting = 0;
   #workers = pipeline;
   #heardMs: number;
-  #heard = false;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -72,11 +73,6 @@ export class Publisher {
     this.#former = former && new FormerSubscription(former.id);
     if (former) this.#trackers.set(former.id, new SequenceTracker(undefined));
     this.#heardMs = options.runtime.clock.monotonic();
-  }
-
-  /** Whether the server has said anything. */
-  get heard(): boolean {
-    return this.#heard;
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */
@@ -90,7 +86,11 @@ export class Publisher {
     const stop = new AbortController();
     const all = AbortSignal.any([signal, stop.signal]);
     try {
-      await Promise.race([this.#watch(all), ...Array.from({ length: pipeline }, () => this.#work(all))]);
+      await Promise.race([
+        this.#watch(all),
+        this.#endFormer(all),
+        ...Array.from({ length: pipeline }, () => this.#work(all)),
+      ]);
       throw new AgentError("SOURCE_PROTOCOL", "the server takes no publish requests");
     } finally {
       stop.abort();
@@ -113,7 +113,6 @@ export class Publisher {
 
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
     const { ua, link, runtime, subscription } = this.#options;
-    if (this.#former?.over) await this.#delete(this.#former.id, signal);
     const acknowledgements = this.#acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
       subscriptionId,
       sequenceNumber,
@@ -126,7 +125,6 @@ export class Publisher {
       const patienceMs = silenceLimitMs(subscription) * (pipeline + 1);
       const response = await link.call(request, ua.PublishResponse, signal, Math.min(patienceMs, 2 ** 31 - 1));
       this.#heardMs = runtime.clock.monotonic();
-      this.#heard = true;
       return response;
     } catch (error) {
       signal.throwIfAborted();
@@ -170,6 +168,15 @@ export class Publisher {
     if (id === this.#former?.id && !response.moreNotifications) this.#former.end();
   }
 
+  /** Ends the former subscription when its time has come, and never resolves. */
+  async #endFormer(signal: AbortSignal): Promise<never> {
+    if (this.#former) {
+      await Promise.race([this.#former.over, forever(signal)]);
+      await this.#delete(this.#former.id, signal);
+    }
+    return await forever(signal);
+  }
+
   /** A subscription that is not needed any more. */
   async #delete(id: number, signal: AbortSignal): Promise<void> {
     if (this.#deleted.has(id)) return;
@@ -207,19 +214,34 @@ export class Publisher {
     return { subscription: id, sequenceNumber: message.sequenceNumber, changes };
   }
 
+  /** A server that still answers has lost the subscription; one that does not has everything, behind a broken network. */
+  async #leave(silentMs: number, signal: AbortSignal): Promise<never> {
+    const { ua, link, subscription, gone } = this.#options;
+    const request = new ua.ReadRequest({
+      nodesToRead: [{ nodeId: ua.makeNodeId(serverState, 0), attributeId: ua.AttributeIds.Value }],
+    });
+    const silence = `for ${Math.round(silentMs / 1_000)} s`;
+    const answers = await link.call(request, ua.ReadResponse, signal).catch(() => undefined);
+    signal.throwIfAborted();
+    if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
+    await gone("subscription");
+    await this.#delete(subscription.id, signal);
+    throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
+  }
+
   /** Notices a server that neither answers nor hangs up. */
   async #watch(signal: AbortSignal): Promise<never> {
     const { runtime, subscription } = this.#options;
     const limitMs = silenceLimitMs(subscription);
     for (;;) {
       const silentMs = this.#waiting > 0 ? runtime.clock.monotonic() - this.#heardMs : 0;
-      if (silentMs >= limitMs)
-        throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent for ${Math.round(silentMs / 1_000)} s`);
+      if (silentMs >= limitMs) await this.#leave(silentMs, signal);
       await runtime.clock.sleep(Math.max(50, limitMs - silentMs), signal);
     }
   }
 }
 
 function forever(signal: AbortSignal): Promise<never> {
+  if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }

@@ -122,11 +122,10 @@ export class OpcuaSource implements Source {
     await this.#backfill?.save().catch((error: unknown) => {
       runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
     });
-    // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind. One in
-    // which nothing was ever heard is no good.
-    if (link.lost.aborted || (this.#failed && this.#publisher?.heard)) await link.hangUp();
+    // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
+    if (link.lost.aborted || this.#failed) await link.hangUp();
     else {
-      const keep = resumption.transferable && !this.#failed;
+      const keep = resumption.transferable;
       await link.close({ deleteSubscriptions: !keep });
       await resumption.remember({ session: undefined, ...(!keep && { subscription: undefined }) });
     }
