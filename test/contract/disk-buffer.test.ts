@@ -151,3 +151,42 @@ test("a time that is no whole number of microseconds is refused", async () => {
 
   await expect(buffer.append([wrong], { awaited: true }, never)).rejects.toThrow(TypeError);
 });
+
+test("a log thread that ended is started again, and what it held is there", async () => {
+  const disk = new MemoryDisk();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const options = { directory: "/data/buffer", integration: "plant", config, segmentBytes: 65_536 };
+  const crash = { now: false };
+  const buffer = await openDiskBuffer(options, runtime, never, (start, signal) => {
+    crash.now = false;
+    return inProcess(disk, crash)(start, signal);
+  });
+  await using reader = await buffer.reader();
+  const before = buffer.append([point(1)], { awaited: true }, never);
+  await clock.advance(6);
+  await before;
+  const block = (await reader.take("live", { wait: false, maxPoints: 10 }, never))!;
+
+  crash.now = true;
+  const meanwhile = expect(buffer.append([point(2)], { awaited: true }, never)).rejects.toMatchObject({
+    code: "BUFFER_UNAVAILABLE",
+  });
+  await clock.advance(6);
+  await meanwhile;
+  await clock.advance(2_000);
+  const after = buffer.append([point(2)], { awaited: true }, never);
+  await clock.advance(6);
+  await after;
+
+  // The block of before is nobody's any more, and its points come again.
+  await reader.settle([{ block: block.id, inputs: ["a" as InputId] }]);
+  const values: number[] = [];
+  for (let next = await reader.take("backlog", { wait: false, maxPoints: 10 }, never); next; ) {
+    values.push(...next.series.flatMap((series) => [...series.values]));
+    next = await reader.take("backlog", { wait: false, maxPoints: 10 }, never);
+  }
+  expect(values).toEqual([1, 2]);
+  expect(buffer.stats()).toMatchObject({ appendedPoints: 2, settledPoints: 0, degraded: undefined });
+  expect(runtime.lines.some(({ message }) => message === "the log thread had to be started again")).toBe(true);
+});

@@ -7,6 +7,7 @@ import type { PointColumns } from "../../src/buffer/disk/point-columns.ts";
 import type { Checksum } from "../../src/buffer/disk/record.ts";
 import { Store, type StoreOptions } from "../../src/buffer/disk/store.ts";
 import { StoreServer } from "../../src/buffer/disk/store-server.ts";
+import { AgentError } from "../../src/core/errors.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { seeded } from "./runtime.ts";
 
@@ -108,8 +109,8 @@ export function settle(store: Store, block: TakenBlock, inputs?: readonly string
   store.settle([{ block: block.id, inputs: names.map((input) => store.inputs.numberOf(input as InputId)), refused }]);
 }
 
-/** Runs the log in this thread, on any disk. */
-export function inProcess(disk: Disk): OpenPort {
+/** Runs the log in this thread, on any disk. Once `crash.now` is set it answers nothing any more. */
+export function inProcess(disk: Disk, crash: { now: boolean } = { now: false }): OpenPort {
   return async (start) => {
     const random = seeded(7);
     const server = new StoreServer(start, {
@@ -120,7 +121,11 @@ export function inProcess(disk: Disk): OpenPort {
     });
     return {
       opened: server.opened,
+      get failure() {
+        return crash.now ? new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended") : undefined;
+      },
       call: (request, transfer) => {
+        if (crash.now) return Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended"));
         // Changes hands as between threads: who sent it must not use it any more.
         const moved = structuredClone(request, { transfer: [...transfer] });
         return new Promise((resolve) => setImmediate(() => resolve(server.handle(moved))));

@@ -42,18 +42,20 @@ export async function openDiskBuffer(
     whenFull: config.whenFull,
     segmentBytes: segmentBytes ?? Math.min(8 * 2 ** 20, Math.max(4 * 2 ** 20, config.maxSize / 64)),
   };
-  const port = await openPort({ options, now: moment(runtime) }, signal);
-  const { error, notes } = port.opened;
-  for (const note of notes) runtime.log[note.level](note.fields, note.message);
-  if (error) {
+  const open = async (stop: AbortSignal) => {
+    const port = await openPort({ options, now: moment(runtime) }, stop);
+    const { error, notes } = port.opened;
+    for (const note of notes) runtime.log[note.level](note.fields, note.message);
+    if (!error) return port;
     await port[Symbol.asyncDispose]();
     throw toError(error);
-  }
-  return new DiskBuffer(port, runtime, config, directory);
+  };
+  return new DiskBuffer(await open(signal), open, runtime, config, directory);
 }
 
 class DiskBuffer implements PointBuffer {
-  readonly #port: StorePort;
+  #port: StorePort;
+  readonly #open: (signal: AbortSignal) => Promise<StorePort>;
   readonly #runtime: Runtime;
   readonly #directory: string;
   readonly #commit: GroupCommit;
@@ -66,8 +68,15 @@ class DiskBuffer implements PointBuffer {
   #stats: BufferStats;
   #reader: DiskReader | undefined;
 
-  constructor(port: StorePort, runtime: Runtime, config: BufferOptions, directory: string) {
+  constructor(
+    port: StorePort,
+    open: (signal: AbortSignal) => Promise<StorePort>,
+    runtime: Runtime,
+    config: BufferOptions,
+    directory: string,
+  ) {
     this.#port = port;
+    this.#open = open;
     this.#runtime = runtime;
     this.#directory = directory;
     this.#stats = port.opened.stats ?? emptyStats;
@@ -137,22 +146,37 @@ class DiskBuffer implements PointBuffer {
 
   async #tick(): Promise<void> {
     const { signal } = this.#closing;
-    try {
-      const { clock } = this.#runtime;
-      let more = false;
-      let ticked = clock.monotonic();
-      for (;;) {
+    const { clock, log } = this.#runtime;
+    let more = false;
+    let ticked = clock.monotonic();
+    while (!signal.aborted)
+      try {
         await clock.sleep(more ? workEveryMs : tickMs, signal);
+        more = false;
+        if (this.#port.failure) await this.#reopen(this.#port.failure, signal);
         if (clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
           await this.#call({ kind: "tick" }, []);
           this.#metrics.update(this.#stats);
         }
         ({ more } = await this.#call({ kind: "work" }, []));
+      } catch (error) {
+        if (!signal.aborted) log.error({ part: "buffer", err: String(error) }, "the log thread does not do its work");
       }
-    } catch (error) {
-      if (!signal.aborted) this.#runtime.log.error({ part: "buffer", err: String(error) }, "the log thread is gone");
-    }
+  }
+
+  /** The thread is gone, for want of memory perhaps. What was handed out comes again; nothing durable is lost by it. */
+  async #reopen(failure: AgentError, signal: AbortSignal): Promise<void> {
+    this.#stats = { ...this.#stats, degraded: failure.message };
+    await this.#port[Symbol.asyncDispose]();
+    this.#port = await this.#open(signal);
+    this.#inputs.length = 0;
+    this.#numbers.clear();
+    this.#learn(this.#port.opened.newInputs);
+    this.#stats = this.#port.opened.stats ?? this.#stats;
+    this.#commit.forgetSent();
+    this.#reader?.wake();
+    this.#runtime.log.error({ part: "buffer", err: failure.message }, "the log thread had to be started again");
   }
 
   async #call(request: BareRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {

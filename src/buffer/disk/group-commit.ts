@@ -55,6 +55,11 @@ export class GroupCommit {
     return promise;
   }
 
+  /** Who receives the groups has changed and knows no Input IDs yet. */
+  forgetSent(): void {
+    this.#inputsSent = 0;
+  }
+
   /** Sends what has gathered and resolves when nothing is on its way any more. */
   async flush(): Promise<void> {
     while (this.#gathering || this.#sending) {

@@ -1,6 +1,7 @@
 // The real disk: Node's synchronous file calls, one each.
 import {
   closeSync,
+  existsSync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
@@ -17,10 +18,18 @@ import {
 import { dirname } from "node:path";
 import type { Disk, DiskFile } from "./disk.ts";
 
+/** The first folder that had to be made. Node's own `recursive` says ENOENT where the file system is read-only. */
+function makeFolders(path: string): string | undefined {
+  if (existsSync(path)) return undefined;
+  const first = makeFolders(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
+  return first ?? path;
+}
+
 export function nodeDisk(): Disk {
   return {
     makeFolder(path) {
-      const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+      const first = makeFolders(path);
       if (first === undefined) return;
       // Every new name has to be synced in the folder above it, the first one's parent included.
       for (let made = path; ; made = dirname(made)) {

@@ -1,7 +1,7 @@
 // What the main thread and the log thread say to each other. Points and blocks travel in columns that change hands
 // without being copied; Input IDs travel once and are numbers from then on.
 import type { BufferStats, Lane } from "../../core/buffer.ts";
-import type { ErrorCode } from "../../core/errors.ts";
+import type { AgentError, ErrorCode } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { ShelfBlock } from "./block-layout.ts";
 import type { Note } from "./note.ts";
@@ -62,6 +62,8 @@ export interface StoreStart {
 /** The log, wherever it runs. Calls are answered in their order. */
 export interface StorePort extends AsyncDisposable {
   readonly opened: StoreOpened;
+  /** Why nothing will be answered any more. Undefined: all is well. */
+  readonly failure: AgentError | undefined;
   /** Rejects with `BUFFER_UNAVAILABLE` when the log is gone; errors of the log itself are in the reply. */
   call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply>;
 }

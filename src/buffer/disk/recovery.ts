@@ -43,6 +43,8 @@ export function recover(options: RecoveryOptions): Recovered {
   const found = readHeaders(options);
   const stream = typeof format === "object" ? format.stream : (commonStream(found) ?? options.newStream);
   if (typeof format !== "object") {
+    // Said aloud, as a volume that is not mounted looks like this.
+    if (found.length === 0) note("info", { part: "buffer", folder }, "made a new, empty buffer");
     if (found.length > 0) note("warn", { part: "buffer", folder }, `${formatFileName} was rebuilt from the segments`);
     writeFormat(stream, options);
   }

@@ -37,6 +37,10 @@ class WorkerPort implements StorePort {
     worker.on("exit", () => this.#fail("the log thread has ended"));
   }
 
+  get failure(): AgentError | undefined {
+    return this.#failure;
+  }
+
   call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
     if (this.#failure) return Promise.reject(this.#failure);
     const waiting = Promise.withResolvers<StoreReply>();

@@ -25,6 +25,7 @@ test(`up to ${statesPerCall} states at each call all open, with nothing acknowle
       choices++;
       return true;
     });
+    check(disk.afterKill(), run);
     const count = choices < 12 ? Math.min(statesPerCall, 2 ** choices) : statesPerCall;
     const all = choices < 12 && 2 ** choices <= statesPerCall;
     for (let i = 0; i < count; i++) {
