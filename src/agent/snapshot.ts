@@ -95,13 +95,31 @@ function uploadStatus(
   };
 }
 
+/** What to do so that it does not happen again, by the reason the buffer gives. */
+const lossRemedies: Readonly<Record<string, string>> = {
+  maxSize: "raise buffer.maxSize, or see why delivery was away for so long",
+  maxAge: "raise buffer.maxAge, or see why delivery was away for so long",
+  reserveFreeDisk: "free disk space or lower buffer.reserveFreeDisk; with buffer.whenFull: block sources wait instead",
+  diskFull: "free disk space; with buffer.whenFull: block sources wait instead",
+  damaged: "check the disk; what could not be read is kept beside the buffer",
+  missing: "check the disk and who removes files from the data directory",
+  diskLied: "check the disk: it had confirmed what it did not keep",
+};
+
+function rfc3339(time: EpochMicros): string {
+  return new Date(time / 1_000).toISOString();
+}
+
 function bufferWarnings(buffer: BufferStats): Warning[] {
   const lost = buffer.losses
     .filter(({ points }) => points > 0)
     .map(
-      ({ reason, points }): Warning => ({
+      ({ reason, points, from, to }): Warning => ({
         level: "error",
-        message: `${points} points were lost from the buffer: ${reason}`,
+        message: `${points} points were lost from the buffer: ${reason}${
+          from === undefined || to === undefined ? "" : `, times from ${rfc3339(from)} to ${rfc3339(to)}`
+        }`,
+        ...(lossRemedies[reason] && { remedy: lossRemedies[reason] }),
       }),
     );
   if (buffer.degraded === undefined) return lost;
@@ -125,10 +143,10 @@ function signalWarnings(delivery: SnapshotParts["delivery"]): Warning[] {
 function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {
   return sources.flatMap(({ mapping }) =>
     mapping.refusals().map(
-      ({ input, reason }): Warning => ({
+      ({ input, reason, readings }): Warning => ({
         level: "error",
-        message: `${input}: ${reason}`,
-        remedy: "change `input` of this tag",
+        message: `${input}: ${reason}; ${readings} readings were not stored`,
+        remedy: "change `input` or `maxInputs` of this tag",
       }),
     ),
   );

@@ -2,14 +2,24 @@
 import { openLog } from "../agent/log.ts";
 import { metricsRegistry } from "../agent/metrics.ts";
 import { systemRuntime } from "../agent/runtime.ts";
+import { isAgentError } from "../core/errors.ts";
 import { optionsFromFlags, type ServiceFlags } from "../service/flags.ts";
+import type { ServiceOptions } from "../service/options.ts";
 import { openService } from "../service/service.ts";
 import { type Console, stopped } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { surviveDefects } from "./survive-defects.ts";
 
+/** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed. */
 export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {
-  const options = await optionsFromFlags(flags);
+  let options: ServiceOptions;
+  try {
+    options = await optionsFromFlags(flags);
+  } catch (error) {
+    if (!isAgentError(error, "CONFIG_INVALID")) throw error;
+    io.complain(`${error.message}\n(tagferry service --help lists the options)`);
+    return flags.config === undefined ? exitStatus.usage : exitStatus.config;
+  }
   const log = await openLog({ level: "info", descriptor: 2, pretty: io.interactive, fields: { part: "service" } });
   using _guard = surviveDefects(log);
   try {

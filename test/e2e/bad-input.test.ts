@@ -118,6 +118,9 @@ test("a data directory that cannot be made is told in one sentence, with exit st
 test("wrong use of the command line is told with exit status 2, and help with 0", async () => {
   expect(await tagferry(["rnu"])).toMatchObject({ status: 2, stderr: expect.stringContaining("run") });
   expect(await tagferry(["run", "--nope"])).toMatchObject({ status: 2 });
+  const service = await tagferry(["service", "--listen", "nowhere"]);
+  expect(service).toMatchObject({ status: 2, stderr: expect.stringContaining("--listen") });
+  expect(service.stderr).toContain("service --help");
   expect(await tagferry(["--help"])).toMatchObject({ status: 0, stdout: expect.stringContaining("demo") });
   expect(await tagferry(["version"])).toMatchObject({ status: 0, stdout: expect.stringContaining("tagferry") });
 });
