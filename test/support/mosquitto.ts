@@ -70,7 +70,10 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
   async function run(): Promise<boolean> {
     const path = folder.file("mosquitto.conf");
     writeFileSync(path, `${configuration().join("\n")}\n`);
-    const started = spawn("mosquitto", ["-c", path], { stdio: ["ignore", "ignore", "pipe"] });
+    // Ends with us, however we end: a test that is killed cleans nothing up.
+    const started = spawn("setpriv", ["--pdeathsig", "KILL", "mosquitto", "-c", path], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     child = started;
     let own = "";
     started.stderr.setEncoding("utf8").on("data", (text: string) => {
