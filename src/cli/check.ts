@@ -6,6 +6,8 @@ import { configIssues, loadConfig } from "../config/load.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { count, number, percent } from "./figures.ts";
+import { columns } from "./table.ts";
 
 export interface CheckOptions {
   readonly config: string;
@@ -77,24 +79,4 @@ function totals(
       ? ["this leaves little to catch up with after an outage: read less often, or use report"]
       : []),
   ];
-}
-
-/** Lines of cells, padded so that they stand below each other. */
-function columns(lines: readonly (readonly string[])[]): readonly string[] {
-  const widths: number[] = [];
-  for (const cells of lines) for (const [i, cell] of cells.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
-  return lines.map((cells) => `  ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}`.trimEnd());
-}
-
-function count(n: number, what: string): string {
-  return `${n} ${what}${n === 1 ? "" : "s"}`;
-}
-
-/** Three digits are enough for an estimate. */
-function number(value: number): string {
-  return value >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
-}
-
-function percent(share: number): string {
-  return share > 0 && share < 0.001 ? "less than 0.1 %" : `${number(share * 100)} %`;
 }

@@ -7,6 +7,7 @@ import { parseDuration } from "../lib/duration.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import { type Console, processConsole } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { addInspectionCommands } from "./inspection-commands.ts";
 
 /** Runs one command. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -110,6 +111,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .description("print the version")
     .action(() => io.print(`tagferry ${version()}, Node ${process.version}`));
 
+  addInspectionCommands(program, io, ended);
   return program;
 }
 

@@ -40,6 +40,11 @@ export const errorCodes = {
     hint: "give the user of the agent write permission, or set another agent.dataDir",
   },
   PORT_IN_USE: { retryable: false, exit: 1, hint: "stop the program that holds the port, or set another address" },
+  AGENT_UNREACHABLE: {
+    retryable: true,
+    exit: 69,
+    hint: "start the agent with `tagferry run`, or name its address: -c FILE with its configuration, or --url",
+  },
   PACKAGE_MISSING: {
     retryable: false,
     exit: 1,

@@ -1,0 +1,68 @@
+// Where the running agent answers, and how it is asked.
+import { loadConfig } from "../config/load.ts";
+import { AgentError } from "../core/errors.ts";
+import type { ListenAddress } from "../lib/fields.ts";
+import type { Console } from "./console.ts";
+
+export interface AgentAddressOptions {
+  /** Address of the status page. Goes before `config`. */
+  readonly url?: string;
+  /** Configuration of the agent: it answers at `http.listen`. */
+  readonly config?: string;
+}
+
+const defaultUrl = "http://127.0.0.1:8421";
+/** The agent answers within milliseconds; a hung one must not hang whoever asks. */
+const timeoutMs = 5_000;
+
+/** Rejects as `loadConfig` does. */
+export async function agentUrl(
+  { url, config }: AgentAddressOptions,
+  { environment }: Pick<Console, "environment">,
+): Promise<string> {
+  if (url !== undefined) return url;
+  if (config === undefined) return defaultUrl;
+  const { listen } = (await loadConfig(config, environment)).http;
+  if (listen.port === 0)
+    throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
+  return `http://${reachable(listen)}:${listen.port}`;
+}
+
+/** Where something that listens on every address is reached from here. */
+function reachable({ host }: ListenAddress): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** Resolves with the JSON at `path`. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+export async function askAgent(url: string, path: string, signal: AbortSignal): Promise<unknown> {
+  const target = URL.parse(path, url);
+  if (!target?.protocol.startsWith("http"))
+    throw new AgentError("AGENT_UNREACHABLE", `${url} is no address of an agent; it begins with http://`);
+  let text: string;
+  try {
+    const answer = await fetch(target, {
+      redirect: "error",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    text = await answer.text();
+    if (!answer.ok) throw new Error(`HTTP ${answer.status} ${text.slice(0, 200).trim()}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new AgentError("AGENT_UNREACHABLE", `no agent answers at ${target.origin}: ${causeOf(error)}`, {
+      cause: error,
+    });
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new AgentError("AGENT_UNREACHABLE", `what answers at ${target.origin} is no agent`, { cause: error });
+  }
+}
+
+/** `fetch` says no more than "fetch failed"; why stands in its cause. */
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message !== "" ? error.cause.message : error.message;
+}

@@ -1,0 +1,107 @@
+// `tagferry status`: what the running agent says of itself, with what to do where something is wrong.
+import { AgentError } from "../core/errors.ts";
+import { formatByteSize } from "../lib/byte-size.ts";
+import { type AgentAddressOptions, agentUrl, askAgent } from "./agent-address.ts";
+import type { Console } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { count, number, percent, span } from "./figures.ts";
+import { type AnsweredStatus, answeredStatus } from "./status-schema.ts";
+import { columns, visible } from "./table.ts";
+
+export interface StatusOptions extends AgentAddressOptions {
+  readonly json?: boolean;
+}
+
+/** Tags without a good value that are named; the others are counted. */
+const mostTags = 10;
+
+/** Resolves once it is printed. Rejects with `AGENT_UNREACHABLE`, or as `loadConfig` does. */
+export async function status(options: StatusOptions, io: Console): Promise<ExitStatus> {
+  const url = await agentUrl(options, io);
+  const answer = await askAgent(url, "/api/status", io.signal);
+  const parsed = answeredStatus.safeParse(answer);
+  if (!parsed.success) throw new AgentError("AGENT_UNREACHABLE", `what answers at ${url} is no agent`);
+  if (options.json === true) io.print(JSON.stringify(answer, undefined, 2));
+  else for (const line of report(url, parsed.data)) io.print(line);
+  return exitStatus.done;
+}
+
+function report(url: string, answered: AnsweredStatus): readonly string[] {
+  const { agent, warnings } = answered;
+  return [
+    visible(`${agent.name}: tagferry ${agent.version}, up ${span(agent.uptimeMs)}, ${url}`),
+    "",
+    ...delivery(answered),
+    ...buffer(answered),
+    "",
+    ...sources(answered),
+    ...tags(answered),
+    ...warnings.flatMap(({ level, message, remedy }) => ["", ...told(`${level}: ${message}`, remedy)]),
+  ];
+}
+
+function delivery({ upload, time }: AnsweredStatus): readonly string[] {
+  const { state, since, url, integration, lagMs, drainMs, requests, points, refusedPoints, budgetShare } = upload;
+  return [
+    visible(`delivery  ${state} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`),
+    `          ${[
+      lagMs === undefined ? "nothing delivered yet" : `lag ${span(lagMs)}`,
+      `${count(points, "point")} in ${count(requests, "request")} since the start`,
+      `${percent(budgetShare)} of the permitted requests used`,
+      ...(drainMs === undefined ? [] : [`backlog gone in ${span(drainMs)}`]),
+      ...(refusedPoints === 0 ? [] : [`${count(refusedPoints, "point")} refused for good, see tagferry rejects list`]),
+    ].join(", ")}`,
+    ...troubleOf(upload, "          "),
+  ];
+}
+
+function buffer({ buffer: { bytes, maxBytes, unsettledPoints, oldest }, time }: AnsweredStatus): readonly string[] {
+  const age = oldest === undefined || unsettledPoints === 0 ? "" : `, the oldest ${span((time - oldest) / 1_000)} old`;
+  return [
+    `buffer    ${formatByteSize(bytes)} of ${formatByteSize(maxBytes)}, ${count(unsettledPoints, "point")} to deliver${age}`,
+  ];
+}
+
+function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
+  if (all.length === 0) return ["no sources"];
+  const lines = columns(
+    all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond }) => [
+      name,
+      type,
+      `${state} for ${span((time - since) / 1_000)}`,
+      count(tagged, "tag"),
+      `${number(readingsPerSecond)} readings/s`,
+      url,
+    ]),
+  );
+  return ["sources", ...all.flatMap((source, i) => [lines[i] ?? "", ...troubleOf(source, "      ")])];
+}
+
+function tags({ tags: all }: AnsweredStatus): readonly string[] {
+  const bad = all.filter(({ quality }) => quality !== "good");
+  if (bad.length === 0) return [];
+  const more = bad.length - mostTags;
+  return [
+    "",
+    `${count(bad.length, "tag")} of ${all.length} without a good value`,
+    ...columns(
+      bad
+        .slice(0, mostTags)
+        .map(({ source, input, address, quality = "nothing read yet", reason }) => [
+          source,
+          input,
+          address,
+          reason ?? quality,
+        ]),
+    ),
+    ...(more > 0 ? [`  and ${more} more; the status page lists them all`] : []),
+  ];
+}
+
+function troubleOf({ error, remedy }: AnsweredStatus["upload"] | AnsweredStatus["sources"][number], indent: string) {
+  return error === undefined ? [] : told(error, remedy).map((line) => indent + line);
+}
+
+function told(message: string, remedy: string | undefined): string[] {
+  return [visible(message), ...(remedy === undefined ? [] : [`  ${visible(remedy)}`])];
+}

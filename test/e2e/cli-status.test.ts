@@ -1,0 +1,121 @@
+// What an operator sees who asks a running agent how it is.
+
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import type { Status } from "../../src/agent/status.ts";
+import { epochMicros } from "../../src/core/point.ts";
+import { openWeb } from "../../src/web/server.ts";
+import { tagferry } from "../support/cli.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { sourceWith, statusWith, tagWith } from "../support/status.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+function answering(status: Status, port = 0) {
+  return openWeb(
+    {
+      listen: { host: "127.0.0.1", port },
+      snapshot: () => status,
+      metrics: async () => "",
+      health: () => ({ ok: true }),
+      ready: () => ({ ok: true }),
+    },
+    testRuntime(),
+    new AbortController().signal,
+  );
+}
+
+test("status shows sources, buffer, delivery and lag, and each fault with its remedy", async () => {
+  const healthy = statusWith();
+  await using agent = await answering(
+    statusWith({
+      sources: [
+        sourceWith(),
+        sourceWith({
+          name: "bus1",
+          type: "modbus",
+          state: "waiting",
+          error: "10.0.0.5:502 refuses",
+          remedy: "check cable",
+        }),
+      ],
+      tags: [tagWith(), tagWith({ input: "hall.bad", quality: "bad", reason: "no reading for 10s" })],
+      upload: {
+        ...healthy.upload,
+        state: "retrying",
+        error: "no route",
+        remedy: "check the network",
+        drainMs: 3_600_000,
+      },
+      warnings: [{ level: "error", message: "12 points were lost from the buffer: maxSize", remedy: "give it more" }],
+    }),
+  );
+
+  const { status, stdout } = await tagferry(["status", "--url", agent.url]);
+
+  expect(status).toBe(0);
+  expect(stdout).toBe(`north-gw1: tagferry 0.1.0, up 1m30s, ${agent.url}
+
+delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0
+          lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, backlog gone in 1h
+          no route
+            check the network
+buffer    4 MiB of 2 GiB, 200 points to deliver, the oldest 2s old
+
+sources
+  hall  mqtt    online for 1m30s   1 tag  133 readings/s  mqtt://127.0.0.1:1883
+  bus1  modbus  waiting for 1m30s  1 tag  133 readings/s  mqtt://127.0.0.1:1883
+      10.0.0.5:502 refuses
+        check cable
+
+1 tag of 2 without a good value
+  hall  hall.bad  sensors/room1/env  no reading for 10s
+
+error: 12 points were lost from the buffer: maxSize
+  give it more
+`);
+});
+
+test("status --json gives the whole answer, and -c finds the agent by its configuration", async () => {
+  const given = statusWith({ time: epochMicros(1_772_352_000_000_000) });
+  await using agent = await answering(given);
+  using folder = temporaryFolder();
+  const file = folder.file("agent.yaml");
+  writeFileSync(
+    file,
+    `version: 1
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+http: { listen: "0.0.0.0:${new URL(agent.url).port}" }
+`,
+  );
+  const { status, stdout } = await tagferry(["status", "-c", file, "--json"]);
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(given)));
+});
+
+test("what a device put into names and messages cannot steer the terminal", async () => {
+  const source = sourceWith({ state: "waiting", error: "\u001b[2J\u202egone\nfake: line" });
+  await using agent = await answering(statusWith({ sources: [source] }));
+  const { stdout } = await tagferry(["status", "--url", agent.url]);
+  expect(stdout).toContain("      \\u001b[2J\\u202egone\\u000afake: line\n");
+});
+
+test("where no agent answers, status says what to do and ends with 69", async () => {
+  const server = createServer((_request, response) => response.end("<html>"));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo; // listens on TCP
+  const url = `http://127.0.0.1:${port}`;
+  const stranger = await tagferry(["status", "--url", url]);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  const nobody = await tagferry(["status", "--url", url, "--json"]);
+
+  expect(stranger).toMatchObject({ status: 69, stdout: "" });
+  expect(stranger.stderr).toBe(`tagferry: what answers at ${url} is no agent
+  start the agent with \`tagferry run\`, or name its address: -c FILE with its configuration, or --url
+`);
+  expect(nobody).toMatchObject({ status: 69, stdout: "" });
+  expect(nobody.stderr).toContain(`no agent answers at ${url}: connect ECONNREFUSED`);
+  const help = await tagferry(["status", "--help"]);
+  expect(help.stdout).toContain("Example: tagferry status");
+});
