@@ -30,7 +30,7 @@ export async function openDiskBuffer(
   { directory, integration, config, segmentBytes }: DiskBufferOptions,
   runtime: Runtime,
   signal: AbortSignal,
-  openPort: OpenPort = openWorkerPort,
+  openPort: OpenPort = (start, stop) => openWorkerPort(start, stop),
 ): Promise<PointBuffer> {
   signal.throwIfAborted();
   const options = {

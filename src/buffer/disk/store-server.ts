@@ -4,6 +4,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Disk } from "./disk.ts";
 import { diskErrorCode } from "./disk.ts";
 import type { Note } from "./note.ts";
+import { NoteLimiter } from "./note-limiter.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 import type { Checksum } from "./record.ts";
 import { Store } from "./store.ts";
@@ -23,18 +24,24 @@ export class StoreServer {
   readonly opened: StoreOpened;
   #store: Store | undefined;
   #lock: Disposable | undefined;
+  readonly #limiter = new NoteLimiter();
   #notes: Note[] = [];
+  /** Monotonic milliseconds of the request. */
+  #now = 0;
   #inputsTold = 0;
   #more = false;
   /** By the main thread's number of an input: the store's. */
   readonly #numbers: number[] = [];
 
   constructor({ options, now }: StoreStart, ground: ServerGround) {
+    this.#now = now.monotonic;
     const error = this.#guard(() => {
       ground.disk.makeFolder(options.folder);
       this.#lock = ground.lock(options.folder);
-      const note = (level: Note["level"], fields: Note["fields"], message: string) =>
-        void this.#notes.push({ level, fields, message });
+      const note = (level: Note["level"], fields: Note["fields"], message: string) => {
+        const admitted = this.#limiter.admit({ level, fields, message }, this.#now);
+        if (admitted) this.#notes.push(admitted);
+      };
       this.#store = new Store(options, { ...ground, note }, now);
     }, options.folder);
     if (error) this.#lock?.[Symbol.dispose]();
@@ -44,6 +51,7 @@ export class StoreServer {
   handle(request: StoreRequest): StoreReply {
     let block: StoreReply["block"];
     this.#more = false;
+    this.#now = request.now.monotonic;
     const error = this.#guard(() => {
       if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
       block = this.#run(this.#store, request);

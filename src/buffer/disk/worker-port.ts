@@ -9,9 +9,12 @@ const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" 
 /** Columns live outside this heap; what is in it are indices and names. */
 const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
 
-/** Resolves when the thread has opened its folder, or failed to: see `opened.error`. Rejects with `signal.reason`. */
-export async function openWorkerPort(start: StoreStart, signal: AbortSignal): Promise<StorePort> {
-  const worker = new Worker(workerFile, { workerData: start, resourceLimits, name: "buffer" });
+/**
+ * Resolves when the thread has opened its folder, or failed to: see `opened.error`. Rejects with `signal.reason`. `file` is
+ * another thread's code, for tests.
+ */
+export async function openWorkerPort(start: StoreStart, signal: AbortSignal, file = workerFile): Promise<StorePort> {
+  const worker = new Worker(file, { workerData: start, resourceLimits, name: "buffer" });
   try {
     const [opened]: [StoreOpened] = (await once(worker, "message", { signal })) as [StoreOpened];
     return new WorkerPort(worker, opened);

@@ -1,0 +1,36 @@
+// The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds more, as on worn flash.
+import { parentPort, workerData } from "node:worker_threads";
+import { crc32c } from "../../src/buffer/disk/crc32c.ts";
+import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import type { StoreRequest, StoreStart } from "../../src/buffer/disk/protocol.ts";
+import { StoreServer } from "../../src/buffer/disk/store-server.ts";
+import { seeded } from "./runtime.ts";
+
+const random = seeded(3);
+const slowMs = Number(process.env.SLOW_SYNC_MS ?? 200);
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+const disk = nodeDisk();
+// Started by `openWorkerPort`, which gives this.
+const server = new StoreServer(workerData as StoreStart, {
+  disk: {
+    ...disk,
+    open(path, mode) {
+      const file = disk.open(path, mode);
+      return {
+        ...file,
+        sync() {
+          Atomics.wait(sleeper, 0, 0, slowMs);
+          file.sync();
+        },
+      };
+    },
+  },
+  checksum: crc32c,
+  random32: () => Math.floor(random() * 2 ** 32),
+  lock: () => ({ [Symbol.dispose]() {} }),
+});
+parentPort?.on("message", (request: StoreRequest) => {
+  parentPort?.postMessage(server.handle(request));
+  if (request.kind === "close") parentPort?.close();
+});
+parentPort?.postMessage(server.opened);
