@@ -9,8 +9,12 @@ export const newestStable: ApiVersion = "1.1";
 
 export const versionHeader = "x-api-version";
 
-/** Versions before a release that public clients still send, and the release that speaks as they did. */
-export const preReleases: Readonly<Record<string, ApiVersion>> = { "1.1beta2": "1.1", "1.1rc1": "1.1" };
+/** Versions around a release that public clients send, and the release that answers them. */
+export const otherVersions: Readonly<Record<string, ApiVersion>> = {
+  "1.1beta2": "1.1",
+  "1.1rc1": "1.1",
+  "1.2alpha1": "1.1",
+};
 
 export function isApiVersion(text: string): text is ApiVersion {
   return apiVersions.some((version) => version === text);

@@ -209,6 +209,26 @@ test("evaluate gives every item and calculation its column, computed bucket by b
   expect(included.items.map(({ id }: { id: string }) => id)).toEqual([levelItem, pumpItem]);
 });
 
+test("evaluate brings the items of a group together, and formulas may name it", async () => {
+  const group = { query: {}, timeAggregation: "max", alias: "g" };
+  const { data } = await result("acme.evaluate", {
+    items: null,
+    groups: [
+      { ...group, groupAggregation: "sum" },
+      { ...group, groupAggregation: "count", alias: "n", query: { filter: { name: "Level" } } },
+    ],
+    calculations: [{ formula: "g / n", alias: "c" }],
+    data: { filter: window, rollup: "PT10M" },
+  });
+  expect(data).toEqual({ times: [minute(0), minute(10)], series: { g: [5, 11], n: [1, 1], c: [5, 11] } });
+  expect(
+    await faults("acme.evaluate", { groups: [{ ...group, query: { limit: 51 } }], data: { rollup: "PT1H" } }),
+  ).toEqual({
+    "groups.0.query.limit": ["must be at most 50"],
+    "groups.0.groupAggregation": ["must be one of count, min, max, sum, avg"],
+  });
+});
+
 test("evaluate over the whole window gives one row, and only the series that were asked for", async () => {
   const { data } = await result("acme.evaluate", {
     items: [{ id: levelItem, aggregation: "sum", alias: "s" }],

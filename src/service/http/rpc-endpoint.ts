@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock, Runtime } from "../../core/runtime.ts";
 import type { ApiVersion } from "../../wire/api-version.ts";
-import { apiVersions, isApiVersion, newestStable, preReleases, versionHeader } from "../../wire/api-version.ts";
+import { apiVersions, isApiVersion, newestStable, otherVersions, versionHeader } from "../../wire/api-version.ts";
 import { largestRequestBytes, queueTimeouts, requestLimits } from "../../wire/limits.ts";
 import type { Method } from "../../wire/method.ts";
 import type { Caller } from "../method/call.ts";
@@ -141,7 +141,7 @@ function versionOf(request: IncomingMessage): ApiVersion {
   const text = (Array.isArray(header) ? header[0] : header)?.trim() ?? "";
   if (text === "") return newestStable;
   if (isApiVersion(text)) return text;
-  const release = Object.hasOwn(preReleases, text) ? preReleases[text] : undefined;
+  const release = Object.hasOwn(otherVersions, text) ? otherVersions[text] : undefined;
   if (release) return release;
   throw new HttpRefusal(
     400,

@@ -2,7 +2,8 @@
 import { resourceIdPattern } from "../../wire/identifiers.ts";
 import type { Formula } from "../query/formula.ts";
 import { constants, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
-import { readInteger } from "../query/resource-query.ts";
+import { itemFields } from "../query/resource-fields.ts";
+import { readInteger, readResourceQuery, select } from "../query/resource-query.ts";
 import type { Item } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import { isRecord } from "./check-frame.ts";
@@ -33,6 +34,16 @@ export interface ItemAggregation {
   readonly alias: string;
 }
 
+/** How the items of a group are brought together, bucket by bucket. */
+export const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
+export type GroupAggregation = (typeof groupAggregations)[number];
+
+export interface Group {
+  readonly items: readonly ItemAggregation[];
+  readonly aggregation: GroupAggregation;
+  readonly alias: string;
+}
+
 export interface Calculation {
   readonly formula: Formula;
   readonly alias: string;
@@ -52,23 +63,33 @@ export function readItemAggregations(
   faults: Faults,
 ): readonly ItemAggregation[] {
   const read = readEntries(items, "items", faults).map(([entry, path]): ItemAggregation | undefined => {
-    const { id, state } = entry;
+    const { id } = entry;
     const item = typeof id === "string" ? store.resources.item(id) : undefined;
     if (typeof id !== "string" || !resourceIdPattern.test(id))
       faults.add(`${path}.id`, id === undefined ? "required" : "must be an Item ID: 20 characters of a-v and 0-9");
     else if (!item) faults.add(`${path}.id`, "no such item");
-    const aggregation = readAggregation(entry, path, faults);
-    const lead = readBounded(entry["lead"], `${path}.lead`, -1_000, 1_000, faults);
-    const lag = readBounded(entry["lag"], `${path}.lag`, -1_000, 1_000, faults);
-    const number = readBounded(state, `${path}.state`, 0, 9_999, faults);
-    if (aggregation?.startsWith("state-") && (state === undefined || state === null))
-      faults.add(`${path}.state`, `required for ${aggregation}`);
+    const member = readMember(entry, path, faults);
     const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
-    return item && aggregation && { item, aggregation, state: number, shift: lag - lead, alias };
+    return item && member && { item, ...member, alias };
   });
   if (new Set(read.map((entry) => entry?.item.id)).size > maxItems)
     faults.add("items", `must be at most ${maxItems} different items`);
   return read.filter((entry) => entry !== undefined);
+}
+
+/** Items that match a query, in the words of 1.2. */
+export function readGroups(groups: unknown, store: Store, aliases: Set<string>, faults: Faults): readonly Group[] {
+  return readEntries(groups, "groups", faults).flatMap(([entry, path]): Group[] => {
+    const bounds = { fields: itemFields, defaultLimit: maxItems, maxLimit: maxItems };
+    const query = readResourceQuery(entry["query"] ?? { filter: entry["filter"] }, `${path}.query`, bounds, faults);
+    const member = readMember(entry, path, faults);
+    const aggregation = groupAggregations.find((known) => known === entry["groupAggregation"]);
+    if (!aggregation) faults.add(`${path}.groupAggregation`, `must be one of ${groupAggregations.join(", ")}`);
+    const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
+    if (!member || !aggregation || faults.any) return [];
+    const { resources } = select(store.resources.items(), query);
+    return [{ items: resources.map((item) => ({ item, ...member, alias })), aggregation, alias }];
+  });
 }
 
 export function readCalculations(
@@ -85,6 +106,21 @@ export function readCalculations(
     return formula && { formula, alias };
   });
   return read.filter((entry) => entry !== undefined);
+}
+
+/** What entries of items and of groups share. */
+function readMember(
+  entry: Readonly<Record<string, unknown>>,
+  path: string,
+  faults: Faults,
+): Pick<ItemAggregation, "aggregation" | "state" | "shift"> | undefined {
+  const aggregation = readAggregation(entry, path, faults);
+  const lead = readBounded(entry["lead"], `${path}.lead`, -1_000, 1_000, faults);
+  const lag = readBounded(entry["lag"], `${path}.lag`, -1_000, 1_000, faults);
+  const state = readBounded(entry["state"], `${path}.state`, 0, 9_999, faults);
+  if (aggregation?.startsWith("state-") && (entry["state"] === undefined || entry["state"] === null))
+    faults.add(`${path}.state`, `required for ${aggregation}`);
+  return aggregation && { aggregation, state, shift: lag - lead };
 }
 
 function readFormula(

@@ -11,8 +11,8 @@ import { holdOf, itemBlocks } from "../store/item-data.ts";
 import type { Store } from "../store/store.ts";
 import type { Call } from "./call.ts";
 import { lastOf } from "./data-frame.ts";
-import type { ItemAggregation } from "./evaluate-params.ts";
-import { readCalculations, readItemAggregations } from "./evaluate-params.ts";
+import type { GroupAggregation, ItemAggregation } from "./evaluate-params.ts";
+import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
 import { Faults, RpcFault } from "./rpc-fault.ts";
 import { includedMember, readFormat, readInclude } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
@@ -24,6 +24,7 @@ export function evaluate({ params, store, now }: Call): object {
   const faults = new Faults();
   const aliases = new Set<string>();
   const items = readItemAggregations(params["items"], store, aliases, faults);
+  const groups = readGroups(params["groups"], store, aliases, faults);
   const calculations = readCalculations(params["calculations"], items, aliases, faults);
   const query = readCurrentDataQuery(params["data"], now, faults);
   const includesItems = readInclude(params["include"], faults);
@@ -35,6 +36,12 @@ export function evaluate({ params, store, now }: Call): object {
   const columns = new Map<string, Float64Array>();
   for (const item of items)
     columns.set(item.alias, bucketOf ? aggregate(store, item, query, grid, bucketOf, now) : new Float64Array());
+  for (const { alias, aggregation, items: members } of groups) {
+    const all = members.map((item) =>
+      bucketOf ? aggregate(store, item, query, grid, bucketOf, now) : new Float64Array(),
+    );
+    columns.set(alias, grouped(all, aggregation, grid.length));
+  }
   const gapfilled = (alias: string) => {
     const item = items.find((candidate) => candidate.alias === alias)?.item;
     return filled(columns.get(alias) ?? new Float64Array(), grid, item ? holdOf(item) : 0);
@@ -127,6 +134,29 @@ function aggregate(
   }
   for (const [row, start] of starts.entries()) values[row] = byStart.get(start) ?? Number.NaN;
   return values;
+}
+
+/** One column of several; where none has a value it has none. */
+function grouped(columns: readonly Float64Array[], aggregation: GroupAggregation, rows: number): Float64Array {
+  return Float64Array.from({ length: rows }, (_, row) => {
+    const values = columns.map((column) => column[row] ?? Number.NaN).filter((value) => !Number.isNaN(value));
+    if (values.length === 0) return Number.NaN;
+    const sum = values.reduce((total, value) => total + value, 0);
+    switch (aggregation) {
+      case "count":
+        return values.length;
+      case "min":
+        return Math.min(...values);
+      case "max":
+        return Math.max(...values);
+      case "sum":
+        return sum;
+      case "avg":
+        return sum / values.length;
+      default:
+        return aggregation satisfies never;
+    }
+  });
 }
 
 /** For each bucket of the grid, the start of the one that is `shift` before it. */
