@@ -1,0 +1,39 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { Resumption } from "../../../../src/source/opcua/resumption.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const session = { id: "ns=1;i=1", token: "ns=1;i=2", name: "s", timeoutMs: 60_000, nonce: "", certificate: "" };
+const { log } = testRuntime();
+
+test("a session is remembered for the same connection, in a file nobody else may read", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("state/session.json");
+  await (await Resumption.open(path, "plc as reader", log)).remember({ session });
+  expect((await Resumption.open(path, "plc as reader", log)).session).toEqual(session);
+  expect((await Resumption.open(path, "plc as somebody else", log)).session).toBeUndefined();
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+});
+
+test("a file that cannot be read is as good as none", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("session.json");
+  for (const content of ["{", "[]", '{"version":2}']) {
+    await writeFile(path, content);
+    expect((await Resumption.open(path, "plc", log)).session).toBeUndefined();
+  }
+});
+
+test("what belongs to another living process is neither used nor changed", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("session.json");
+  await (await Resumption.open(path, "plc", log)).remember({ session });
+  const foreign = { ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid };
+  await writeFile(path, JSON.stringify(foreign));
+  const guest = await Resumption.open(path, "plc", log);
+  expect(guest.session).toBeUndefined();
+  expect(guest.transferable).toBe(false);
+  await guest.remember({ session: { ...session, id: "ns=1;i=9" } });
+  expect(JSON.parse(await readFile(path, "utf8"))).toEqual(foreign);
+});
