@@ -52,12 +52,9 @@ export function cutBlock(
     const at = options.lane === "backlog" ? i : count - 1 - i;
     if (cutter.passesOver(at)) continue;
     const record = reader.record(at);
-    if (!record) {
-      cutter.passOver();
-      options.onDamage(at);
-      continue;
-    }
-    cutter.add(at, record);
+    if (record && cutter.add(at, record)) continue;
+    cutter.passOver();
+    options.onDamage(at);
   }
   return cutter.result();
 }
@@ -96,7 +93,26 @@ class Cutter {
     this.#passed++;
   }
 
-  add(record: number, content: RecordBytes): void {
+  /** False when the record cannot be understood, though its checksum is right; nothing of it is taken then. */
+  add(record: number, content: RecordBytes): boolean {
+    const before = this.#points;
+    try {
+      this.#add(record, content);
+      return true;
+    } catch {
+      const from = this.#index.sequences[record]!;
+      const to = from + this.#index.points[record]!;
+      this.#points = before;
+      for (const [place, series] of this.#series) {
+        series.ranges.remove(from, to);
+        series.edge = undefined;
+        if (series.ranges.isEmpty) this.#series.delete(place);
+      }
+      return false;
+    }
+  }
+
+  #add(record: number, content: RecordBytes): void {
     const points = this.#index.points[record]!;
     if (this.#wholeRecords && this.#points + points > this.#options.maxPoints) {
       if (this.#points > 0) {
@@ -110,7 +126,9 @@ class Cutter {
     const end = sequence + points;
     if (this.#points + points > this.#times.length) this.#grow(this.#points + points);
     if (this.#wholeRecords) {
+      const before = this.#points;
       readPoints(content.bytes, content.at, content.header, (place, time, value) => this.#push(place, time, value));
+      if (this.#points - before !== points) throw new RangeError("other points than the header says");
       this.#whole.add(sequence, end);
       if (this.#points === this.#options.maxPoints) this.isFull = true;
     } else this.#addSeries(content, sequence, end);

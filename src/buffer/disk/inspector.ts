@@ -166,7 +166,12 @@ export class BufferInspector {
     const at = index.offsets[record]!;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const header = readRecordHeader(bytes, view, at, index.salt, crc32c);
-    if (header && isPayloadWhole(bytes, at, header, crc32c)) readPoints(bytes, at, header, visit);
+    if (!header || !isPayloadWhole(bytes, at, header, crc32c)) return;
+    try {
+      readPoints(bytes, at, header, visit);
+    } catch {
+      // What cannot be understood is left out, as what is damaged is.
+    }
   }
 
   #coverage(name: string, header: SegmentHeader | undefined): Coverage {

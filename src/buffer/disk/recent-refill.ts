@@ -35,16 +35,31 @@ export function rememberNewest(
     while (first > 0 && room > 0) room -= index.points[--first]!;
     parts.unshift({ segment, index, first });
   }
-  for (const { segment, index, first } of parts) {
-    const numbers = index.dictionary.map((input) => (input === undefined ? undefined : inputs.numberOf(input)));
-    using reader = new SegmentReader(disk, segment, index, true, checksum);
-    for (let at = first; at < index.sequences.length; at++) {
-      const record = reader.record(at);
-      if (!record) continue;
-      readPoints(record.bytes, record.at, record.header, (place, time, value) => {
-        const number = numbers[place];
-        if (number !== undefined) recent.remember(number, time, value);
-      });
+  for (const { segment, index, first } of parts)
+    try {
+      rememberFrom(recent, segment, index, first, inputs, disk, checksum);
+    } catch {
+      // To know fewer points again is no reason not to start.
     }
+}
+
+function rememberFrom(
+  recent: RecentPoints,
+  segment: Segment,
+  index: SegmentIndex,
+  first: number,
+  inputs: InputTable,
+  disk: Disk,
+  checksum: Checksum,
+): void {
+  const numbers = index.dictionary.map((input) => (input === undefined ? undefined : inputs.numberOf(input)));
+  using reader = new SegmentReader(disk, segment, index, true, checksum);
+  for (let at = first; at < index.sequences.length; at++) {
+    const record = reader.record(at);
+    if (!record) continue;
+    readPoints(record.bytes, record.at, record.header, (place, time, value) => {
+      const number = numbers[place];
+      if (number !== undefined) recent.remember(number, time, value);
+    });
   }
 }

@@ -5,6 +5,9 @@ import type { Checksum, RecordHeader } from "./record.ts";
 import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";
 import { segmentHeaderBytes } from "./segment-header.ts";
 
+/** No segment has room for so many names. */
+const maxInputs = 2 ** 24;
+
 /** Points that were in the segment and cannot be read any more. */
 export interface Damage {
   /** Sequence numbers, half open. Equal: nothing was lost, the bytes held no points. */
@@ -165,11 +168,16 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
 function readDictionary(bytes: Uint8Array, at: number, header: RecordHeader, index: SegmentIndex): void {
   const start = at + recordHeaderBytes;
   const reader = new ByteReader(bytes, start, start + header.length);
-  const first = reader.varint();
-  const count = reader.varint();
-  while (index.dictionary.length < first) index.dictionary.push(undefined);
-  for (let i = 0; i < count; i++) {
-    const name = reader.text();
-    index.dictionary[first + i] = isInputId(name) ? name : undefined;
+  try {
+    const first = reader.varint();
+    const count = reader.varint();
+    if (first > maxInputs) return;
+    while (index.dictionary.length < first) index.dictionary.push(undefined);
+    for (let i = 0; i < count; i++) {
+      const name = reader.text();
+      index.dictionary[first + i] = isInputId(name) ? name : undefined;
+    }
+  } catch {
+    // Names that cannot be understood are missing; there is another copy of each.
   }
 }

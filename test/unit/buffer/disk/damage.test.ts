@@ -1,4 +1,5 @@
 // What becomes of points when bytes change under them, and proof that the checks are what prevents worse.
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import type { Checksum } from "../../../../src/buffer/disk/record.ts";
@@ -165,4 +166,58 @@ test("both states damaged: everything comes again, and the books say that they b
 
   expect(takeAll(store)).toHaveLength(15);
   expect(notes.some(({ message }) => message.includes("begin anew"))).toBe(true);
+});
+
+test("a record that nobody can understand, though its checksum is right, costs itself alone", () => {
+  const from = written(5, true);
+  const [, second = 0] = offsetsOfPoints(from.disk.content(from.path));
+  const result = readDamaged(from, 5, (bytes) => {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const length = view.getUint32(second + 8, true);
+    bytes.fill(0xff, second + 56, second + 56 + length);
+    const end = second + 56 + Math.ceil(length / 8) * 8;
+    view.setUint32(second + 44, crc32c(bytes, second + 56, end), true);
+    view.setUint32(second + 52, crc32c(bytes, second, second + 52), true);
+    return bytes;
+  });
+
+  expect(result).toEqual({ read: 12, wrong: 0, reported: 3, appended: 15 });
+});
+
+/** Where the records of points begin. */
+function offsetsOfPoints(bytes: Uint8Array): number[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const offsets: number[] = [];
+  for (let at = 4_096; at + 56 <= bytes.length; at += 8)
+    if (view.getUint32(at, true) === 0x1a524654 && bytes[at + 4] === 1) offsets.push(at);
+  return offsets;
+}
+
+test("whatever is done to the bytes of a segment, the buffer opens and gives no value that was not there", () => {
+  const records = 8;
+  const from = written(records, true);
+  const size = from.disk.content(from.path).length;
+  const place = fc.nat(size);
+  const change = fc.oneof(
+    fc.record({ kind: fc.constant("fill" as const), at: place, length: fc.nat(600), byte: fc.nat(255) }),
+    fc.record({ kind: fc.constant("move" as const), at: place, length: fc.nat(600), to: place }),
+    fc.record({ kind: fc.constant("cut" as const), at: place }),
+    fc.record({ kind: fc.constant("grow" as const), bytes: fc.uint8Array({ maxLength: 300 }) }),
+  );
+  const runs = Number(process.env.TAGFERRY_FUZZ_RUNS ?? 250);
+  fc.assert(
+    fc.property(fc.array(change, { minLength: 1, maxLength: 5 }), (changes) => {
+      const { wrong } = readDamaged(from, records, (original) => {
+        let bytes = original;
+        for (const each of changes)
+          if (each.kind === "fill") bytes.fill(each.byte, each.at, each.at + each.length);
+          else if (each.kind === "move") bytes.copyWithin(each.to, each.at, each.at + each.length);
+          else if (each.kind === "cut") bytes = bytes.slice(0, each.at);
+          else bytes = Uint8Array.from([...bytes, ...each.bytes]);
+        return bytes;
+      });
+      expect(wrong).toBe(0);
+    }),
+    { seed: 3, numRuns: runs },
+  );
 });
