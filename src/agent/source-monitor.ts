@@ -23,6 +23,9 @@ export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags
 /** How long the same complaint is not repeated in the log, in milliseconds. */
 const repeatAfterMs = 600_000;
 
+/** A connection that lasted this long, or gave a point, was worth something; one that did not is the same failure going on. In milliseconds. */
+const steadyAfterMs = 60_000;
+
 /** Told by the pipeline what happens; asked by the status. */
 export class SourceMonitor {
   readonly #source: MonitoredSource;
@@ -36,7 +39,14 @@ export class SourceMonitor {
   #connection: Source | undefined;
   #readings = 0;
   #points = 0;
+  /** The complaint that stands in the log, how often it came since, and whether "connected" was logged after it. */
   #logged: { readonly message: string; readonly atMs: number } | undefined;
+  #repeats = 0;
+  #connectedLogged = false;
+  #onlineAtMs = 0;
+  #gavePoints = false;
+  /** Whether the last connection was lost without having been of use: its error still holds when the next one is made. */
+  #flapping = false;
   #attempt = 0;
   #reconnects = 0;
   readonly #rate: Rate;
@@ -65,17 +75,19 @@ export class SourceMonitor {
 
   online(connection: Source): void {
     this.#connection = connection;
-    this.#error = undefined;
-    this.#logged = undefined;
+    this.#onlineAtMs = this.#runtime.clock.monotonic();
+    this.#gavePoints = false;
     this.#enter("online");
     this.#counters.online.set(1, this.#labels);
-    this.#runtime.log.info({ attempt: this.#attempt }, "connected");
+    if (!this.#connectedLogged) this.#runtime.log.info({ attempt: this.#attempt }, "connected");
+    this.#connectedLogged = true;
     this.#attempt = 0;
   }
 
   delivered(readings: number, points: number): void {
     this.#readings += readings;
     this.#points += points;
+    if (points > 0) this.#gavePoints = true;
     this.#rate.count(readings);
     this.#counters.readings.add(readings, this.#labels);
     this.#counters.points.add(points, this.#labels);
@@ -84,6 +96,8 @@ export class SourceMonitor {
   /** The connection is gone or could not be made; the next attempt comes after `waitMs` milliseconds. */
   lost(error: unknown, waitMs: number): void {
     this.#connection = undefined;
+    if (this.#isSteady()) this.#logged = undefined;
+    this.#flapping = this.#state === "online" && !this.#isSteady();
     const message = error instanceof Error ? error.message : String(error);
     const known = isAgentError(error) ? error : undefined;
     this.#error = { message, remedy: known?.hint };
@@ -92,14 +106,21 @@ export class SourceMonitor {
     this.#counters.online.set(0, this.#labels);
     this.#counters.losses.add(1, this.#labels);
     const nowMs = this.#runtime.clock.monotonic();
-    if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) return;
+    if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) {
+      this.#repeats++;
+      return;
+    }
+    const repeats = this.#repeats;
     this.#logged = { message, atMs: nowMs };
+    this.#repeats = 0;
+    this.#connectedLogged = false;
     const fields = {
       code: known?.code,
       attempt: this.#attempt,
       retryInMs: Math.round(waitMs),
       hint: known?.hint,
       reason: message,
+      ...(repeats > 0 && { repeats }),
     };
     // An error of no code of ours is a defect: its stack is wanted.
     if (known) this.#runtime.log.warn(fields, "source lost");
@@ -126,7 +147,9 @@ export class SourceMonitor {
   status(): SourceStatus {
     const error = this.#bufferError
       ? { message: this.#bufferError.message, remedy: this.#bufferError.hint }
-      : this.#error;
+      : this.#state !== "online" || (this.#flapping && !this.#isSteady())
+        ? this.#error
+        : undefined;
     return {
       ...this.#source,
       state: this.#state,
@@ -139,6 +162,11 @@ export class SourceMonitor {
       readingsPerSecond: this.#rate.perSecond(),
       details: this.#connection?.details?.() ?? {},
     };
+  }
+
+  #isSteady(): boolean {
+    if (this.#state !== "online") return false;
+    return this.#gavePoints || this.#runtime.clock.monotonic() - this.#onlineAtMs >= steadyAfterMs;
   }
 
   #enter(state: SourceState): void {

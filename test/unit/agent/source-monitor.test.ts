@@ -1,0 +1,62 @@
+// What is told of a source that comes and goes.
+import { expect, test } from "vitest";
+import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
+import { AgentError } from "../../../src/core/errors.ts";
+import type { Source } from "../../../src/core/source.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+const silence = new AgentError("SOURCE_UNREACHABLE", "not a byte came back");
+
+test("a device that takes connections and never answers is told once in ten minutes, not at every attempt", async () => {
+  const { monitor, runtime, clock } = watched();
+
+  for (let i = 0; i < 240; i++) {
+    monitor.connecting();
+    monitor.online(connection);
+    await clock.advance(4_000);
+    monitor.lost(silence, 1_000);
+    await clock.advance(1_000);
+  }
+
+  expect(runtime.lines.map(({ message }) => message)).toEqual([
+    "connected",
+    "source lost",
+    "connected",
+    "source lost",
+    "connected",
+  ]);
+  expect(runtime.lines[3]?.fields.repeats).toBe(119);
+});
+
+test("the error of a device that takes connections and never answers stands in the status while it is connected", async () => {
+  const { monitor, clock } = watched();
+  monitor.online(connection);
+  await clock.advance(4_000);
+  monitor.lost(silence, 1_000);
+  monitor.online(connection);
+
+  expect(monitor.status()).toMatchObject({ state: "online", error: "not a byte came back" });
+  monitor.delivered(1, 1);
+  expect(monitor.status()).not.toHaveProperty("error");
+});
+
+test("a connection that was of use and is made again leaves no error behind, and each loss is logged", () => {
+  const { monitor, runtime } = watched();
+  for (let i = 0; i < 2; i++) {
+    monitor.online(connection);
+    monitor.delivered(1, 1);
+    monitor.lost(silence, 1_000);
+  }
+  monitor.online(connection);
+
+  expect(monitor.status()).not.toHaveProperty("error");
+  expect(runtime.lines.filter(({ message }) => message === "source lost")).toHaveLength(2);
+});
+
+const connection: Source = { deliveries: async function* () {}, async [Symbol.asyncDispose]() {} };
+
+function watched() {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  return { monitor: new SourceMonitor({ name: "bus", type: "modbus", tags: 1 }, runtime), runtime, clock };
+}
