@@ -1,23 +1,34 @@
 // The specification's methods in its dialect: defaults, rules of saving, limits.
-import { beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { Secret } from "../../src/core/secret.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
-import type { TestService } from "../support/service.ts";
-import { integration, testService } from "../support/service.ts";
+import { basic, password, testService } from "../support/service.ts";
 
+// One service for all; each test has an integration of its own.
 const clock = new ManualClock("2026-03-01T12:00:00.125Z");
-let service: TestService;
-beforeEach(async () => {
-  service = await testService({}, testRuntime({ clock }));
-  return () => service[Symbol.asyncDispose]();
+const integrations = Array.from({ length: 32 }, (_, i) => `c8ktonqsahsmemfs7l${i.toString(32).padStart(2, "0")}`);
+const service = await testService(
+  { integrations: integrations.map((id) => ({ id, password: new Secret(password), grants: ["admin", "platform"] })) },
+  testRuntime({ clock }),
+);
+afterAll(() => service[Symbol.asyncDispose]());
+let integration = "";
+/** Items that the test has published. */
+let published: string[] = [];
+beforeEach(() => {
+  integration = integrations.pop() ?? "";
+  published = [];
 });
+const as = () => ({ headers: { authorization: basic(integration, password) } });
+const call = (method: string, params: object) => service.call(method, params, as());
 
 async function result(method: string, params: object) {
-  const { body } = await service.call(method, params);
+  const { body } = await call(method, params);
   if (!body?.result) throw new Error(JSON.stringify(body));
   return body.result;
 }
 async function faults(method: string, params: object) {
-  const { body } = await service.call(method, params);
+  const { body } = await call(method, params);
   return body?.error?.code === -32602 ? body.error.data?.params : body;
 }
 const save = (inputs: object, more: object = {}) => result("integration.saveSignals", { integration, inputs, ...more });
@@ -36,10 +47,12 @@ async function publish(input: string, view: object = itemView): Promise<string> 
   });
   const [signal = ""] = Object.keys(found);
   const { itemsBySignal } = await result("admin.publishSignals", { integration, itemsBySignal: { [signal]: view } });
+  published.push(itemsBySignal[signal].id);
   return itemsBySignal[signal].id;
 }
-const read = async (data: object, items: object = {}) =>
-  (await result("platform.selectItems", { items, data: { include: true, ...data } })).data;
+const read = async (data: object, ids = published) =>
+  (await result("platform.selectItems", { items: { filter: { id: { $in: ids } } }, data: { include: true, ...data } }))
+    .data;
 const day = { notBefore: "2026-01-01T00:00:00Z", before: "2026-01-02T00:00:00Z" };
 
 test("a signal that is saved with nothing has the defaults, its Input ID for a name, and nothing that was not asked for", async () => {
@@ -103,6 +116,7 @@ test("saving again replaces every attribute, adds annotations to those that are 
       meta: { createdAt: "2026-03-01T12:00:00.125Z", updatedAt: "2026-03-01T12:00:01.125Z" },
     },
   ]);
+  clock.stepWall(-1_000);
 });
 
 test("createOnly ignores Input IDs that have a signal, in silence", async () => {
@@ -115,15 +129,18 @@ test("createOnly ignores Input IDs that have a signal, in silence", async () => 
 test("publishing makes an item once; later it is updated and keeps its ID; createOnly leaves it", async () => {
   const { signalsByInput } = await save({ a: {} });
   const signal = signalsByInput.a.id;
-  const call = async (view: object, more: object = {}) =>
+  const publication = async (view: object, more: object = {}) =>
     (await result("admin.publishSignals", { integration, itemsBySignal: { [signal]: view }, ...more })).itemsBySignal[
       signal
     ];
-  const first = await call(itemView);
+  const first = await publication(itemView);
   expect(first).toEqual({ id: expect.stringMatching(/^[a-v0-9]{20}$/), created: true });
-  expect(await call({ ...itemView, name: "Changed", engUnit: "V" })).toEqual({ id: first.id, created: false });
-  expect(await call({ ...itemView, name: "Ignored" }, { createOnly: true })).toEqual({ id: first.id, created: false });
-  const { items } = await result("platform.selectItems", { items: { include: true } });
+  expect(await publication({ ...itemView, name: "Changed", engUnit: "V" })).toEqual({ id: first.id, created: false });
+  expect(await publication({ ...itemView, name: "Ignored" }, { createOnly: true })).toEqual({
+    id: first.id,
+    created: false,
+  });
+  const { items } = await result("platform.selectItems", { items: { include: true, filter: { id: first.id } } });
   expect(items).toMatchObject({ [first.id]: { id: first.id, name: "Changed", engUnit: "V", labels: {} } });
   expect(Object.keys(items[first.id])).not.toContain("inputId");
   expect(await signals()).toMatchObject([{ id: signal, item: first.id, name: "a" }]);
@@ -191,7 +208,7 @@ test("rollups are stamped with the start of buckets that begin at whole hours, a
       [`${b}_avg`]: [null, 1],
     },
   });
-  const whole = await read({ ...window, rollup: "window" }, { filter: { id: a } });
+  const whole = await read({ ...window, rollup: "window" }, [a]);
   expect(whole).toEqual({
     times: [window.notBefore],
     series: { [`${a}_count`]: [3], [`${a}_min`]: [1], [`${a}_max`]: [6], [`${a}_sum`]: [9], [`${a}_avg`]: [3] },
@@ -207,7 +224,7 @@ test.each([
   const notBefore = "2020-01-01T00:00:00Z";
   const end = new Date(Date.parse(notBefore) + days * 86_400_000).toISOString().slice(0, 19);
   const select = (before: string) =>
-    faults("platform.selectItems", { data: { include: true, notBefore, before, ...query } });
+    faults("platform.selectItems", { items: { limit: 0 }, data: { include: true, notBefore, before, ...query } });
   expect(await select(`${end}Z`)).toMatchObject({ result: { data: { times: [], series: {} } } });
   expect(await select(`${end}.000001Z`)).toEqual({ "data.before": [expect.stringContaining(`at most ${days} days`)] });
 });
@@ -246,7 +263,7 @@ test("a select holds only what was asked for", async () => {
 
 test("keys that programs could take for more than names are refused", async () => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"integration.saveSignals","params":{"integration":"${integration}","inputs":{"__proto__":{"name":"x"},"constructor":{"labels":{"__proto__":["a"],"toString":["b"]}}}}}`;
-  expect((await service.post(body)).body?.error?.data?.params).toEqual({
+  expect((await service.post(body, as())).body?.error?.data?.params).toEqual({
     "inputs.__proto__": ["must not be __proto__"],
     "inputs.constructor.labels.__proto__": ["must not be __proto__"],
   });
@@ -255,7 +272,7 @@ test("keys that programs could take for more than names are refused", async () =
     { inputId: "constructor", labels: { toString: ["b"] }, annotations: { hasOwnProperty: "c" } },
   ]);
   const frame = `{"jsonrpc":"2.0","id":1,"method":"integration.insert","params":{"integration":"${integration}","data":{"times":[],"series":{"__proto__":[]}}}}`;
-  expect((await service.post(frame)).body?.error?.data?.params).toEqual({
+  expect((await service.post(frame, as())).body?.error?.data?.params).toEqual({
     "data.series.__proto__": ["must not be __proto__"],
   });
 });
@@ -263,7 +280,7 @@ test("keys that programs could take for more than names are refused", async () =
 test("a number beyond a double is refused, the largest and smallest are kept", async () => {
   const body = (value: string) =>
     `{"jsonrpc":"2.0","id":1,"method":"integration.insert","params":{"integration":"${integration}","data":{"times":["2026-01-01T00:00:00Z"],"series":{"a":[${value}]}}}}`;
-  expect((await service.post(body("1e999"))).body?.error?.data?.params).toEqual({
+  expect((await service.post(body("1e999"), as())).body?.error?.data?.params).toEqual({
     "data.series.a.0": ["must be within the range of a double"],
   });
   for (const [text, value] of [
@@ -271,7 +288,7 @@ test("a number beyond a double is refused, the largest and smallest are kept", a
     ["5e-324", Number.MIN_VALUE],
     ["0.1", 0.1],
   ] as const) {
-    await service.post(body(text));
+    await service.post(body(text), as());
     const item = await publish("a");
     expect((await read(day)).series[item]).toEqual([value]);
   }
@@ -299,7 +316,7 @@ test("publishSignals names what is missing, unknown or another integration's", a
     "itemsBySignal.short": [expect.stringContaining("must be a Signal ID")],
   });
   expect(await faults("admin.publishSignals", { integration })).toEqual({ itemsBySignal: ["required"] });
-  expect(await result("platform.selectItems", { items: { include: true } })).toEqual({ items: {} });
+  expect(await signals()).toMatchObject([{ item: null }]);
 });
 
 test("of very many faults the first thousand are listed and the others counted", async () => {

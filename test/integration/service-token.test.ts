@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
@@ -13,6 +13,9 @@ const integrations = [
     grants: [],
   },
 ];
+// For everything that needs no clock and no disk of its own.
+const service = await testService({ integrations });
+afterAll(() => service[Symbol.asyncDispose]());
 const params = { integration, data: { times: [], series: {} } };
 
 function form(url: string, fields: Readonly<Record<string, string>> = {}) {
@@ -59,7 +62,6 @@ test("client credentials give a token that calls are made with, until it expires
 });
 
 test("the middle part of a token is JSON in base64, as a public client requires", async () => {
-  await using service = await testService({ integrations });
   const { body } = await token(service.url, form(service.url));
   const claims = JSON.parse(Buffer.from(String(body["access_token"]).split(".")[1] ?? "", "base64").toString());
   expect(claims).toMatchObject({
@@ -72,14 +74,12 @@ test("the middle part of a token is JSON in base64, as a public client requires"
 });
 
 test("the client may stand in an HTTP Basic header instead of the form", async () => {
-  await using service = await testService({ integrations });
   const fields = { grant_type: "client_credentials", audience: `${service.url}/` };
   const authorization = basic(encodeURIComponent("client+1"), encodeURIComponent("s&cr=t"));
   expect((await token(service.url, fields, { authorization })).status).toBe(200);
 });
 
 test("the audience may be written without its slash, or with another name of this machine", async () => {
-  await using service = await testService({ integrations });
   for (const audience of [service.url, service.url.replace("127.0.0.1", "localhost")]) {
     const { status, body } = await token(service.url, form(service.url, { audience }));
     expect(status).toBe(200);
@@ -94,7 +94,6 @@ test.each([
   [{ audience: "" }, 401],
   [{ grant_type: "password" }, 400],
 ])("a token request with %j is answered %i with the two members clients need", async (fields, status) => {
-  await using service = await testService({ integrations });
   const reply = await token(service.url, form(service.url, fields));
   expect(reply.status).toBe(status);
   expect(Object.keys(reply.body)).toEqual(["error", "error_description"]);
