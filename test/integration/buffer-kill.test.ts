@@ -13,7 +13,7 @@ const script = join(import.meta.dirname, "../support/appending-process.ts");
 const cycles = Number(process.env.TAGFERRY_KILL_CYCLES ?? 16);
 const never = new AbortController().signal;
 
-/** Collects the lines a process says. */
+/** Collects the lines a process says. `ready` once something was acknowledged to it. */
 function start(directory: string, first: number): { child: ChildProcess; lines: string[]; ready: Promise<void> } {
   const child = spawn(process.execPath, [script, directory, String(first)], { stdio: ["ignore", "pipe", "inherit"] });
   const lines: string[] = [];
@@ -23,7 +23,7 @@ function start(directory: string, first: number): { child: ChildProcess; lines: 
     const parts = (rest + text).split("\n");
     rest = parts.pop() ?? "";
     lines.push(...parts);
-    if (lines.length > 0) ready.resolve();
+    if (lines.length > 1) ready.resolve();
   });
   return { child, lines, ready: ready.promise };
 }
