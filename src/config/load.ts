@@ -89,6 +89,7 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
   const defaults = defaultsOf(root, issues);
   const templates = { nodes: templatesOf(root, issues), used: new Set<string>() };
   const inputs = new Map();
+  const connections = new Map();
   const sources = entriesOf(root, "sources", issues).flatMap(([name, { key, value }]): ConfiguredSource[] => {
     const good = sourceName.safeParse(name);
     if (!good.success)
@@ -97,7 +98,7 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
         good.error.issues[0]?.message ?? "is no name",
         "the name stands in logs, metrics and status",
       );
-    const source = checkSource(name, value, { drivers, defaults, templates, issues, inputs });
+    const source = checkSource(name, value, { drivers, defaults, templates, issues, inputs, connections });
     const driver = drivers.find(({ type }) => type === source?.driver.type);
     if (driver) warnLiteralSecrets(driver.schema, value, issues);
     return source ? [source] : [];

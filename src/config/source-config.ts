@@ -1,18 +1,20 @@
 // Checks one source: its driver's options, and each of its tags after everything has come together.
 import type { z } from "zod";
-import type { Driver, DriverTag } from "../core/source.ts";
+import type { ConfigFault, Driver, DriverTag } from "../core/source.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
 import type { ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
-import type { Issues } from "./issue.ts";
+import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, child, type MapNode } from "./node.ts";
 import { listed, suggestion } from "./suggest.ts";
 
 export interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly drivers: readonly Driver[];
   readonly inputs: UsedInputs;
+  /** Which source uses which connection, by driver and name of the connection. */
+  readonly connections: Map<string, Place & { readonly source: string }>;
 }
 
 /** The source, or undefined when it is wrong; then `parts.issues` says all that is. */
@@ -24,14 +26,46 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   const options = checkNode(driver.schema, driverOptions(node, driver, issues), issues);
   const tags: DriverTag<z.ZodObject>[] = [];
   const rules: TagRule[] = [];
+  const written: ExpandedTag[] = [];
   for (const expanded of expandTags(node, { ...parts, driver })) {
     const checked = checkTag(expanded, driver, parts);
     if (!checked) continue;
     tags.push(checked.tag);
     rules.push(checked.rule);
+    written.push(expanded);
+  }
+  if (options !== undefined) {
+    for (const fault of driver.faults?.({ options, tags }) ?? []) tellFault(fault, written, issues);
+    claimConnection(name, node, driver.connection?.(options), driver, parts);
   }
   if (tags.length === 0 && issues.errors === before) issues.warn(node, "has no tags: nothing will be read");
   return options === undefined ? undefined : { name, driver, options, tags, rules };
+}
+
+function tellFault({ tag, field, message, hint }: ConfigFault, tags: readonly ExpandedTag[], issues: Issues): void {
+  const expanded = tags[tag];
+  if (expanded) issues.error(child(expanded.fields, field) ?? expanded.origin, message, hint);
+}
+
+/** Two sources would not wait for each other's answers. */
+function claimConnection(
+  source: string,
+  node: MapNode,
+  connection: string | undefined,
+  driver: Driver,
+  { connections, issues }: SourceParts,
+): void {
+  if (connection === undefined) return;
+  const key = `${driver.type} ${connection}`;
+  const first = connections.get(key);
+  const place = child(node, "url") ?? node;
+  if (!first) connections.set(key, { at: place.at, path: place.path, source });
+  else
+    issues.error(
+      place,
+      `leads to the same connection as source ${first.source}, ${connection}`,
+      `the requests of both have to wait for each other: put these tags ${driver.device ? "under devices of" : "into"} ${first.source}`,
+    );
 }
 
 function driverOf(node: ConfigNode, { drivers, issues }: SourceParts): Driver | undefined {

@@ -88,6 +88,17 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
   readonly tags: readonly DriverTag<Tag>[];
 }
 
+/** What is wrong with a configuration although each of its fields by itself is right. */
+export interface ConfigFault {
+  readonly tag: TagId;
+  /** The field of the tag that is to blame; the tag as such where it is not written. */
+  readonly field: string;
+  /** What was expected and what stands there, after the path: `must be from 1 to 247 on a bus, is 0`. */
+  readonly message: string;
+  /** What to write instead. */
+  readonly hint?: string;
+}
+
 /** A protocol: what its options look like and how to open a connection. A new protocol is one folder that exports one driver. */
 export interface Driver<
   Type extends string = string,
@@ -112,6 +123,13 @@ export interface Driver<
    * Names that `tag` captures and that may stand in braces in `input` and `signal`. Undefined: it captures nothing.
    */
   captures?(tag: z.output<Tag>): readonly string[];
+  /** All that is wrong with options and tags only when they are seen together. They are what `schema` and `tag` gave. */
+  faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
+  /**
+   * Names what only one source may use, since its requests have to wait for each other: a serial line, `host:port` of a
+   * device. Two sources of this driver with the same name are an error. Undefined: any number may.
+   */
+  connection?(options: z.output<Options>): string | undefined;
   /** Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. */
   open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;

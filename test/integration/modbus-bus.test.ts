@@ -69,7 +69,7 @@ test("a dead unit behind a gateway without ids costs a connection, and no value 
     if (unit !== 2) socket.write(rtuCodec.encode({ unit, pdu: word(unit) }));
   });
   await using source = await openModbusSource(
-    { url: gateway.url, timeout: "30ms" },
+    { url: gateway.url, timeout: "150ms" },
     [1, 2, 3].map((unit) => ({ at: "hr:0", unit })),
     testRuntime(),
     signal(),

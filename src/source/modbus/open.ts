@@ -5,6 +5,7 @@ import type { Source } from "../../core/source.ts";
 import type { BusCodec } from "./bus-codec.ts";
 import { asciiCodec, rtuCodec } from "./bus-codec.ts";
 import { BusFraming } from "./bus-framing.ts";
+import { configFaults } from "./config-faults.ts";
 import type { FrameFormat } from "./endpoint.ts";
 import type { Exchange } from "./exchange.ts";
 import { streamExchange } from "./exchange.ts";
@@ -23,6 +24,9 @@ import { pollTargets } from "./wanted.ts";
 /** Connects. Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
 export async function openModbus(config: ModbusConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { options, name } = config;
+  // `check` says so too, and where; a configuration that came another way must not get any further either.
+  const [fault] = configFaults(config);
+  if (fault) throw new AgentError("CONFIG_INVALID", `${name}: ${fault.field} ${fault.message}`);
   const { clock, random, metrics } = runtime;
   const own: Runtime = {
     clock,

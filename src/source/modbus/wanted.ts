@@ -1,10 +1,8 @@
 // The configured tags as what to read of which unit. Pure.
-import { AgentError } from "../../core/errors.ts";
 import type { Captures, DriverConfig, DriverTag, TagId } from "../../core/source.ts";
 import type { Address } from "./address.ts";
 import { formatAddress, registersFor } from "./address.ts";
 import type { ModbusOptions, modbusOptions, modbusTag } from "./options.ts";
-import { protocolLimit } from "./pdu.ts";
 import type { Limits, Span } from "./plan.ts";
 import type { RegisterFormat } from "./registers.ts";
 import { isRegisterTable } from "./value-type.ts";
@@ -37,7 +35,7 @@ export interface PollTarget {
   readonly wanted: readonly Wanted[];
 }
 
-/** Every tag of `config` in exactly one target. Throws `CONFIG_INVALID` where tags that belong together do not fit one request. */
+/** Every tag of `config` in exactly one target. The configuration has no faults (`config-faults.ts`). */
 export function pollTargets(config: Pick<ModbusConfig, "options" | "tags">): readonly PollTarget[] {
   const { options } = config;
   const groups = Map.groupBy(config.tags.entries(), ([, tag]) =>
@@ -94,7 +92,7 @@ function formatOf({ at, order, nullValues }: DriverTag<typeof modbusTag>): Regis
   };
 }
 
-function spanOf(address: Address): Span {
+export function spanOf(address: Address): Span {
   const count = isRegisterTable(address.table) ? registersFor(address) : 1;
   return { table: address.table, start: address.address, count };
 }
@@ -104,16 +102,7 @@ function joined(parts: readonly Wanted[]): Wanted {
   if (!first || others.length === 0) return first ?? { table: "hr", start: 0, count: 0, values: [] };
   const start = Math.min(...parts.map((part) => part.start));
   const end = Math.max(...parts.map((part) => part.start + part.count));
-  const values = parts.flatMap((part) => part.values);
-  const where = values.map((value) => value.address).join(", ");
-  if (others.some((other) => other.table !== first.table))
-    throw new AgentError("CONFIG_INVALID", `${where}: what is read in one request has to lie in one table`);
-  if (end - start > protocolLimit[first.table])
-    throw new AgentError(
-      "CONFIG_INVALID",
-      `${where}: lie too far apart for one request, which reads ${protocolLimit[first.table]} at most`,
-    );
-  return { table: first.table, start, count: end - start, values };
+  return { table: first.table, start, count: end - start, values: parts.flatMap((part) => part.values) };
 }
 
 function limitsOf(options: ModbusOptions, { maxRegisters, forbid }: DriverTag<typeof modbusTag>): Limits {
