@@ -72,7 +72,7 @@ export class Link implements AsyncDisposable {
    * link is lost, which it then stays, or with `signal.reason`.
    */
   async read(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
-    using _turn = await this.#turns.take(signal);
+    using _turn = await this.#turns.take(request.unit, signal);
     if (this.#failure) throw this.#failure;
     try {
       return await this.#exchangeOne(request, timeoutMs, signal);

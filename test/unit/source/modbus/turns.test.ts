@@ -7,25 +7,46 @@ test("turns go round in the order they were asked for, one at a time", async () 
   const turns = new Turns();
   const order: string[] = [];
   let inside = 0;
-  const talk = async (name: string) => {
+  const talk = async (name: string, unit: number) => {
     for (let i = 0; i < 2; i++) {
-      using _turn = await turns.take(signal);
+      using _turn = await turns.take(unit, signal);
       expect(++inside).toBe(1);
       order.push(name);
       await Promise.resolve();
       inside--;
     }
   };
-  await Promise.all([talk("a"), talk("b"), talk("c")]);
+  await Promise.all([talk("a", 1), talk("b", 2), talk("c", 3)]);
   expect(order).toEqual(["a", "b", "c", "a", "b", "c"]);
+});
+
+test("a unit that asks for much gets no more turns than the others, and within it the order stays", async () => {
+  const turns = new Turns();
+  const order: string[] = [];
+  const first = await turns.take(9, signal);
+  const asking = [
+    ["a1", 1],
+    ["a2", 1],
+    ["a3", 1],
+    ["b1", 2],
+    ["c1", 3],
+    ["b2", 2],
+  ] as const;
+  const done = asking.map(async ([name, unit]) => {
+    using _turn = await turns.take(unit, signal);
+    order.push(name);
+  });
+  first[Symbol.dispose]();
+  await Promise.all(done);
+  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
 });
 
 test("who gives up waiting does not get a turn, and the next one does", async () => {
   const turns = new Turns();
-  const first = await turns.take(signal);
+  const first = await turns.take(1, signal);
   const stop = new AbortController();
-  const second = turns.take(stop.signal);
-  const third = turns.take(signal);
+  const second = turns.take(1, stop.signal);
+  const third = turns.take(1, signal);
   stop.abort(new Error("no time"));
   await expect(second).rejects.toThrow("no time");
   first[Symbol.dispose]();
