@@ -133,7 +133,7 @@ test("whatever is written in whatever order, a scan is what a map would hold", (
         db.close();
       },
     ),
-    { seed: 3, numRuns: 150 },
+    { seed: 3, numRuns: 70 },
   );
 });
 
