@@ -1,6 +1,7 @@
 // A short life of a log that goes through everything it does to a disk, for tests that stop it or make it fail anywhere.
 import type { Disk } from "../../src/buffer/disk/disk.ts";
 import { append, moment, openStore, type StoreSetup, settle, type Triple, take } from "./disk-store.ts";
+import { seeded } from "./runtime.ts";
 
 export interface ScriptRun {
   /** Points whose append returned. */
@@ -20,12 +21,14 @@ export function emptyRun(): ScriptRun {
   return { acknowledged: new Set(), unsure: new Set(), settled: new Set(), errors: [] };
 }
 
-/** Runs the script and keeps `run` up to date, so that it is right whenever the script is stopped. An append that fails is tried once more. */
-export function runScript(disk: Disk, run: ScriptRun, setup: StoreSetup = {}): void {
+/** `variant` changes how many points are appended at a time. Runs the script and keeps `run` up to date, so that it is right whenever the script is stopped. An append that fails is tried once more. */
+export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreSetup = {}): void {
+  const random = seeded(variant);
   const options = { segmentBytes: 4_700, whenFull: "block", ...setup } as const;
   let at = 0;
   let next = 0;
-  const appendTo = (store: ReturnType<typeof openStore>["store"], count: number) => {
+  const appendTo = (store: ReturnType<typeof openStore>["store"], usual: number) => {
+    const count = variant === 0 ? usual : 1 + Math.floor(random() * 30);
     const points = Array.from({ length: count }, (): Triple => {
       next++;
       return [`tag${next % 3}`, t0 + next * 1_000, next / 4];
