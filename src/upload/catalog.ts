@@ -16,8 +16,6 @@ export interface CatalogEntry {
   readonly hash: string | undefined;
   /** Whether the service has this metadata. */
   readonly saved: boolean;
-  /** Why the service would not take this metadata; undefined: it did, or was not asked since the start. */
-  readonly refused: string | undefined;
   /** ID the service gave; undefined: not known yet. */
   readonly id: SignalId | undefined;
 }
@@ -29,7 +27,7 @@ export interface Catalog extends SignalCatalog, AsyncDisposable {
   /** Inputs whose metadata the service has not, and has not refused. */
   readonly pending: ReadonlySet<InputId>;
   readonly savedCount: number;
-  /** Inputs whose metadata the service refused, with its reason. */
+  /** Inputs whose metadata the service refused since the start, with its reason. */
   readonly refused: ReadonlyMap<InputId, string>;
   entry(input: InputId): CatalogEntry | undefined;
   /** All signals, in no order. */
@@ -125,7 +123,6 @@ class PersistedCatalog implements Catalog {
       signal: this.#metadata(input, known),
       hash: known.hash,
       saved: isSaved(known),
-      refused: this.#refused.get(input),
       id: known.id,
     };
   }
@@ -175,8 +172,7 @@ class PersistedCatalog implements Catalog {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new Error("the catalog is closed"));
-    await this.#flushing;
-    await this.#flush();
+    await this.#flushing.then(() => this.#flush());
     this.#file[Symbol.dispose]();
   }
 
@@ -206,12 +202,9 @@ class PersistedCatalog implements Catalog {
 
   async #flushForEver(): Promise<void> {
     const { signal } = this.#stop;
-    while (!signal.aborted) {
-      try {
-        await this.#runtime.clock.sleep(flushEveryMs, signal);
-      } catch {
-        return;
-      }
+    for (;;) {
+      await this.#runtime.clock.sleep(flushEveryMs, signal).catch(() => {});
+      if (signal.aborted) return;
       await this.#flush();
     }
   }

@@ -8,6 +8,7 @@ import type { Bisection } from "./bisection.ts";
 import type { Candidate } from "./cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "./frame-plan.ts";
 import { FrameWriter } from "./frame-writer.ts";
+import type { LearnedLimit } from "./learned-limit.ts";
 import { Packer } from "./packer.ts";
 import type { Shipment } from "./shipment.ts";
 import type { Window } from "./window.ts";
@@ -17,7 +18,7 @@ export interface LoaderParts {
   readonly bisection: Bisection;
   readonly clock: Clock;
   readonly integration: string;
-  readonly maxBytes: number;
+  readonly limit: LearnedLimit;
   readonly maxLagMs: number;
   /** Whether the points of an input have to wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
@@ -40,7 +41,6 @@ export class Loader {
   #nextId = firstRequestId;
   #liveInARow = 0;
   #suspectsTurn = true;
-  #maxBytes: number;
   #sparse = false;
   #livePoints = 0;
   #liveFirst = true;
@@ -48,13 +48,7 @@ export class Loader {
   constructor(parts: LoaderParts) {
     this.#parts = parts;
     this.#envelope = new Envelope(parts.integration);
-    this.#writer = new FrameWriter(this.#envelope, parts.maxBytes);
-    this.#maxBytes = parts.maxBytes;
-  }
-
-  /** The service found a frame of `bytes` too large: from now on at most half of that. */
-  shrink(bytes: number): void {
-    this.#maxBytes = Math.min(this.#maxBytes, bytes >> 1);
+    this.#writer = new FrameWriter(this.#envelope, parts.limit.maxBytes);
   }
 
   /** The next frame is led by the live lane, whatever waits in the other: people want to see now, now. */
@@ -113,7 +107,7 @@ export class Loader {
     const { window, clock, maxLagMs } = this.#parts;
     const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
     const limits = {
-      maxBytes: this.#maxBytes,
+      maxBytes: this.#parts.limit.maxBytes,
       envelopeBytes: this.#envelope.bytes,
       maxSeries: mostSeries,
       urgentBefore: clock.monotonic() - patienceMs,
@@ -137,7 +131,7 @@ export class Loader {
     const { bisection } = this.#parts;
     for (let portion = bisection.next(); portion; portion = bisection.next()) {
       const plan = portion.plan(this.#envelope.bytes);
-      if (plan.bytes <= this.#maxBytes || portion.points === 1)
+      if (plan.bytes <= this.#parts.limit.maxBytes || portion.points === 1)
         return { kind: "suspect", frame: await this.#write(plan), portion };
       bisection.split();
     }

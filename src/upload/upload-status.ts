@@ -36,6 +36,8 @@ export interface UploadStatus {
   readonly requests: { readonly started: number; readonly accepted: number; readonly failed: number };
   /** Points the service has accepted. */
   readonly points: number;
+  /** Points accepted a second, over the last minute: what a backlog drains at. */
+  readonly pointsPerSecond: number;
   readonly bytes: number;
   /** Of the last accepted request; 0: none yet. */
   readonly pointsPerRequest: number;
@@ -90,11 +92,15 @@ export class UploadTally {
   #lastLagMs = 0;
   /** Starts of the last minute, on the monotonic clock. */
   #starts: number[] = [];
+  /** What was accepted in the last minute, and when. */
+  #recent: { readonly at: number; readonly points: number }[] = [];
+  readonly #opened: number;
 
   constructor(runtime: Runtime, requestsPerSecond: number) {
     this.#runtime = runtime;
     this.#requestsPerSecond = requestsPerSecond;
     this.#since = runtime.clock.now();
+    this.#opened = runtime.clock.monotonic();
   }
 
   started(): void {
@@ -116,6 +122,9 @@ export class UploadTally {
       metrics.gauge(lag).set(frame.lagMs / 1_000);
     }
     this.#lastSuccess = clock.now();
+    const at = clock.monotonic();
+    this.#recent.push({ at, points: frame.points });
+    while (this.#recent[0] !== undefined && this.#recent[0].at < at - minuteMs) this.#recent.shift();
     metrics.counter(requests).add(1, { outcome: "accepted" });
     metrics.counter(points).add(frame.points);
     metrics.counter(bytes).add(frame.bytes);
@@ -180,7 +189,12 @@ export class UploadTally {
     readonly catalog: Catalog;
   }): UploadStatus {
     const { clock } = this.#runtime;
-    const recent = this.#starts.filter((start) => start >= clock.monotonic() - minuteMs).length;
+    const monotonic = clock.monotonic();
+    const recent = this.#starts.filter((start) => start >= monotonic - minuteMs).length;
+    const seconds = Math.min(minuteMs, Math.max(1_000, monotonic - this.#opened)) / 1_000;
+    const drained = this.#recent
+      .filter(({ at }) => at >= monotonic - minuteMs)
+      .reduce((sum, { points: of }) => sum + of, 0);
     const { catalog } = now;
     const saving = this.#failing ? undefined : this.#saveFailure;
     const lastError = saving
@@ -194,6 +208,7 @@ export class UploadTally {
       lagMs: Math.round(Math.max(now.waitedMs ?? 0, this.#state === "idle" ? 0 : this.#lastLagMs)),
       requests: { started: this.#started, accepted: this.#accepted, failed: this.#failed },
       points: this.#points,
+      pointsPerSecond: drained / seconds,
       bytes: this.#bytes,
       pointsPerRequest: this.#lastPoints,
       bytesPerRequest: this.#lastBytes,

@@ -7,6 +7,7 @@ import type { Sink } from "../core/sink.ts";
 import { requestLimits } from "../wire/limits.ts";
 import type { Catalog } from "./catalog.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import { LearnedLimit } from "./learned-limit.ts";
 import { openCredentials } from "./open-credentials.ts";
 import type { ServiceOptions } from "./options.ts";
 import { Pacer } from "./pacer.ts";
@@ -87,7 +88,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       tally,
       sink,
       pacer: new Pacer(runtime.clock, insert.requestsPerSecond),
-      maxBytes: insert.maxBytes,
+      limit: await LearnedLimit.open(join(stateDir, "limit.json"), insert.maxBytes, runtime),
       integration: options.integration,
       maxLagMs: options.maxLag,
       holds: (input) => signals?.holds(input) ?? false,

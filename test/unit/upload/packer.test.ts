@@ -189,6 +189,36 @@ test("fresh points of unrelated series do not swell a frame of the backlog", () 
   expect([first?.points.size, first?.plan.nulls, second?.points.size]).toEqual([500, 0, 50]);
 });
 
+test("fresh points that lie between those of the backlog go out in a frame of their own", () => {
+  const window = new Window(1_000);
+  window.add(
+    "backlog",
+    block(1, {
+      a: [
+        [0, 1],
+        [10, 2],
+        [20, 3],
+      ],
+    }),
+    0,
+  );
+  window.add(
+    "live",
+    block(2, {
+      a: [
+        [5, 4],
+        [15, 5],
+      ],
+    }),
+    0,
+  );
+  const sent = drain(window, 10_000);
+  expect(sent.map(({ points }) => [...points.values()])).toEqual([
+    [1, 2, 3],
+    [4, 5],
+  ]);
+});
+
 test("a block is settled when the last of its points is, and names what was refused of it", () => {
   const window = new Window(100);
   window.add(

@@ -1,0 +1,90 @@
+// The search for bad points: finds exactly those, in few requests, whatever the service says and wherever they are.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { InputId } from "../../../src/core/point.ts";
+import { Bisection } from "../../../src/upload/bisection.ts";
+import { Breaker } from "../../../src/upload/breaker.ts";
+import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
+
+/** `sizes[k]` points of series k; each has its number as value and slot. */
+function portion(sizes: readonly number[]): Portion {
+  let next = 0;
+  return new Portion(
+    sizes.map((size, k) => {
+      const numbers = Array.from({ length: size }, () => next++);
+      const times = Float64Array.from(numbers, (_, i) => i);
+      return new PortionColumn(`s${k}` as InputId, times, Float64Array.from(numbers), Uint32Array.from(numbers));
+    }),
+  );
+}
+
+const pointsOf = ({ columns }: Portion) => columns.flatMap(({ values }) => [...values]);
+
+/** Plays a service that refuses what has a bad point in it. */
+function search(whole: Portion, bad: ReadonlySet<number>, naming: boolean) {
+  const bisection = new Bisection();
+  const found: number[] = [];
+  const stored: number[] = [];
+  let requests = 1;
+  const faults = (of: Portion) =>
+    naming ? of.columns.filter(({ values }) => values.some((value) => bad.has(value))).map(({ input }) => input) : [];
+  bisection.add(whole, faults(whole));
+  for (let next = bisection.next(); next; next = bisection.next()) {
+    requests++;
+    if (pointsOf(next).some((value) => bad.has(value))) {
+      const culprit = bisection.refused(faults(next));
+      if (culprit) found.push(...pointsOf(culprit));
+    } else {
+      stored.push(...pointsOf(next));
+      bisection.accepted();
+    }
+    expect(bisection.points).toBe(whole.points - found.length - stored.length);
+  }
+  return { found, stored, requests };
+}
+
+test("every bad point is found and every good one stored, once each", () => {
+  const sizes = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 12 });
+  fc.assert(
+    fc.property(sizes, fc.array(fc.nat(), { minLength: 1, maxLength: 6 }), fc.boolean(), (of, picks, naming) => {
+      const whole = portion(of);
+      const bad = new Set(picks.map((pick) => pick % whole.points));
+      const { found, stored } = search(whole, bad, naming);
+      expect(found.toSorted((a, b) => a - b)).toEqual([...bad].toSorted((a, b) => a - b));
+      expect([...found, ...stored].toSorted((a, b) => a - b)).toEqual(pointsOf(whole));
+    }),
+    { seed: 6, numRuns: 400 },
+  );
+});
+
+test("one bad point among 100,000 takes at most 35 requests, wherever it is", () => {
+  const whole = portion(Array.from({ length: 100 }, () => 1_000));
+  for (const bad of [0, 1, 499, 50_000, 66_666, 99_998, 99_999])
+    expect(search(whole, new Set([bad]), false).requests).toBeLessThanOrEqual(35);
+  // The other half of what is refused need not be asked about: half as many when the bad one is always there.
+  expect(search(whole, new Set([99_999]), false).requests).toBeLessThanOrEqual(20);
+});
+
+test("the breaker opens for 25 refusals in a row, and closes with the next acceptance", () => {
+  const breaker = new Breaker();
+  for (let i = 0; i < 24; i++) breaker.refused();
+  expect(breaker.open).toBe(false);
+  breaker.refused();
+  expect(breaker.open).toBe(true);
+  breaker.accepted(1);
+  expect(breaker.open).toBe(false);
+});
+
+test("the breaker opens when more than 1 % of 100,000 points are given up, not for fewer among many", () => {
+  const breaker = new Breaker();
+  for (let i = 0; i < 2_000; i++) {
+    breaker.rejected(1);
+    breaker.accepted(200);
+  }
+  expect(breaker.open).toBe(false);
+  for (let i = 0; i < 2_000 && !breaker.open; i++) {
+    breaker.rejected(1);
+    breaker.accepted(20);
+  }
+  expect(breaker.open).toBe(true);
+});
