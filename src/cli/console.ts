@@ -1,4 +1,5 @@
 // Where a command reads from and writes to, and what tells it to stop.
+import { setImmediate } from "node:timers/promises";
 import { type Environment, processEnvironment } from "../config/environment.ts";
 
 export interface Console {
@@ -6,6 +7,10 @@ export interface Console {
   print(line: string): void;
   /** Everything else: errors, progress, logs. */
   complain(line: string): void;
+  /** Results in bulk, no line end added. Resolves when there is room for more; false: nobody reads them any longer. */
+  write(text: string): Promise<boolean>;
+  /** One line that is replaced by the next and gone with the next result; undefined: none. Only where a person is reading. */
+  progress(line: string | undefined): void;
   /** What a configuration may refer to. */
   readonly environment: Environment;
   /** Whether a person is reading. */
@@ -24,6 +29,8 @@ export function processConsole(): Console & Disposable {
   const controller = new AbortController();
   let stoppedAtMs = 0;
   let hungUp: (() => void) | undefined;
+  let unread = false;
+  const progress = progressLine();
   const stop = () => {
     if (!controller.signal.aborted) {
       stoppedAtMs = performance.now();
@@ -35,10 +42,26 @@ export function processConsole(): Console & Disposable {
   process.on("SIGTERM", stop);
   process.on("SIGHUP", hangUp);
   // A reader that went away (`tagferry demo | head -1`) is no reason to fail.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+  process.stderr.on("error", () => {});
+  process.stdout.on("error", () => {
+    unread = true;
+  });
   return {
-    print: (line) => void process.stdout.write(`${line}\n`),
-    complain: (line) => void process.stderr.write(`${line}\n`),
+    print(line) {
+      progress(undefined);
+      process.stdout.write(`${line}\n`);
+    },
+    complain(line) {
+      progress(undefined);
+      process.stderr.write(`${line}\n`);
+    },
+    async write(text) {
+      if (!unread && !process.stdout.write(text)) await drained(process.stdout);
+      // An error is told after the write that met it.
+      await setImmediate();
+      return !unread;
+    },
+    progress,
     environment: processEnvironment(),
     interactive: process.stderr.isTTY === true,
     signal: controller.signal,
@@ -50,6 +73,27 @@ export function processConsole(): Console & Disposable {
       process.off("SIGINT", stop);
       process.off("SIGTERM", stop);
     },
+  };
+}
+
+/** Resolves when more may be written, or nothing can be any more. */
+function drained(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    const over = () => {
+      for (const event of ["drain", "error", "close"]) stream.off(event, over);
+      resolve();
+    };
+    for (const event of ["drain", "error", "close"]) stream.on(event, over);
+  });
+}
+
+function progressLine(): (line: string | undefined) => void {
+  if (process.stderr.isTTY !== true) return () => {};
+  let shown = false;
+  return (line) => {
+    if (line === undefined && !shown) return;
+    process.stderr.write(`\r\u001b[K${line?.slice(0, process.stderr.columns - 1) ?? ""}`);
+    shown = line !== undefined;
   };
 }
 

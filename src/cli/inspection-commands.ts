@@ -1,8 +1,10 @@
 // The commands that look at an agent and at what it keeps: as they may be typed.
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { AgentAddressOptions } from "./agent-address.ts";
+import type { BufferExportOptions } from "./buffer-export.ts";
 import type { Console } from "./console.ts";
 import type { ExitStatus } from "./exit-status.ts";
+import { toItsEnd } from "./to-its-end.ts";
 
 export function addInspectionCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
   program
@@ -13,6 +15,44 @@ export function addInspectionCommands(program: Command, io: Console, ended: (sta
     .option("--json", "print all of it as JSON")
     .addHelpText("after", "\nExample: tagferry status --url http://10.0.0.9:8421")
     .action(async (options: AgentAddressOptions & { json?: true }) =>
-      ended(await (await import("./status.ts")).status(options, io)),
+      ended(await toItsEnd((await import("./status.ts")).status(options, io), io)),
+    );
+
+  const buffer = program
+    .command("buffer")
+    .description("look into a data directory without a lock, beside a running agent or into what is left of one");
+  buffer
+    .command("stat")
+    .description("what it holds: segments, points, what is to be delivered, what was lost")
+    .argument("<dir>", "agent.dataDir, or the folder buffer in it")
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry buffer stat /var/lib/tagferry")
+    .action(async (directory: string, options: { json?: true }) =>
+      ended(await toItsEnd((await import("./buffer-stat.ts")).bufferStat(directory, options, io), io)),
+    );
+  buffer
+    .command("verify")
+    .description("read every byte; exit status 1 where anything is damaged")
+    .argument("<dir>", "agent.dataDir, or the folder buffer in it")
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry buffer verify /var/lib/tagferry")
+    .action(async (directory: string, options: { json?: true }) =>
+      ended(await toItsEnd((await import("./buffer-verify.ts")).bufferVerify(directory, options, io), io)),
+    );
+  buffer
+    .command("export")
+    .description("print the points it holds; exit status 1 where some cannot be read")
+    .argument("<dir>", "agent.dataDir, or the folder buffer in it")
+    .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson"]).default("csv"))
+    .option("--undelivered", "only what the service does not have yet")
+    .addHelpText(
+      "after",
+      `
+In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.
+
+Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
+    )
+    .action(async (directory: string, options: BufferExportOptions) =>
+      ended(await toItsEnd((await import("./buffer-export.ts")).bufferExport(directory, options, io), io)),
     );
 }

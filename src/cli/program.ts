@@ -9,9 +9,14 @@ import { type Console, processConsole } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
 
-/** Runs one command. Resolves with the exit status; never rejects. */
+/** Runs one command on this process. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
   using io = processConsole();
+  return await runCommand(args, io);
+}
+
+/** Runs one command. Resolves with the exit status; never rejects. */
+export async function runCommand(args: readonly string[], io: Console): Promise<number> {
   let status: number = exitStatus.done;
   const program = commands(io, (ended) => {
     status = ended;

@@ -29,6 +29,11 @@ export const errorCodes = {
     exit: 1,
     hint: "the data directory was written by a newer version; install that version again",
   },
+  BUFFER_MISSING: {
+    retryable: false,
+    exit: 1,
+    hint: "name the folder that agent.dataDir names, or the folder `buffer` in it",
+  },
   DATA_DIR_IN_USE: {
     retryable: false,
     exit: 75,

@@ -8,6 +8,7 @@ import type { Status } from "../../src/agent/status.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { openWeb } from "../../src/web/server.ts";
 import { tagferry } from "../support/cli.ts";
+import { command } from "../support/command.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { sourceWith, statusWith, tagWith } from "../support/status.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -89,7 +90,7 @@ service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth
 http: { listen: "0.0.0.0:${new URL(agent.url).port}" }
 `,
   );
-  const { status, stdout } = await tagferry(["status", "-c", file, "--json"]);
+  const { status, stdout } = await command(["status", "-c", file, "--json"]);
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(given)));
 });
@@ -97,7 +98,7 @@ http: { listen: "0.0.0.0:${new URL(agent.url).port}" }
 test("what a device put into names and messages cannot steer the terminal", async () => {
   const source = sourceWith({ state: "waiting", error: "\u001b[2J\u202egone\nfake: line" });
   await using agent = await answering(statusWith({ sources: [source] }));
-  const { stdout } = await tagferry(["status", "--url", agent.url]);
+  const { stdout } = await command(["status", "--url", agent.url]);
   expect(stdout).toContain("      \\u001b[2J\\u202egone\\u000afake: line\n");
 });
 
@@ -106,9 +107,9 @@ test("where no agent answers, status says what to do and ends with 69", async ()
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo; // listens on TCP
   const url = `http://127.0.0.1:${port}`;
-  const stranger = await tagferry(["status", "--url", url]);
+  const stranger = await command(["status", "--url", url]);
   await new Promise<void>((resolve) => server.close(() => resolve()));
-  const nobody = await tagferry(["status", "--url", url, "--json"]);
+  const nobody = await command(["status", "--url", url, "--json"]);
 
   expect(stranger).toMatchObject({ status: 69, stdout: "" });
   expect(stranger.stderr).toBe(`tagferry: what answers at ${url} is no agent
@@ -116,6 +117,6 @@ test("where no agent answers, status says what to do and ends with 69", async ()
 `);
   expect(nobody).toMatchObject({ status: 69, stdout: "" });
   expect(nobody.stderr).toContain(`no agent answers at ${url}: connect ECONNREFUSED`);
-  const help = await tagferry(["status", "--help"]);
+  const help = await command(["status", "--help"]);
   expect(help.stdout).toContain("Example: tagferry status");
 });
