@@ -100,6 +100,17 @@ test("delay holds a call back, and only the calls it is meant for", async () => 
   await slow;
 });
 
+test("a call that takes more than 15 s in all is answered 504 and not run any more", async () => {
+  const input = fresh();
+  faults("delay=16s");
+  const slow = insert(input);
+  await eventually(() => clock.sleeping > 0);
+  await clock.advance(16_000);
+  const reply = await slow;
+  expect([reply.status, reply.text]).toEqual([504, expect.stringContaining("it was not run")]);
+  expect(await isStored(input)).toBe(false);
+});
+
 test("what clients sent can be read at /metrics", async () => {
   await insert(fresh());
   const text = await (await fetch(new URL("/metrics", service.url))).text();

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { integration, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -123,6 +124,23 @@ test("pausing refuses connections, resuming takes them on the same port with the
   await service.resume();
   const again = await service.call("integration.insert", { integration, data: { times, series: { a: [1, 2, 3] } } });
   expect(again.body?.result?.signalsByInput.a.created).toBe(false);
+});
+
+test("points older than the retention are gone ten minutes later at most, and younger ones stay", async () => {
+  const clock = new ManualClock("2026-01-01T12:00:00Z");
+  await using service = await testService({ retention: 6 * 3_600_000 }, testRuntime({ clock }));
+  const old = ["2026-01-01T06:01:00Z", "2026-01-01T06:02:00Z"];
+  const data = { times: [...old, "2026-01-01T11:00:00Z"], series: { a: [1, 2, null], b: [null, null, 3] } };
+  const inserted = await service.call("integration.insert", { integration, data });
+  const ids = Object.values<{ id: string }>(inserted.body?.result?.signalsByInput).map(({ id }) => id);
+  const view = { name: "A", type: "numeric", sourceType: "measurement" };
+  const itemsBySignal = Object.fromEntries(ids.map((id) => [id, view]));
+  await service.call("admin.publishSignals", { integration, itemsBySignal });
+  const times = async () =>
+    (await service.call("platform.selectItems", { data: { include: true, ...window } })).body?.result?.data.times;
+  expect(await times()).toEqual(data.times);
+  await clock.advance(600_000);
+  expect(await times()).toEqual(["2026-01-01T11:00:00Z"]);
 });
 
 test("counters show how many calls of each method came and how close together", async () => {

@@ -103,6 +103,8 @@ export class RpcEndpoint {
     await failBefore(faults, response, clock, gone.signal);
     if (method) await admission.admit(caller.integration, method, version, gone.signal);
     if (fault("cutBefore")) return void response.destroy();
+    const left = start + queueTimeouts.totalMs - clock.monotonic();
+    if (left <= 0) throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it was not run");
     const trace = randomBytes(10).toString("hex");
     const answer = store.call({
       body,
@@ -115,7 +117,6 @@ export class RpcEndpoint {
       trace,
       refusedInputs: fault("partial")?.inputs ?? [],
     });
-    const left = start + queueTimeouts.totalMs - clock.monotonic();
     const { body: answered, failure } = await within(answer, left, runtime, gone.signal);
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
@@ -192,7 +193,7 @@ async function failBefore(
 /** The hosted service gives up on a call after 15 s in all, whether or not it has run. */
 async function within(answer: Promise<Answer>, ms: number, { clock }: Runtime, gone: AbortSignal): Promise<Answer> {
   const timer = new AbortController();
-  const late = clock.sleep(Math.max(0, ms), AbortSignal.any([timer.signal, gone])).then(() => {
+  const late = clock.sleep(ms, AbortSignal.any([timer.signal, gone])).then(() => {
     throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it may have been run");
   });
   late.catch(() => {});
