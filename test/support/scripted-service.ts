@@ -1,5 +1,6 @@
 // The other side of the upload, with every misbehaviour one asks for: it stores what it accepts and notes what it saw.
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 
 interface Request {
@@ -50,7 +51,8 @@ export const fails = (code: number, data?: unknown): Behaviour =>
   says(() => ({ error: { code, message: "as told", data } }));
 
 export class ScriptedService implements AsyncDisposable {
-  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  readonly #server: Server;
+  readonly #tls: boolean;
   readonly seen: SeenRequest[] = [];
   /** `input time` → value, as `integration.insert` stored them. */
   readonly stored = new Map<string, number>();
@@ -64,9 +66,15 @@ export class ScriptedService implements AsyncDisposable {
   /** The most requests of one method that were open at once. */
   mostOpen = 0;
 
-  static async open(port = 0): Promise<ScriptedService> {
-    const service = new ScriptedService();
-    await new Promise<void>((resolve) => service.#server.listen(port, "127.0.0.1", resolve));
+  private constructor(tls: ServerOptions | undefined) {
+    const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
+    this.#tls = tls !== undefined;
+    this.#server = tls ? createTlsServer(tls, serve) : createServer(serve);
+  }
+
+  static async open(tls?: ServerOptions): Promise<ScriptedService> {
+    const service = new ScriptedService(tls);
+    await new Promise<void>((resolve) => service.#server.listen(0, "127.0.0.1", resolve));
     return service;
   }
 
@@ -75,7 +83,7 @@ export class ScriptedService implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}/v1`;
+    return this.#tls ? `https://localhost:${this.port}/v1` : `http://127.0.0.1:${this.port}/v1`;
   }
 
   requests(method: string): SeenRequest[] {

@@ -1,0 +1,96 @@
+// The files of refused points as others than the uploader use them: read, counted by reason, taken out to be sent again.
+//
+// `rejects.ndjson` is written by the uploader, `rejects.1.ndjson` is the one before it. `rejects.retry.ndjson` is there
+// while the points in it are sent again, and afterwards only where that was killed on the way.
+import { createReadStream } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { z } from "zod";
+import { isInputId } from "../core/point.ts";
+import { writeAtomically } from "../lib/atomic-file.ts";
+
+const rejectLine = z.object({
+  at: z.union([z.string(), z.number()]).optional(),
+  input: z.string().refine(isInputId),
+  /** RFC 3339; microseconds where that cannot be written so. */
+  time: z.union([z.string(), z.number()]),
+  /** A text where it is no finite number. */
+  value: z.union([z.number(), z.string()]),
+  code: z.number().optional(),
+  reason: z.string(),
+});
+export type RejectLine = z.output<typeof rejectLine>;
+
+export class RejectFiles {
+  readonly #folder: string;
+
+  /** `stateDir`: the uploader's. */
+  constructor(stateDir: string) {
+    this.#folder = stateDir;
+  }
+
+  /** Where the uploader writes them. */
+  get path(): string {
+    return join(this.#folder, "rejects.ndjson");
+  }
+
+  get #retry(): string {
+    return join(this.#folder, "rejects.retry.ndjson");
+  }
+
+  get #older(): string {
+    return join(this.#folder, "rejects.1.ndjson");
+  }
+
+  /** All of them, oldest first; undefined for a line that cannot be read. Rejects as `node:fs` does, but not for files that are not there. */
+  async *lines(): AsyncGenerator<RejectLine | undefined> {
+    for (const file of [this.#retry, this.#older, this.path])
+      for await (const text of linesOf(file)) if (text !== "") yield parse(text);
+  }
+
+  /** Moves `lines`, which are all there are, to where a kill does not lose them while they are sent again. */
+  async takeOut(lines: readonly RejectLine[]): Promise<void> {
+    await writeAtomically(this.#retry, textOf(lines));
+    for (const file of [this.#older, this.path]) await rm(file, { force: true });
+  }
+
+  /** Ends what `takeOut` began: `rest` is refused as before. */
+  async putBack(rest: readonly RejectLine[]): Promise<void> {
+    if (rest.length > 0) await writeAtomically(this.#older, textOf(rest));
+    await rm(this.#retry, { force: true });
+  }
+
+  /** Deletes them all. */
+  async drop(): Promise<void> {
+    for (const file of [this.#retry, this.#older, this.path]) await rm(file, { force: true });
+  }
+
+  /** Makes the folder where it does not exist. */
+  async prepare(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+  }
+}
+
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const stream = createReadStream(path);
+  try {
+    yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+  } finally {
+    stream.destroy();
+  }
+}
+
+function parse(text: string): RejectLine | undefined {
+  try {
+    return rejectLine.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(lines: readonly RejectLine[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+}

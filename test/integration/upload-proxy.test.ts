@@ -1,0 +1,70 @@
+// Through a proxy, where the network allows no other way.
+import { createServer, request as send } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { ScriptedService } from "../support/scripted-service.ts";
+import { uploading } from "../support/uploading.ts";
+
+/** Forwards whole requests and tunnels; says how many of each, and 407 while `closed`. */
+class Proxy implements AsyncDisposable {
+  forwarded = 0;
+  tunnels = 0;
+  closed = false;
+  readonly #server = createServer((incoming, response) => {
+    this.forwarded++;
+    if (this.closed) {
+      response.writeHead(407).end();
+      return;
+    }
+    const { method, headers, url } = incoming;
+    const outgoing = send(url ?? "", { method: method ?? "POST", headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    incoming.pipe(outgoing);
+  });
+
+  static async open(): Promise<Proxy> {
+    const proxy = new Proxy();
+    proxy.#server.on("connect", ({ url = "" }, client) => {
+      proxy.tunnels++;
+      if (proxy.closed) {
+        client.end("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n");
+        return;
+      }
+      const [host = "", port = ""] = url.split(":");
+      const server = connect(Number(port), host, () => {
+        client.write("HTTP/1.1 200 OK\r\n\r\n");
+        server.pipe(client).pipe(server);
+      });
+      server.on("error", () => client.destroy());
+      client.on("error", () => server.destroy());
+    });
+    await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
+    return proxy;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`; // it listens on TCP
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+test("every request goes through the proxy; one that wants a password keeps the points", async () => {
+  await using service = await ScriptedService.open();
+  await using proxy = await Proxy.open();
+  proxy.closed = true;
+  await using upload = await uploading({ url: service.url, speed: 200, service: { proxy: proxy.url } });
+  upload.reader.append({ a: [[1e15, 1]] });
+  await eventually(() => proxy.forwarded + proxy.tunnels >= 2);
+  expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
+  expect(upload.uploader.status().lastError?.current).toBe(true);
+  proxy.closed = false;
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(1);
+});

@@ -1,0 +1,37 @@
+// Nothing is told to a service that cannot prove who it is.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { ScriptedService } from "../support/scripted-service.ts";
+import { uploading } from "../support/uploading.ts";
+
+const fixture = (name: string) => join(import.meta.dirname, "../fixtures/tls", name);
+const certified = (name: string) => ({
+  key: readFileSync(fixture(`${name}-key.pem`)),
+  cert: readFileSync(fixture(`${name}.pem`)),
+});
+
+test("a service whose authority is in caFile gets the points", async () => {
+  await using service = await ScriptedService.open(certified("broker"));
+  await using upload = await uploading({ url: service.url, speed: 200, service: { caFile: fixture("ca.pem") } });
+  upload.reader.append({ a: [[1e15, 1]] });
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(1);
+});
+
+test.for([
+  ["of an unknown authority", "broker", {}],
+  ["for another name", "other-name", { caFile: fixture("ca.pem") }],
+] as const)("a service with a certificate %s is sent nothing, and the points stay", async ([, name, options]) => {
+  await using service = await ScriptedService.open(certified(name));
+  await using upload = await uploading({ url: service.url, speed: 200, service: options });
+  upload.reader.append({ a: [[1e15, 1]] });
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.requests.failed >= 2 && now;
+  });
+  expect(status.state).toBe("unreachable");
+  expect(status.lastError?.message).toMatch(/certificate|altname/i);
+  expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
+});
