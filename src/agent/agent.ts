@@ -80,7 +80,8 @@ export async function openAgent(
   const owners = inputOwners();
   const sources = config.sources.map((source) => startSource(source, { config, buffer, catalog, owners }, runtime));
   opened.defer(async () => {
-    await Promise.all(sources.map((source) => source[Symbol.asyncDispose]()));
+    // The request in flight and the sources have their time side by side, not one after the other.
+    await Promise.all([delivery, ...sources].map((part) => part[Symbol.asyncDispose]()));
   });
   const startedAt = runtime.clock.now();
   const started = runtime.clock.monotonic();
