@@ -162,7 +162,7 @@ function introduce(io: Console, { service, devices, web, file }: Introduced): vo
   OPC UA server    ${devices.urls.opcua}
   configuration    ${file}
   status page      ${web.url}
-  timeline page    ${service.pageUrl}
+  timeline page    ${service.pageUrl}   (sign in as ${integration}, password ${password})
 `);
 }
 
