@@ -29,13 +29,21 @@ def device(unit):
     return ModbusDeviceContext(co=tables["co"], di=tables["di"], hr=tables["hr"], ir=tables["ir"])
 
 
-def carry(source, target):
+def carry(source, target, log):
     while True:
         try:
             data = os.read(source, 4096)
         except OSError:
             return
         os.write(target, data)
+        if log:
+            log.write(data)
+
+
+def line_log():
+    """Keeps what comes to the server, where TAGFERRY_LINE_LOG names a folder."""
+    folder = os.environ.get("TAGFERRY_LINE_LOG")
+    return open(os.path.join(folder, f"{os.getpid()}.line"), "wb", buffering=0) if folder else None
 
 
 def serial_pair():
@@ -43,8 +51,8 @@ def serial_pair():
     ends = [os.openpty(), os.openpty()]
     for _master, slave in ends:
         tty.setraw(slave)
-    for source, target in ((0, 1), (1, 0)):
-        threading.Thread(target=carry, args=(ends[source][0], ends[target][0]), daemon=True).start()
+    for source, target, log in ((0, 1, None), (1, 0, line_log())):
+        threading.Thread(target=carry, args=(ends[source][0], ends[target][0], log), daemon=True).start()
     return [os.ttyname(slave) for _master, slave in ends]
 
 

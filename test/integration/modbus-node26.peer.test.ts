@@ -1,0 +1,16 @@
+// The servers that are not ours, once more on the newer Node, where serialport keeps what it received to itself (W17).
+import { expect, test } from "vitest";
+import { otherNode } from "../support/other-node.ts";
+import { runSuite } from "../support/suite-run.ts";
+
+test("every vector arrives on Node 26 too, from pymodbus and libmodbus, over networks and lines", async () => {
+  const node = await otherNode("26.10.0");
+
+  const { numPassedTests } = await runSuite({
+    files: ["test/integration/modbus-pymodbus", "test/integration/modbus-libmodbus"],
+    peers: true,
+    node,
+  });
+
+  expect(numPassedTests).toBeGreaterThanOrEqual(10);
+}, 300_000);
