@@ -3,7 +3,9 @@ import { type Command, Option } from "commander";
 import type { AgentAddressOptions } from "./agent-address.ts";
 import type { BufferExportOptions } from "./buffer-export.ts";
 import type { Console } from "./console.ts";
+import { defaultConfig } from "./default-config.ts";
 import type { ExitStatus } from "./exit-status.ts";
+import type { RejectsOptions } from "./rejects.ts";
 import { toItsEnd } from "./to-its-end.ts";
 
 export function addInspectionCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
@@ -54,5 +56,32 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     )
     .action(async (directory: string, options: BufferExportOptions) =>
       ended(await toItsEnd((await import("./buffer-export.ts")).bufferExport(directory, options, io), io)),
+    );
+
+  const rejects = program.command("rejects").description("points that the service refused for good");
+  rejects
+    .command("list")
+    .description("reasons and counts")
+    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry rejects list -c tagferry.yaml")
+    .action(async (options: RejectsOptions) =>
+      ended(await toItsEnd((await import("./rejects.ts")).listRejects(options, io), io)),
+    );
+  rejects
+    .command("retry")
+    .description("send them once more; the agent must not run. Exit status 1 where some are refused again")
+    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .addHelpText("after", "\nExample: tagferry rejects retry -c tagferry.yaml")
+    .action(async (options: RejectsOptions) =>
+      ended(await toItsEnd((await import("./rejects.ts")).resendRejects(options, io), io)),
+    );
+  rejects
+    .command("drop")
+    .description("delete them")
+    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .addHelpText("after", "\nExample: tagferry rejects drop -c tagferry.yaml")
+    .action(async (options: RejectsOptions) =>
+      ended(await toItsEnd((await import("./rejects.ts")).dropRejects(options, io), io)),
     );
 }

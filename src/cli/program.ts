@@ -6,6 +6,7 @@ import { isAbort } from "../lib/abort.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import { type Console, processConsole } from "./console.ts";
+import { defaultConfig } from "./default-config.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
 
@@ -43,8 +44,6 @@ export async function runCommand(args: readonly string[], io: Console): Promise<
 export function version(): string {
   return description.version;
 }
-
-const defaultConfig = "/etc/tagferry/tagferry.yaml";
 
 function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   const program = new Command("tagferry")

@@ -2,10 +2,8 @@
 //
 // `rejects.ndjson` is written by the uploader, `rejects.1.ndjson` is the one before it. `rejects.retry.ndjson` is there
 // while the points in it are sent again, and afterwards only where that was killed on the way.
-import { createReadStream } from "node:fs";
-import { mkdir, rm } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { z } from "zod";
 import { isInputId } from "../core/point.ts";
 import { writeAtomically } from "../lib/atomic-file.ts";
@@ -57,7 +55,11 @@ export class RejectFiles {
 
   /** Ends what `takeOut` began: `rest` is refused as before. */
   async putBack(rest: readonly RejectLine[]): Promise<void> {
-    if (rest.length > 0) await writeAtomically(this.#older, textOf(rest));
+    if (rest.length > 0) {
+      await using file = await open(this.#older, "a", 0o600);
+      await file.appendFile(textOf(rest));
+      await file.datasync();
+    }
     await rm(this.#retry, { force: true });
   }
 
@@ -65,22 +67,18 @@ export class RejectFiles {
   async drop(): Promise<void> {
     for (const file of [this.#retry, this.#older, this.path]) await rm(file, { force: true });
   }
-
-  /** Makes the folder where it does not exist. */
-  async prepare(): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-  }
 }
 
 async function* linesOf(path: string): AsyncGenerator<string> {
-  const stream = createReadStream(path);
+  let file: FileHandle;
   try {
-    yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
+    file = await open(path, "r");
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
-  } finally {
-    stream.destroy();
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return;
+    throw error;
   }
+  await using opened = file;
+  yield* opened.readLines();
 }
 
 function parse(text: string): RejectLine | undefined {

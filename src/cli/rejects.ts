@@ -1,0 +1,138 @@
+// `tagferry rejects`: points the service refused for good, by its reasons; sent once more, or given up.
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { lockFolder } from "../buffer/disk/lock.ts";
+import { loadConfig } from "../config/load.ts";
+import { openCatalog } from "../upload/catalog.ts";
+import { RejectFiles, type RejectLine } from "../upload/reject-files.ts";
+import { retryRejects } from "../upload/retry-rejects.ts";
+import { commandRuntime } from "./command-runtime.ts";
+import type { Console } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { count } from "./figures.ts";
+import { version } from "./program.ts";
+import { columns, visible } from "./table.ts";
+
+export interface RejectsOptions {
+  /** Configuration of the agent: its data directory holds them. */
+  readonly config: string;
+  readonly json?: boolean;
+}
+
+interface Group {
+  readonly code: number | undefined;
+  readonly reason: string;
+  points: number;
+  readonly inputs: Map<string, number>;
+  earliest: string | undefined;
+  latest: string | undefined;
+}
+
+/** Inputs that are named for each reason. */
+const mostInputs = 5;
+
+/** Prints reasons and counts. May run beside the agent. */
+export async function listRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
+  const { files } = await rejectsOf(file, io);
+  const { groups, points, unreadable } = await grouped(files);
+  if (json) {
+    const reasons = groups.map(({ inputs, ...rest }) => ({ ...rest, inputs: Object.fromEntries(inputs) }));
+    io.print(JSON.stringify({ file: files.path, points, unreadable, reasons }, undefined, 2));
+    return exitStatus.done;
+  }
+  for (const { code, reason, points: refused, inputs, earliest, latest } of groups) {
+    io.print(`${count(refused, "point")}: ${visible(reason)}${code === undefined ? ", never sent" : ""}`);
+    const named = [...inputs].slice(0, mostInputs).map(([input, n]) => [input, count(n, "point")]);
+    for (const line of columns(named)) io.print(line);
+    if (inputs.size > mostInputs) io.print(`  and ${count(inputs.size - mostInputs, "input")} more`);
+    if (earliest !== undefined) io.print(`  from ${earliest} to ${latest}`);
+  }
+  if (unreadable > 0) io.print(`${count(unreadable, "line")} of the files cannot be read`);
+  io.print(points === 0 ? "no points were refused" : `${count(points, "refused point")} in ${files.path}`);
+  return exitStatus.done;
+}
+
+/** Deletes them. May run beside the agent. */
+export async function dropRejects({ config: file }: RejectsOptions, io: Console): Promise<ExitStatus> {
+  const { files } = await rejectsOf(file, io);
+  const { points } = await grouped(files);
+  await files.drop();
+  io.print(`${count(points, "refused point")} dropped`);
+  return exitStatus.done;
+}
+
+/**
+ * Sends them once more. Resolves with `failed` where some were refused again. Rejects with `DATA_DIR_IN_USE` beside a
+ * running agent, since both together would ask more of the service than it permits, and as `retryRejects` does.
+ */
+export async function resendRejects({ config: file }: RejectsOptions, io: Console): Promise<ExitStatus> {
+  const { config, files, stateDir } = await rejectsOf(file, io);
+  const { points } = await grouped(files);
+  if (points === 0) {
+    io.print("no points were refused");
+    return exitStatus.done;
+  }
+  const buffer = join(config.agent.dataDir, "buffer");
+  await mkdir(buffer, { recursive: true, mode: 0o700 });
+  using _lock = lockFolder(buffer);
+  const runtime = commandRuntime();
+  await using catalog = await openCatalog(join(config.agent.dataDir, "signals.db"), runtime, io.signal);
+  const { accepted, refused, unsendable } = await retryRejects(
+    {
+      options: config.service,
+      catalog,
+      stateDir,
+      agent: `tagferry/${version()} (${config.agent.name})`,
+      files,
+      progress: (decided) => io.progress(`${decided} of ${points} points decided`),
+    },
+    runtime,
+    io.signal,
+  );
+  io.print(
+    [
+      `${count(accepted, "point")} delivered`,
+      ...(refused > 0 ? [`${count(refused, "point")} refused again, see tagferry rejects list`] : []),
+      ...(unsendable > 0 ? [`${count(unsendable, "point")} cannot be sent at all`] : []),
+    ].join(", "),
+  );
+  return refused + unsendable === 0 ? exitStatus.done : exitStatus.failed;
+}
+
+async function rejectsOf(file: string, { environment }: Console) {
+  const config = await loadConfig(file, environment);
+  const stateDir = join(config.agent.dataDir, "upload");
+  return { config, stateDir, files: new RejectFiles(stateDir) };
+}
+
+async function grouped(files: RejectFiles) {
+  const groups = new Map<string, Group>();
+  let points = 0;
+  let unreadable = 0;
+  for await (const line of files.lines()) {
+    if (!line) {
+      unreadable++;
+      continue;
+    }
+    points++;
+    const reason = withoutTrace(line.reason);
+    const key = `${line.code} ${reason}`;
+    const group = groups.get(key) ?? newGroup(line, reason);
+    groups.set(key, group);
+    group.points++;
+    group.inputs.set(line.input, (group.inputs.get(line.input) ?? 0) + 1);
+    if (typeof line.time !== "string") continue;
+    if (group.earliest === undefined || line.time < group.earliest) group.earliest = line.time;
+    if (group.latest === undefined || line.time > group.latest) group.latest = line.time;
+  }
+  return { groups: [...groups.values()].toSorted((a, b) => b.points - a.points), points, unreadable };
+}
+
+function newGroup({ code }: RejectLine, reason: string): Group {
+  return { code, reason, points: 0, inputs: new Map(), earliest: undefined, latest: undefined };
+}
+
+/** Each answer of the service has a trace of its own: the reason is the same all the same. */
+function withoutTrace(reason: string): string {
+  return reason.replace(/, trace [\w-]+/, "");
+}

@@ -1,0 +1,101 @@
+// Sends refused points to the service once more, as when a limit there was raised or an input allowed.
+import { AgentError } from "../core/errors.ts";
+import { epochMicros } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
+import type { Catalog } from "./catalog.ts";
+import type { ServiceOptions } from "./options.ts";
+import type { RejectFiles, RejectLine } from "./reject-files.ts";
+import { RejectReader, type RetriedPoint } from "./reject-reader.ts";
+import { openUploader } from "./uploader.ts";
+
+export interface RetryParts {
+  readonly options: ServiceOptions;
+  /** Owned by the caller. */
+  readonly catalog: Catalog;
+  /** The uploader's. No uploader may be at work on it meanwhile. */
+  readonly stateDir: string;
+  /** Name and version, for User-Agent. */
+  readonly agent: string;
+  readonly files: RejectFiles;
+  /** How many points are decided so far. */
+  readonly progress: (decided: number) => void;
+}
+
+export interface Retried {
+  /** Points the service has taken. */
+  readonly accepted: number;
+  /** Points it refused once more: they are among the refused again, with its new reason. */
+  readonly refused: number;
+  /** Points that cannot be sent at all: their time or value cannot be written. They stay. */
+  readonly unsendable: number;
+}
+
+const pollMs = 50;
+
+/**
+ * Resolves when the service has decided about each point. Rejects with `SERVICE_UNREACHABLE` or `SERVICE_REFUSED` at the
+ * first sign of it, or with `signal.reason`: then what is not decided is refused as before. A kill loses none: at the
+ * next time some are sent twice, which changes nothing.
+ */
+export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<Retried> {
+  const { files } = parts;
+  const lines: RejectLine[] = [];
+  for await (const line of files.lines()) if (line) lines.push(line);
+  const sendable = new Map<string, RejectLine>();
+  const kept: RejectLine[] = [];
+  const points: RetriedPoint[] = [];
+  for (const line of lines) {
+    const point = pointOf(line);
+    if (!point) kept.push(line);
+    else {
+      points.push(point);
+      sendable.set(keyOf(point), line);
+    }
+  }
+  if (points.length === 0) return { accepted: 0, refused: 0, unsendable: kept.length };
+  await files.takeOut(lines);
+  const reader = new RejectReader(points);
+  try {
+    await send(reader, parts, runtime, signal);
+  } finally {
+    const rest = [...reader.unsettled()].flatMap((point) => sendable.get(keyOf(point)) ?? []);
+    await files.putBack([...kept, ...rest]);
+  }
+  const { points: settled, refused } = reader.settled;
+  return { accepted: settled - refused, refused, unsendable: kept.length };
+}
+
+async function send(reader: RejectReader, parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const { options, catalog, stateDir, agent, progress } = parts;
+  await using uploader = await openUploader({ options, reader, catalog, stateDir, agent }, runtime, signal);
+  const stop = new AbortController();
+  const running = uploader.run(stop.signal);
+  let over = false;
+  const finish = () => {
+    over = true;
+  };
+  reader.all.then(finish, finish);
+  running.then(finish, finish);
+  try {
+    while (!over) {
+      progress(reader.settled.points);
+      const { lastError, state } = uploader.status();
+      if (lastError?.current && state !== "throttled") throw new AgentError(lastError.code, lastError.message);
+      await runtime.clock.sleep(pollMs, signal);
+    }
+  } finally {
+    stop.abort(new Error("the retry is over"));
+    await running;
+  }
+}
+
+function pointOf({ input, time, value }: RejectLine): RetriedPoint | undefined {
+  const at = typeof time === "string" ? parseTimestamp(time) : undefined;
+  if (at === undefined || typeof value !== "number") return undefined;
+  return { input, time: at, value };
+}
+
+function keyOf({ input, time }: RetriedPoint): string {
+  return `${input} ${formatTimestamp(epochMicros(time))}`;
+}

@@ -1,0 +1,152 @@
+// What an operator does about points that the service refused for good.
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { lockFolder } from "../../src/buffer/disk/lock.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
+import { Rejects } from "../../src/upload/rejects.ts";
+import { command } from "../support/command.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { answers, fails, ScriptedService } from "../support/scripted-service.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
+
+const t0 = epochMicros(1_767_225_600_000_000);
+
+/** A configuration, and in its data directory three points of two inputs that were refused for two reasons. */
+async function refusedPoints(home: TemporaryFolder, url = "http://127.0.0.1:1/v1"): Promise<string> {
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `version: 1
+agent: { name: gw1, dataDir: ${JSON.stringify(home.file("data"))} }
+service: { url: ${url}, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PASSWORD:-x}" } } }
+`,
+  );
+  const rejects = await Rejects.open(join(home.file("data"), "upload", "rejects.ndjson"), testRuntime());
+  const a = "hall.a" as InputId;
+  const b = "hall.b" as InputId;
+  await rejects.add([
+    { input: a, time: t0, value: 1.5, code: -32602, reason: "Invalid params (-32602, trace abc): too new" },
+    { input: a, time: t0 + 1e6, value: -2, code: -32602, reason: "Invalid params (-32602, trace def): too new" },
+    { input: b, time: t0, value: 3, code: 422, reason: "HTTP 422\u001b[2J" },
+  ]);
+  return file;
+}
+
+const upload = (home: TemporaryFolder) => join(home.file("data"), "upload");
+const kept = (home: TemporaryFolder) =>
+  readdirSync(upload(home))
+    .filter((name) => name.startsWith("rejects"))
+    .toSorted();
+
+test("refused points are listed by reason, for people and for scripts", async () => {
+  using home = temporaryFolder();
+  const file = await refusedPoints(home);
+  const list = await command(["rejects", "list", "-c", file]);
+  const path = join(upload(home), "rejects.ndjson");
+  expect(list).toMatchObject({ status: 0, stderr: "" });
+  expect(list.stdout).toBe(`2 points: Invalid params (-32602): too new
+  hall.a  2 points
+  from 2026-01-01T00:00:00Z to 2026-01-01T00:00:01Z
+1 point: HTTP 422\\u001b[2J
+  hall.b  1 point
+  from 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z
+3 refused points in ${path}
+`);
+  const json = await command(["rejects", "list", "-c", file, "--json"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    points: 3,
+    unreadable: 0,
+    reasons: [{ code: -32602, points: 2, inputs: { "hall.a": 2 } }, { code: 422 }],
+  });
+});
+
+test("dropped points are gone, and how many is said", async () => {
+  using home = temporaryFolder();
+  const file = await refusedPoints(home);
+  const dropped = await command(["rejects", "drop", "-c", file]);
+  expect(dropped).toMatchObject({ status: 0, stdout: "3 refused points dropped\n" });
+  expect(kept(home)).toEqual([]);
+  for (const action of ["list", "retry"])
+    expect(await command(["rejects", action, "-c", file])).toMatchObject({
+      status: 0,
+      stdout: "no points were refused\n",
+    });
+});
+
+test("refused points are sent once more; those that are refused again stay with the new reason", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  const file = await refusedPoints(home, service.url);
+  service.otherwise = (exchange) => {
+    const series = Object.keys(exchange.request.params.data?.series ?? {});
+    const behaviour = series.includes("hall.b")
+      ? fails(-32602, { trace: "t", params: { "data.series.hall.b": ["no"] } })
+      : undefined;
+    if (behaviour) return behaviour(exchange);
+    exchange.response
+      .writeHead(200, { "content-type": "application/json" })
+      .end(JSON.stringify({ jsonrpc: "2.0", id: exchange.request.id, result: exchange.accept() }));
+  };
+
+  const { status, stdout } = await command(["rejects", "retry", "-c", file]);
+
+  expect({ status, stdout }).toEqual({
+    status: 1,
+    stdout: "2 points delivered, 1 point refused again, see tagferry rejects list\n",
+  });
+  expect(Object.fromEntries(service.stored)).toEqual({
+    "hall.a 2026-01-01T00:00:00Z": 1.5,
+    "hall.a 2026-01-01T00:00:01Z": -2,
+  });
+  expect(kept(home)).toEqual(["rejects.ndjson"]);
+  const list = await command(["rejects", "list", "-c", file]);
+  expect(list.stdout).toContain("hall.b  1 point\n");
+  expect(list.stdout).toContain("no");
+
+  service.otherwise = (exchange) =>
+    void exchange.response
+      .writeHead(200, { "content-type": "application/json" })
+      .end(JSON.stringify({ jsonrpc: "2.0", id: exchange.request.id, result: exchange.accept() }));
+  expect(await command(["rejects", "retry", "-c", file])).toMatchObject({ status: 0, stdout: "1 point delivered\n" });
+  expect(service.stored.get("hall.b 2026-01-01T00:00:00Z")).toBe(3);
+  expect(kept(home)).toEqual([]);
+});
+
+test("a service that cannot be reached or refuses the credentials costs none of them", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(401);
+  const file = await refusedPoints(home, service.url);
+  const refused = await command(["rejects", "retry", "-c", file]);
+  expect(refused).toMatchObject({ status: 77, stderr: expect.stringContaining("HTTP 401") });
+  const gone = await refusedPoints(home);
+  const unreachable = await command(["rejects", "retry", "-c", gone]);
+  expect(unreachable).toMatchObject({ status: 69, stderr: expect.stringContaining("ECONNREFUSED") });
+  const list = await command(["rejects", "list", "-c", file, "--json"]);
+  expect(JSON.parse(list.stdout).points).toBeGreaterThanOrEqual(3);
+});
+
+test("what a killed retry left is listed and sent", async () => {
+  using home = temporaryFolder();
+  await using service = await ScriptedService.open();
+  const file = await refusedPoints(home, service.url);
+  const path = join(upload(home), "rejects.ndjson");
+  writeFileSync(join(upload(home), "rejects.retry.ndjson"), readFileSync(path));
+  writeFileSync(path, "{ torn");
+  expect((await command(["rejects", "list", "-c", file])).stdout).toContain(
+    "1 line of the files cannot be read\n3 refused",
+  );
+  expect(await command(["rejects", "retry", "-c", file])).toMatchObject({ status: 0, stdout: "3 points delivered\n" });
+  expect(existsSync(join(upload(home), "rejects.retry.ndjson"))).toBe(false);
+});
+
+test("beside a running agent nothing is sent, and the exit status says why", async () => {
+  using home = temporaryFolder();
+  const file = await refusedPoints(home);
+  mkdirSync(join(home.file("data"), "buffer"));
+  using _agent = lockFolder(join(home.file("data"), "buffer"));
+  const { status, stderr } = await command(["rejects", "retry", "-c", file]);
+  expect({ status, stderr }).toEqual({ status: 75, stderr: expect.stringContaining("stop it") });
+  expect((await command(["rejects", "list", "-c", file])).stdout).toContain("3 refused points");
+});
