@@ -28,7 +28,12 @@ export async function runSuite({ files, peers, node = process.execPath, within =
   );
   const [command = "", ...args] = [
     ...within,
-    ...[node, "node_modules/vitest/vitest.mjs", "run", "--config", "test/vitest.config.ts", ...files],
+    node,
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    "--config",
+    "test/vitest.config.ts",
+    ...files,
   ];
   const child = spawn(command, args, {
     cwd: root,

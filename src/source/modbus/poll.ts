@@ -43,6 +43,7 @@ interface Rest {
 }
 
 const busyWaitMs = 200;
+/** In one cycle, whatever the number of blocks: a unit that stays busy must not take the time of several cycles. */
 const busyRetries = 3;
 /** What a device refuses alone is asked for again so rarely. */
 const refusedRestMs = 60_000;
@@ -58,6 +59,7 @@ export class Poll {
   #blocks: readonly WantedBlock[];
   #plannedAt: number;
   readonly #resting = new Map<WantedBlock, Rest>();
+  #busyLeft = busyRetries;
   /** Time-outs in a row of blocks, where the unit as such answers. */
   readonly #silences = new Map<WantedBlock, number>();
 
@@ -83,6 +85,7 @@ export class Poll {
    */
   async cycle(time: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
+    this.#busyLeft = busyRetries;
     const blocks: WantedBlock[] = [];
     for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, time, into, signal)));
     this.#blocks = blocks;
@@ -167,14 +170,15 @@ export class Poll {
   async #ask({ table, start, count }: WantedBlock, signal: AbortSignal): Promise<Asked> {
     const { read, target, breaker } = this.#options;
     const timeoutMs = breaker.brief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
-    let busyLeft = busyRetries;
     let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
     try {
       for (;;) {
         const result = await read({ unit: target.unit, table, start, count }, timeoutMs, signal);
         if (result.kind === "silence" && silentLeft-- > 0) continue;
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
-        if (!busy || busyLeft-- === 0) return { result, ms: result.kind === "silence" ? timeoutMs : target.timeoutMs };
+        if (!busy || this.#busyLeft === 0)
+          return { result, ms: result.kind === "silence" ? timeoutMs : target.timeoutMs };
+        this.#busyLeft--;
         await this.#runtime.clock.sleep(busyWaitMs, signal);
       }
     } catch (error) {

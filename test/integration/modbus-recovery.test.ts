@@ -1,0 +1,122 @@
+// What breaks comes back by itself, and costs those beside it nothing.
+import { expect, test } from "vitest";
+import type { Reading } from "../../src/core/source.ts";
+import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { keepReading } from "../support/modbus-keep-reading.ts";
+import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { tcpProxy } from "../support/tcp-proxy.ts";
+
+/** Every value of the devices here says where it comes from. */
+function allRight(readings: readonly Reading[], valueOf: (tag: number) => number): boolean {
+  return readings.every(({ tag, quality, value, reason }) =>
+    quality === "good" ? value === valueOf(tag) : value === undefined && reason !== undefined,
+  );
+}
+
+test("a gateway that becomes a black hole is given up, reached again when it answers, and nothing beside it suffers", async () => {
+  await using gateway = await modbusDevice();
+  await using beside = await modbusDevice();
+  await using network = await tcpProxy(gateway.port);
+  for (const unit of [1, 2, 3]) gateway.unit(unit).set("hr", 0, [unit]);
+  beside.unit(1).set("hr", 0, [9]);
+  const tags = [1, 2, 3].map((unit) => ({ at: "hr:0", unit }));
+  await using kept = keepReading({ url: `tcp://127.0.0.1:${network.port}`, timeout: "100ms" }, tags);
+  await using other = keepReading({ url: beside.url }, [{ at: "hr:0" }]);
+  await eventually(() => kept.count("good") >= 9);
+
+  network.muteDevice();
+  await eventually(() => kept.losses.length >= 2);
+  const [atMending, besideAtMending] = [kept.count("good"), other.count("good")];
+  expect(kept.losses.every((code) => code === "SOURCE_UNREACHABLE")).toBe(true);
+  network.mend();
+  await eventually(
+    () =>
+      [0, 1, 2].every((tag) => kept.readings.slice(-30).some((r) => r.tag === tag && r.quality === "good")) &&
+      kept.count("good") > atMending + 9,
+  );
+
+  expect(allRight(kept.readings, (tag) => tag + 1)).toBe(true);
+  expect([other.losses, other.count("bad")]).toEqual([[], 0]);
+  expect(besideAtMending).toBeGreaterThan(3);
+});
+
+test("a gateway whose connections are cut again and again never gives a wrong value, and goes on when it stops", async () => {
+  await using gateway = await modbusDevice();
+  await using network = await tcpProxy(gateway.port);
+  gateway.latencyMs = 3;
+  for (const unit of [1, 2]) gateway.unit(unit).set("hr", 0, [unit]);
+  await using kept = keepReading(
+    { url: `tcp://127.0.0.1:${network.port}`, timeout: "100ms" },
+    [1, 2].map((unit) => ({ at: "hr:0", unit })),
+  );
+  for (let cuts = 0; cuts < 5; cuts++) {
+    const before = kept.readings.length;
+    await eventually(() => kept.readings.length > before + 2);
+    network.cut();
+    const lost = kept.losses.length;
+    await eventually(() => kept.losses.length > lost);
+    network.mend();
+  }
+  const before = kept.count("good");
+  await eventually(() => kept.count("good") > before + 4);
+
+  expect(allRight(kept.readings, (tag) => tag + 1)).toBe(true);
+});
+
+test.each([1, 2, 4, 6, 11])(
+  "a unit that answers exception %i to everything costs the others no reading, and few requests",
+  async (code) => {
+    await using gateway = await modbusDevice();
+    gateway.unit(1).set("hr", 0, [1]);
+    gateway.unit(2).exception = code;
+    // Eight blocks, and in each of them something to split.
+    const stormy = [...Array(16).keys()].map((i) => ({ at: `hr:${(i >> 1) * 100 + (i & 1)}`, unit: 2, every: 50 }));
+    await using source = await openModbusSource(
+      { url: gateway.url, timeout: "1s" },
+      [{ at: "hr:0" }, ...stormy],
+      testRuntime(),
+      AbortSignal.timeout(20_000),
+    );
+
+    const start = performance.now();
+    const readings = await readUntil(
+      source,
+      AbortSignal.timeout(20_000),
+      (all) => allRead(17)(all) && all.filter((r) => r.tag === 0).length >= 8,
+    );
+
+    const calm = readings.filter((reading) => reading.tag === 0);
+    expect(calm.every((reading) => reading.value === 1)).toBe(true);
+    expect(
+      latest(readings)
+        .slice(1)
+        .every(({ reason }) => reason?.includes(`exception ${code}`)),
+    ).toBe(true);
+    // Each block and its halves at first, then none, or each block once a cycle.
+    const asked = gateway.requests.filter((request) => request.unit === 2).length;
+    expect(asked).toBeLessThanOrEqual(calm.length * 8 + 24);
+    // A unit that is busy is waited for once a cycle, not once a block.
+    expect(performance.now() - start).toBeLessThan(3_000);
+  },
+);
+
+test("after a storm of exceptions a unit is read again as before", async () => {
+  await using gateway = await modbusDevice();
+  gateway.unit(1).set("hr", 0, [1, 2]);
+  await using kept = keepReading({ url: gateway.url }, [{ at: "hr:0" }, { at: "hr:1" }]);
+  await eventually(() => kept.count("good") >= 4);
+  for (const code of [4, 7, 0x41, 6, 8, 5]) {
+    gateway.unit(1).exception = code;
+    const bad = kept.count("bad");
+    await eventually(() => kept.count("bad") > bad);
+  }
+  gateway.unit(1).exception = undefined;
+  const good = kept.count("good");
+
+  await eventually(() => kept.count("good") >= good + 4);
+
+  expect(kept.losses).toEqual([]);
+  expect(allRight(kept.readings, (tag) => tag + 1)).toBe(true);
+});

@@ -1,0 +1,49 @@
+// Reads a Modbus source as the agent does: whenever it is lost it is opened again, with back-off that is shorter here.
+import { setTimeout as sleep } from "node:timers/promises";
+import { isAgentError } from "../../src/core/errors.ts";
+import type { Reading } from "../../src/core/source.ts";
+import { BackOff } from "../../src/lib/back-off.ts";
+import { type ModbusTagText, openModbusSource } from "./modbus-source.ts";
+import { testRuntime } from "./runtime.ts";
+
+export interface KeptReading extends AsyncDisposable {
+  /** All so far. */
+  readonly readings: readonly Reading[];
+  /** Codes of the errors by which the source was lost or could not be opened. */
+  readonly losses: readonly string[];
+  /** Readings of the tag with this quality, so far. */
+  count(quality: Reading["quality"], tag?: number): number;
+}
+
+export function keepReading(options: Record<string, unknown>, tags: readonly ModbusTagText[]): KeptReading {
+  const stop = new AbortController();
+  const readings: Reading[] = [];
+  const losses: string[] = [];
+  const runtime = testRuntime();
+  const backOff = new BackOff({ minMs: 20, maxMs: 200, random: runtime.random });
+  const running = (async () => {
+    while (!stop.signal.aborted)
+      try {
+        await using source = await openModbusSource(options, tags, runtime, stop.signal);
+        for await (const delivery of source.deliveries(stop.signal)) {
+          backOff.reset();
+          readings.push(...delivery.readings);
+        }
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        // Anything else is a defect of ours.
+        if (!isAgentError(error) || !error.retryable) throw error;
+        losses.push(error.code);
+        await sleep(backOff.next());
+      }
+  })();
+  return {
+    readings,
+    losses,
+    count: (quality, tag) => readings.filter((r) => r.quality === quality && (tag ?? r.tag) === r.tag).length,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await running;
+    },
+  };
+}
