@@ -35,6 +35,7 @@ test("the upload stops while a source takes its time to stop, not after it", asy
   const slow: Source = {
     async *deliveries(signal) {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      yield* [];
     },
     [Symbol.asyncDispose]: () => uploadStopped.promise,
   };
