@@ -7,8 +7,11 @@ interface Queue {
   add<T>(task: () => Promise<T>): Promise<T>;
 }
 
-/** The most that is added to the interval for the way to the service, in milliseconds. */
-const mostTransit = 50;
+/** What is always allowed for the way to the service, and what at most, in milliseconds. */
+const usualTransit = 50;
+const mostTransit = 500;
+/** Calls that the shortest way is taken from. */
+const remembered = 8;
 
 /** Spacing on the monotonic clock. Counts from its creation, so that not even a crash loop goes over the rate. */
 export class Pacer {
@@ -16,6 +19,8 @@ export class Pacer {
   readonly #clock: Clock;
   readonly #intervalMs: number;
   #next: number;
+  /** Milliseconds that the last calls took. */
+  #transits: number[] = [];
 
   constructor(clock: Clock, requestsPerSecond: number) {
     this.#clock = clock;
@@ -41,11 +46,18 @@ export class Pacer {
       try {
         return await call();
       } finally {
-        // The service counts when a request reaches it: some time between its start and its answer. A slow request
-        // followed by a fast one would arrive less than the interval apart.
-        const transit = Math.min(mostTransit, this.#clock.monotonic() - start);
-        this.#next = start + this.#intervalMs + transit;
+        this.#next = start + this.#intervalMs + this.#allowance(this.#clock.monotonic() - start);
       }
     });
+  }
+
+  /**
+   * The service counts when a request reaches it: some time between its start and its answer. A late one before a prompt
+   * one would reach it less than the interval apart, so what this one took longer than others do is added.
+   */
+  #allowance(transit: number): number {
+    this.#transits = [...this.#transits.slice(1 - remembered), transit];
+    const longer = transit - Math.min(...this.#transits);
+    return Math.max(Math.min(usualTransit, transit), Math.min(mostTransit, longer));
   }
 }

@@ -55,19 +55,19 @@ function oldestAges({ rates, seconds, maxLagMs }: Steady): { ages: number[]; lef
 }
 
 test("10,000 points a second of 1,000 unrelated topics arrive within 10 s", () => {
-  const { ages, left } = oldestAges({ rates: Array.from({ length: 1_000 }, () => 10), seconds: 90, maxLagMs: 10_000 });
+  const { ages, left } = oldestAges({ rates: Array.from({ length: 1_000 }, () => 10), seconds: 50, maxLagMs: 10_000 });
   expect(Math.max(...ages)).toBeLessThanOrEqual(10);
   expect(left).toBeLessThan(10 * 10_000);
 });
 
 test("slow topics among fast ones are not starved", () => {
   const rates = Array.from({ length: 1_000 }, (_, i) => (i < 300 ? 25 : i < 600 ? 1 : 0.05));
-  const { ages } = oldestAges({ rates, seconds: 90, maxLagMs: 10_000 });
+  const { ages } = oldestAges({ rates, seconds: 50, maxLagMs: 10_000 });
   expect(Math.max(...ages)).toBeLessThanOrEqual(10);
 });
 
 test("rates that differ a thousandfold share the requests within 10 s", () => {
   const rates = Array.from({ length: 2_000 }, (_, i) => 3_000 / (i + 1) ** 1.1 / 2);
-  const { ages } = oldestAges({ rates, seconds: 90, maxLagMs: 10_000 });
+  const { ages } = oldestAges({ rates, seconds: 50, maxLagMs: 10_000 });
   expect(Math.max(...ages)).toBeLessThanOrEqual(10);
 });

@@ -1,0 +1,55 @@
+// Calls of one method: in order, one at a time, an interval apart as the service sees them.
+import { expect, test } from "vitest";
+import { Pacer } from "../../../src/upload/pacer.ts";
+import { ManualClock } from "../../support/runtime.ts";
+
+const never = new AbortController().signal;
+
+/** Runs calls that take `durations`, one after the other; gives their starts. */
+async function starts(durations: readonly number[], requestsPerSecond = 1): Promise<number[]> {
+  const clock = new ManualClock();
+  const pacer = new Pacer(clock, requestsPerSecond);
+  const seen: number[] = [];
+  const calls = durations.map((ms) =>
+    pacer.run(async () => {
+      seen.push(clock.monotonic());
+      if (ms > 0) await clock.sleep(ms, never);
+    }, never),
+  );
+  await clock.advance(60_000);
+  await Promise.all(calls);
+  return seen;
+}
+
+test("calls start an interval apart, the first of them an interval after the pacer was made", async () => {
+  expect(await starts([0, 0, 0])).toEqual([1_000, 2_000, 3_000]);
+  expect(await starts([0, 0], 0.25)).toEqual([4_000, 8_000]);
+});
+
+test("a call starts when the one before is answered, if that takes longer than the interval", async () => {
+  const [first, second] = await starts([5_000, 0]);
+  expect(second! - first!).toBeGreaterThanOrEqual(5_000);
+});
+
+test("after a call that was late the next one waits longer, so that the service sees them an interval apart", async () => {
+  // The service may have seen the third 300 ms after its start, and the fourth at once.
+  const [, , third, fourth] = await starts([5, 5, 300, 5]);
+  expect(fourth! - third!).toBeGreaterThanOrEqual(1_000 + 295);
+});
+
+test("a service that is always as far away costs 50 ms a request at most", async () => {
+  const seen = await starts([200, 200, 200, 200, 200]);
+  expect(seen.slice(1).map((start, i) => start - seen[i]!)).toEqual([1_050, 1_050, 1_050, 1_050]);
+});
+
+test("who gives up while waiting does not hold up the next", async () => {
+  const clock = new ManualClock();
+  const pacer = new Pacer(clock, 1);
+  const stop = new AbortController();
+  const given = pacer.run(async () => "first", stop.signal);
+  const next = pacer.run(async () => clock.monotonic(), never);
+  stop.abort(new Error("enough"));
+  await expect(given).rejects.toThrow("enough");
+  await clock.advance(1_000);
+  expect(await next).toBe(1_000);
+});
