@@ -12,67 +12,73 @@ import { seeded } from "../support/runtime.ts";
 const cycles = Number(process.env.TAGFERRY_POWER_CYCLES ?? 100);
 const keyOf = ([input, time, value]: Triple) => `${input} ${time} ${value}`;
 
-/** Runs cycles of appending, power cut and restart. Gives how many acknowledged points were lost, and how many there were. */
+/** Runs cycles of appending, compaction, power cut and restart. Gives how many acknowledged points were lost, and how many there were. */
 async function cut(volume: LoopVolume, disk: Disk, count: number, enough: (lost: number) => boolean = () => false) {
   const random = seeded(21);
   const folder = `${volume.path}/data/buffer`;
-  let [lost, total, torn, next] = [0, 0, 0, 0];
-  let acknowledged = new Set<string>();
-  let settled = new Set<string>();
+  let [lost, total, next, compacted] = [0, 0, 0, 0];
+  /** Acknowledged and not settled. */
+  const owed = new Set<string>();
   for (let cycle = 0; cycle <= count && !enough(lost); cycle++) {
+    const at = cycle * 100;
     disk.makeFolder(folder);
-    const options = {
-      folder,
-      integration: "plant",
-      maxSize: 2 ** 28,
-      maxAgeMs: 1e12,
-      reserveFreeDisk: 0,
-      whenFull: "block",
-      segmentBytes: 65_536,
-    } as const;
-    const random32 = () => Math.floor(random() * 2 ** 32);
-    const note = (_level: string, _fields: object, message: string) => void (message.startsWith("cut off") && torn++);
-    const store = new Store(options, { disk, checksum: crc32c, random32, note }, moment(cycle * 100));
-
+    const store = open(disk, folder, random, at);
     const there = new Set<string>();
     const blocks: TakenBlock[] = [];
     for (let block = take(store); block; block = take(store)) {
       blocks.push(block);
       for (const point of block.points) there.add(keyOf(point));
     }
-    for (const key of acknowledged) if (!there.has(key) && !settled.has(key)) lost++;
-    total += acknowledged.size;
+    for (const key of owed) if (!there.has(key)) lost++;
     const { losses } = store.stats();
     if (losses.length > 0) throw new Error(`cycle ${cycle}: ${JSON.stringify(losses)}`);
-    for (const block of blocks) settle(store, block);
-    settled = there;
-    store.tick(moment(cycle * 100 + 10));
+    // A part of the backlog stays, so that there is something to compact.
+    for (const block of blocks)
+      if (random() < 0.75) {
+        settle(store, block);
+        for (const point of block.points) owed.delete(keyOf(point));
+      } else store.release([block.id]);
+    store.tick(moment(at + 10));
     if (cycle === count) break;
 
-    acknowledged = new Set();
-    const cutting = volume.cutSoon();
+    const cutting = volume.cutSoon(random() * 30);
     const cutDone = once(cutting, "close");
     try {
       for (let i = 0; ; i++) {
+        if (store.work(moment(at + 70))) compacted++;
         const points = Array.from({ length: 1 + Math.floor(random() * 60) }, (): Triple => {
           next++;
           return [`tag${next % 7}`, 1.7e15 + next * 1_000, next / 8];
         });
-        store.append(group(store, points), moment(cycle * 100 + 11));
+        store.append(group(store, points), moment(at + 11));
         // A real cut stops the program as well. Here a sync that was under way may still say it worked (jbd2 takes a
         // transaction that was given up for one that was written), so only what returned before the cut counts.
         volume.throwIfCut();
-        for (const point of points) acknowledged.add(keyOf(point));
-        if (i % 50 === 49) store.tick(moment(cycle * 100 + 12 + i / 5));
+        for (const point of points) owed.add(keyOf(point));
+        total += points.length;
+        if (i % 50 === 49) store.tick(moment(at + 12 + i / 5));
       }
     } catch {
       // The power is gone; what is still open goes with the process.
-      store.close(moment(cycle * 100 + 99));
+      store.close(moment(at + 99));
     }
     await cutDone;
     volume.restart();
   }
-  return { lost, total, torn };
+  return { lost, total, compacted };
+}
+
+function open(disk: Disk, folder: string, random: () => number, at: number): Store {
+  const limits = {
+    maxSize: 2 ** 28,
+    maxAgeMs: 1e12,
+    reserveFreeDisk: 0,
+    whenFull: "block",
+    segmentBytes: 65_536,
+  } as const;
+  const random32 = () => Math.floor(random() * 2 ** 32);
+  const ground = { disk, checksum: crc32c, random32, note() {} };
+  return new Store({ folder, integration: "plant", ...limits }, ground, moment(at));
 }
 
 for (const type of ["ext4", "xfs"] satisfies FileSystem[]) {
@@ -82,9 +88,10 @@ for (const type of ["ext4", "xfs"] satisfies FileSystem[]) {
     async () => {
       using volume = loopVolume(type);
 
-      const { lost, total } = await cut(volume, nodeDisk(), cycles);
+      const { lost, total, compacted } = await cut(volume, nodeDisk(), cycles);
 
       expect(total).toBeGreaterThan(cycles);
+      expect(compacted).toBeGreaterThan(0);
       expect(lost).toBe(0);
     },
   );

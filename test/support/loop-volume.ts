@@ -10,8 +10,8 @@ export type FileSystem = "ext4" | "xfs";
 export interface LoopVolume extends Disposable {
   /** Where it is mounted. */
   readonly path: string;
-  /** Cuts the power a moment from now, while the caller goes on. */
-  cutSoon(): ChildProcess;
+  /** Cuts the power some time from now, while the caller goes on. */
+  cutSoon(ms: number): ChildProcess;
   /** Throws once the power is cut. */
   throwIfCut(): void;
   /** Gives power again: mounts it as it would be after a restart. */
@@ -47,7 +47,10 @@ export function loopVolume(type: FileSystem, bytes = 400 * 2 ** 20): LoopVolume 
   execFileSync("sync", ["-f", path]);
   return {
     path,
-    cutSoon: () => spawn("xfs_io", ["-x", "-c", "shutdown", path], { stdio: "ignore" }),
+    cutSoon(ms) {
+      const script = `sleep ${(ms / 1_000).toFixed(3)}; exec xfs_io -x -c shutdown "$0"`;
+      return spawn("sh", ["-c", script, path], { stdio: "ignore" });
+    },
     throwIfCut: () => closeSync(openSync(probe, "r+")),
     restart() {
       run("umount", path);
