@@ -139,7 +139,7 @@ describe.each([
     const device = adversary((_id, unit, pdu) => codec.encode({ unit, pdu }), random, { without });
     let framing = new BusFraming({ codec, reopen: true });
     let right = 0;
-    for (let i = 0; i < 6_000; i++) {
+    for (let i = 0; i < Number(process.env.TAGFERRY_ADVERSARY ?? 6_000); i++) {
       const request = read(Math.floor(random() * 1_000), 1 + Math.floor(random() * 8), 1 + Math.floor(random() * 3));
       framing.begin(request);
       const { chunks } = device.answer({ ...request, id: 0 });
