@@ -7,6 +7,7 @@ import { parseDuration } from "../lib/duration.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import { type Console, processConsole } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
+import { addDeviceCommands } from "./device-commands.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
 
@@ -116,6 +117,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .action(() => io.print(`tagferry ${version()}, Node ${process.version}`));
 
   addInspectionCommands(program, io, ended);
+  addDeviceCommands(program, io, ended);
   return program;
 }
 

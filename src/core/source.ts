@@ -67,6 +67,18 @@ export interface Source extends AsyncDisposable {
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
+  /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
+  unknown?(): readonly UnknownAddress[];
+}
+
+/** Something that arrives and that no tag wants. */
+export interface UnknownAddress {
+  /** In the driver's notation, as `Reading.address`. */
+  readonly address: string;
+  /** How often it came on this connection. */
+  readonly count: number;
+  /** The first that came: text, or hexadecimal digits; shortened. */
+  readonly sample: string;
 }
 
 /** A tag as a driver gets it: its own address fields, and what every protocol has. */
@@ -132,6 +144,8 @@ export interface Driver<
   connection?(options: z.output<Options>): string | undefined;
   /** Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. */
   open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
+  /** Of the addresses that `browse` takes, without the colon: how it is known which driver is meant. */
+  readonly schemes?: readonly string[];
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
   /** What the configuration will cost: readings a second, requests a second, bus load. For `check`. */
   forecast?(config: DriverConfig<Options, Tag>): Forecast;
@@ -150,6 +164,8 @@ export interface BrowsedNode {
   readonly name: string;
   readonly depth: number;
   readonly value?: number | bigint | boolean | string;
+  /** How often it changed or came, a second, where browsing listens. */
+  readonly perSecond?: number;
   readonly signal: PartialSignalMetadata;
   /** The tag as it would stand in the configuration. */
   readonly tag: Readonly<Record<string, unknown>>;

@@ -12,6 +12,7 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   device: ["unit", "order", "nullValues", "timeout", "maxRegisters", "forbid"],
   faults: configFaults,
   connection: ({ url }) => (url.transport === "serial" ? url.line.path : `${url.host.toLowerCase()}:${url.port}`),
+  schemes: ["tcp", "modbus", "udp", "rtu+tcp", "ascii+tcp", "rtu", "ascii"],
   // Loaded when it is needed: an agent without Modbus devices does not carry it.
   open: async (config, runtime, signal) => (await import("./open.ts")).openModbus(config, runtime, signal),
   async *browse(target, runtime, signal) {

@@ -10,6 +10,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   summary: "messages of an MQTT broker, acknowledged after they are on disk",
   schema: mqttOptions,
   tag: mqttTag,
+  schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
   async open(config, runtime, signal) {
     const { openMqttSource } = await import("./source.ts");

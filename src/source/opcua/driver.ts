@@ -7,6 +7,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   summary: "OPC UA servers: subscriptions over opc.tcp, with security",
   schema: opcuaOptions,
   tag: opcuaTag,
+  schemes: ["opc.tcp"],
   ranges: true,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
   async open(config, runtime, signal) {

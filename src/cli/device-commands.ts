@@ -1,0 +1,50 @@
+// The commands that look at devices and at the trust in them: as they may be typed.
+import { type Command, InvalidArgumentError } from "commander";
+import type { BrowseOptions } from "./browse.ts";
+import type { Console } from "./console.ts";
+import type { ExitStatus } from "./exit-status.ts";
+import type { ProbeOptions } from "./probe.ts";
+import { toItsEnd } from "./to-its-end.ts";
+import { judged } from "./wrong-use.ts";
+
+export function addDeviceCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
+  program
+    .command("browse")
+    .description("list what an OPC UA server, an MQTT broker or a Modbus device offers, with its values")
+    .argument(
+      "<url>",
+      "opc.tcp://host:4840, mqtt://host:1883, tcp://host:502?unit=1&from=0&to=2000, rtu:///dev/ttyUSB0 …",
+    )
+    .option("--yaml", "print tags to paste into a configuration")
+    .option("--json", "print JSON")
+    .option("--username <name>", "user name, where the device asks for one")
+    .option("--password-file <file>", "file with the password in it")
+    .addHelpText(
+      "after",
+      `
+A broker lists no topics: it is listened to for 10 s. Nothing is ever written to a device.
+
+Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
+    )
+    .action(async (url: string, options: BrowseOptions) =>
+      ended(await judged(toItsEnd((await import("./browse.ts")).browse(url, options, io), io), io)),
+    );
+
+  program
+    .command("probe")
+    .description("show one place of a Modbus device in every type and order; exit status 1 where none is as expected")
+    .argument("<url>", "tcp://host:502, rtu:///dev/ttyUSB0?baudRate=19200&parity=even …")
+    .requiredOption("--at <address>", "where to look, as in hr:100 or 40101")
+    .option("--unit <number>", "unit identifier", unitArgument, 1)
+    .option("--expect <value>", "what the display of the device shows, as it is written there")
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry probe tcp://10.0.0.5:502 --unit 3 --at hr:100 --expect 231.4")
+    .action(async (url: string, options: ProbeOptions) =>
+      ended(await judged(toItsEnd((await import("./probe.ts")).probe(url, options, io), io), io)),
+    );
+}
+
+function unitArgument(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) > 255) throw new InvalidArgumentError("expected a number from 0 to 255");
+  return Number(text);
+}

@@ -1,0 +1,49 @@
+// `tagferry probe`: one place of a Modbus device in every type and order, ranked by what the device's display shows.
+import { AgentError } from "../core/errors.ts";
+import { type ProbeRow, probeModbus } from "../source/modbus/probe.ts";
+import { commandRuntime } from "./command-runtime.ts";
+import type { Console } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { columns } from "./table.ts";
+
+export interface ProbeOptions {
+  readonly at: string;
+  readonly unit: number;
+  readonly expect?: string;
+  readonly json?: boolean;
+}
+
+/** Resolves with `failed` where nothing there is what is expected. Rejects as `probeModbus` does. */
+export async function probe(
+  url: string,
+  { at, unit, expect, json = false }: ProbeOptions,
+  io: Console,
+): Promise<ExitStatus> {
+  if (expect !== undefined && !/^[+-]?\d+(\.\d+)?$/.test(expect))
+    throw new AgentError(
+      "CONFIG_INVALID",
+      `--expect must be a number as the display shows it, as in 231.4, is ${expect}`,
+    );
+  const target = { url, unit, at, ...(expect !== undefined && { expect }) };
+  const rows = await probeModbus(target, commandRuntime(), io.signal);
+  const found = rows.filter(({ matches }) => matches);
+  if (json) {
+    const plain = rows.map((row) => ({ ...row, value: plainValue(row.value) }));
+    io.print(JSON.stringify({ url, unit, at, expect, rows: plain }, undefined, 2));
+  } else {
+    if (found.length > 0) io.print(`shown as ${expect}, the likeliest first; as it would stand in tags:`);
+    else if (expect !== undefined) io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect}:`);
+    for (const line of columns((found.length > 0 ? found : rows).map(cells))) io.print(line);
+  }
+  return expect === undefined || found.length > 0 ? exitStatus.done : exitStatus.failed;
+}
+
+function cells({ at, value, exponent, matches }: ProbeRow): readonly string[] {
+  if (!matches) return [at, String(value)];
+  const scale = exponent === 0 ? "" : `, scale: ${Number(`1e${exponent}`)}`;
+  return [`at: "${at}"${scale}`, String(value)];
+}
+
+function plainValue(value: number | bigint): number | string {
+  return typeof value === "number" || Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}

@@ -1,0 +1,128 @@
+// What an operator sees who looks at devices before configuring them: real protocols, on loopback.
+import { writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { loadConfig } from "../../src/config/load.ts";
+import { command } from "../support/command.ts";
+import { environmentOf, head, withPassword } from "../support/config.ts";
+import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { openMqttBroker } from "../support/mqtt-broker.ts";
+import { opcuaServer } from "../support/opcua-server.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+/** What `yaml` comes to when it is pasted into a source. */
+async function pasted(source: string, yaml: string) {
+  const indented = yaml.replaceAll(/^/gm, "    ");
+  const text = `${head}sources:\n  pasted:\n${source}\n${indented}\n`;
+  return (await loadConfig("agent.yaml", environmentOf(withPassword, { "/work/agent.yaml": text }))).sources[0];
+}
+
+test("an OPC UA server is listed as a tree with values, and its YAML is a configuration that is right", async () => {
+  using folder = temporaryFolder();
+  await using server = await opcuaServer({ folder: folder.path });
+  server.set("Temp", 21.5);
+
+  const [listed, yaml] = await Promise.all([
+    command(["browse", server.url]),
+    command(["browse", server.url, "--yaml"]),
+  ]);
+
+  expect(listed.status).toBe(0);
+  expect(listed.stdout).toMatch(/^Line +nsu=/m);
+  expect(listed.stdout).toMatch(/^ {2}Temp +21\.5 °C +nsu=urn:tagferry:test:line;s=Temp$/m);
+  expect(listed.stderr).toMatch(/nodes found/);
+  const source = await pasted(`    type: opcua\n    url: ${server.url}`, yaml.stdout);
+  expect(source?.rules.map(({ input }) => input)).toContain("Line.Temp");
+});
+
+test("a broker is listened to with the credentials given, and a text stands as a comment in the YAML", async () => {
+  using folder = temporaryFolder();
+  writeFileSync(folder.file("password"), "gw1-password\n");
+  await using broker = await openMqttBroker({ credentials: { username: "gw1", password: "gw1-password" } });
+  for (const [topic, payload] of [
+    ["hall/env", '{"t":21.5,"state":"ok"}'],
+    ["hall/\u001b[2Jlamp", "1"],
+  ] as const)
+    await broker.publish(topic, payload, { retain: true });
+  const stop = new AbortController();
+  const credentials = ["--username", "gw1", "--password-file", folder.file("password")];
+  const listening = command(["browse", broker.url, "--yaml", ...credentials], { signal: stop.signal });
+  await eventually(() => broker.clients.find((client) => broker.subscriptions(client).includes("#")));
+  await broker.publish("hall/last", "3");
+  // ^C ends the listening, and shows what came.
+  stop.abort(new Error("^C"));
+  const { status, stdout } = await listening;
+
+  expect(status).toBe(0);
+  expect(stdout).toContain("input: hall.env.t");
+  expect(stdout).toMatch(/# - \{ input: hall\.env\.state.*# a text/);
+  expect(stdout).not.toContain("\u001b");
+  expect(parse(stdout)).toMatchObject({
+    tags: expect.arrayContaining([expect.objectContaining({ topic: "hall/env" })]),
+  });
+
+  const refused = await command(["browse", broker.url, "--username", "gw1"]);
+  expect(refused).toMatchObject({ status: 77, stderr: expect.stringContaining("check the credentials") });
+});
+
+test("a Modbus device is listed with what its registers hold, and its YAML is by unit", async () => {
+  await using device = await modbusDevice();
+  device.unit(3).set("hr", 5, [42]);
+  for (const table of ["ir", "co", "di"] as const) device.unit(3).refuse(table, 0, 65_535, 1);
+  device.unit(3).refuse("hr", 10, 65_535, 2);
+  const url = `${device.url}?unit=3&to=20`;
+  const listed = await command(["browse", url]);
+  expect(listed.stdout).toMatch(/^unit 3 answers/m);
+  expect(listed.stdout).toMatch(/^ {2}hr:5 \(40006\) +42 +hr:5 u16$/m);
+  const json = await command(["browse", url, "--json"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    url,
+    type: "modbus",
+    nodes: expect.arrayContaining([
+      expect.objectContaining({ address: "hr:5 u16", value: 42, tag: { unit: 3, at: "hr:5 u16" } }),
+    ]),
+  });
+  const { stdout } = await command(["browse", url, "--yaml"]);
+  expect(stdout).toBe("devices:\n  - unit: 3\n    tags:\n      - { input: unit3.hr:5, at: hr:5 u16 }\n");
+  const source = await pasted(`    type: modbus\n    url: ${device.url}`, stdout);
+  expect(source?.tags).toHaveLength(1);
+});
+
+test("a value read off the display finds the address as it stands in a tag", async () => {
+  await using device = await modbusDevice();
+  device.unit(5).set("hr", 99, [2314, 0x2065, 0x47f1]);
+  device.unit(5).refuse("ir", 0, 65_535, 2);
+  const at = ["probe", device.url, "--unit", "5", "--at", "hr:100"];
+  const found = await command([...at, "--expect", "231.4"]);
+  expect(found.status).toBe(0);
+  expect(found.stdout.split("\n")[1]).toBe('  at: "hr:99 u16", scale: 0.1   2314');
+  const all = await command([...at, "--json"]);
+  expect(JSON.parse(all.stdout)).toMatchObject({
+    unit: 5,
+    rows: expect.arrayContaining([expect.objectContaining({ at: "hr:100 u16", value: 0x2065, matches: false })]),
+  });
+  const none = await command([...at, "--expect", "5555.5"]);
+  expect(none).toMatchObject({ status: 1, stdout: expect.stringContaining("nothing at hr:100") });
+});
+
+test("nobody there is 69, and what was typed wrong is 2", async () => {
+  for (const url of ["tcp://127.0.0.1:1", "mqtt://127.0.0.1:1", "opc.tcp://127.0.0.1:1"]) {
+    const { status, stderr } = await command(["browse", url]);
+    expect({ url, status }).toEqual({ url, status: 69 });
+    expect(stderr).toContain("check address, port, cable and firewall");
+  }
+  for (const args of [
+    ["browse", "http://127.0.0.1"],
+    ["browse", "nonsense"],
+    ["browse", "tcp://127.0.0.1:1?unit=x"],
+    ["browse", "mqtt://127.0.0.1:1", "--password-file", "/nowhere"],
+    ["probe", "tcp://127.0.0.1:1", "--at", "7"],
+    ["probe", "tcp://127.0.0.1:1", "--at", "hr:7", "--expect", "231,4"],
+    ["probe", "tcp://127.0.0.1:1", "--at", "hr:7", "--unit", "300"],
+    ["probe", "tcp://127.0.0.1:1"],
+  ]) {
+    const { status, stderr } = await command(args);
+    expect({ args, status, stderr }).toEqual({ args, status: 2, stderr: expect.stringMatching(/./) });
+  }
+});
