@@ -1,6 +1,7 @@
 // SunSpec: finds the map of a device, walks its models, and gives their points as tags with their scale factors.
 import type { BrowsedNode } from "../../core/source.ts";
-import { sunspecModels } from "./sunspec-models.ts";
+import { protocolLimit } from "./pdu.ts";
+import { type SunspecModel, type SunspecPoint, sunspecModels, sunspecRegisters } from "./sunspec-models.ts";
 import type { Table } from "./value-type.ts";
 
 /** Registers `start` to `start + count − 1` as words; undefined where the device does not give them. */
@@ -52,25 +53,43 @@ export function sunspecNodes({ id, start, length }: FoundModel, unit: number): r
     signal: {},
     tag: { unit, at: `hr:${start} u16` },
   };
-  const points = (model?.points ?? []).filter(
-    ({ offset, type }) => offset + (type.endsWith("32") ? 2 : 1) <= length + 2,
-  );
-  return [
-    title,
-    ...points.map(({ name, offset, type, scale, unit: engUnit }): BrowsedNode => {
-      const at = `hr:${start + offset} ${type}`;
-      return {
-        address: at,
-        name,
-        depth: 1,
-        signal: { name, ...(engUnit === undefined ? {} : { engUnit }) },
-        tag: {
-          unit,
-          at,
-          ...(scale === undefined ? {} : { scaleFactor: `hr:${start + scale}` }),
-          nullValues: "sunspec",
-        },
-      };
-    }),
-  ];
+  if (!model) return [title];
+  const own = model.points.filter(({ offset, type }) => offset + sunspecRegisters[type] <= length + 2);
+  return [title, ...[...own, ...repeated(model, length)].map((point) => pointNode(point, start, unit))];
+}
+
+/** The points of a group, as often as the model has room for it and one request reaches from them to their scale factors. */
+function repeated({ group }: SunspecModel, length: number): readonly SunspecPoint[] {
+  if (!group) return [];
+  const { name, offset, size, points } = group;
+  const times = Math.max(0, Math.floor((length + 2 - offset) / size));
+  return Array.from({ length: times }, (_, i) =>
+    points.map((point) => ({
+      ...point,
+      name: `${name}${i + 1}.${point.name}`,
+      offset: offset + i * size + point.offset,
+    })),
+  )
+    .flat()
+    .filter((point) => point.offset + sunspecRegisters[point.type] - (point.scale ?? point.offset) <= protocolLimit.hr);
+}
+
+function pointNode(
+  { name, offset, type, scale, unit: engUnit }: SunspecPoint,
+  start: number,
+  unit: number,
+): BrowsedNode {
+  const at = `hr:${start + offset} ${type === "acc32" ? "u32" : type}`;
+  return {
+    address: at,
+    name,
+    depth: 1,
+    signal: { name, ...(engUnit === undefined ? {} : { engUnit }) },
+    tag: {
+      unit,
+      at,
+      ...(scale === undefined ? {} : { scaleFactor: `hr:${start + scale}` }),
+      nullValues: type === "acc32" ? [0] : "sunspec",
+    },
+  };
 }
