@@ -1,19 +1,15 @@
 // Puts the parts together, starts them in order and stops them in reverse.
 import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
-import type { Config, ConfiguredSource } from "../config/config.ts";
-import type { PointBuffer } from "../core/buffer.ts";
+import type { Config } from "../config/config.ts";
+import { changedSections } from "../config/same-source.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
-import { orAbort } from "../lib/abort.ts";
-import { type InputOwners, inputOwners } from "../mapping/input-owners.ts";
-import type { Mapping } from "../mapping/mapping.ts";
-import { openMapping } from "../mapping/mapping.ts";
-import { type Catalog, openCatalog } from "../upload/catalog.ts";
+import { inputOwners } from "../mapping/input-owners.ts";
+import { openCatalog } from "../upload/catalog.ts";
 import { startDelivery } from "./delivery.ts";
-import { runPipeline } from "./pipeline.ts";
 import { snapshot } from "./snapshot.ts";
-import { SourceMonitor } from "./source-monitor.ts";
+import { type SourceChanges, SourceSet } from "./source-set.ts";
 import type { Status } from "./status.ts";
 
 export interface AgentOptions {
@@ -32,16 +28,17 @@ export interface Agent extends AsyncDisposable {
   status(): Status;
   /** Whether it makes progress on its own side. An unreachable service or a dead device is no ill health. */
   health(): { readonly ok: boolean; readonly reason?: string };
+  /**
+   * Takes up the sources of `config`: what is new or changed is started anew, what is gone stops, the others never
+   * notice. Resolves with what was done, and with the sections whose change needs a restart of the program.
+   */
+  reload(config: Config): Promise<Reload>;
 }
 
-/** One source as it runs. */
-export interface RunningSource extends AsyncDisposable {
-  readonly monitor: SourceMonitor;
-  readonly mapping: Mapping;
+export interface Reload extends SourceChanges {
+  /** Sections of the configuration that differ and take effect with a restart only. */
+  readonly needRestart: readonly string[];
 }
-
-/** How long a source may take to stop before it is left behind, in milliseconds. */
-const stopWithinMs = 5_000;
 
 /**
  * Resolves once the buffer is open and the sources are started; what they and the service do from then on shows in
@@ -77,22 +74,23 @@ export async function openAgent(
       runtime,
     ),
   );
-  const owners = inputOwners();
-  const sources = config.sources.map((source) => startSource(source, { config, buffer, catalog, owners }, runtime));
+  const parts = { agent: config.agent, buffer, catalog, owners: inputOwners() };
+  const sources = new SourceSet(config.sources, parts, runtime);
   opened.defer(async () => {
     // The request in flight and the sources have their time side by side, not one after the other.
-    await Promise.all([delivery, ...sources].map((part) => part[Symbol.asyncDispose]()));
+    await Promise.all([delivery, sources].map((part) => part[Symbol.asyncDispose]()));
   });
   const startedAt = runtime.clock.now();
   const started = runtime.clock.monotonic();
   const owned = opened.move();
+  let current = config;
   return {
     status: () =>
       snapshot({
         time: runtime.clock.now(),
         agent: { name, version: options.version, startedAt, uptimeMs: Math.round(runtime.clock.monotonic() - started) },
-        config,
-        sources,
+        config: { ...config, warnings: current.warnings },
+        sources: sources.running,
         buffer: buffer.stats(),
         delivery,
       }),
@@ -100,59 +98,11 @@ export async function openAgent(
       const { degraded } = buffer.stats();
       return degraded === undefined ? { ok: true } : { ok: false, reason: `points cannot be stored: ${degraded}` };
     },
+    async reload(next) {
+      const changes = await sources.change(next.sources);
+      current = next;
+      return { ...changes, needRestart: changedSections(config, next) };
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-interface SourceParts {
-  readonly config: Config;
-  readonly buffer: PointBuffer;
-  readonly catalog: Catalog;
-  readonly owners: InputOwners;
-}
-
-function startSource(
-  source: ConfiguredSource,
-  { config, buffer, catalog, owners }: SourceParts,
-  runtime: Runtime,
-): RunningSource {
-  const { name, driver, options, tags, rules } = source;
-  const { url } = options as { readonly url?: unknown };
-  const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
-  const mapping = openMapping({ source: name, rules, catalog, owners }, own);
-  const monitor = new SourceMonitor(
-    { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutPassword(url) }) },
-    runtime,
-  );
-  const stop = new AbortController();
-  const driverConfig = {
-    name,
-    agent: config.agent.name,
-    stateDir: join(config.agent.dataDir, "sources", name),
-    options,
-    tags,
-  };
-  const running = runPipeline(
-    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor },
-    own,
-    stop.signal,
-  ).catch((error: unknown) => own.log.error({ err: error }, "the pipeline ended unexpectedly"));
-  return {
-    monitor,
-    mapping,
-    async [Symbol.asyncDispose]() {
-      using _mapping = mapping;
-      stop.abort(new Error("the agent stops"));
-      try {
-        await orAbort(running, AbortSignal.timeout(stopWithinMs));
-      } catch {
-        own.log.warn({ afterMs: stopWithinMs }, "the source did not stop in time and is left behind");
-      }
-    },
-  };
-}
-
-/** An address as it may be shown. */
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//***@");
 }

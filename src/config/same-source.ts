@@ -1,12 +1,18 @@
 // Whether a source is the same in two configurations, so that a reload leaves it running.
 import { Secret } from "../core/secret.ts";
-import type { ConfiguredSource } from "./config.ts";
+import type { Config, ConfiguredSource } from "./config.ts";
 
 /** Options, tags and rules of both say the same, secrets included. Names are not compared. */
 export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
   return (
     a.driver.type === b.driver.type && same(a.options, b.options) && same(a.tags, b.tags) && same(a.rules, b.rules)
   );
+}
+
+/** Sections whose change takes effect with a restart only, since everything stands on them. */
+export function changedSections(a: Config, b: Config): readonly string[] {
+  const sections = ["agent", "service", "buffer", "http", "log"] as const;
+  return sections.filter((section) => !same(a[section], b[section]));
 }
 
 function same(a: unknown, b: unknown): boolean {

@@ -1,4 +1,5 @@
 // What the agent does when it is told something by a signal.
+import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
@@ -11,13 +12,49 @@ http: { listen: "127.0.0.1:0" }
 sources: { waves: { type: simulator, tags: [{ input: sine, wave: sine, period: 5s, min: 0, max: 1, every: 50ms }] } }
 `;
 
-test("a SIGHUP ends nothing: the agent says so and reads on", async () => {
+const twoSources = (folder: string, second: string, maxLag: string) => `version: 1
+agent: { name: signals, dataDir: ${JSON.stringify(`${folder}/data`)} }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, maxLag: ${maxLag}, auth: { basic: { password: secret } } }
+http: { listen: "127.0.0.1:0" }
+sources:
+  a: { type: simulator, tags: [{ input: a.sine, wave: sine, period: 5s, min: 0, max: 1, every: 50ms }] }
+  b: { type: simulator, tags: [{ input: ${second}, wave: sine, period: 5s, min: 0, max: 1, every: 50ms }] }
+`;
+
+test("a SIGHUP takes up the configuration: what changed is started anew, the others never notice", async () => {
   using folder = temporaryFolder();
-  await using agent = await startAgent({ folder: folder.path, configuration: configuration(folder.path) });
+  const file = folder.file("tagferry.yaml");
+  await using agent = await startAgent({ folder: folder.path, configuration: twoSources(folder.path, "b.old", "10m") });
+  const readings = async (name: string) =>
+    (await agent.status()).sources.find((source) => source.name === name)?.readings ?? 0;
+  await eventually(async () => (await readings("a")) > 0 && (await readings("b")) > 0);
+  const kept = (await agent.status()).sources.find(({ name }) => name === "a")?.since;
 
+  writeFileSync(file, twoSources(folder.path, "b.new", "20m"));
   process.kill(agent.pid, "SIGHUP");
-  await eventually(() => agent.log.some(({ signal }) => signal === "SIGHUP"));
+  const told = await eventually(() => agent.log.find(({ msg }) => msg === "configuration reloaded"));
 
+  expect(told).toMatchObject({ started: [], restarted: ["b"], stopped: [] });
+  expect(agent.log.find(({ sections }) => sections !== undefined)).toMatchObject({ sections: ["service"] });
+  await eventually(async () =>
+    (await agent.status()).tags.some(({ input, value }) => input === "b.new" && value !== undefined),
+  );
+  const { sources, tags } = await agent.status();
+  expect(sources.find(({ name }) => name === "a")?.since).toBe(kept);
+  expect(tags.map(({ input }) => input)).not.toContain("b.old");
+});
+
+test("a SIGHUP with a file that is wrong changes nothing and says where it is wrong", async () => {
+  using folder = temporaryFolder();
+  const good = twoSources(folder.path, "b.old", "10m");
+  await using agent = await startAgent({ folder: folder.path, configuration: good });
+  await eventually(async () => (await agent.status()).sources.every(({ readings }) => readings > 0));
+
+  writeFileSync(folder.file("tagferry.yaml"), good.replace("wave: sine", "wave: sinus"));
+  process.kill(agent.pid, "SIGHUP");
+  await eventually(() => agent.log.some(({ msg }) => String(msg).includes("stays in effect")));
+
+  expect(agent.log.some(({ at }) => /tagferry\.yaml:6:\d+$/.test(String(at)))).toBe(true);
   const before = (await agent.status()).buffer.appendedPoints;
   await eventually(async () => (await agent.status()).buffer.appendedPoints > before);
 });

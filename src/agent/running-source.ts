@@ -1,0 +1,76 @@
+// One source as it runs: its mapping, its pipeline and what is seen of it.
+import { join } from "node:path";
+import type { ConfiguredSource } from "../config/config.ts";
+import type { PointBuffer } from "../core/buffer.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { orAbort } from "../lib/abort.ts";
+import type { InputOwners } from "../mapping/input-owners.ts";
+import { type Mapping, openMapping } from "../mapping/mapping.ts";
+import type { Catalog } from "../upload/catalog.ts";
+import { runPipeline } from "./pipeline.ts";
+import { SourceMonitor } from "./source-monitor.ts";
+
+/** Disposing it stops the source, stores what it had read and gives its Input IDs back. */
+export interface RunningSource extends AsyncDisposable {
+  readonly configured: ConfiguredSource;
+  readonly monitor: SourceMonitor;
+  readonly mapping: Mapping;
+}
+
+export interface SourceParts {
+  readonly agent: { readonly name: string; readonly dataDir: string };
+  readonly buffer: PointBuffer;
+  readonly catalog: Catalog;
+  readonly owners: InputOwners;
+}
+
+/** How long a source may take to stop before it is left behind, in milliseconds. */
+const stopWithinMs = 5_000;
+
+/** Runs from now on; what becomes of it shows in its monitor. */
+export function startSource(
+  source: ConfiguredSource,
+  { agent, buffer, catalog, owners }: SourceParts,
+  runtime: Runtime,
+): RunningSource {
+  const { name, driver, options, tags, rules } = source;
+  const { url } = options as { readonly url?: unknown };
+  const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
+  const mapping = openMapping({ source: name, rules, catalog, owners }, own);
+  const monitor = new SourceMonitor(
+    { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutPassword(url) }) },
+    runtime,
+  );
+  const stop = new AbortController();
+  const driverConfig = {
+    name,
+    agent: agent.name,
+    stateDir: join(agent.dataDir, "sources", name),
+    options,
+    tags,
+  };
+  const running = runPipeline(
+    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor },
+    own,
+    stop.signal,
+  ).catch((error: unknown) => own.log.error({ err: error }, "the pipeline ended unexpectedly"));
+  return {
+    configured: source,
+    monitor,
+    mapping,
+    async [Symbol.asyncDispose]() {
+      using _mapping = mapping;
+      stop.abort(new Error("the agent stops"));
+      try {
+        await orAbort(running, AbortSignal.timeout(stopWithinMs));
+      } catch {
+        own.log.warn({ afterMs: stopWithinMs }, "the source did not stop in time and is left behind");
+      }
+    },
+  };
+}
+
+/** An address as it may be shown. */
+function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, "//***@");
+}
