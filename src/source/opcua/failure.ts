@@ -67,3 +67,22 @@ export function sourceError(error: unknown, doing: string): AgentError {
   const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";
   return new AgentError(code, `${doing}: ${remedy ? `${remedy.text} (${text})` : text}`, { cause: error });
 }
+
+/** What a server has to trust of the agent. */
+export interface OwnCertificate {
+  readonly thumbprint: string;
+  readonly certificateFile: string;
+}
+
+/**
+ * A failure to open a channel with security, with the certificate that the server has to trust. Some servers hang up
+ * without a word on an agent that they do not trust; they have just told their endpoints, so it is not the network.
+ */
+export function channelError(error: unknown, { thumbprint, certificateFile }: OwnCertificate): unknown {
+  if (!isAgentError(error)) return error;
+  const speechless = error.message.includes("may have been rejected by server");
+  if (!speechless && error.code !== "SOURCE_REFUSED") return error;
+  const what = speechless ? "the server hangs up, most likely because it does not trust this agent" : error.message;
+  const message = `${what}; the certificate to trust there is ${thumbprint}, ${certificateFile}`;
+  return new AgentError("SOURCE_REFUSED", message, { cause: error });
+}

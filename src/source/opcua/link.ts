@@ -4,7 +4,7 @@ import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-clie
 import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { bounded, createClient, hangUp, identity, type LinkOptions } from "./client.ts";
-import { refusalOf, statusOf } from "./failure.ts";
+import { channelError, refusalOf, statusOf } from "./failure.ts";
 import type { OpcuaOptions } from "./options.ts";
 import type { Resumption, SessionRecord } from "./resumption.ts";
 import type { Stack, UaSession } from "./stack.ts";
@@ -49,7 +49,12 @@ export async function openLink(
   client.on("close", fail);
   try {
     const url = options.endpointHost === "server" ? (endpoint.endpointUrl ?? options.url) : options.url;
-    await bounded(`connecting to ${url}`, options.timeout, signal, () => client.connect(url));
+    const secure = endpoint.securityMode !== stack.ua.MessageSecurityMode.None;
+    await bounded(`connecting to ${url}`, options.timeout, signal, () => client.connect(url)).catch(
+      (error: unknown) => {
+        throw secure ? channelError(error, link.pki) : error;
+      },
+    );
     const former = await resume(stack, client, link, resumption, log, signal);
     const login = () => client.createSession(identity(stack, options));
     // The stack declares less of a session than it gives.

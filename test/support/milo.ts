@@ -1,0 +1,82 @@
+// Eclipse Milo as a peer: an OPC UA server in Java on a stack that is not ours. Needs a JDK (17) and Maven.
+import { execFile, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, rm } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+
+export interface MiloOptions {
+  /** Keys and certificates; the same folder gives the same server certificate. */
+  readonly folder: string;
+  readonly port?: number;
+  /** Namespaces that come before that of the line, and move its index. */
+  readonly before?: readonly string[];
+}
+
+export interface Milo extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** Sets a variable below `Objects/Line`. `time`: source time, in seconds since 1970 with microseconds. */
+  set(name: string, value: number | bigint | boolean | string, time?: number): void;
+  /** Makes the server trust a client. `certificateFile`: PEM. */
+  trust(certificateFile: string): void;
+  /** Ends it at once, as a power cut would. */
+  kill(): Promise<void>;
+}
+
+/** Resolves when it answers. Rejects when Java, Maven or its packages cannot be had. */
+export async function milo({ folder, port = 0, before = [] }: MiloOptions): Promise<Milo> {
+  const program = await built();
+  const classPath = `${join(program, "classes")}:${join(program, "lib", "*")}`;
+  const server = spawn("java", ["-Xmx256m", "-cp", classPath, "MiloServer", folder, String(port), ...before]);
+  let complaint = "";
+  server.stderr.on("data", (chunk) => {
+    complaint = (complaint + String(chunk)).slice(-4_000);
+  });
+  server.stdin.on("error", () => {});
+  const ended = new Promise<never>((_, reject) => {
+    server.once("error", reject);
+    server.once("exit", (code) => reject(new Error(`milo ended with ${code}: ${complaint}`)));
+  });
+  ended.catch(() => {});
+  const first = new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
+  const bound = Number(await Promise.race([first, ended]));
+  return {
+    port: bound,
+    url: `opc.tcp://127.0.0.1:${bound}`,
+    set: (name, value, time = Date.now() / 1_000) => {
+      server.stdin.write(`set ${name} ${value} ${time.toFixed(6)}\n`);
+    },
+    trust: (certificateFile) => {
+      server.stdin.write(`trust ${certificateFile}\n`);
+    },
+    async kill() {
+      server.kill("SIGKILL");
+      await ended.catch(() => {});
+    },
+    async [Symbol.asyncDispose]() {
+      server.stdin.end();
+      await ended.catch(() => {});
+    },
+  };
+}
+
+/** Folder of the compiled server, in the user's cache; made when this very source has not been compiled yet. */
+async function built(): Promise<string> {
+  const source = join(import.meta.dirname, "milo");
+  const pom = join(source, "pom.xml");
+  const parts = await Promise.all([pom, join(source, "src/main/java/MiloServer.java")].map((file) => readFile(file)));
+  const digest = createHash("sha256").update(Buffer.concat(parts)).digest("hex").slice(0, 12);
+  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
+  const folder = join(cache, `milo-${digest}`);
+  if (existsSync(folder)) return folder;
+  // Complete or not there at all: two test files may make it at the same time.
+  const making = `${folder}.${process.pid}`;
+  await mkdir(cache, { recursive: true });
+  await promisify(execFile)("mvn", ["-q", "-B", "-f", pom, `-DbuildDirectory=${making}`, "process-classes"]);
+  await rename(making, folder).catch(() => rm(making, { recursive: true, force: true }));
+  return folder;
+}

@@ -1,0 +1,314 @@
+// An OPC UA server on Eclipse Milo, an independent stack. Arguments: folder of its keys, port (0: any), and namespaces
+// that come before that of the line. Prints its port, then does as told on standard input, and ends with it:
+//   set NAME VALUE SECONDS   a value, with its source time in seconds since 1970
+//   trust FILE               trusts a client's certificate
+import java.io.BufferedReader;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.math.BigDecimal;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyPair;
+import java.security.KeyStore;
+import java.security.PrivateKey;
+import java.security.Security;
+import java.security.cert.X509Certificate;
+import java.time.Instant;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.bouncycastle.jce.provider.BouncyCastleProvider;
+import org.eclipse.milo.opcua.sdk.core.AccessLevel;
+import org.eclipse.milo.opcua.sdk.core.Reference;
+import org.eclipse.milo.opcua.sdk.server.EndpointConfig;
+import org.eclipse.milo.opcua.sdk.server.ManagedNamespaceWithLifecycle;
+import org.eclipse.milo.opcua.sdk.server.OpcUaServer;
+import org.eclipse.milo.opcua.sdk.server.OpcUaServerConfig;
+import org.eclipse.milo.opcua.sdk.server.identity.AnonymousIdentityValidator;
+import org.eclipse.milo.opcua.sdk.server.identity.CompositeValidator;
+import org.eclipse.milo.opcua.sdk.server.identity.UsernameIdentityValidator;
+import org.eclipse.milo.opcua.sdk.server.items.DataItem;
+import org.eclipse.milo.opcua.sdk.server.items.MonitoredItem;
+import org.eclipse.milo.opcua.sdk.server.model.variables.AnalogItemTypeNode;
+import org.eclipse.milo.opcua.sdk.server.nodes.UaFolderNode;
+import org.eclipse.milo.opcua.sdk.server.nodes.UaVariableNode;
+import org.eclipse.milo.opcua.sdk.server.nodes.factories.NodeFactory;
+import org.eclipse.milo.opcua.sdk.server.util.SubscriptionModel;
+import org.eclipse.milo.opcua.stack.core.NodeIds;
+import org.eclipse.milo.opcua.stack.core.security.DefaultApplicationGroup;
+import org.eclipse.milo.opcua.stack.core.security.DefaultCertificateManager;
+import org.eclipse.milo.opcua.stack.core.security.DefaultServerCertificateValidator;
+import org.eclipse.milo.opcua.stack.core.security.MemoryCertificateQuarantine;
+import org.eclipse.milo.opcua.stack.core.security.MemoryCertificateStore;
+import org.eclipse.milo.opcua.stack.core.security.MemoryTrustListManager;
+import org.eclipse.milo.opcua.stack.core.security.RsaSha256CertificateFactory;
+import org.eclipse.milo.opcua.stack.core.security.SecurityPolicy;
+import org.eclipse.milo.opcua.stack.core.transport.TransportProfile;
+import org.eclipse.milo.opcua.stack.core.types.builtin.DataValue;
+import org.eclipse.milo.opcua.stack.core.types.builtin.DateTime;
+import org.eclipse.milo.opcua.stack.core.types.builtin.ExtensionObject;
+import org.eclipse.milo.opcua.stack.core.types.builtin.LocalizedText;
+import org.eclipse.milo.opcua.stack.core.types.builtin.NodeId;
+import org.eclipse.milo.opcua.stack.core.types.builtin.QualifiedName;
+import org.eclipse.milo.opcua.stack.core.types.builtin.StatusCode;
+import org.eclipse.milo.opcua.stack.core.types.builtin.Variant;
+import org.eclipse.milo.opcua.stack.core.types.builtin.unsigned.Unsigned;
+import org.eclipse.milo.opcua.stack.core.types.enumerated.MessageSecurityMode;
+import org.eclipse.milo.opcua.stack.core.types.structured.BuildInfo;
+import org.eclipse.milo.opcua.stack.core.types.structured.EUInformation;
+import org.eclipse.milo.opcua.stack.core.types.structured.Range;
+import org.eclipse.milo.opcua.stack.core.util.SelfSignedCertificateBuilder;
+import org.eclipse.milo.opcua.stack.core.util.SelfSignedCertificateGenerator;
+import org.eclipse.milo.opcua.stack.transport.server.tcp.OpcTcpServerTransport;
+import org.eclipse.milo.opcua.stack.transport.server.tcp.OpcTcpServerTransportConfig;
+
+public final class MiloServer {
+  private static final String APPLICATION = "urn:tagferry:test:milo";
+  private static final String LINE = "urn:tagferry:test:line";
+  private static final char[] NO_SECRET = "test".toCharArray();
+
+  public static void main(String[] arguments) throws Exception {
+    Security.addProvider(new BouncyCastleProvider());
+    Path folder = Path.of(arguments[0]);
+    int port = arguments[1].equals("0") ? freePort() : Integer.parseInt(arguments[1]);
+    Identity identity = Identity.in(folder);
+    MemoryTrustListManager trusted = new MemoryTrustListManager();
+    OpcUaServer server = serverOn(port, identity, trusted);
+    for (int i = 2; i < arguments.length; i++) server.getNamespaceTable().add(arguments[i]);
+    Line line = new Line(server);
+    line.startup();
+    server.startup().get();
+    System.out.println(port);
+
+    BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+    for (String command = commands.readLine(); command != null; command = commands.readLine()) {
+      String[] words = command.split(" ");
+      if (words[0].equals("trust")) trusted.addTrustedCertificate(certificateIn(Path.of(words[1])));
+      else line.set(words[1], words[2], new BigDecimal(words[3]));
+    }
+    line.shutdown();
+    server.shutdown().get();
+    System.exit(0);
+  }
+
+  private static int freePort() throws Exception {
+    try (ServerSocket probe = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return probe.getLocalPort();
+    }
+  }
+
+  private static X509Certificate certificateIn(Path file) throws Exception {
+    try (var stream = new FileInputStream(file.toFile())) {
+      return (X509Certificate)
+          java.security.cert.CertificateFactory.getInstance("X.509").generateCertificate(stream);
+    }
+  }
+
+  private static OpcUaServer serverOn(int port, Identity identity, MemoryTrustListManager trusted)
+      throws Exception {
+    var quarantine = new MemoryCertificateQuarantine();
+    var factory =
+        new RsaSha256CertificateFactory() {
+          @Override
+          protected KeyPair createRsaSha256KeyPair() {
+            return identity.keys();
+          }
+
+          @Override
+          protected X509Certificate[] createRsaSha256CertificateChain(KeyPair keys) {
+            return new X509Certificate[] {identity.certificate()};
+          }
+        };
+    var group =
+        DefaultApplicationGroup.createAndInitialize(
+            trusted,
+            new MemoryCertificateStore(),
+            factory,
+            new DefaultServerCertificateValidator(trusted, quarantine));
+    var users =
+        new UsernameIdentityValidator(
+            login -> login.getUsername().equals("reader") && login.getPassword().equals("rope"));
+    var config =
+        OpcUaServerConfig.builder()
+            .setApplicationUri(APPLICATION)
+            .setApplicationName(LocalizedText.english("line"))
+            .setProductUri(APPLICATION)
+            .setBuildInfo(new BuildInfo(APPLICATION, "test", "milo", "1", "", DateTime.now()))
+            .setEndpoints(endpoints(port, identity.certificate()))
+            .setCertificateManager(new DefaultCertificateManager(quarantine, group))
+            .setIdentityValidator(new CompositeValidator(AnonymousIdentityValidator.INSTANCE, users))
+            .build();
+    return new OpcUaServer(
+        config, profile -> new OpcTcpServerTransport(OpcTcpServerTransportConfig.newBuilder().build()));
+  }
+
+  private static Set<EndpointConfig> endpoints(int port, X509Certificate certificate) {
+    EndpointConfig.Builder any =
+        EndpointConfig.newBuilder()
+            .setBindAddress("127.0.0.1")
+            .setHostname("127.0.0.1")
+            .setBindPort(port)
+            .setTransportProfile(TransportProfile.TCP_UASC_UABINARY)
+            .setCertificate(certificate)
+            .addTokenPolicies(
+                OpcUaServerConfig.USER_TOKEN_POLICY_ANONYMOUS,
+                OpcUaServerConfig.USER_TOKEN_POLICY_USERNAME);
+    Set<EndpointConfig> all = new LinkedHashSet<>();
+    all.add(
+        any.copy().setSecurityPolicy(SecurityPolicy.None).setSecurityMode(MessageSecurityMode.None).build());
+    for (SecurityPolicy policy : List.of(SecurityPolicy.Basic256Sha256, SecurityPolicy.Aes128_Sha256_RsaOaep))
+      for (MessageSecurityMode mode : List.of(MessageSecurityMode.Sign, MessageSecurityMode.SignAndEncrypt))
+        all.add(any.copy().setSecurityPolicy(policy).setSecurityMode(mode).build());
+    return all;
+  }
+
+  /** The server's keys; the same folder gives the same. */
+  private record Identity(KeyPair keys, X509Certificate certificate) {
+    static Identity in(Path folder) throws Exception {
+      Files.createDirectories(folder);
+      Path file = folder.resolve("server.p12");
+      KeyStore store = KeyStore.getInstance("PKCS12");
+      if (Files.exists(file)) {
+        try (var stream = new FileInputStream(file.toFile())) {
+          store.load(stream, NO_SECRET);
+        }
+      } else {
+        store.load(null, NO_SECRET);
+        KeyPair keys = SelfSignedCertificateGenerator.generateRsaKeyPair(2048);
+        X509Certificate certificate =
+            new SelfSignedCertificateBuilder(keys)
+                .setCommonName("line")
+                .setApplicationUri(APPLICATION)
+                .addIpAddress("127.0.0.1")
+                .build();
+        store.setKeyEntry("server", keys.getPrivate(), NO_SECRET, new X509Certificate[] {certificate});
+        try (var stream = new FileOutputStream(file.toFile())) {
+          store.store(stream, NO_SECRET);
+        }
+      }
+      var certificate = (X509Certificate) store.getCertificate("server");
+      var secret = (PrivateKey) store.getKey("server", NO_SECRET);
+      return new Identity(new KeyPair(certificate.getPublicKey(), secret), certificate);
+    }
+  }
+
+  /** What stands below `Objects/Line`. */
+  private static final class Line extends ManagedNamespaceWithLifecycle {
+    private final SubscriptionModel subscriptions;
+    private final Map<String, UaVariableNode> variables = new LinkedHashMap<>();
+
+    Line(OpcUaServer server) {
+      super(server, LINE);
+      subscriptions = new SubscriptionModel(server, this);
+      getLifecycleManager().addLifecycle(subscriptions);
+      getLifecycleManager().addStartupTask(this::addNodes);
+    }
+
+    /** A value in the type that the variable has. */
+    void set(String name, String text, BigDecimal seconds) {
+      UaVariableNode variable = variables.get(name);
+      Object old = variable.getValue().getValue().getValue();
+      Instant at = Instant.EPOCH.plusNanos(seconds.movePointRight(9).longValueExact());
+      Object value;
+      if (old instanceof Double) value = Double.valueOf(text);
+      else if (old instanceof Float) value = Float.valueOf(text);
+      else if (old instanceof Boolean) value = Boolean.valueOf(text);
+      else if (old instanceof Long) value = Long.valueOf(text);
+      else if (old instanceof Integer) value = Integer.valueOf(text);
+      else if (old instanceof String) value = text;
+      else value = Unsigned.uint(text);
+      DateTime time = new DateTime(at);
+      variable.setValue(new DataValue(new Variant(value), StatusCode.GOOD, time, time));
+    }
+
+    private void addNodes() {
+      var line =
+          new UaFolderNode(
+              getNodeContext(), newNodeId("Line"), newQualifiedName("Line"), LocalizedText.english("Line"));
+      getNodeManager().addNode(line);
+      line.addReference(
+          new Reference(line.getNodeId(), NodeIds.Organizes, NodeIds.ObjectsFolder.expanded(), false));
+      addTemperature(line);
+      add(line, "Count", NodeIds.UInt32, Unsigned.uint(0), -1);
+      add(line, "Big", NodeIds.Int64, 0L, -1);
+      add(line, "Ratio", NodeIds.Float, 0.5f, -1);
+      add(line, "State", NodeIds.Int32, 0, -1);
+      add(line, "Running", NodeIds.Boolean, false, -1);
+      add(line, "Mode", NodeIds.String, "auto", -1);
+      add(line, "List", NodeIds.Double, new Double[] {1.5, 2.5}, 1);
+      Range range = new Range(-10.5, 40.25);
+      var structure = ExtensionObject.encode(getServer().getStaticEncodingContext(), range);
+      add(line, "Window", NodeIds.Range, structure, -1);
+    }
+
+    private void addTemperature(UaFolderNode line) {
+      try {
+        var all =
+            new NodeFactory.InstantiationCallback() {
+              @Override
+              public boolean includeOptionalNode(NodeId type, QualifiedName name) {
+                return true;
+              }
+            };
+        var node =
+            (AnalogItemTypeNode) getNodeFactory().createNode(newNodeId("Temp"), NodeIds.AnalogItemType, all);
+        node.setBrowseName(newQualifiedName("Temp"));
+        node.setDisplayName(LocalizedText.english("Temp"));
+        node.setDescription(LocalizedText.english("in the middle"));
+        node.setDataType(NodeIds.Double);
+        node.setEuRange(new Range(0.0, 200.0));
+        node.setEngineeringUnits(
+            new EUInformation("", 4408652, LocalizedText.english("°C"), LocalizedText.english("")));
+        node.setValue(new DataValue(new Variant(20.0)));
+        getNodeManager().addNode(node);
+        line.addOrganizes(node);
+        variables.put("Temp", node);
+      } catch (Exception error) {
+        throw new IllegalStateException(error);
+      }
+    }
+
+    private void add(UaFolderNode line, String name, NodeId type, Object value, int valueRank) {
+      UaVariableNode node =
+          new UaVariableNode.UaVariableNodeBuilder(getNodeContext())
+              .setNodeId(newNodeId(name))
+              .setAccessLevel(AccessLevel.READ_ONLY)
+              .setUserAccessLevel(AccessLevel.READ_ONLY)
+              .setBrowseName(newQualifiedName(name))
+              .setDisplayName(LocalizedText.english(name))
+              .setDataType(type)
+              .setValueRank(valueRank)
+              .setTypeDefinition(NodeIds.BaseDataVariableType)
+              .build();
+      node.setValue(new DataValue(new Variant(value)));
+      getNodeManager().addNode(node);
+      line.addOrganizes(node);
+      variables.put(name, node);
+    }
+
+    @Override
+    public void onDataItemsCreated(List<DataItem> items) {
+      subscriptions.onDataItemsCreated(items);
+    }
+
+    @Override
+    public void onDataItemsModified(List<DataItem> items) {
+      subscriptions.onDataItemsModified(items);
+    }
+
+    @Override
+    public void onDataItemsDeleted(List<DataItem> items) {
+      subscriptions.onDataItemsDeleted(items);
+    }
+
+    @Override
+    public void onMonitoringModeChanged(List<MonitoredItem> items) {
+      subscriptions.onMonitoringModeChanged(items);
+    }
+  }
+}
