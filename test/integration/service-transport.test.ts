@@ -213,6 +213,11 @@ test.each([
   expect([refused.status, refused.body]).toMatchObject([413, { error: "payload_too_large" }]);
 });
 
+test("the limit holds when the method stands behind megabytes of params", async () => {
+  const body = `{"params":${JSON.stringify(emptyInsert)},${" ".repeat(8 * MiB)}"jsonrpc":"2.0","id":1,"method":"integration.insert"}`;
+  expect((await shared.post(body, { version: "1.1beta1" })).status).toBe(413);
+});
+
 test("the limit of insert can be set", async () => {
   await using service = await testService({ maxInsert: 10_000 });
   expect((await service.post(sized("integration.insert", emptyInsert, 10_000))).status).toBe(200);
