@@ -150,6 +150,7 @@ export class SourceMonitor {
       : this.#state !== "online" || (this.#flapping && !this.#isSteady())
         ? this.#error
         : undefined;
+    const unknown = this.#connection?.unknown?.() ?? [];
     return {
       ...this.#source,
       state: this.#state,
@@ -161,6 +162,7 @@ export class SourceMonitor {
       reconnects: this.#reconnects,
       readingsPerSecond: this.#rate.perSecond(),
       details: this.#connection?.details?.() ?? {},
+      ...(unknown.length > 0 && { unknown }),
     };
   }
 

@@ -1,7 +1,7 @@
 // What the running agent says about itself: one snapshot for the status page, `/api/status` and `tagferry status`.
 import type { BufferStats } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
-import type { Quality } from "../core/source.ts";
+import type { Quality, UnknownAddress } from "../core/source.ts";
 
 /** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
 export interface Status {
@@ -60,6 +60,8 @@ export interface SourceStatus {
   readonly readingsPerSecond: number;
   /** What the driver tells of its connection (`Source.details`). */
   readonly details: Readonly<Record<string, string | number>>;
+  /** What arrives and no tag wants (`Source.unknown`); left out where there is none. */
+  readonly unknown?: readonly UnknownAddress[];
 }
 
 export interface TagStatus {

@@ -25,11 +25,15 @@ export async function* browseBroker(
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode, void, undefined> {
-  const payloads = new Map<string, Buffer>();
-  const receive = ({ topic, payload }: Message) => {
+  const heard = new Map<string, { payload: Buffer; count: number }>();
+  const receive = ({ topic, payload, retained }: Message) => {
     // The payload is a view of what the socket gave, which is not ours to keep.
-    if ((payloads.has(topic) || payloads.size < maxTopics) && payload.length > 0)
-      payloads.set(topic, Buffer.from(payload.subarray(0, maxSample)));
+    if ((heard.has(topic) || heard.size < maxTopics) && payload.length > 0)
+      heard.set(topic, {
+        payload: Buffer.from(payload.subarray(0, maxSample)),
+        // What was kept from before says nothing of the rate.
+        count: (heard.get(topic)?.count ?? 0) + (retained ? 0 : 1),
+      });
     return true;
   };
   const options = {
@@ -40,9 +44,11 @@ export async function* browseBroker(
   const clientId = `tagferry-browse-${Math.floor(runtime.random() * 1e9)}`;
   const log = runtime.log.child({ part: "source", driver: "mqtt" });
   const attach = () => ({ receive });
+  let seconds = 1;
   const { connection } = await connectBroker({ url, options, clientId, spoken: undefined, attach, log }, signal);
   {
     await using open = connection;
+    const begin = runtime.clock.monotonic();
     await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
     try {
       await Promise.race([
@@ -54,10 +60,13 @@ export async function* browseBroker(
     } catch (error) {
       if (!isAbort(error, signal)) throw error;
     }
+    seconds = Math.max(1, (runtime.clock.monotonic() - begin) / 1_000);
   }
   let sparkplug = false;
-  for (const [topic, payload] of [...payloads].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    if (!parseSparkplugTopic(topic)) yield* guessTags(topic, payload, runtime.clock.now());
+  for (const [topic, { payload, count }] of [...heard].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const perSecond = count / seconds;
+    if (!parseSparkplugTopic(topic))
+      for (const node of guessTags(topic, payload, runtime.clock.now())) yield { ...node, perSecond };
     else if (!sparkplug) {
       sparkplug = true;
       yield sparkplugNode;

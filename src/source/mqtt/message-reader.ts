@@ -4,15 +4,19 @@ import type { Reading } from "../../core/source.ts";
 import type { Message } from "./client.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import { PayloadError } from "./payload-error.ts";
-import type { Sink, SparkplugHost } from "./sparkplug/host.ts";
+import type { SparkplugHost } from "./sparkplug/host.ts";
+import type { Sink } from "./sparkplug/metric-readings.ts";
 import { readTag } from "./tag-reader.ts";
 import type { Route, TopicRouter } from "./topic-router.ts";
+import type { UnknownTopics } from "./unknown-topics.ts";
 
 export interface ReaderOptions {
   /** Bytes; larger payloads are not decoded. */
   readonly maxPayload: number;
   /** Reads what has format sparkplugB. */
   readonly sparkplug: SparkplugHost;
+  /** Takes note of topics that no tag wants. */
+  readonly unknown: UnknownTopics;
 }
 
 /** Turns messages into readings. */
@@ -33,6 +37,7 @@ export class MessageReader {
     const groups = this.#router.routes(message.topic);
     if (groups.length === 0) {
       this.#counts.unmatched++;
+      this.#options.unknown.note(message);
       return;
     }
     // An empty retained message deletes one, and an empty one says nothing.

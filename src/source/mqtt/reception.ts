@@ -1,7 +1,7 @@
 // Messages on their way from the socket into the inbox.
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, Reading, TagId } from "../../core/source.ts";
+import type { Delivery, Reading, TagId, UnknownAddress } from "../../core/source.ts";
 import type { HeldPacket } from "./acknowledgement.ts";
 import type { Link, Message, MessageHandler } from "./client.ts";
 import { DecoderTable } from "./decoders/decoder.ts";
@@ -13,6 +13,7 @@ import { RebirthRequests } from "./sparkplug/rebirth.ts";
 import type { MqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
 import { TopicRouter } from "./topic-router.ts";
+import { UnknownTopics } from "./unknown-topics.ts";
 
 export interface ReceptionOptions {
   /** Name of the source in metrics. */
@@ -36,6 +37,8 @@ export class Reception implements MessageHandler {
   readonly #link: Link;
   readonly #inbox: Inbox;
   readonly #reader: MessageReader;
+  readonly #sparkplug: SparkplugHost;
+  readonly #unknown = new UnknownTopics();
   readonly #counts = new MessageCounts();
   /** Time of arrival of the messages that are being read; undefined between turns of the event loop. */
   #arrival: EpochMicros | undefined;
@@ -63,7 +66,9 @@ export class Reception implements MessageHandler {
     const monotonic = () => runtime.clock.monotonic();
     const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts: this.#counts, monotonic });
     const router = new TopicRouter(subscribers, rememberedTopics);
-    this.#reader = new MessageReader(router, { maxPayload, sparkplug }, this.#counts);
+    const unknown = this.#unknown;
+    this.#sparkplug = sparkplug;
+    this.#reader = new MessageReader(router, { maxPayload, sparkplug, unknown }, this.#counts);
   }
 
   receive(message: Message): boolean {
@@ -93,6 +98,11 @@ export class Reception implements MessageHandler {
     return this.#counts.lastMalformed;
   }
 
+  /** Topics that came and that no tag wants. */
+  get unknown(): readonly UnknownAddress[] {
+    return this.#unknown.top();
+  }
+
   /** `taken` is called with the readings of each delivery. */
   onTaken(taken: (readings: readonly Reading[]) => void): void {
     this.#taken = taken;
@@ -101,6 +111,14 @@ export class Reception implements MessageHandler {
   /** Adds readings that no message brought. */
   add(readings: readonly Reading[]): void {
     this.#inbox.put(undefined, (batch) => batch.readings.push(...readings));
+    this.#inbox.settle();
+  }
+
+  /** Gives out what Sparkplug messages say that have waited in vain for those before them. */
+  releaseOverdue(): void {
+    if (!this.#sparkplug.overdue || this.#inbox.full) return;
+    const now = this.#runtime.clock.now();
+    this.#inbox.put(undefined, (sink) => this.#sparkplug.releaseOverdue(now, sink));
     this.#inbox.settle();
   }
 
@@ -121,6 +139,8 @@ export class Reception implements MessageHandler {
 
   /** The connection is lost: what has arrived is still given out, then `take` rejects with `error`. */
   fail(error: unknown): void {
+    // What waits for messages that cannot come any more.
+    this.#inbox.put(undefined, (sink) => this.#sparkplug.releaseOverdue(this.#runtime.clock.now(), sink, 0));
     this.#inbox.fail(error);
   }
 

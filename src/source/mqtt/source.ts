@@ -1,24 +1,25 @@
 // One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
-import type { Delivery, DriverConfig, Reading, Source, TagId } from "../../core/source.ts";
+import type { Delivery, DriverConfig, Source, UnknownAddress } from "../../core/source.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
 import type { Link, MqttConnection } from "./client.ts";
 import { connectBroker } from "./connect.ts";
-import { coverage } from "./filter-cover.ts";
 import type { mqttOptions } from "./options.ts";
 import { describeReason } from "./reason-code.ts";
 import { Reception } from "./reception.ts";
+import { refusals } from "./refusals.ts";
 import { loadSessionState, type SessionState } from "./session-state.ts";
 import { SilenceWatch } from "./silence.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
-import { tagCaptures } from "./tag-address.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
 /** Milliseconds between attempts at filters that the broker refused. */
 const retryRefusedMs = 300_000;
+/** Milliseconds between two looks for Sparkplug messages that have waited for long enough. */
+const overdueEveryMs = 500;
 /** Milliseconds that nothing is read before it is worth a line in the log. */
 const stallWarningMs = 5_000;
 
@@ -97,6 +98,7 @@ class MqttSource implements Source {
     void this.#inBackground(this.#subscribing.then(() => this.#retryRefused()));
     void this.#inBackground(this.#keepAlive());
     void this.#inBackground(this.#watchSilence());
+    void this.#inBackground(this.#releaseOverdue());
   }
 
   /**
@@ -152,6 +154,10 @@ class MqttSource implements Source {
     };
   }
 
+  unknown(): readonly UnknownAddress[] {
+    return this.#parts.reception.unknown;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new Error("the connection is closed"));
     this.#parts.reception.close();
@@ -165,7 +171,7 @@ class MqttSource implements Source {
     const wanted = config.tags.map(({ topic }) => topic.filter);
     const subscriptions = await applySubscriptions(connection, wanted, { qos, retained, inSession }, state, log);
     this.#subscriptions = subscriptions;
-    if (subscriptions.refused.size > 0) reception.add(refusals(config, subscriptions, runtime));
+    if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));
   }
 
   /** Rights at the broker may be mended while we are connected. */
@@ -189,6 +195,16 @@ class MqttSource implements Source {
         log.warn({ topic: silent.topic, ms: silent.expectEvery }, "no message for longer than expected");
         if (silent.named) reception.add([watch.reading(silent, clock.now())]);
       }
+    }
+  }
+
+  /** A message may wait for one that never comes, and nothing else comes either. */
+  async #releaseOverdue(): Promise<void> {
+    const { config, reception, runtime } = this.#parts;
+    if (!config.tags.some(({ format }) => format === "sparkplugB")) return;
+    for (;;) {
+      await runtime.clock.sleep(overdueEveryMs, this.#closing.signal);
+      reception.releaseOverdue();
     }
   }
 
@@ -220,27 +236,3 @@ class MqttSource implements Source {
 }
 
 const protocolNames = { 3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5" } as const;
-
-/** A refused filter shows under its tags. Tags whose template captures have no names yet that it could show under. */
-function refusals({ tags }: MqttConfig, subscriptions: Subscriptions, { clock }: Runtime): Reading[] {
-  const time = clock.now();
-  const arrives = coverage(subscriptions.granted);
-  return tags.flatMap((tag, index): Reading[] => {
-    const { topic } = tag;
-    if (tagCaptures(tag).length > 0 || arrives(topic.filter)) return [];
-    const code = subscriptions.refused.get(topic.filter) ?? 0x80;
-    return [
-      {
-        tag: index as TagId, // a TagId is the index of its tag
-        captures: {},
-        address: topic.text,
-        value: undefined,
-        time,
-        clock: "agent",
-        quality: "bad",
-        reason: `the broker refused the subscription: ${describeReason(code)}`,
-        historical: false,
-      },
-    ];
-  });
-}

@@ -49,7 +49,6 @@ function readBlock(route: Route, samples: readonly Found[], reception: Reception
   const start = known ?? reception.arrival;
   // From the exact product, so that rounding does not add up.
   for (const [i, sample] of samples.entries()) {
-    // From the exact product, so that rounding does not add up.
     const time = epochMicros(start + Math.round((i - anchor) * step));
     readValue(route, sample, known === undefined ? undefined : time, reception, time);
   }
@@ -74,12 +73,24 @@ function timeOf({ address, captures }: Route, keys: readonly string[], reception
   if (time.capture !== undefined) return parse(captures[time.capture]);
   if (time.property !== undefined) return parse(message.properties?.[time.property]);
   if (time.at === undefined) return undefined;
-  if (!Array.isArray(time.at)) return parse(follow(document, time.at, keys));
+  const { date } = time;
+  const read = (place: JsonPath) => {
+    const found = follow(document, place, keys);
+    return parse(date ? joined(follow(document, date, keys), found) : found);
+  };
+  if (!Array.isArray(time.at)) return read(time.at);
   for (const place of time.at) {
-    const found = parse(follow(document, place, keys));
+    const found = read(place);
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** A date and a time of day, which as a number has lost the zero before nine o'clock. */
+function joined(date: unknown, time: unknown): string | undefined {
+  const [day, hour] = [scalarText(date), scalarText(time)];
+  if (day === undefined || hour === undefined) return undefined;
+  return `${day} ${typeof time === "number" ? hour.padStart(6, "0") : hour}`;
 }
 
 /** `time` is the message's own, or undefined; `assumed` that of a block without one. */

@@ -34,6 +34,10 @@ const time = z
       .optional()
       .describe("Where in the payload the time stands; of several places the first that has one.")
       .meta({ examples: ["$.ts"] }),
+    date: payloadPath()
+      .optional()
+      .describe("Where in the payload the date stands, if what stands at `at` is the time of day only.")
+      .meta({ examples: ["$.date"] }),
     capture: z.string().optional().describe("Name of the level of the topic that the time stands in."),
     property: z.string().optional().describe("Name of the user property that the time stands in (MQTT 5)."),
     format: z
@@ -49,7 +53,9 @@ const time = z
       .describe("Time between two samples of a block, of which the payload has one time only; see each: sample."),
     anchor: z.enum(["first", "last"]).default("first").describe("Which sample of a block its time is that of."),
   })
-  .superRefine(({ at, capture, property }, context) => {
+  .superRefine(({ at, date, capture, property }, context) => {
+    if (date !== undefined && at === undefined)
+      context.addIssue({ code: "custom", path: ["date"], message: "needs at, where the time of day stands" });
     const given = [at, capture, property].filter((place) => place !== undefined).length;
     if (given !== 1) context.addIssue({ code: "custom", message: "must have one of at, capture and property" });
   });
@@ -74,7 +80,7 @@ export const mqttTag = z
   .strictObject({
     topic: topicTemplate()
       .describe(
-        "Topic: {name} stands for one level and is captured, a trailing {name...} for all that follow; + and # match without capturing.",
+        "Topic: {name} stands for one level and is captured, a trailing {name...} for all that follow; + and # match without capturing. {name|lower} changes what is captured: lower, upper, slug, replace(a,b), default(x), map(a=b,c=d).",
       )
       .meta({ examples: ["sensors/{room}/env", "plant/{rest...}"] }),
     value: payloadPath()
@@ -92,6 +98,10 @@ export const mqttTag = z
       .enum(compressions)
       .default("none")
       .describe("How the payload is compressed; auto finds out by itself."),
+    lenient: z
+      .boolean()
+      .default(false)
+      .describe("JSON may have NaN, Infinity and -Infinity in it, which are no values then."),
     csv: csv.prefault({}).describe("How lines of format csv are written; $[0][1] is the second column of the first."),
     decimal: z.enum([".", ","]).default(".").describe("Decimal sign in formats number and csv."),
     bytes: bytesField.optional().describe("Where the number stands if the payload, or the text at value, is bytes."),

@@ -71,6 +71,9 @@ export class TopicRouter {
 
 function capture({ topic }: MqttTag, levels: readonly string[]): Captures {
   return Object.fromEntries(
-    topic.captures.map(({ name, level, rest }) => [name, rest ? levels.slice(level).join("/") : (levels[level] ?? "")]),
+    topic.captures.map(({ name, level, rest, apply }) => {
+      const text = rest ? levels.slice(level).join("/") : (levels[level] ?? "");
+      return [name, apply ? apply(text) : text];
+    }),
   );
 }

@@ -1,5 +1,6 @@
 // Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`. Pure.
 import { z } from "zod";
+import { type CaptureFunction, parseCaptureFunctions } from "./capture-function.ts";
 
 /** A topic as a tag gives it, taken apart. */
 export interface TopicTemplate {
@@ -10,7 +11,15 @@ export interface TopicTemplate {
   /** Levels of the filter that topics are matched against, without `$share/<group>/`. */
   readonly levels: readonly string[];
   /** Captures by level. `rest`: everything from this level on. */
-  readonly captures: readonly { readonly name: string; readonly level: number; readonly rest: boolean }[];
+  readonly captures: readonly TopicCapture[];
+}
+
+export interface TopicCapture {
+  readonly name: string;
+  readonly level: number;
+  readonly rest: boolean;
+  /** What the text goes through; undefined: it stays as it is. */
+  readonly apply?: CaptureFunction;
 }
 
 /** The template, or why `text` is none (to be read after "must"). */
@@ -18,7 +27,7 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
   if (text === "") return "not be empty";
   if (Buffer.byteLength(text) > 65_535) return "be at most 65,535 bytes long";
   if (text.includes("\0")) return "not contain a null character";
-  const captures: { name: string; level: number; rest: boolean }[] = [];
+  const captures: TopicCapture[] = [];
   const all = text.split("/");
   const shared = all[0] === "$share" ? all.splice(0, 2) : [];
   if (shared.length > 0 && (!shared[1] || /[+#{}]/.test(shared[1]) || all.length === 0))
@@ -26,13 +35,15 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
   const levels: string[] = [];
   for (const [level, part] of all.entries()) {
     const last = level === all.length - 1;
-    const capture = /^\{([A-Za-z_][\w-]*)(\.\.\.)?\}$/.exec(part);
+    const capture = /^\{([A-Za-z_][\w-]*)((?:\|[^|{}]*?)*?)(\.\.\.)?\}$/.exec(part);
     if (capture?.[1]) {
       const name = capture[1];
-      const rest = capture[2] !== undefined;
+      const rest = capture[3] !== undefined;
+      const apply = capture[2] ? parseCaptureFunctions(capture[2]) : undefined;
+      if (typeof apply === "string") return apply;
       if (rest && !last) return `have {${name}...} at its end only`;
       if (captures.some((other) => other.name === name)) return `capture {${name}} once only`;
-      captures.push({ name, level, rest });
+      captures.push({ name, level, rest, ...(apply && { apply }) });
       levels.push(rest ? "#" : "+");
     } else if (/[{}]/.test(part)) {
       return `have a capture fill a whole level, as in a/{name}/b or a/{name...}, not ${part}`;

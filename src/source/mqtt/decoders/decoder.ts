@@ -3,7 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { bareValue } from "./bare.ts";
 import { type Compression, decompress } from "./compression.ts";
 import { type CsvOptions, csvDecoder } from "./csv.ts";
-import { jsonDocument } from "./json.ts";
+import { jsonDocument, lenientJsonDocument } from "./json.ts";
 import { lineProtocolRecords } from "./line-protocol.ts";
 import { jsonLines } from "./ndjson.ts";
 import { numberDecoder } from "./number.ts";
@@ -22,11 +22,13 @@ export interface DecoderOptions {
   readonly csv: Pick<CsvOptions, "separator" | "header">;
   readonly decimal: "." | ",";
   readonly compression: Compression;
+  /** Whether JSON may have `NaN` and `Infinity` in it. */
+  readonly lenient: boolean;
 }
 
 const decoders = {
   bare: () => bareValue,
-  json: () => jsonDocument,
+  json: ({ lenient }) => (lenient ? lenientJsonDocument : jsonDocument),
   ndjson: () => jsonLines,
   number: ({ decimal }) => numberDecoder(decimal),
   text: () => plainText,
@@ -46,11 +48,11 @@ export class DecoderTable {
   readonly #known = new Map<string, Decoder>();
 
   /** `maxPayload`: bytes that a compressed payload may have when it is inflated. */
-  get(name: DecoderName, { csv, decimal, compression }: DecoderOptions, maxPayload: number): Decoder {
-    const key = JSON.stringify([name, csv, decimal, compression]);
+  get(name: DecoderName, { csv, decimal, compression, lenient }: DecoderOptions, maxPayload: number): Decoder {
+    const key = JSON.stringify([name, csv, decimal, compression, lenient]);
     const known = this.#known.get(key);
     if (known) return known;
-    const decode = decoders[name]({ csv, decimal, compression });
+    const decode = decoders[name]({ csv, decimal, compression, lenient });
     const made: Decoder =
       compression === "none"
         ? decode

@@ -17,6 +17,22 @@ export function jsonDocument(payload: Buffer): unknown {
   }
 }
 
+/** As `jsonDocument`, but `NaN`, `Infinity` and `-Infinity`, which some devices write, are null. */
+export function lenientJsonDocument(payload: Buffer): unknown {
+  try {
+    return jsonDocument(payload);
+  } catch (error) {
+    if (!(error instanceof PayloadError)) throw error;
+    const text = utf8(payload);
+    const strict = text.replace(stringOrNoNumber, (token) => (token.startsWith('"') ? token : "null"));
+    if (strict === text) throw error;
+    return jsonDocument(Buffer.from(strict));
+  }
+}
+
+/** Strings, so that nothing in them is changed; one without an end goes on to the end of the text. */
+const stringOrNoNumber = /"(?:[^"\\]|\\[^])*(?:"|$)|-?\b(?:NaN|Infinity)\b/g;
+
 function exactIntegers(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source;

@@ -2,18 +2,18 @@
 //
 // Births and data are QoS 0 and not kept by the broker, so after connecting nothing is known of a node until it is
 // born again; the names of metrics, and often their types, are in the birth alone. Messages on different topics may
-// overtake each other: what can be understood is read as it comes, and what cannot leads to a request for a birth.
+// overtake each other: what is ahead of its turn waits for it, a moment at most; then it is read as far as it can be
+// understood, and a birth is asked for.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Description, Reading } from "../../../core/source.ts";
 import type { Message } from "../client.ts";
 import type { MessageCounts } from "../message-counts.ts";
-import { payloadTime } from "../payload-time.ts";
 import type { Route } from "../topic-router.ts";
-import { elementsOf, type Scalar, scalarOf } from "./datatype.ts";
 import { describeMetric } from "./description.ts";
 import { EdgeNode, type KnownMetric } from "./edge-node.ts";
+import { type Arrival, markStale, readMetric, type Sink, wants } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import type { RebirthRequests } from "./rebirth.ts";
+import { Sequence, type Waiting } from "./sequence.ts";
 import { parseSparkplugTopic, type SparkplugTopic } from "./topic.ts";
 
 export interface SparkplugParts {
@@ -24,75 +24,127 @@ export interface SparkplugParts {
   readonly monotonic: () => number;
 }
 
-/** Where readings and descriptions go. */
-export interface Sink {
-  readonly readings: Reading[];
-  readonly descriptions: Description[];
-}
-
-/** Milliseconds that a message may be overtaken by others before it counts as lost. */
+/** Milliseconds that a message waits for one that it has overtaken, before that one counts as lost. */
 const reorderMs = 2_000;
+/** Bytes of payloads that wait at most, of all nodes; more are read at once. */
+const maxWaitingBytes = 16 * 2 ** 20;
 /** Edge nodes that are remembered; a group with more is beyond one broker. */
 const maxNodes = 10_000;
 
-/** One message on its way. */
-interface Arrival {
+/** A message that waits, as it came. */
+interface Held {
   readonly topic: SparkplugTopic;
-  readonly node: EdgeNode;
-  readonly payload: SparkplugPayload;
   readonly routes: readonly Route[];
   readonly address: string;
   readonly time: EpochMicros;
-  readonly sink: Sink;
+  readonly payload: Buffer;
+}
+
+/** An edge node and its messages that wait; undefined: that one was read at once, but its number has to be waited for. */
+interface Member {
+  readonly node: EdgeNode;
+  readonly sequence: Sequence<Held | undefined>;
 }
 
 export class SparkplugHost {
   readonly #parts: SparkplugParts;
-  readonly #nodes = new Map<string, EdgeNode>();
+  readonly #members = new Map<string, Member>();
+  /** Those that messages wait for. */
+  readonly #waiting = new Set<Member>();
+  #waitingBytes = 0;
 
   constructor(parts: SparkplugParts) {
     this.#parts = parts;
   }
 
-  /** Adds what the message says to `sink`. Throws `PayloadError` when it is no Sparkplug message. */
-  read(routes: readonly Route[], { topic: address, payload }: Message, time: EpochMicros, sink: Sink): void {
+  /** Adds what the message says, and what waited for it, to `sink`. Throws `PayloadError` when it is no Sparkplug message. */
+  read(routes: readonly Route[], message: Message, time: EpochMicros, sink: Sink): void {
+    const { topic: address } = message;
     const topic = parseSparkplugTopic(address);
     // STATE, commands and other namespaces are none of ours.
     if (!topic) return;
-    const { group, node: name, type } = topic;
-    const key = `${group}/${name}`;
-    const node = this.#nodes.get(key) ?? new EdgeNode(group, name);
-    if (this.#nodes.size < maxNodes) this.#nodes.set(key, node);
-    const decoded = decodeSparkplug(payload, this.#parts.maxPayload);
-    const arrival = { topic, node, payload: decoded, routes, address, time, sink };
-    switch (type) {
-      case "NBIRTH":
-        node.begin(bdSeqOf(decoded), decoded.seq);
-        this.#birth(arrival);
+    const payload = decodeSparkplug(message.payload, this.#parts.maxPayload);
+    const member = this.#memberOf(topic);
+    const { node, sequence } = member;
+    const arrival = { topic, node, payload, routes, address, time, sink };
+    this.#giveUp(member, reorderMs, time, sink);
+    if (topic.type === "NBIRTH") {
+      this.#release(sequence.begin(payload.seq), member, sink);
+      node.begin(bdSeqOf(payload));
+      this.#birth(arrival);
+    } else if (topic.type === "NDEATH") this.#nodeDeath(arrival, member);
+    else {
+      const opens = topic.type === "DBIRTH";
+      const seq = payload.seq === undefined ? undefined : payload.seq & 0xff;
+      if (seq !== undefined && !sequence.admits(seq, opens)) {
+        this.#wait(seq, opens, arrival, message, member);
         return;
-      case "NDEATH":
-        this.#nodeDeath(arrival);
-        return;
-      case "DBIRTH":
-        this.#follow(arrival);
-        this.#birth(arrival);
-        return;
-      case "DDEATH":
-        this.#follow(arrival);
-        markStale(arrival, topic.device, `device ${topic.device} is offline`);
-        return;
-      case "NDATA":
-      case "DDATA":
-        this.#follow(arrival);
-        this.#data(arrival);
-        return;
+      }
+      this.#apply(arrival);
     }
+    this.#release(sequence.closed(), member, sink);
   }
 
-  #follow({ node, payload, time }: Arrival): void {
+  /** Whether messages have waited for long enough. */
+  get overdue(): boolean {
     const now = this.#parts.monotonic();
-    if (payload.seq !== undefined) node.follow(payload.seq, now);
-    if (node.lostSince(now, reorderMs)) this.#ask(node, time);
+    return [...this.#waiting].some(({ sequence }) => now - (sequence.waitingSince ?? now) >= reorderMs);
+  }
+
+  /** Adds what messages say that have waited for `forMs` milliseconds or longer, 2 s if left out. */
+  releaseOverdue(time: EpochMicros, sink: Sink, forMs: number = reorderMs): void {
+    for (const member of this.#waiting) this.#giveUp(member, forMs, time, sink);
+  }
+
+  #memberOf({ group, node }: SparkplugTopic): Member {
+    const key = `${group}/${node}`;
+    const known = this.#members.get(key);
+    if (known) return known;
+    const made: Member = { node: new EdgeNode(group, node), sequence: new Sequence() };
+    if (this.#members.size < maxNodes) this.#members.set(key, made);
+    return made;
+  }
+
+  /**
+   * A message of QoS 1 is read at once, since it is acknowledged when what it says is on disk; so is what there is no
+   * room for.
+   */
+  #wait(seq: number, opens: boolean, arrival: Arrival, { payload, held }: Message, member: Member): void {
+    const { topic, routes, address, time, sink } = arrival;
+    const waits = held === undefined && this.#waitingBytes + payload.length <= maxWaitingBytes;
+    // The payload is a view of what the socket gave, which is not ours to keep.
+    const item = waits ? { topic, routes, address, time, payload: Buffer.from(payload) } : undefined;
+    this.#waitingBytes += item?.payload.length ?? 0;
+    const replaced = member.sequence.hold({ seq, item, opens, since: this.#parts.monotonic() });
+    this.#waiting.add(member);
+    if (replaced) this.#release([replaced], member, sink);
+    if (!item) this.#apply(arrival);
+  }
+
+  #giveUp(member: Member, forMs: number, time: EpochMicros, sink: Sink): void {
+    const { waitingSince } = member.sequence;
+    if (waitingSince === undefined || this.#parts.monotonic() - waitingSince < forMs) return;
+    this.#release(member.sequence.giveUp(), member, sink);
+    this.#ask(member.node, time);
+  }
+
+  #release(waiting: Iterable<Waiting<Held | undefined>>, member: Member, sink: Sink): void {
+    for (const { item } of waiting) {
+      if (!item) continue;
+      this.#waitingBytes -= item.payload.length;
+      const { payload: bytes, ...rest } = item;
+      const payload = decodeSparkplug(bytes, this.#parts.maxPayload);
+      this.#apply({ ...rest, payload, node: member.node, sink });
+    }
+    if (member.sequence.waitingSince === undefined) this.#waiting.delete(member);
+  }
+
+  /** Reads a message of a device, or data of a node. */
+  #apply(arrival: Arrival): void {
+    const { type, device } = arrival.topic;
+    if (type === "DBIRTH") this.#birth(arrival);
+    else if (type === "DDEATH") markStale(arrival, device, `device ${device} is offline`);
+    else this.#data(arrival);
   }
 
   #birth(arrival: Arrival): void {
@@ -128,11 +180,12 @@ export class SparkplugHost {
    * A death that a later birth has overtaken is that of an earlier life. One of a later life is honoured: we may have
    * missed its birth, and there are nodes that count on before they say goodbye.
    */
-  #nodeDeath(arrival: Arrival): void {
-    const { node, topic, payload } = arrival;
+  #nodeDeath(arrival: Arrival, member: Member): void {
+    const { node, topic, payload, sink } = arrival;
     const bdSeq = bdSeqOf(payload);
     const ahead = bdSeq === undefined || node.bdSeq === undefined ? 0 : (node.bdSeq - bdSeq) & 0xff;
     if (ahead > 0 && ahead < 128) return;
+    this.#release(member.sequence.end(), member, sink);
     node.end();
     markStale(arrival, "", `edge node ${topic.node} is offline`);
   }
@@ -155,78 +208,4 @@ function bdSeqOf({ metrics }: SparkplugPayload): number | undefined {
 /** Metrics that serve the protocol itself. */
 function isControl(name: string): boolean {
   return name === "bdSeq" || /^(?:Node Control|Device Control|Node Info)\//.test(name);
-}
-
-/** Whether a tag asks for this metric: it names it, or its beginning with a `*` behind it, or nothing. */
-function wants(pattern: string | undefined, name: string): boolean {
-  if (pattern === undefined) return true;
-  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
-}
-
-function readMetric(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric): void {
-  if (metric.isTransient) return;
-  const { node, topic } = arrival;
-  const { value: raw } = metric;
-  const datatype = metric.datatype ?? known.datatype;
-  if (metric.isNull || raw === undefined) {
-    push(arrival, metric, known, undefined);
-    return;
-  }
-  if (typeof raw === "object" && !(raw instanceof Uint8Array)) {
-    if (raw.isDefinition) return;
-    for (const member of raw.metrics) {
-      if (member.name === undefined) continue;
-      const name = `${known.name}/${member.name}`;
-      const inner = { ...member, timestamp: member.timestamp ?? metric.timestamp };
-      readMetric(arrival, inner, node.declare(topic.device, name, undefined, member.datatype ?? 0));
-    }
-    return;
-  }
-  const elements = elementsOf(raw, datatype);
-  if (elements)
-    for (const [i, element] of elements.entries())
-      push(arrival, metric, node.declare(topic.device, `${known.name}/${i}`, undefined, datatype), element);
-  else push(arrival, metric, known, scalarOf(raw, datatype));
-}
-
-function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
-  const { payload, routes, address, time: now, sink } = arrival;
-  const missing = metric.isNull || metric.value === undefined;
-  // Files, data sets and the like have no number in them.
-  if (value === undefined && !missing) return;
-  const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now);
-  const place = {
-    captures: known.captures,
-    address: `${address} ${known.name}`,
-    time: timed ?? now,
-    clock: timed === undefined ? ("agent" as const) : ("device" as const),
-    historical: metric.isHistorical,
-  };
-  const quality = metric.properties["Quality"] ?? metric.properties["quality"];
-  for (const { id, tag } of routes) {
-    // A text is a value only to a tag that asked for this metric.
-    if (!wants(tag.metric, known.name) || (typeof value === "string" && tag.metric === undefined)) continue;
-    if (missing) sink.readings.push({ ...place, tag: id, value: undefined, quality: "bad", reason: "value is null" });
-    else if (quality === 0 || quality === 500)
-      sink.readings.push({ ...place, tag: id, value, quality: "bad", reason: `quality is ${quality}` });
-    else sink.readings.push({ ...place, tag: id, value, quality: "good" });
-  }
-}
-
-/** What was last heard of these metrics is no longer so. The time in a death is that of a birth, so ours is taken. */
-function markStale({ node, routes, address, time, sink }: Arrival, device: string, reason: string): void {
-  for (const { name, captures } of node.metrics(device))
-    for (const { id, tag } of routes)
-      if (wants(tag.metric, name))
-        sink.readings.push({
-          tag: id,
-          captures,
-          address: `${address} ${name}`,
-          value: undefined,
-          time,
-          clock: "agent",
-          quality: "bad",
-          reason,
-          historical: false,
-        });
 }

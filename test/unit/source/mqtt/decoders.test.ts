@@ -181,11 +181,35 @@ test("every JSON document is read as JSON.parse reads it, long integers excepted
   );
 });
 
+test.each([
+  ['{"a":NaN,"b":[-Infinity,Infinity,1]}', { a: null, b: [null, null, 1] }],
+  ['{"a":"NaN \\"NaN\\" NaN","b":NaN}', { a: 'NaN "NaN" NaN', b: null }],
+  ["NaN", null],
+  ['{"NaN":1}', { NaN: 1 }],
+])("lenient JSON takes %s", (text, document) => {
+  expect(decode("json", Buffer.from(text), { lenient: true })).toEqual(document);
+  if (text !== '{"NaN":1}') expect(() => decode("json", Buffer.from(text))).toThrow(PayloadError);
+});
+
+test.each(['{"a":NaN', '{"a":NaNs}', `"${'\\"'.repeat(200_000)}NaN`])(
+  "what is no JSON otherwise stays refused: %#",
+  (text) => {
+    expect(() => decode("json", Buffer.from(text), { lenient: true })).toThrow(PayloadError);
+  },
+);
+
 function decode(
   name: DecoderName,
   payload: Buffer,
-  options: { separator?: string; header?: boolean; decimal?: "." | ","; compression?: Compression } = {},
+  options: {
+    separator?: string;
+    header?: boolean;
+    decimal?: "." | ",";
+    compression?: Compression;
+    lenient?: boolean;
+  } = {},
 ): unknown {
-  const { separator = ",", header = false, decimal = ".", compression = "none" } = options;
-  return new DecoderTable().get(name, { csv: { separator, header }, decimal, compression }, 1_000_000)(payload, now);
+  const { separator = ",", header = false, decimal = ".", compression = "none", lenient = false } = options;
+  const chosen = { csv: { separator, header }, decimal, compression, lenient };
+  return new DecoderTable().get(name, chosen, 1_000_000)(payload, now);
 }

@@ -10,6 +10,7 @@ import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
 import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/topic-router.ts";
+import { UnknownTopics } from "../../../../src/source/mqtt/unknown-topics.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
 
@@ -133,6 +134,36 @@ test("hostile payloads among good ones change nothing for the good ones", () => 
   expect(reader.counts.malformed).toBeGreaterThan(0);
 });
 
+test("topics that no tag wants are listed by how often they came, each with its first payload", () => {
+  const reader = jsonReader([{ topic: "a" }]);
+  reader.read("other", '{"v":1}');
+  for (let i = 0; i < 3; i++) reader.read("often", String.fromCharCode(i));
+  reader.read("long", "é".repeat(5_000));
+  for (let i = 0; i < 2_000; i++) reader.read(`many/${i}`, "x");
+  const top = reader.unknown.top();
+  expect(top.slice(0, 3)).toEqual([
+    { address: "often", count: 3, sample: "00" },
+    { address: "other", count: 1, sample: '{"v":1}' },
+    { address: "long", count: 1, sample: "é".repeat(100) },
+  ]);
+  expect(top).toHaveLength(50);
+});
+
+test("date and time of day may stand in fields of their own", () => {
+  const time = { date: "$.d", at: "$.t", zone: "+02:00" };
+  const reader = jsonReader([{ topic: "a", value: "$.v", time }]);
+  const times = [
+    '{"d":"2025-12-31","t":"09:30:15.5","v":1}',
+    '{"d":20251231,"t":93015,"v":1}',
+    '{"d":20251231,"v":1}',
+  ].map((payload) => reader.read("a", payload)[0]);
+  expect(times.map((reading) => [reading?.clock, new Date((reading?.time ?? 0) / 1_000).toISOString()])).toEqual([
+    ["device", "2025-12-31T07:30:15.500Z"],
+    ["device", "2025-12-31T07:30:15.000Z"],
+    ["agent", expect.anything()],
+  ]);
+});
+
 /** A reader of JSON payloads for tags as the configuration gives them. */
 function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_000_000) {
   let parsed = 0;
@@ -145,11 +176,13 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
     return { id: index as TagId, tag, address: tagAddress(tag), decode }; // a TagId is the index of its tag
   });
   const counts = new MessageCounts();
+  const unknown = new UnknownTopics();
   const rebirths = new RebirthRequests({ publish: undefined });
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
-  const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload, sparkplug }, counts);
+  const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload, sparkplug, unknown }, counts);
   return {
     counts,
+    unknown,
     parsed: () => parsed,
     read(topic: string, payload: string, rest: Partial<Message> = {}): Reading[] {
       const readings: Reading[] = [];

@@ -8,6 +8,7 @@ import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
 import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { decodeSparkplug } from "../../../../src/source/mqtt/sparkplug/payload.ts";
+import { qualityOf } from "../../../../src/source/mqtt/sparkplug/quality-code.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
 import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
 import { type MetricText, type PayloadText, sparkplugPayload } from "../../../support/sparkplug.ts";
@@ -172,7 +173,7 @@ test("a lost message leads to a request, one that was overtaken does not", () =>
   host.pass(3_000);
   data(4);
   expect(host.asked).toEqual(["spBv1.0/G1/NCMD/E1"]);
-  expect(host.readings.map(({ value }) => value)).toEqual([0, 0, 255, 1, 3, 4]);
+  expect(host.readings.map(({ value }) => value)).toEqual([0, 255, 0, 1, 3, 4]);
 });
 
 test("the birth of a device that overtakes that of its node is not forgotten", () => {
@@ -185,6 +186,125 @@ test("the birth of a device that overtakes that of its node is not forgotten", (
   host.send("DDATA/E1/D1", { seq: 3, metrics: [{ alias: 1, double: 3 }] });
   expect(host.readings.map(({ value }) => value)).toEqual([2, 3]);
   expect(host.asked).toEqual([]);
+});
+
+const metric = (value: number): MetricText => ({ name: "m", alias: 1, datatype: 10, double: value });
+const aliased = (value: number): MetricText => ({ alias: 1, double: value });
+
+test("data that is ahead waits for what it has overtaken", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
+  for (const seq of [3, 2, 4]) host.send("NDATA/E1", { seq, metrics: [aliased(seq)] });
+  expect(host.values()).toEqual([0]);
+  host.send("NDATA/E1", { seq: 1, metrics: [aliased(1)] });
+  expect(host.values()).toEqual([0, 1, 2, 3, 4]);
+  expect(host.asked).toEqual([]);
+});
+
+test("when the gap does not close within 2 s what waited is read by its numbers, and a birth is asked for", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
+  for (const seq of [3, 2]) host.send("NDATA/E1", { seq, metrics: [aliased(seq)] });
+  host.pass(1_999);
+  expect(host.release()).toBe(false);
+  host.pass(1);
+  expect(host.release()).toBe(true);
+  expect(host.values()).toEqual([0, 2, 3]);
+  expect(host.asked).toEqual(["spBv1.0/G1/NCMD/E1"]);
+  host.send("NDATA/E1", { seq: 1, metrics: [aliased(1)] });
+  host.send("NDATA/E1", { seq: 4, metrics: [aliased(4)] });
+  expect(host.values()).toEqual([0, 2, 3, 1, 4]);
+});
+
+test("a new life whose messages overtake its birth is read with the aliases of the new birth", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 250, metrics: [metric(0)] });
+  host.send("NDATA/E1", { seq: 252, metrics: [aliased(252)] });
+  host.send("DBIRTH/E1/D1", { seq: 1, metrics: [{ name: "d", alias: 1, datatype: 10, double: 1 }] });
+  host.send("DDATA/E1/D1", { seq: 2, metrics: [aliased(2)] });
+  expect(host.values()).toEqual([0]);
+  host.send("NBIRTH/E1", { seq: 0, metrics: [{ name: "n", alias: 2, datatype: 10, double: 7 }] });
+  expect(host.readings.map(({ captures, value }) => [captures["metric"], value])).toEqual([
+    ["m", 0],
+    ["m", 252],
+    ["n", 7],
+    ["d", 1],
+    ["d", 2],
+  ]);
+  expect(host.asked).toEqual([]);
+});
+
+test("what waited is read before the death of its node, and what belongs to the next life after it", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(1), metric(0)] });
+  host.send("NDATA/E1", { seq: 2, metrics: [aliased(2)] });
+  host.send("DBIRTH/E1/D1", { seq: 1 + 200, metrics: [{ name: "d", alias: 9, datatype: 10, double: 9 }] });
+  host.send("NDEATH/E1", { metrics: [bdSeq(1)] });
+  host.send("NBIRTH/E1", { seq: 200, metrics: [bdSeq(2), metric(5)] });
+  expect(host.values()).toEqual([0, 2, undefined, 5, 9]);
+});
+
+test("a message of QoS 1 does not wait, since it is acknowledged when what it says is stored", () => {
+  const host = sparkplugHost();
+  host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
+  host.receive("spBv1.0/G1/NDATA/E1", sparkplugPayload({ seq: 2, metrics: [aliased(2)] }), 17);
+  expect(host.values()).toEqual([0, 2]);
+  host.send("NDATA/E1", { seq: 3, metrics: [aliased(3)] });
+  host.send("NDATA/E1", { seq: 1, metrics: [aliased(1)] });
+  expect(host.values()).toEqual([0, 2, 1, 3]);
+});
+
+test("what waits is bounded: beyond 16 MiB messages are read as they come", () => {
+  const host = sparkplugHost([{}], 2 ** 20);
+  const filler = { name: "f", datatype: 12, string: "x".repeat(2 ** 20 - 100) };
+  host.send("NBIRTH/E1", { seq: 0, metrics: [metric(0)] });
+  for (let seq = 2; seq < 22; seq++) host.send("NDATA/E1", { seq, metrics: [aliased(seq), filler] });
+  expect(host.values()).toEqual([0, 18, 19, 20, 21]);
+  host.send("NDATA/E1", { seq: 1, metrics: [aliased(1)] });
+  expect(host.values()).toHaveLength(22);
+});
+
+test("in whatever order a life of a node arrives within 2 s, its data are read once each and by their numbers", () => {
+  const count = 30;
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 255 }),
+      fc.shuffledSubarray(
+        Array.from({ length: count }, (_, i) => i),
+        { minLength: count },
+      ),
+      (first, order) => {
+        const host = sparkplugHost();
+        host.send("NBIRTH/E1", { seq: first, metrics: [metric(-1)] });
+        for (const i of order) host.send("NDATA/E1", { seq: (first + 1 + i) % 256, metrics: [aliased(i)] });
+        expect(host.values()).toEqual([-1, ...Array.from({ length: count }, (_, i) => i)]);
+        expect(host.asked).toEqual([]);
+      },
+    ),
+    { seed: 64, numRuns: 100 },
+  );
+});
+
+test.each([
+  [0, "bad"],
+  [2, "good"],
+  [64, "uncertain"],
+  [192, "good"],
+  [203, "good"],
+  [257, "uncertain"],
+  [310, "bad"],
+  [500, "bad"],
+  [516, "bad"],
+  [770, "bad"],
+  [150, "good"],
+  [5_000, "good"],
+  [1_073_742_080, "uncertain"],
+  [-2_147_483_132, "bad"],
+  [-1_073_741_055n, "bad"],
+  ["Good", "good"],
+  [undefined, "good"],
+] as const)("a metric whose quality is %s is %s", (code, quality) => {
+  expect(qualityOf(code)).toBe(quality);
 });
 
 test("a death makes everything of the node stale at the time of its arrival, unless it is that of an earlier life", () => {
@@ -244,21 +364,21 @@ function bdSeq(value: number): MetricText {
   return { name: "bdSeq", datatype: 8, long: value };
 }
 
-function sparkplugHost(texts: readonly object[] = [{}]) {
+function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
   let now = 0;
   const asked: string[] = [];
   const readings: Reading[] = [];
   const descriptions: Description[] = [];
   const counts = new MessageCounts();
   const rebirths = new RebirthRequests({ publish: (topic) => asked.push(topic) });
-  const host = new SparkplugHost({ maxPayload: 100_000, rebirths, counts, monotonic: () => now });
+  const host = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => now });
   const routes = texts.map((text, index) => {
     const tag = mqttDriver.tag.parse({ topic: "spBv1.0/#", format: "sparkplugB", ...text });
     const id = index as TagId; // a TagId is the index of its tag
     return { id, tag, address: tagAddress(tag), decode: () => undefined, captures: {} };
   });
-  const receive = (topic: string, payload: Buffer) => {
-    const message = { topic, payload, retained: false, held: undefined };
+  const receive = (topic: string, payload: Buffer, held?: number) => {
+    const message = { topic, payload, retained: false, held };
     host.read(routes, message, arrival, { readings, descriptions });
   };
   return {
@@ -269,6 +389,13 @@ function sparkplugHost(texts: readonly object[] = [{}]) {
     receive,
     /** `what`: type, node and device of the topic. */
     send: (what: string, payload: PayloadText) => receive(`spBv1.0/G1/${what}`, sparkplugPayload(payload)),
+    values: () => readings.map(({ value }) => value),
+    /** What the clock does every now and then; whether there was something to do. */
+    release: () => {
+      const { overdue } = host;
+      host.releaseOverdue(arrival, { readings, descriptions });
+      return overdue;
+    },
     clear: () => readings.splice(0),
     pass: (ms: number) => (now += ms),
   };

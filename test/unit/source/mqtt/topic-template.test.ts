@@ -31,8 +31,31 @@ test.each([
   ["a/{1x}", "have a capture fill a whole level, as in a/{name}/b or a/{name...}, not {1x}"],
   ["$share/a", "be $share/<group>/<topic> for a shared subscription"],
   ["$share/+/a", "be $share/<group>/<topic> for a shared subscription"],
+  ["a/{x|loud}", "have one of the functions lower, upper, slug, replace, default, map, not loud"],
+  ["a/{x|constructor}", "have one of the functions lower, upper, slug, replace, default, map, not constructor"],
+  ["a/{x|replace}", "give the function other arguments: lower, replace(a,b), default(x), map(a=b,c=d), not replace"],
+  ["a/{x|lower(}", "have functions as in {name|lower|replace(a,b)}, not |lower("],
   ["a\0b", "not contain a null character"],
   ["a".repeat(65_536), "be at most 65,535 bytes long"],
 ])("a template must: %#", (text, complaint) => {
   expect(parseTopicTemplate(text)).toBe(complaint);
+});
+
+test.each([
+  ["{x|lower}", "Cold Room", "cold room"],
+  ["{x|upper}", "straße", "STRASSE"],
+  ["{x|slug}", " Kühl-Raum 2/3 ", "kuhl-raum-2-3"],
+  ["{x|replace(-,_)}", "a-b-c", "a_b_c"],
+  ["{x|replace(a)}", "banana", "bnn"],
+  ["{x|replace(a,$&)}", "a", "$&"],
+  ["{x|default(none)}", "", "none"],
+  ["{x|default(none)}", "a", "a"],
+  ["{x|map(1=hall,2=yard)}", "2", "yard"],
+  ["{x|map(1=hall,2=yard)}", "3", "3"],
+  ["{x|lower|replace(a,b)|upper}", "A", "B"],
+  ["{x|lower...}", "A/B", "a/b"],
+])("%s makes of %j %j", (template, level, captured) => {
+  const parsed = parseTopicTemplate(template);
+  if (typeof parsed === "string") throw new Error(parsed);
+  expect(parsed.captures[0]?.apply?.(level)).toBe(captured);
 });

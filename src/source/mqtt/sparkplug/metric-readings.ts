@@ -1,0 +1,103 @@
+// From the metrics of a Sparkplug message to readings of the tags that want them.
+import type { EpochMicros } from "../../../core/point.ts";
+import type { Description, Reading } from "../../../core/source.ts";
+import { payloadTime } from "../payload-time.ts";
+import type { Route } from "../topic-router.ts";
+import { elementsOf, type Scalar, scalarOf } from "./datatype.ts";
+import type { EdgeNode, KnownMetric } from "./edge-node.ts";
+import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
+import { qualityOf } from "./quality-code.ts";
+import type { SparkplugTopic } from "./topic.ts";
+
+/** Where readings and descriptions go. */
+export interface Sink {
+  readonly readings: Reading[];
+  readonly descriptions: Description[];
+}
+
+/** One message on its way. */
+export interface Arrival {
+  readonly topic: SparkplugTopic;
+  readonly node: EdgeNode;
+  readonly payload: SparkplugPayload;
+  readonly routes: readonly Route[];
+  /** The topic as text. */
+  readonly address: string;
+  readonly time: EpochMicros;
+  readonly sink: Sink;
+}
+
+/** Whether a tag asks for this metric: it names it, or its beginning with a `*` behind it, or nothing. */
+export function wants(pattern: string | undefined, name: string): boolean {
+  if (pattern === undefined) return true;
+  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** Adds the readings of one metric: its value, those of its elements or of the members of its template. */
+export function readMetric(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric): void {
+  if (metric.isTransient) return;
+  const { node, topic } = arrival;
+  const { value: raw } = metric;
+  const datatype = metric.datatype ?? known.datatype;
+  if (metric.isNull || raw === undefined) {
+    push(arrival, metric, known, undefined);
+    return;
+  }
+  if (typeof raw === "object" && !(raw instanceof Uint8Array)) {
+    if (raw.isDefinition) return;
+    for (const member of raw.metrics) {
+      if (member.name === undefined) continue;
+      const name = `${known.name}/${member.name}`;
+      const inner = { ...member, timestamp: member.timestamp ?? metric.timestamp };
+      readMetric(arrival, inner, node.declare(topic.device, name, undefined, member.datatype ?? 0));
+    }
+    return;
+  }
+  const elements = elementsOf(raw, datatype);
+  if (elements)
+    for (const [i, element] of elements.entries())
+      push(arrival, metric, node.declare(topic.device, `${known.name}/${i}`, undefined, datatype), element);
+  else push(arrival, metric, known, scalarOf(raw, datatype));
+}
+
+function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
+  const { payload, routes, address, time: now, sink } = arrival;
+  const missing = metric.isNull || metric.value === undefined;
+  // Files, data sets and the like have no number in them.
+  if (value === undefined && !missing) return;
+  const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now);
+  const place = {
+    captures: known.captures,
+    address: `${address} ${known.name}`,
+    time: timed ?? now,
+    clock: timed === undefined ? ("agent" as const) : ("device" as const),
+    historical: metric.isHistorical,
+  };
+  const code = metric.properties["Quality"] ?? metric.properties["quality"];
+  const quality = qualityOf(code);
+  for (const { id, tag } of routes) {
+    // A text is a value only to a tag that asked for this metric.
+    if (!wants(tag.metric, known.name) || (typeof value === "string" && tag.metric === undefined)) continue;
+    if (missing) sink.readings.push({ ...place, tag: id, value: undefined, quality: "bad", reason: "value is null" });
+    else if (quality === "good") sink.readings.push({ ...place, tag: id, value, quality });
+    else sink.readings.push({ ...place, tag: id, value, quality, reason: `quality is ${String(code)}` });
+  }
+}
+
+/** What was last heard of these metrics is no longer so. The time in a death is that of a birth, so ours is taken. */
+export function markStale({ node, routes, address, time, sink }: Arrival, device: string, reason: string): void {
+  for (const { name, captures } of node.metrics(device))
+    for (const { id, tag } of routes)
+      if (wants(tag.metric, name))
+        sink.readings.push({
+          tag: id,
+          captures,
+          address: `${address} ${name}`,
+          value: undefined,
+          time,
+          clock: "agent",
+          quality: "bad",
+          reason,
+          historical: false,
+        });
+}
