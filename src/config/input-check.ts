@@ -22,7 +22,9 @@ export function checkInput(
   const names = placeholders(node.text);
   if (captured) {
     for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
-    if (names.length === 0 && captured.length > 0) captureUnused(captured, node, issues);
+    if (captured.includes("i") && !names.includes("i"))
+      issues.error(node, "needs {i} in it, since [*] gives several values", "as in hall.{i}.temp");
+    else if (names.length === 0 && captured.length > 0) captureUnused(captured, node, issues);
   }
   if (checkLetters(node, issues) && names.length === 0) claim(node.text, tag, inputs, issues);
 }
@@ -48,14 +50,11 @@ function checkLetters(node: ScalarNode, issues: Issues): boolean {
 
 function captureUnused(captured: readonly string[], node: ScalarNode, issues: Issues): void {
   const names = captured.map((name) => `{${name}}`);
-  if (captured.includes("i"))
-    issues.error(node, "needs {i} in it, since [*] gives several values", "as in hall.{i}.temp");
-  else
-    issues.warn(
-      node,
-      `whatever ${listed(names, "and")} captures goes to one Input ID`,
-      "put the names into input where each is a signal of its own",
-    );
+  issues.warn(
+    node,
+    `whatever ${listed(names, "and")} captures goes to one Input ID`,
+    "put the names into input where each is a signal of its own",
+  );
 }
 
 function notFilled(name: string, captured: readonly string[], node: ConfigNode, issues: Issues): void {
