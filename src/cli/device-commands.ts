@@ -2,9 +2,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { BrowseOptions } from "./browse.ts";
 import type { Console } from "./console.ts";
+import { defaultConfig } from "./default-config.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { ProbeOptions } from "./probe.ts";
 import { toItsEnd } from "./to-its-end.ts";
+import type { TrustOptions } from "./trust.ts";
 import { judged } from "./wrong-use.ts";
 
 export function addDeviceCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
@@ -41,6 +43,42 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     .addHelpText("after", "\nExample: tagferry probe tcp://10.0.0.5:502 --unit 3 --at hr:100 --expect 231.4")
     .action(async (url: string, options: ProbeOptions) =>
       ended(await judged(toItsEnd((await import("./probe.ts")).probe(url, options, io), io), io)),
+    );
+
+  const trust = program
+    .command("trust")
+    .description("certificates of OPC UA servers: which of them the agent believes");
+  const dataDirectory = ["-c, --config <file>", "configuration of the agent", defaultConfig] as const;
+  const oneSource = ["--source <name>", "only those of this source"] as const;
+  trust
+    .command("list")
+    .description("those it trusts, those it refused, and its own")
+    .option(...dataDirectory)
+    .option(...oneSource)
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml")
+    .action(async (options: TrustOptions) =>
+      ended(await toItsEnd((await import("./trust.ts")).listTrust(options, io), io)),
+    );
+  trust
+    .command("accept")
+    .description("trust a certificate that was refused; first compare it with what the server itself shows")
+    .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list and in the message of the source")
+    .option(...dataDirectory)
+    .option(...oneSource)
+    .addHelpText("after", "\nExample: tagferry trust accept 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
+    .action(async (thumbprint: string, options: TrustOptions) =>
+      ended(await toItsEnd((await import("./trust.ts")).acceptTrust(thumbprint, options, io), io)),
+    );
+  trust
+    .command("reject")
+    .description("trust a certificate no longer")
+    .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list")
+    .option(...dataDirectory)
+    .option(...oneSource)
+    .addHelpText("after", "\nExample: tagferry trust reject 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
+    .action(async (thumbprint: string, options: TrustOptions) =>
+      ended(await toItsEnd((await import("./trust.ts")).rejectTrust(thumbprint, options, io), io)),
     );
 }
 

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../core/errors.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
-import { thumbprintOf } from "./trust.ts";
+import { thumbprintOf, uriOf } from "./trust.ts";
 
 export interface Pki extends AsyncDisposable {
   readonly store: CertificateStore;
@@ -90,8 +90,4 @@ function describe(certificate: Uint8Array, status: string): string {
   if (status !== "BadCertificateUntrusted")
     return `${what} is refused (${status}); this clock says ${new Date().toISOString()}`;
   return `${what} is not trusted; compare it with the server's own, then: tagferry trust accept ${thumbprint}`;
-}
-
-function uriOf(certificate: X509Certificate): string | undefined {
-  return /URI:([^,\s]+)/.exec(certificate.subjectAltName ?? "")?.[1];
 }

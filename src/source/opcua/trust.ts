@@ -6,48 +6,67 @@ import { join } from "node:path";
 export interface KnownCertificate {
   /** SHA-1 in hex, as OPC UA names certificates. */
   readonly thumbprint: string;
+  /** In hex: what to compare with the server's own, since SHA-1 can be forged. */
+  readonly sha256: string;
   readonly subject: string;
+  /** URI of the server's application; undefined: the certificate names none. */
+  readonly applicationUri: string | undefined;
   readonly validFrom: string;
   readonly validTo: string;
-  readonly state: "trusted" | "rejected" | "issuer";
+  /** `own`: the agent's, which the server has to trust. */
+  readonly state: "trusted" | "rejected" | "issuer" | "own";
+  /** Where it is. */
+  readonly path: string;
 }
 
-const folders = { trusted: "trusted/certs", rejected: "rejected", issuer: "issuers/certs" } as const;
+const folders = {
+  trusted: "trusted/certs",
+  rejected: "rejected",
+  issuer: "issuers/certs",
+  own: "own/certs",
+} as const;
+const states = ["trusted", "rejected", "issuer", "own"] as const;
 
 /** All of them. `stateDir`: that of the source. Files that are no certificates are passed by. */
 export async function listCertificates(stateDir: string): Promise<KnownCertificate[]> {
-  return (await find(stateDir)).map(({ certificate, state }) => ({
+  return (await find(stateDir)).map(({ folder, name, certificate, state }) => ({
     thumbprint: thumbprintOf(certificate),
+    sha256: sha256Of(certificate),
     subject: certificate.subject.replaceAll("\n", ", "),
+    applicationUri: uriOf(certificate),
     validFrom: certificate.validFrom,
     validTo: certificate.validTo,
     state,
+    path: join(folder, name),
   }));
 }
 
-/** Trusts a certificate that was refused; the next connection sees it. False: there is none of this thumbprint. */
+/** Trusts a certificate that was refused; the next connection sees it. `thumbprint`: SHA-1 or SHA-256. False: there is none. */
 export function trustCertificate(stateDir: string, thumbprint: string): Promise<boolean> {
   return move(stateDir, thumbprint, "trusted");
 }
 
-/** Trusts a certificate no longer. False: there is none of this thumbprint. */
+/** Trusts a certificate no longer. `thumbprint`: SHA-1 or SHA-256. False: there is none. */
 export function rejectCertificate(stateDir: string, thumbprint: string): Promise<boolean> {
   return move(stateDir, thumbprint, "rejected");
 }
 
 async function move(stateDir: string, thumbprint: string, to: "trusted" | "rejected"): Promise<boolean> {
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
-  const found = (await find(stateDir)).filter(({ certificate }) => thumbprintOf(certificate) === wanted);
+  const found = (await find(stateDir)).filter(
+    ({ certificate, state }) =>
+      (state === "trusted" || state === "rejected") &&
+      [thumbprintOf(certificate), sha256Of(certificate)].includes(wanted),
+  );
   const target = join(stateDir, "pki", folders[to]);
-  await mkdir(target, { recursive: true, mode: 0o700 });
-  for (const { folder, name, state } of found)
-    if (state !== "issuer") await rename(join(folder, name), join(target, name));
+  if (found.length > 0) await mkdir(target, { recursive: true, mode: 0o700 });
+  for (const { folder, name } of found) await rename(join(folder, name), join(target, name));
   return found.length > 0;
 }
 
 async function find(stateDir: string) {
   const found: { folder: string; name: string; certificate: X509Certificate; state: KnownCertificate["state"] }[] = [];
-  for (const state of ["trusted", "rejected", "issuer"] as const) {
+  for (const state of states) {
     const folder = join(stateDir, "pki", folders[state]);
     for (const name of await readdir(folder).catch(() => [])) {
       const certificate = await readFile(join(folder, name)).then(parse, () => undefined);
@@ -63,6 +82,15 @@ function parse(content: Buffer): X509Certificate | undefined {
   } catch {
     return undefined;
   }
+}
+
+function sha256Of(certificate: X509Certificate): string {
+  return certificate.fingerprint256.replaceAll(":", "").toLowerCase();
+}
+
+/** URI of the application that a certificate was made for. */
+export function uriOf(certificate: X509Certificate): string | undefined {
+  return /URI:([^,\s]+)/.exec(certificate.subjectAltName ?? "")?.[1];
 }
 
 /** Of any certificate, as in the thumbprints here. */

@@ -1,0 +1,64 @@
+// What an operator does about a server that the agent does not know yet.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { command } from "../support/command.ts";
+import { opcuaServer } from "../support/opcua-server.ts";
+import { openOpcuaSource } from "../support/opcua-source.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const configuration = (dataDir: string, source: string) => `version: 1
+agent: { name: gw1, dataDir: ${JSON.stringify(dataDir)} }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PW:-x}" } } }
+sources: { ${source} }
+`;
+
+test("a server that was refused is listed, accepted and then connected to, and can be rejected again", async () => {
+  using home = temporaryFolder();
+  await using server = await opcuaServer({ folder: home.file("server"), secure: true });
+  const file = home.file("agent.yaml");
+  const tag = "tags: [{ input: temp, node: 'ns=2;s=Temp' }]";
+  writeFileSync(file, configuration(home.file("data"), `line: { type: opcua, url: "${server.url}", ${tag} }`));
+  expect(await command(["trust", "list", "-c", file])).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining("no certificates yet"),
+  });
+  const stateDir = join(home.file("data"), "sources", "line");
+  const connect = () =>
+    openOpcuaSource({ stateDir, options: { url: server.url }, tags: [{ node: "nsu=urn:tagferry:test:line;s=Temp" }] });
+  const refusal = String(await connect().catch((error: unknown) => error));
+  const thumbprint = /trust accept ([0-9a-f]{40})/.exec(refusal)?.[1] ?? "";
+
+  const listed = await command(["trust", "list", "-c", file]);
+  expect(listed.stdout).toContain(`line: ${thumbprint} (rejected)\n  SHA-256      `);
+  expect(listed.stdout).toContain("application  urn:tagferry:test:server");
+  expect(listed.stdout).toContain("(own, for the server to trust)");
+
+  const accepted = await command(["trust", "accept", thumbprint.toUpperCase(), "-c", file]);
+  expect(accepted.status).toBe(0);
+  expect(accepted.stdout).toMatch(/^line: [0-9a-f]{40} \(trusted\)\n {2}SHA-256 +[0-9a-f]{64}\n/);
+  expect(accepted.stdout).toContain("line: trusted from the next attempt to connect on");
+  await (await connect())[Symbol.asyncDispose]();
+
+  const sha256 = /SHA-256 +([0-9a-f]{64})/.exec(accepted.stdout)?.[1] ?? "";
+  expect(await command(["trust", "reject", sha256, "-c", file, "--source", "line"])).toMatchObject({ status: 0 });
+  await expect(connect()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
+
+  const own = /line: ([0-9a-f]{40}) \(own/.exec(listed.stdout)?.[1] ?? "";
+  expect(await command(["trust", "reject", own, "-c", file])).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining(`there is no certificate ${own}; tagferry trust list shows`),
+  });
+  const json = await command(["trust", "list", "-c", file, "--json"]);
+  expect(JSON.parse(json.stdout)).toEqual(
+    expect.arrayContaining([expect.objectContaining({ source: "line", thumbprint, sha256, state: "rejected" })]),
+  );
+});
+
+test("a configuration without such a source says so", async () => {
+  using home = temporaryFolder();
+  const file = home.file("agent.yaml");
+  writeFileSync(file, configuration(home.file("data"), "demo: { type: simulator, tags: [{ input: a }] }"));
+  const { status, stderr } = await command(["trust", "accept", "00", "-c", file]);
+  expect({ status, stderr }).toEqual({ status: 1, stderr: `tagferry: ${file} has no OPC UA source\n` });
+});
