@@ -64,7 +64,8 @@ test.each([
   const reply = await shared.post(body);
   expect(reply.status).toBe(200);
   expect(reply.body?.error?.code).toBe(code);
-  expect(reply.body?.error?.data?.trace).toMatch(/^[0-9a-v]{20}$/);
+  expect(reply.body?.error?.data?.trace).toMatch(/^[0-9a-f]{20}$/);
+  expect(reply.headers.get("traceparent")).toContain(reply.body?.error?.data?.trace);
 });
 
 test("method names are understood in any case, and admin.selectSignal as admin.selectSignals", async () => {

@@ -120,7 +120,8 @@ export class RpcEndpoint {
     const { body: answered, failure } = await within(answer, left, runtime, gone.signal);
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
-    const headers = { [versionHeader]: version, "x-trace": trace };
+    // Clients log the trace by the header that W3C gave a name.
+    const headers = { [versionHeader]: version, traceparent: `00-${trace.padStart(32, "0")}-${trace.slice(-16)}-00` };
     if (fault("garbage"))
       send(response, 200, { ...headers, "content-type": "application/json" }, '{"jsonrpc":"2.0","id":');
     else if (answered === undefined) send(response, 204, headers, undefined);
