@@ -49,11 +49,11 @@ test.each([
 test("every time is in its bucket, and the next bucket begins where it ends, in every zone and over every change of clocks", () => {
   fc.assert(
     fc.property(
-      fc.constantFrom("PT90M", "PT2H", "PT5H", "P1D", "P1W", "P1M", "P5M", "PT13M"),
+      fc.constantFrom("PT61M", "PT75M", "PT90M", "PT2H", "PT5H", "P1D", "P1W", "P1M", "P5M", "PT13M"),
       fc.constantFrom("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"),
       fc.oneof(
         fc.integer({ min: at("1995-01-01T00:00:00Z"), max: at("2030-01-01T00:00:00Z") }),
-        fc.integer({ min: at("2026-10-24T20:00:00Z"), max: at("2026-10-25T06:00:00Z") }),
+        fc.integer({ min: at("2026-10-25T00:00:00Z"), max: at("2026-10-25T02:00:00Z") }),
         fc.integer({ min: at("2026-03-28T20:00:00Z"), max: at("2026-03-29T06:00:00Z") }),
       ),
       (width, zone, time) => {
