@@ -72,6 +72,25 @@ test("every time is in its bucket, and the next bucket begins where it ends, in 
   );
 });
 
+test.each([
+  ["Europe/Berlin", "2026-10-24T23:00:00Z"],
+  ["Europe/Berlin", "2026-03-29T00:00:00Z"],
+  ["America/New_York", "2026-11-01T04:00:00Z"],
+  ["Australia/Lord_Howe", "2026-04-04T13:00:00Z"],
+  ["Australia/Lord_Howe", "2026-10-03T13:00:00Z"],
+])("while clocks change in %s after %s every minute has one bucket", (zone, from) => {
+  for (const minutes of [61, 75]) {
+    const width = { months: 0, micros: minutes * 60e6 };
+    const bucketOf = bucketsOf(width, { zone: timeZone(zone) ?? utc, firstDayOfWeek: 1, origin: undefined });
+    for (let time = at(from), last = bucketOf(time); time < at(from) + 4 * 3_600e6; time += 60e6) {
+      const { start, end } = bucketOf(time);
+      expect(start <= time && time < end).toBe(true);
+      expect(start === last.start || start === last.end).toBe(true);
+      last = { start, end };
+    }
+  }
+});
+
 test("an unknown zone is none", () => {
   expect(timeZone("Mars/Olympus")).toBeUndefined();
 });
