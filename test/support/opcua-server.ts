@@ -1,12 +1,22 @@
 // An OPC UA server in this process (node-opcua-server) with a line of variables that a test sets, a user, endpoints with
 // and without security, and its keys in a folder that the test gives.
 
+import { join } from "node:path";
 import type { UAVariable } from "node-opcua-address-space";
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
-import { DataType, DataValue, MessageSecurityMode, SecurityPolicy, StatusCodes, Variant } from "node-opcua-client";
-import { OPCUAServer } from "node-opcua-server";
+import {
+  DataType,
+  DataValue,
+  MessageSecurityMode,
+  SecurityPolicy,
+  ServiceFault,
+  StatusCodes,
+  Variant,
+} from "node-opcua-client";
+import { OPCUAServer, Subscription } from "node-opcua-server";
 
 export const lineNamespace = "urn:tagferry:test:line";
+const applicationUri = "urn:tagferry:test:server";
 export const user = { name: "reader", password: "rope" } as const;
 
 export interface OpcuaServerOptions {
@@ -21,6 +31,12 @@ export interface OpcuaServerOptions {
   readonly maxItems?: number;
   /** Namespaces that come before that of the line, and move its index. */
   readonly before?: readonly string[];
+  /** Fastest publishing interval in milliseconds, of all servers in this process until this one ends. */
+  readonly fastestPublishing?: number;
+  /** False: a server that does not know TransferSubscriptions. */
+  readonly transfer?: boolean;
+  /** When the server's certificate ends; default ten years from now. */
+  readonly validTo?: Date;
 }
 
 export interface OpcuaServer extends AsyncDisposable {
@@ -68,26 +84,43 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     disableFileWatchers: true,
   });
   await certificates.initialize();
-  const { None, SignAndEncrypt } = MessageSecurityMode;
+  const certificateFile = join(options.folder, "own/certs/server.pem");
+  if (options.validTo)
+    await certificates.createSelfSignedCertificate({
+      applicationUri,
+      dns: ["127.0.0.1"],
+      outputFile: certificateFile,
+      subject: "/CN=line",
+      startDate: new Date(options.validTo.getTime() - 10 * 86_400_000),
+      validity: 10,
+    });
+  const { None, Sign, SignAndEncrypt } = MessageSecurityMode;
   const { Basic256Sha256, Aes256_Sha256_RsaPss } = SecurityPolicy;
   const server = new OPCUAServer({
     host: "127.0.0.1",
     hostname: "127.0.0.1",
     port: options.port ?? 0,
-    securityModes: options.secure ? [None, SignAndEncrypt] : [None],
+    securityModes: options.secure ? [None, Sign, SignAndEncrypt] : [None],
     securityPolicies: options.secure
       ? [SecurityPolicy.None, Basic256Sha256, Aes256_Sha256_RsaPss]
       : [SecurityPolicy.None],
     allowAnonymous: options.anonymous ?? true,
     userManager: { isValidUser: (name: string, password: string) => name === user.name && password === user.password },
+    ...(options.validTo && { certificateFile }),
     serverCertificateManager: certificates,
     userCertificateManager: certificates,
     ...(options.maxItems !== undefined && {
       serverCapabilities: { maxMonitoredItemsPerSubscription: options.maxItems },
     }),
-    serverInfo: { applicationUri: "urn:tagferry:test:server" },
+    serverInfo: { applicationUri },
   });
   await server.initialize();
+  if (options.transfer === false) Reflect.set(server, "_on_TransferSubscriptionsRequest", unknownService);
+  const fastest = Subscription.minimumPublishingInterval;
+  Subscription.minimumPublishingInterval = options.fastestPublishing ?? fastest;
+  opening.defer(() => {
+    Subscription.minimumPublishingInterval = fastest;
+  });
   opening.defer(() => server.shutdown(0));
   await server.start();
   const port = server.endpoints[0]?.port ?? 0;
@@ -183,4 +216,20 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+interface Channel {
+  send_response(type: "MSG", response: ServiceFault, message: Request): void;
+}
+interface Request {
+  readonly request: { readonly requestHeader: { readonly requestHandle: number } };
+}
+
+/** What a server answers that has not got a service. */
+function unknownService(message: Request, channel: Channel): void {
+  const { requestHandle } = message.request.requestHeader;
+  const fault = new ServiceFault({
+    responseHeader: { requestHandle, serviceResult: StatusCodes.BadServiceUnsupported },
+  });
+  channel.send_response("MSG", fault, message);
 }

@@ -42,6 +42,8 @@ export interface Collector extends AsyncDisposable {
   readonly source: Source;
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
+  /** Keep-alives so far. */
+  readonly keepAlives: number;
   /** What `deliveries` threw. */
   readonly failure: Promise<unknown>;
   /** Resolves with the first reading, of those so far and those to come, that fits. */
@@ -55,11 +57,13 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
   const stop = new AbortController();
   const readings: Reading[] = [];
   const descriptions: Description[] = [];
+  let keepAlives = 0;
   const failure = (async () => {
     try {
       for await (const delivery of source.deliveries(stop.signal)) {
         readings.push(...delivery.readings);
         descriptions.push(...delivery.descriptions);
+        if (delivery.alive) keepAlives++;
         if (acknowledge) delivery.ack();
       }
       return undefined;
@@ -71,6 +75,9 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
     source,
     readings,
     descriptions,
+    get keepAlives() {
+      return keepAlives;
+    },
     failure,
     reading: (fits) => eventually(() => readings.find(fits)),
     values: (tag) => readings.filter((reading) => reading.tag === tag).map(({ value }) => value),

@@ -13,6 +13,8 @@ interface Batch {
   readonly descriptions: readonly Description[];
   /** To be called once they are on disk. */
   readonly stored?: (() => void) | undefined;
+  /** What came before these is all there was to tell. */
+  readonly alive?: boolean;
 }
 
 const batchReadings = 1_000;
@@ -88,6 +90,11 @@ export class Intake {
     this.#put({ readings: [], descriptions });
   }
 
+  /** The server has nothing to tell. Not worth telling where values wait. */
+  alive(): void {
+    if (this.#queue.size < fullAt) this.#put({ readings: [], descriptions: [], alive: true });
+  }
+
   /** No more will come: what waits is still handed out, then `next` rejects with `error`. */
   fail(error: unknown): void {
     this.#queue.fail(error);
@@ -101,6 +108,7 @@ export class Intake {
     return {
       readings: batches.flatMap(({ readings }) => readings),
       descriptions: batches.flatMap(({ descriptions }) => descriptions),
+      ...(batches.some(({ alive }) => alive) && { alive: true }),
       awaited: false,
       ack: () => {
         for (const { stored } of batches) stored?.();

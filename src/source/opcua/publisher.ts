@@ -33,6 +33,8 @@ export interface PublisherOptions {
   readonly subscription: Counts & Pick<Subscription, "id" | "firstSequence" | "former">;
   /** Takes a message over. Messages come in order, each once. */
   readonly deliver: (notification: Notification) => void;
+  /** The server lives, and has nothing to tell: a keep-alive. */
+  readonly alive: () => void;
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
   readonly room: (signal: AbortSignal) => Promise<void>;
   /** The server does not have it any more: the next connection need not look for it. */
@@ -150,7 +152,7 @@ export class Publisher {
   }
 
   async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
-    const { deliver } = this.#options;
+    const { deliver, alive, subscription } = this.#options;
     const { subscriptionId: id, notificationMessage: message } = response;
     const tracker = this.#trackers.get(id);
     // Left over from an earlier connection in the same session.
@@ -161,7 +163,9 @@ export class Publisher {
       available: response.availableSequenceNumbers ?? [],
     });
     for (const sequenceNumber of missing) await this.#fetchAgain(id, sequenceNumber, signal);
-    if (!known && message.notificationData?.length) {
+    if (!message.notificationData?.length) {
+      if (id === subscription.id) alive();
+    } else if (!known) {
       this.#former?.delivered({ subscription: id, sequenceNumber: message.sequenceNumber });
       deliver(await this.#read(id, message));
     }

@@ -58,6 +58,7 @@ export class OpcuaSource implements Source {
         source: config.name,
         subscription,
         deliver: (notification) => this.#take(notification, subscription),
+        alive: () => this.#intake.alive(),
         room: (signal) => this.#intake.room(signal),
         gone: (what) => resumption.remember({ [what]: undefined }),
       });

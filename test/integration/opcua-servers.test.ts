@@ -1,0 +1,117 @@
+// The OPC UA source and servers that differ: their certificate, what they can do, how slowly they publish.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { trustCertificate } from "../../src/source/opcua/trust.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
+import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+/** Of the one agent of these tests. */
+const stateDir = folder.file("state");
+const insecure = { security: { mode: "none" } };
+const encrypted = { security: { mode: "signAndEncrypt", policy: "Basic256Sha256" } };
+const count = { node: `nsu=${lineNamespace};s=Count` };
+let server: OpcuaServer;
+let network: TcpProxy;
+
+beforeAll(async () => {
+  server = await opcuaServer({ folder: folder.file("server"), secure: true, transfer: false, fastestPublishing: 700 });
+  network = await tcpProxy(server.port);
+});
+afterAll(async () => {
+  await network[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+const setup = (options: Readonly<Record<string, unknown>>) => ({
+  stateDir,
+  options: { url: `opc.tcp://127.0.0.1:${network.port}`, ...options },
+  tags: [count],
+});
+let next = 0;
+async function countUp(many: number): Promise<number[]> {
+  const numbers = Array.from({ length: many }, () => ++next);
+  for (const number of numbers) {
+    server.set("Count", number);
+    await eventually(() => server.counted.has(number));
+  }
+  return numbers;
+}
+
+test("a server that publishes more slowly than asked keeps every change until then, and status says so", async () => {
+  await using line = collect(await openOpcuaSource(setup(insecure)));
+  expect(line.source.details?.().publishing).toBe("700 ms (asked for 100 ms)");
+  await eventually(() => line.values(0).length > 0);
+  const numbers = await countUp(8);
+  await eventually(() => numbers.every((number) => line.values(0).includes(number)));
+  expect(line.source.details?.()).toMatchObject({ overflows: 0 });
+});
+
+test("values that one direction swallowed after a quiet time arrive, from the first on", async () => {
+  const options = { ...insecure, subscription: { keepAlive: "2100ms", publishing: "700ms" } };
+  {
+    await using before = collect(await openOpcuaSource(setup(options)));
+    // Keep-alives carry the number of the next message, which is the one that will be lost.
+    await eventually(() => before.values(0).length > 0 && before.keepAlives > 0);
+    network.muteDevice();
+    const swallowed = await countUp(1);
+    await eventually(async () => (await countUp(1)).length > 0);
+    network.cut();
+    expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
+    expect(before.values(0)).not.toContain(swallowed[0]);
+  }
+  network.mend();
+  const all = [next - 1, next];
+  await using after = collect(await openOpcuaSource(setup(options)));
+  await eventually(() => all.every((number) => after.values(0).includes(number)));
+  expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
+});
+
+test("a server without TransferSubscriptions gets a new subscription each time, and keeps no more than the first", async () => {
+  const subscriptions = server.subscriptions;
+  for (let round = 0; round < 3; round++) {
+    {
+      await using line = collect(await openTrusting(setup(encrypted)));
+      expect(line.source.details?.()).toMatchObject({ subscription: "new" });
+      const [number = 0] = await countUp(1);
+      await line.reading(({ value }) => value === number);
+    }
+    // That of the first round ends by its lifetime: nobody knew yet that it cannot be moved.
+    await eventually(() => server.subscriptions === subscriptions + 1);
+  }
+});
+
+test("a channel that is only signed carries values; the password in it is encrypted for itself", async () => {
+  const options = { security: { mode: "sign" }, username: user.name, password: user.password };
+  await using line = collect(await openTrusting(setup(options)));
+  expect(line.source.details?.()).toMatchObject({ security: "sign, Aes256_Sha256_RsaPss" });
+  expect(line.source.details?.().warning).toBeUndefined();
+  await line.reading(({ quality }) => quality === "good");
+});
+
+test("a server that comes back with another certificate is not spoken to until that one is trusted, too", async () => {
+  await using other = await opcuaServer({ folder: folder.file("other"), secure: true });
+  await using _line = collect(await openTrusting(setup(encrypted)));
+  network.cut();
+  network.target = other.port;
+  network.mend();
+  const refusal = await openOpcuaSource(setup(encrypted)).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ code: "SOURCE_REFUSED", message: expect.stringContaining("is not trusted") });
+  const thumbprint = /trust accept ([0-9a-f]{40})/.exec(String(refusal))?.[1] ?? "";
+  expect(await trustCertificate(stateDir, thumbprint)).toBe(true);
+  await using again = collect(await openOpcuaSource(setup(encrypted)));
+  await again.reading(({ quality }) => quality === "good");
+  network.target = server.port;
+});
+
+test("a server whose certificate has ended is refused with its dates and this clock, even when it is trusted", async () => {
+  const validTo = new Date(Date.now() - 86_400_000);
+  await using old = await opcuaServer({ folder: folder.file("old"), secure: true, validTo });
+  const expired = { ...setup(encrypted), options: { url: old.url, ...encrypted } };
+  const refusal = await openTrusting(expired).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ code: "SOURCE_REFUSED" });
+  expect(String(refusal)).toMatch(/BadCertificateTimeInvalid.*this clock says/);
+});
