@@ -8,6 +8,7 @@ import type { Sink } from "../core/sink.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { startDelivery } from "./delivery.ts";
+import { boundGarbage } from "./process-memory.ts";
 import { snapshot } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import type { Status } from "./status.ts";
@@ -51,6 +52,7 @@ export async function openAgent(
   signal: AbortSignal,
 ): Promise<Agent> {
   const { dataDir, name } = config.agent;
+  boundGarbage();
   await using opened = new AsyncDisposableStack();
   const open = options.openBuffer ?? openDiskBuffer;
   const buffer = opened.use(

@@ -6,6 +6,10 @@ import { TimeWriter } from "./time-text.ts";
 
 /** Cells after which the writer lets others run: about 4 ms. */
 const cellsPerSlice = 200_000;
+/** Frames of this many bytes are written where larger ones were: what those have touched is not worth giving back. */
+const smallFrame = 2 ** 20;
+/** So many times smaller than the largest one before has a frame to be for its memory to be given back. */
+const muchSmaller = 8;
 const nullText = Buffer.from("null,".repeat(4_096), "latin1");
 
 export class FrameWriter {
@@ -13,6 +17,8 @@ export class FrameWriter {
   readonly #column = new Columns();
   readonly #times = new TimeWriter();
   #bytes: Buffer;
+  /** Bytes of `#bytes` that were ever written. */
+  #touched = 0;
 
   /** Memory is not touched before it is used, so `maxBytes` costs nothing until a frame is that large. */
   constructor(envelope: Envelope, maxBytes: number) {
@@ -22,7 +28,7 @@ export class FrameWriter {
 
   /** Yields after each slice of work; returns a view of the buffer, good until the next call. */
   *write(plan: FramePlan, id: number): Generator<void, Uint8Array> {
-    if (plan.bytes > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(plan.bytes);
+    this.#fit(plan.bytes);
     const bytes = this.#bytes;
     let at = bytes.write(this.#envelope.head(id), 0, "latin1");
     let work = 0;
@@ -53,6 +59,16 @@ export class FrameWriter {
     at += bytes.write(this.#envelope.tail, at - 1, "latin1") - 1;
     if (at !== plan.bytes) throw new RangeError(`frame of ${at} bytes was planned with ${plan.bytes}`);
     return bytes.subarray(0, at);
+  }
+
+  /** After a burst its memory goes to the garbage collector; not sooner, for a socket may still hold on to it. */
+  #fit(bytes: number): void {
+    const shrinks = this.#touched > Math.max(smallFrame, bytes * muchSmaller);
+    if (shrinks || bytes > this.#bytes.length) {
+      this.#bytes = Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length));
+      this.#touched = 0;
+    }
+    this.#touched = Math.max(this.#touched, bytes);
   }
 
   /** One text and comma for each row. */

@@ -6,18 +6,20 @@
 
 export const segmentPoints = 8;
 export const noSegment = -1;
+/** What a burst has touched beyond this is given back to the system once nothing is left in the arena: 2.8 MB are kept. */
+const keptSegments = 131_072 / segmentPoints;
 
-/** 21 bytes a point. The columns are replaced when it grows: read them anew after `allocate`. */
+/** 21 bytes a point. The columns are replaced when it grows or empties: read them anew after `allocate` and `free`. */
 export class PointArena {
-  times: Float64Array;
+  times: Float64Array<ArrayBuffer>;
   /** As `scaledNumber` gives them: see `forms`. */
-  values: Float64Array;
+  values: Float64Array<ArrayBuffer>;
   /** `NumberForm` of each value. */
-  forms: Uint8Array;
+  forms: Uint8Array<ArrayBuffer>;
   /** Slot of the block that each point came in. */
-  blocks: Uint32Array;
+  blocks: Uint32Array<ArrayBuffer>;
   /** Segment → the one after it in its chain, `noSegment` at the end. */
-  next: Int32Array;
+  next: Int32Array<ArrayBuffer>;
   #freed = noSegment;
   #unused = 0;
   #allocated = 0;
@@ -52,6 +54,21 @@ export class PointArena {
     this.#allocated--;
     this.next[segment] = this.#freed;
     this.#freed = segment;
+    if (this.#allocated === 0 && this.#unused > keptSegments) this.#release();
+  }
+
+  /** Memory that was never touched is free, so the columns are made again as long as they were. */
+  #release(): void {
+    const segments = this.next.length;
+    // At once: the garbage collector has no hurry while the agent idles, and would see both.
+    for (const { buffer } of [this.times, this.values, this.forms, this.blocks, this.next]) buffer.transfer(0);
+    this.times = new Float64Array(segments * segmentPoints);
+    this.values = new Float64Array(segments * segmentPoints);
+    this.forms = new Uint8Array(segments * segmentPoints);
+    this.blocks = new Uint32Array(segments * segmentPoints);
+    this.next = new Int32Array(segments);
+    this.#freed = noSegment;
+    this.#unused = 0;
   }
 
   #grow(): void {
