@@ -122,6 +122,8 @@ const ownTerms = {
   resubscribe: false,
   // Would otherwise format every packet, passwords included, for anyone who sets DEBUG.
   log: () => {},
+  // 65,536 buffers of two bytes for numbers that we hardly ever write: 7 MB.
+  writeCache: false,
 } as const satisfies IClientOptions;
 
 /** Leads messages from the library to the handler, and acknowledgements back. */
