@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { MqttClient } from "mqtt";
 import { expect, test } from "vitest";
+import { isAgentError } from "../../../src/core/errors.ts";
 import type { Source } from "../../../src/core/source.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";
@@ -212,6 +213,48 @@ test("two agents in a shared subscription get each message once between them", a
   await collecting;
 
   expect(seen.map(Number).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i));
+});
+
+test("a broker that restarts twice under load: every message it took from the publisher arrives", async () => {
+  await using broker = await openMosquitto();
+  using folder = temporaryFolder();
+  const { url, username, password } = broker;
+  const text = { options: { url, username, password }, tags: [{ topic: "line/+" }], stateDir: folder.path };
+  const publisher = await broker.publisher();
+  const seen = new Set<unknown>();
+  const stop = new AbortController();
+  const reading = (async () => {
+    while (!stop.signal.aborted) {
+      try {
+        await using source = await openMqttSource(text, testRuntime(), stop.signal);
+        for await (const delivery of source.deliveries(stop.signal)) {
+          for (const { value } of delivery.readings) seen.add(value);
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          delivery.ack();
+        }
+      } catch (error) {
+        if (!stop.signal.aborted && !isAgentError(error)) throw error;
+      }
+    }
+  })();
+  await eventually(() => /north-hall/.test(broker.log));
+  const taken = new Set<number>();
+  const publishing: Promise<unknown>[] = [];
+  for (let i = 0; i < 20_000; i++) {
+    // What the publisher loses with its connection is not ours to find.
+    const done = publish(publisher, `line/${i % 50}`, String(i)).then(
+      () => taken.add(i),
+      () => {},
+    );
+    publishing.push(done);
+    if (i % 200 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    if (i === 6_000 || i === 13_000) await broker.restart("SIGTERM");
+  }
+  await Promise.all(publishing);
+  expect(taken.size).toBeGreaterThan(10_000);
+  await eventually(() => [...taken].every((value) => seen.has(value)));
+  stop.abort();
+  await reading;
 });
 
 function publish(publisher: MqttClient, topic: string, payload: string): Promise<unknown> {

@@ -1,0 +1,26 @@
+// npm packages for peers that must be no dependency of ours, for their licence or their size: a folder in the user's
+// cache, outside of the project, made when it is missing.
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** What a package of exactly this version exports; CommonJS. Rejects when it cannot be had. */
+export async function npmPackage(name: string, version: string): Promise<unknown> {
+  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
+  const folder = join(cache, `npm-${name.replaceAll(/[^\w.-]/g, "_")}@${version}`);
+  if (!existsSync(folder)) {
+    // Complete or not there at all: two test files may make it at the same time.
+    const making = `${folder}.${process.pid}`;
+    await mkdir(making, { recursive: true });
+    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
+    await run("npm", ["install", "--prefix", making, ...quiet, `${name}@${version}`], { cwd: making });
+    await rename(making, folder).catch(() => rm(making, { recursive: true, force: true }));
+  }
+  return createRequire(join(folder, "index.js"))(name);
+}
