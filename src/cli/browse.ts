@@ -67,11 +67,14 @@ async function passwordIn(file: string): Promise<string> {
   }
 }
 
-function lineOf({ address, name, depth, value, signal }: BrowsedNode): string {
+function lineOf({ address, name, depth, value, signal, perSecond }: BrowsedNode): string {
   const text = value === undefined ? "" : String(value);
   const shown = text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
   const measured = signal.engUnit === undefined || shown === "" ? shown : `${shown} ${signal.engUnit}`;
-  return visible(`${"  ".repeat(depth)}${name.padEnd(30 - 2 * depth)}  ${measured.padEnd(16)}  ${address}`).trimEnd();
+  const rate = perSecond === undefined ? "" : `${perSecond.toFixed(1)}/s`.padEnd(10);
+  return visible(
+    `${"  ".repeat(depth)}${name.padEnd(30 - 2 * depth)}  ${measured.padEnd(16)}  ${rate}${address}`,
+  ).trimEnd();
 }
 
 /** Integers that a JSON number would round are texts. */

@@ -3,8 +3,10 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { BrowseOptions } from "./browse.ts";
 import type { Console } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
+import { durationArgument } from "./duration-argument.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { ProbeOptions } from "./probe.ts";
+import type { TestOptions } from "./test.ts";
 import { toItsEnd } from "./to-its-end.ts";
 import type { TrustOptions } from "./trust.ts";
 import { judged } from "./wrong-use.ts";
@@ -44,6 +46,23 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     .action(async (url: string, options: ProbeOptions) =>
       ended(await judged(toItsEnd((await import("./probe.ts")).probe(url, options, io), io), io)),
     );
+
+  program
+    .command("test")
+    .description("read every tag and show what comes and what becomes of it; nothing is buffered, sent or acknowledged")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--once", "end when every tag was read; exit status 1 where one gave no good value")
+    .option("--within <time>", "how long --once waits for tags that are silent", durationArgument, 10_000)
+    .option("--source <name>", "only this source")
+    .option("--json", "print a line of JSON for each reading")
+    .addHelpText(
+      "after",
+      `
+An agent that runs on the same configuration does not notice. A device that allows one connection refuses this one.
+
+Example: tagferry test -c tagferry.yaml --once`,
+    )
+    .action(async (options: TestOptions) => ended(await toItsEnd((await import("./test.ts")).test(options, io), io)));
 
   const trust = program
     .command("trust")

@@ -1,13 +1,13 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, CommanderError } from "commander";
 import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { isAbort } from "../lib/abort.ts";
-import { parseDuration } from "../lib/duration.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import { type Console, processConsole } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
 import { addDeviceCommands } from "./device-commands.ts";
+import { durationArgument } from "./duration-argument.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
 
@@ -119,10 +119,4 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   addInspectionCommands(program, io, ended);
   addDeviceCommands(program, io, ended);
   return program;
-}
-
-function durationArgument(text: string): number {
-  const ms = parseDuration(text);
-  if (ms === undefined) throw new InvalidArgumentError("expected a length of time such as 20s or 2m");
-  return ms;
 }

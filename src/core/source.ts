@@ -144,6 +144,12 @@ export interface Driver<
   connection?(options: z.output<Options>): string | undefined;
   /** Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. */
   open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
+  /**
+   * The same source for a look beside a running agent, which must not notice: another identity, nothing kept at the
+   * device, nothing taken from the agent. `temporaryDir`: an empty folder that takes the place of `stateDir` and is
+   * removed afterwards. Undefined: `stateDir` is all that has to be another one.
+   */
+  beside?(config: DriverConfig<Options, Tag>, temporaryDir: string): Promise<DriverConfig<Options, Tag>>;
   /** Of the addresses that `browse` takes, without the colon: how it is known which driver is meant. */
   readonly schemes?: readonly string[];
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;

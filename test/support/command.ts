@@ -7,6 +7,8 @@ export interface CommandOptions {
   readonly variables?: Readonly<Record<string, string>>;
   /** ^C. */
   readonly signal?: AbortSignal;
+  /** Sees each line of results as it comes. */
+  readonly print?: (line: string) => void;
 }
 
 export interface EndedCommand extends Ended {
@@ -20,7 +22,10 @@ export async function command(args: readonly string[], options: CommandOptions =
   const progress: (string | undefined)[] = [];
   const ended = { stdout: "", stderr: "" };
   const status = await runCommand(args, {
-    print: (line) => void (ended.stdout += `${line}\n`),
+    print(line) {
+      ended.stdout += `${line}\n`;
+      options.print?.(line);
+    },
     complain: (line) => void (ended.stderr += `${line}\n`),
     async write(text) {
       ended.stdout += text;

@@ -16,6 +16,17 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
     const { openMqttSource } = await import("./source.ts");
     return await openMqttSource(config, runtime, signal);
   },
+  async beside(config, stateDir) {
+    const { options } = config;
+    const clientId = `${options.clientId ?? `${config.agent}-${config.name}`}-probe-${process.pid}`;
+    const session = { ...options.session, persistent: false };
+    // In a shared subscription each message goes to one of its members: it would be missing where it belongs.
+    const tags = config.tags.map((tag) => {
+      const filter = tag.topic.filter.replace(/^\$share\/[^/]+\//, "");
+      return { ...tag, topic: { ...tag.topic, filter } };
+    });
+    return { ...config, stateDir, tags, options: { ...options, clientId, session, qos: 0, requestRebirth: false } };
+  },
   async *browse(target, runtime, signal) {
     const { browseBroker } = await import("./browse.ts");
     yield* browseBroker(target, runtime, signal);

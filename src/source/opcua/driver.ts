@@ -1,4 +1,6 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
+import { stat, symlink } from "node:fs/promises";
+import { join } from "node:path";
 import type { Driver } from "../../core/source.ts";
 import { opcuaOptions, opcuaTag } from "./options.ts";
 
@@ -13,6 +15,12 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   async open(config, runtime, signal) {
     const { openOpcua } = await import("./open.ts");
     return openOpcua(config, runtime, signal);
+  },
+  async beside(config, stateDir) {
+    // The same certificates: whom the agent trusts and who trusts the agent. A session of its own.
+    const pki = join(config.stateDir, "pki");
+    if (await stat(pki).catch(() => undefined)) await symlink(pki, join(stateDir, "pki"));
+    return { ...config, stateDir };
   },
   async *browse(target, runtime, signal) {
     const { browseOpcua } = await import("./browse.ts");

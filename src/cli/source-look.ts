@@ -1,0 +1,87 @@
+// What a source reads, raw and mapped, for a person who looks. Nothing is buffered, sent or acknowledged.
+import type { Config, ConfiguredSource } from "../config/config.ts";
+import type { EpochMicros, Point } from "../core/point.ts";
+import type { Runtime } from "../core/runtime.ts";
+import type { Delivery, Quality, Reading, TagId } from "../core/source.ts";
+import { type Mapping, openMapping, type TagState } from "../mapping/mapping.ts";
+import { openBeside } from "./open-beside.ts";
+
+/** One reading as it came, and what becomes of it. */
+export interface Looked {
+  readonly source: string;
+  /** The Input ID, or the template as configured where the reading filled none. */
+  readonly input: string;
+  readonly address: string;
+  readonly raw: Reading["value"];
+  /** In the signal's unit; undefined: there is no point of it. */
+  readonly value: number | undefined;
+  /** Name of the state, where the signal is an enumeration. */
+  readonly text: string | undefined;
+  readonly unit: string | undefined;
+  readonly time: EpochMicros;
+  readonly clock: Reading["clock"];
+  readonly quality: Quality;
+  readonly reason: string | undefined;
+  readonly tag: TagId;
+}
+
+/** Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
+export async function* look(
+  source: ConfiguredSource,
+  config: Config,
+  runtime: Runtime,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Looked[]> {
+  // What a reading comes to is shown whatever `report` would make of it.
+  const rules = source.rules.map((rule) => ({ ...rule, report: "off" as const }));
+  using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} } }, runtime);
+  await using opened = await openBeside(source, config, runtime, signal);
+  for await (const delivery of opened.deliveries(signal)) {
+    const points = pointsOf(delivery, mapping);
+    const states = index(mapping.tags());
+    yield delivery.readings.map((reading, i) => looked(source.name, reading, points[i], states));
+  }
+}
+
+/** The point of each reading; undefined: there is none. Each is mapped by itself, so that it is known which is its own. */
+function pointsOf({ readings, descriptions }: Delivery, mapping: Mapping): readonly (Point | undefined)[] {
+  mapping.map({ readings: [], descriptions });
+  return readings.map((reading) => mapping.map({ readings: [reading], descriptions: [] })[0]);
+}
+
+interface States {
+  readonly byInput: ReadonlyMap<string, TagState>;
+  /** By tag and address: for readings that gave no point. */
+  readonly byAddress: ReadonlyMap<string, TagState>;
+  readonly byTag: ReadonlyMap<TagId, TagState>;
+}
+
+function index(states: readonly TagState[]): States {
+  return {
+    byInput: new Map(states.map((state) => [state.input, state])),
+    byAddress: new Map(states.map((state) => [`${state.tag} ${state.address}`, state])),
+    byTag: new Map(states.map((state) => [state.tag, state])),
+  };
+}
+
+function looked(source: string, reading: Reading, point: Point | undefined, states: States): Looked {
+  const { tag, address, value: raw, time, clock, quality, reason } = reading;
+  const state = point
+    ? states.byInput.get(point.input)
+    : (states.byAddress.get(`${tag} ${address}`) ?? states.byTag.get(tag));
+  const value = point?.value;
+  return {
+    source,
+    tag,
+    input: point?.input ?? state?.input ?? "",
+    address,
+    raw,
+    value,
+    text: state !== undefined && state.value === value ? state.text : undefined,
+    unit: state?.unit,
+    time,
+    clock,
+    quality,
+    reason: reason ?? (point ? undefined : (state?.reason ?? "no point comes of it")),
+  };
+}

@@ -1,0 +1,112 @@
+// `tagferry test`: reads every tag of a configuration and shows what comes and what becomes of it. Nothing is buffered,
+// sent or acknowledged, and an agent that runs on the same configuration does not notice.
+import type { Config, ConfiguredSource } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { errorCodes, isAgentError } from "../core/errors.ts";
+import { isAbort } from "../lib/abort.ts";
+import { formatTimestamp } from "../wire/timestamp.ts";
+import { commandRuntime } from "./command-runtime.ts";
+import type { Console } from "./console.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { count, span } from "./figures.ts";
+import { type Looked, look } from "./source-look.ts";
+import { columns, visible } from "./table.ts";
+
+export interface TestOptions {
+  readonly config: string;
+  /** Ends when every tag was read, or nothing more is to be expected within `within`. */
+  readonly once?: boolean;
+  readonly json?: boolean;
+  readonly source?: string;
+  /** Milliseconds that `once` waits for tags that are silent. */
+  readonly within: number;
+}
+
+/**
+ * Without `once` it goes on until ^C. Resolves with `failed` where a tag gave no good value, with `unreachable` or
+ * `refused` where a source would not have it. Rejects as `loadConfig` does.
+ */
+export async function test(options: TestOptions, io: Console): Promise<ExitStatus> {
+  const config = await loadConfig(options.config, io.environment);
+  const sources = config.sources.filter(({ name }) => options.source === undefined || name === options.source);
+  if (sources.length === 0) {
+    const names = config.sources.map(({ name }) => name).join(", ");
+    io.complain(`tagferry: ${options.config} has no source ${options.source ?? ""}; there are: ${names}`);
+    return exitStatus.usage;
+  }
+  const ends = await Promise.all(sources.map((source) => testSource(source, config, options, io)));
+  return ends.find((end) => end !== exitStatus.done) ?? exitStatus.done;
+}
+
+async function testSource(
+  source: ConfiguredSource,
+  config: Config,
+  { once = false, json = false, within }: TestOptions,
+  io: Console,
+): Promise<ExitStatus> {
+  const { name, rules, driver } = source;
+  const runtime = commandRuntime();
+  const enough = new AbortController();
+  const stop = AbortSignal.any([io.signal, enough.signal]);
+  const over = once ? runtime.clock.sleep(within, stop).then(() => enough.abort(new Error("silent"))) : undefined;
+  over?.catch(() => {});
+  const silent = new Set(rules.keys());
+  const bad = new Set<number>();
+  try {
+    for await (const readings of look(source, config, runtime, stop)) {
+      for (const { tag, value } of readings) {
+        silent.delete(tag);
+        if (value === undefined) bad.add(tag);
+        else bad.delete(tag);
+      }
+      for (const line of json ? readings.map(jsonOf) : columns(readings.map(cells))) io.print(line);
+      if (once && silent.size === 0) break;
+    }
+  } catch (error) {
+    if (!isAbort(error, stop)) return failure(name, error, io);
+  } finally {
+    enough.abort(new Error("the look is over"));
+  }
+  for (const tag of silent) {
+    const input = rules[tag]?.input ?? "";
+    if (json && once) io.print(JSON.stringify({ source: name, input, reason: "nothing came" }));
+    else if (once) io.print(visible(`  ${name}  ${input}  nothing came within ${span(within)}`));
+  }
+  if (!once) return exitStatus.done;
+  const wrong = silent.size + bad.size;
+  io.complain(`${name} (${driver.type}): ${count(rules.length - wrong, "tag")} of ${rules.length} with a good value`);
+  return wrong === 0 ? exitStatus.done : exitStatus.failed;
+}
+
+/** Says it, so that the other sources go on. */
+function failure(source: string, error: unknown, io: Console): ExitStatus {
+  if (!isAgentError(error)) throw error;
+  io.complain(visible(`tagferry: ${source}: ${error.message}`));
+  io.complain(`  ${error.hint}`);
+  const { exit } = errorCodes[error.code];
+  return Object.values(exitStatus).find((status) => status === exit) ?? exitStatus.failed;
+}
+
+function cells({ source, input, raw, value, text, unit, time, clock, quality, reason, address }: Looked): string[] {
+  const mapped = value === undefined ? "no point" : [value, unit, text].filter((part) => part !== undefined).join(" ");
+  return [
+    source,
+    input,
+    mapped,
+    `raw ${raw === undefined ? "none" : short(String(raw))}`,
+    address,
+    `${formatTimestamp(time)}${clock === "agent" ? " (here)" : ""}`,
+    quality === "good" ? (reason ?? "good") : `${quality}: ${reason ?? "without a reason"}`,
+  ];
+}
+
+const longest = 40;
+
+function short(text: string): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
+
+function jsonOf({ tag: _tag, time, raw, ...rest }: Looked): string {
+  const exact = typeof raw === "bigint" ? (Number.isSafeInteger(Number(raw)) ? Number(raw) : String(raw)) : raw;
+  return JSON.stringify({ ...rest, raw: exact, time: formatTimestamp(time) });
+}

@@ -1,0 +1,138 @@
+// What an integrator sees who tries a configuration on real devices, while the agent may be running on it.
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { command } from "../support/command.ts";
+import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { openMqttBroker } from "../support/mqtt-broker.ts";
+import { openMqttSource } from "../support/mqtt-source.ts";
+import { opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const head = (dataDir: string) => `version: 1
+agent: { name: gw1, dataDir: ${JSON.stringify(dataDir)} }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PW:-x}" } } }
+sources:
+`;
+
+test("every tag is shown raw and mapped, and the exit status says whether all gave a good value", async () => {
+  using home = temporaryFolder();
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [2314, 1, 7]);
+  device.unit(1).refuse("hr", 9, 9, 2);
+  const file = home.file("agent.yaml");
+  const tags = (more = "") => `${head(home.file("data"))}  bus:
+    type: modbus
+    url: ${device.url}
+    every: 100ms
+    devices:
+      - unit: 1
+        tags:
+          - { input: voltage, at: "hr:0 u16", scale: 0.1, report: { deadband: 5 }, signal: { engUnit: V } }
+          - { input: breaker, at: "hr:1 u16", signal: { type: enum, enumValues: { 0: open, 1: closed } } }
+${more}`;
+  writeFileSync(file, tags());
+  const good = await command(["test", "-c", file, "--once"]);
+  expect(good.status).toBe(0);
+  expect(good.stdout).toMatch(/^ {2}bus {2}voltage {2}231\.4 V +raw 2314 {2}hr:0 u16 {2}\S+Z \(here\) {2}good$/m);
+  expect(good.stdout).toMatch(/^ {2}bus {2}breaker {2}1 closed +raw 1 /m);
+  expect(good.stderr).toBe("bus (modbus): 2 tags of 2 with a good value\n");
+  expect(existsSync(home.file("data"))).toBe(false);
+
+  writeFileSync(file, tags('          - { input: missing, at: "hr:9 u16" }\n'));
+  const bad = await command(["test", "-c", file, "--once", "--json"]);
+  expect(bad.status).toBe(1);
+  const lines = bad.stdout
+    .trimEnd()
+    .split("\n")
+    .map((line): unknown => JSON.parse(line));
+  expect(lines).toContainEqual(expect.objectContaining({ input: "voltage", raw: 2314, value: 231.4, quality: "good" }));
+  expect(lines).toContainEqual(
+    expect.objectContaining({ input: "missing", quality: "bad", reason: expect.stringContaining("exception 2") }),
+  );
+});
+
+test("a broker's messages are shown beside the session of the agent, which loses none and keeps its connection", async () => {
+  using home = temporaryFolder();
+  await using broker = await openMqttBroker();
+  await using _agent = await openMqttSource(
+    { options: { url: broker.url, clientId: "gw1-hall" }, tags: [{ topic: "$share/plant/hall/{room}" }] },
+    testRuntime(),
+    new AbortController().signal,
+  );
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `${head(home.file("data"))}  hall:
+    type: mqtt
+    url: ${broker.url}
+    tags:
+      - { input: "hall.{room}", topic: "$share/plant/hall/{room}" }
+      - { input: silent, topic: "silent" }
+`,
+  );
+  const stop = new AbortController();
+  const shown: string[] = [];
+  const looking = command(["test", "-c", file], { signal: stop.signal, print: (line) => shown.push(line) });
+  const own = await eventually(() => broker.clients.find((client) => client.startsWith("gw1-hall-probe-")));
+  await eventually(() => broker.subscriptions(own).includes("hall/+") && broker.subscriptions(own).includes("silent"));
+  await broker.publish("hall/north", "21.5");
+  await broker.publish("silent", "still here");
+  // Answered in order: what the broker sent before is here.
+  await eventually(() => shown.join("").includes("still here"));
+  stop.abort(new Error("^C"));
+  const { status, stdout } = await looking;
+
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/no point +raw still here .* the text "still here" is no number/);
+  expect(broker.clients).toContain("gw1-hall");
+  expect(broker.subscriptions("gw1-hall")).toEqual(["$share/plant/hall/+"]);
+  expect(stdout).toMatch(/hall\.north +21\.5 +raw 21\.5 +hall\/north/);
+});
+
+test("an OPC UA server is read with the agent's certificates and not with its session", async () => {
+  using home = temporaryFolder();
+  await using server = await opcuaServer({ folder: home.file("server") });
+  const stateDir = home.file("data/sources/line");
+  mkdirSync(stateDir, { recursive: true });
+  const security = { security: { mode: "none" } };
+  const tags = [{ node: "nsu=urn:tagferry:test:line;s=Temp" }];
+  await using agent = collect(await openOpcuaSource({ stateDir, options: { url: server.url, ...security }, tags }));
+  await agent.reading(({ quality }) => quality === "good");
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `${head(home.file("data"))}  line:
+    type: opcua
+    url: ${server.url}
+    security: { mode: none }
+    tags: [{ input: temp, node: "nsu=urn:tagferry:test:line;s=Temp" }]
+`,
+  );
+  const { status, stdout } = await command(["test", "-c", file, "--once"]);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/line {2}temp {2}20 °C {2}raw 20 /);
+  server.set("Temp", 77);
+  await agent.reading(({ value }) => value === 77);
+});
+
+test("a source that cannot be reached is named and does not stop the others", async () => {
+  using home = temporaryFolder();
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `${head(home.file("data"))}  gone: { type: modbus, url: "tcp://127.0.0.1:1", devices: [{ unit: 1, tags: [{ input: a, at: "hr:0 u16" }] }] }
+  demo: { type: simulator, tags: [{ input: demo.sine, every: 50ms }] }
+`,
+  );
+  const both = await command(["test", "-c", file, "--once"]);
+  expect(both.status).toBe(69);
+  expect(both.stderr).toContain("tagferry: gone: ");
+  expect(both.stderr).toContain("demo (simulator): 1 tag of 1 with a good value");
+  const one = await command(["test", "-c", file, "--once", "--source", "demo"]);
+  expect(one.status).toBe(0);
+  const none = await command(["test", "-c", file, "--source", "demmo"]);
+  expect(none).toMatchObject({ status: 2, stderr: expect.stringContaining("there are: gone, demo") });
+});
