@@ -42,6 +42,8 @@ test("lists the values in every topic with a tag for each that reads it", async 
     ["zzz/end", 1, undefined, undefined, "zzz.end"],
   ]);
 
+  // Listened for less than a second, which counts as one.
+  expect(nodes.map(({ perSecond }) => perSecond)).toEqual([1, 1, 1, 1, undefined, 1]);
   expect(connect).toMatchObject({ username: "gw1", password: Buffer.from("gw1-password"), clean: true });
   expect(connect.clientId).toMatch(/^tagferry-browse-/);
 
