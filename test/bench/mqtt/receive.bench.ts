@@ -3,9 +3,12 @@
 // Run: node test/bench/mqtt/receive.bench.ts [seconds each] [rounds] [scenario, ...]
 // Memory over many messages: node test/bench/mqtt/receive.bench.ts memory [millions]
 import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { createInterface } from "node:readline";
+import { build } from "esbuild";
 import { openMosquitto } from "../../support/mosquitto.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import type { Load, Usage } from "./load.ts";
 
 type Scenario = Pick<Load, "qos" | "rate" | "topics" | "syncMs">;
@@ -17,9 +20,26 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 };
 type Client = (load: Load) => readonly [string, ...string[]];
 const script = (name: string) => new URL(name, import.meta.url).pathname;
+
+// Bundled as the agent is shipped: what Node needs to run TypeScript would count as memory of the client.
+using bundles = temporaryFolder();
+writeFileSync(bundles.file("package.json"), '{ "type": "module" }');
+await build({
+  entryPoints: ["bare-client.ts", "source-client.js", "../../../src/buffer/disk/disk-worker.ts"].map(script),
+  outdir: bundles.path,
+  entryNames: "[name]",
+  bundle: true,
+  splitting: true,
+  minify: true,
+  platform: "node",
+  format: "esm",
+  target: "node24",
+  external: ["proper-lockfile", "serialport"],
+  banner: { js: 'import{createRequire as requireFrom}from"node:module";const require=requireFrom(import.meta.url);' },
+});
 const node = (name: string, ...more: string[]): Client => {
   // As the agent is run: a small young generation is faster here than the default.
-  return (load) => [process.execPath, "--max-semi-space-size=1", script(name), JSON.stringify(load), ...more];
+  return (load) => [process.execPath, "--max-semi-space-size=1", bundles.file(name), JSON.stringify(load), ...more];
 };
 const clients: Readonly<Record<string, Client>> = {
   mosquitto_sub: ({ host, port, username, password, qos, total }) => {
@@ -27,9 +47,9 @@ const clients: Readonly<Record<string, Client>> = {
     const receive = `mosquitto_sub ${login} -V 5 -D connect receive-maximum 2000 -q ${qos} -t plant/# -C ${total}`;
     return ["bash", "-c", `sleep 0.5 && echo ready & ${receive} >/dev/null; times`];
   },
-  bare: node("bare-client.ts"),
-  alone: node("source-client.ts", "alone"),
-  durable: node("source-client.ts", "durable"),
+  bare: node("bare-client.js"),
+  alone: node("source-client.js", "alone"),
+  durable: node("source-client.js", "durable"),
 };
 
 async function measure(client: Client, scenario: Scenario, total: number): Promise<Usage> {
@@ -100,7 +120,7 @@ async function compare(seconds: number, rounds: number, names: readonly string[]
 async function memory(millions: number): Promise<void> {
   const scenario: Scenario = { qos: 1, rate: 0, topics: 1_000, syncMs: 5 };
   console.log(`memory, ${millions} million messages, QoS 1, ${load()}`);
-  console.log(JSON.stringify(await measure(node("source-client.ts", "alone"), scenario, millions * 1e6)));
+  console.log(JSON.stringify(await measure(node("source-client.js", "alone"), scenario, millions * 1e6)));
   console.log(load());
 }
 
