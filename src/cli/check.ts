@@ -4,20 +4,27 @@ import { type ConfigForecast, forecast, type SourceForecast } from "../config/fo
 import { type ConfigIssue, formatIssue } from "../config/issue.ts";
 import { configIssues, loadConfig } from "../config/load.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
+import type { Reached } from "./check-online.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count, number, percent } from "./figures.ts";
-import { columns } from "./table.ts";
+import { version } from "./program.ts";
+import { columns, visible } from "./table.ts";
 
 export interface CheckOptions {
   readonly config: string;
   readonly json?: boolean;
+  /** Also asks the service and each source. */
+  readonly online?: boolean;
 }
 
-/** Resolves with `config` where the file is wrong, after every error was printed. */
+/**
+ * Resolves with `config` where the file is wrong, after every error was printed; with `online` as `unreachable` or
+ * `refused` where the service or a source would not have it.
+ */
 export async function check(
-  { config: file, json = false }: CheckOptions,
-  io: Pick<Console, "print" | "environment">,
+  { config: file, json = false, online = false }: CheckOptions,
+  io: Pick<Console, "print" | "environment" | "signal">,
 ): Promise<ExitStatus> {
   let config: Config;
   try {
@@ -30,9 +37,24 @@ export async function check(
     return exitStatus.config;
   }
   const expected = forecast(config);
-  if (json) io.print(jsonOf({ ok: true, errors: [], warnings: config.warnings, forecast: expected }));
-  else for (const line of report(file, config, expected)) io.print(line);
-  return exitStatus.done;
+  if (!json) for (const line of report(file, config, expected)) io.print(line);
+  const reached = online ? await reach(config, io.signal) : [];
+  const failed = reached.find(({ ok }) => !ok);
+  if (json) {
+    const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected };
+    io.print(jsonOf(online ? { ...result, online: reached } : result));
+  } else for (const line of reached.flatMap(reachedLines)) io.print(line);
+  return failed?.exit ?? exitStatus.done;
+}
+
+/** Loaded when it is needed: a check of the file alone takes no part of the agent. */
+async function reach(config: Config, signal: AbortSignal): Promise<readonly Reached[]> {
+  const { checkOnline } = await import("./check-online.ts");
+  return checkOnline(config, version(), signal);
+}
+
+function reachedLines({ what, ok, ms, error = "", remedy = "" }: Reached): readonly string[] {
+  return ok ? [`${what}: answers, ${ms} ms`] : [visible(`${what}: ${error}`), `  ${remedy}`];
 }
 
 function jsonOf(result: object): string {

@@ -4,12 +4,14 @@ import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ServiceFlags } from "../service/flags.ts";
+import type { CheckOptions } from "./check.ts";
 import { type Console, processConsole } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { durationArgument } from "./duration-argument.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
+import { toItsEnd } from "./to-its-end.ts";
 
 /** Runs one command on this process. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -66,10 +68,11 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .command("check")
     .description("list every error of a configuration, and what it will cost")
     .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--online", "also ask the service and each source; exit status 69 or 77 where one will not have it")
     .option("--json", "print JSON")
-    .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml")
-    .action(async (options: { config: string; json?: true }) =>
-      ended(await (await import("./check.ts")).check(options, io)),
+    .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml --online")
+    .action(async (options: CheckOptions) =>
+      ended(await toItsEnd((await import("./check.ts")).check(options, io), io)),
     );
 
   program

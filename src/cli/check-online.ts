@@ -1,0 +1,97 @@
+// The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
+import { join } from "node:path";
+import type { Config } from "../config/config.ts";
+import { AgentError, errorCodes, isAgentError } from "../core/errors.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { unreachable } from "../core/unreachable.ts";
+import { openCredentials } from "../upload/open-credentials.ts";
+import { answerBytes, RpcClient, type Verdict } from "../upload/rpc-client.ts";
+import { commandRuntime } from "./command-runtime.ts";
+import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { openBeside } from "./open-beside.ts";
+
+export interface Reached {
+  /** `service`, or the name of a source. */
+  readonly what: string;
+  readonly ok: boolean;
+  readonly ms: number;
+  readonly error?: string;
+  readonly remedy?: string;
+  readonly exit: ExitStatus;
+}
+
+/** Time for one of them, in milliseconds: drivers have shorter ones of their own for what they wait for. */
+const withinMs = 60_000;
+
+/** Asks all of them side by side. Nothing is stored, read or acknowledged. Rejects with `signal.reason` only. */
+export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
+  const runtime = commandRuntime();
+  return Promise.all([
+    reach("service", (stop) => reachService(config, version, runtime, stop), signal),
+    ...config.sources.map((source) =>
+      reach(
+        source.name,
+        async (stop) => {
+          await using _source = await openBeside(source, config, runtime, stop);
+        },
+        signal,
+      ),
+    ),
+  ]);
+}
+
+async function reach(what: string, ask: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<Reached> {
+  const started = performance.now();
+  const elapsed = () => Math.round(performance.now() - started);
+  try {
+    await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
+    return { what, ok: true, ms: elapsed(), exit: exitStatus.done };
+  } catch (error) {
+    signal.throwIfAborted();
+    const known = isAgentError(error)
+      ? error
+      : new AgentError("SOURCE_UNREACHABLE", error instanceof Error ? error.message : String(error), { cause: error });
+    const code = errorCodes[known.code].exit;
+    const exit = Object.values(exitStatus).find((status) => status === code) ?? exitStatus.failed;
+    return { what, ok: false, ms: elapsed(), error: known.message, remedy: known.hint, exit };
+  }
+}
+
+/** Saves no signals at all: what only the right credentials may do, and what changes nothing. */
+async function reachService(
+  { service, agent }: Config,
+  version: string,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<void> {
+  await using opened = new AsyncDisposableStack();
+  const token = join(agent.dataDir, "upload", "token.json");
+  const credentials = opened.use(await openCredentials(service, token, runtime));
+  const parts = { options: service, credentials, agent: `tagferry/${version} (${agent.name})` };
+  const client = opened.use(await RpcClient.open(parts, runtime));
+  const inputs = service.apiVersion === "1.1" ? "signalsByInput" : "inputs";
+  const params = { integration: service.integration, [inputs]: {}, createOnly: true };
+  const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params }));
+  judge(service.url, await client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal));
+}
+
+function judge(url: string, verdict: Verdict): void {
+  switch (verdict.kind) {
+    case "done":
+    // A running agent uses the permitted requests: the service is there all the same.
+    case "throttled":
+      return;
+    case "unauthorized":
+      throw new AgentError("SERVICE_REFUSED", `${url}: ${verdict.reason}`);
+    case "unavailable":
+      throw new AgentError("SERVICE_UNREACHABLE", `${url}: ${verdict.cause.message}`, { cause: verdict.cause });
+    case "refused":
+      throw new AgentError("SERVICE_PROTOCOL", `${url}: ${verdict.reason}`);
+    case "partly":
+      throw new AgentError("SERVICE_PROTOCOL", `${url}: ${verdict.error.message}`);
+    case "tooLarge":
+      throw new AgentError("SERVICE_PROTOCOL", `${url} takes no request at all: HTTP 413`);
+    default:
+      unreachable(verdict);
+  }
+}
