@@ -101,6 +101,27 @@ test("an element of an array is a value of its own", async () => {
   expect((await line.reading(({ tag }) => tag === 2)).reason).toBe("the array has no element 7");
 });
 
+test("changes within a dead band stay at the server; where it cannot have one every change comes, and status says so", async () => {
+  await using line = collect(
+    await open([
+      { ...node("Temp"), deadband: 5 },
+      { ...node("Temp"), deadband: "10%" },
+      { ...node("Running"), deadband: 1 },
+      { ...node("Ratio"), deadband: "1%" },
+    ]),
+  );
+  expect(line.source.details?.()).toMatchObject({ items: 4, failed: 0, unfiltered: 2 });
+  for (const number of [100, 104, 106, 113, 127]) {
+    server.set("Temp", number);
+    server.set("Ratio", number);
+    await line.reading(({ tag, value }) => tag === 3 && value === number);
+  }
+  await line.reading(({ tag, value }) => tag === 1 && value === 127);
+  await line.reading(({ tag, value }) => tag === 0 && value === 127);
+  expect(line.values(0).slice(-4)).toEqual([100, 106, 113, 127]);
+  expect(line.values(1).slice(-2)).toEqual([100, 127]);
+});
+
 test("a bad status comes with its name, and no value", async () => {
   await using line = collect(await open([node("Ratio")]));
   server.set("Ratio", 1);

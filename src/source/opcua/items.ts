@@ -2,7 +2,7 @@
 import type { Captures, DriverTag, TagId } from "../../core/source.ts";
 import { AddressSpace } from "./address-space.ts";
 import { localNodeId, numericNamespace, parsePath } from "./node-address.ts";
-import type { opcuaTag } from "./options.ts";
+import type { Deadband, opcuaTag } from "./options.ts";
 import { ClockCheck } from "./reading.ts";
 import type { NodeId, Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
@@ -18,8 +18,10 @@ export interface Item {
   /** Sampling interval in milliseconds. */
   readonly every: number;
   readonly clockCheck: ClockCheck;
-  /** Element of an array, from 0; undefined: the value is no array. */
-  readonly index: number | undefined;
+  /** Element of an array or matrix, from 0, a number for each dimension; undefined: the value is no array. */
+  readonly index: readonly number[] | undefined;
+  /** What the server shall keep to itself. */
+  readonly deadband?: Deadband | undefined;
 }
 
 /** A tag without a node, and why. */
@@ -62,7 +64,13 @@ export async function resolveTags(
   return result;
 }
 
-function byNodeId(tag: TagId, { every, index }: Tag, node: string, resolver: Resolver, result: Resolution): void {
+function byNodeId(
+  tag: TagId,
+  { every, index, deadband }: Tag,
+  node: string,
+  resolver: Resolver,
+  result: Resolution,
+): void {
   const { ua, namespaces, known } = resolver;
   const fail = (reason: string) => result.unresolved.push({ tag, address: node, reason });
   const text = localNodeId(node, namespaces);
@@ -80,7 +88,16 @@ function byNodeId(tag: TagId, { every, index }: Tag, node: string, resolver: Res
   }
   try {
     const nodeId = ua.coerceNodeId(text);
-    result.items.push({ tag, captures: noCaptures, address: node, nodeId, every, clockCheck: new ClockCheck(), index });
+    result.items.push({
+      tag,
+      captures: noCaptures,
+      address: node,
+      nodeId,
+      every,
+      clockCheck: new ClockCheck(),
+      index,
+      deadband,
+    });
   } catch (error) {
     fail(`no NodeId: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -96,7 +113,7 @@ async function byPath(
 ): Promise<void> {
   const pattern = config.browse !== undefined;
   const address = config.browse ?? config.path ?? "";
-  const { every, index } = config;
+  const { every, index, deadband } = config;
   const steps = parsePath(address);
   const limit = config.limit ?? defaultLimit;
   // One more than allowed tells whether there are more.
@@ -122,6 +139,7 @@ async function byPath(
         every,
         clockCheck: new ClockCheck(),
         index,
+        deadband,
       });
     }
   }

@@ -4,6 +4,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Quality, Reading } from "../../core/source.ts";
 import type { Item, Unresolved } from "./items.ts";
 import type { Link } from "./link.ts";
+import type { Deadband } from "./options.ts";
 import type { SubscriptionRecord } from "./resumption.ts";
 import { BatchSize, inBatches } from "./services.ts";
 import type { Ua } from "./stack.ts";
@@ -36,6 +37,14 @@ const notMonitored = [
   "BadServiceUnsupported",
 ];
 
+/** Refusals of a dead band by a server that monitors the node all the same. */
+const notFiltered = [
+  "BadMonitoredItemFilterUnsupported",
+  "BadMonitoredItemFilterInvalid",
+  "BadFilterNotAllowed",
+  "BadDeadbandFilterInvalid",
+];
+
 type Entry = SubscriptionRecord["items"][number];
 
 /** Keeps the items of a subscription. */
@@ -50,6 +59,7 @@ export class Monitoring {
   #failures: Failure[] = [];
   #nextHandle: number;
   #slowed = 0;
+  #unfiltered = 0;
 
   constructor(options: MonitoringOptions) {
     this.#options = options;
@@ -79,6 +89,11 @@ export class Monitoring {
     return this.#slowed;
   }
 
+  /** Items whose dead band the server refuses: every change of them comes. */
+  get unfiltered(): number {
+    return this.#unfiltered;
+  }
+
   /**
    * Monitors the items: those that a subscription taken up has already stay as they are, what it has beyond them goes.
    * What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
@@ -103,7 +118,7 @@ export class Monitoring {
   /** Monitors more items. Gives the failures among them. */
   async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
     if (items.length === 0) return [];
-    const { ua, link, subscription, queueSize } = this.#options;
+    const { subscription } = this.#options;
     if (!subscription) {
       this.#polled.push(...items);
       return [];
@@ -111,27 +126,16 @@ export class Monitoring {
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
     await this.#save();
-    const results = await inBatches(numbered, this.#batch, async (part) => {
-      const request = new ua.CreateMonitoredItemsRequest({
-        subscriptionId: subscription.id,
-        timestampsToReturn: ua.TimestampsToReturn.Both,
-        itemsToCreate: part.map(([clientHandle, { nodeId, every }]) => ({
-          itemToMonitor: { nodeId, attributeId: ua.AttributeIds.Value },
-          monitoringMode: ua.MonitoringMode.Reporting,
-          requestedParameters: {
-            clientHandle,
-            samplingInterval: every,
-            queueSize: queueSize(every),
-            discardOldest: true,
-          },
-        })),
-      });
-      return (await link.call(request, ua.CreateMonitoredItemsResponse, signal)).results ?? [];
-    });
+    const results = await this.#create(subscription.id, numbered, true, signal);
+    const refused = numbered.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
+    const second = new Map(
+      (await this.#create(subscription.id, refused, false, signal)).map((result, i) => [refused[i]?.[0], result]),
+    );
     const failed: Failure[] = [];
     for (const [i, [handle, item]] of numbered.entries()) {
-      const result = results[i];
+      const result = second.get(handle) ?? results[i];
       if (result?.statusCode.isGoodish()) {
+        if (second.has(handle)) this.#unfiltered++;
         if (result.revisedSamplingInterval > item.every) this.#slowed++;
         this.#keep(item, [handle, result.monitoredItemId, this.#key(item)]);
       } else if (result && notMonitored.includes(result.statusCode.name)) this.#polled.push(item);
@@ -155,6 +159,29 @@ export class Monitoring {
     this.#failures.push(...failures);
   }
 
+  /** Asks for items by their handles, in batches; with their dead bands, or without. */
+  #create(subscriptionId: number, items: readonly (readonly [number, Item])[], filtered: boolean, signal: AbortSignal) {
+    const { ua, link, queueSize } = this.#options;
+    return inBatches(items, this.#batch, async (part) => {
+      const request = new ua.CreateMonitoredItemsRequest({
+        subscriptionId,
+        timestampsToReturn: ua.TimestampsToReturn.Both,
+        itemsToCreate: part.map(([clientHandle, { nodeId, every, deadband }]) => ({
+          itemToMonitor: { nodeId, attributeId: ua.AttributeIds.Value },
+          monitoringMode: ua.MonitoringMode.Reporting,
+          requestedParameters: {
+            clientHandle,
+            samplingInterval: every,
+            queueSize: queueSize(every),
+            discardOldest: true,
+            ...(filtered && deadband && { filter: dataChangeFilter(ua, deadband) }),
+          },
+        })),
+      });
+      return (await link.call(request, ua.CreateMonitoredItemsResponse, signal)).results ?? [];
+    });
+  }
+
   #save(): Promise<void> {
     return this.#options.save({ items: [...this.#entries.values()], nextHandle: this.#nextHandle });
   }
@@ -174,9 +201,18 @@ export class Monitoring {
     });
   }
 
-  #key({ nodeId, every }: Item): string {
-    return `${every} ${this.#options.queueSize(every)} ${nodeId.toString()}`;
+  #key({ nodeId, every, deadband }: Item): string {
+    const band = deadband ? `${deadband.kind} ${deadband.value} ` : "";
+    return `${every} ${this.#options.queueSize(every)} ${band}${nodeId.toString()}`;
   }
+}
+
+function dataChangeFilter(ua: Ua, { kind, value }: Deadband) {
+  return new ua.DataChangeFilter({
+    trigger: ua.DataChangeTrigger.StatusValue,
+    deadbandType: kind === "percent" ? ua.DeadbandType.Percent : ua.DeadbandType.Absolute,
+    deadbandValue: value,
+  });
 }
 
 function entriesByKey(entries: readonly Entry[]): Map<string, Entry[]> {

@@ -108,6 +108,12 @@ export const opcuaOptions = z
       });
   });
 
+/** Dead band at the server, in its unit or in percent of the variable's EURange. */
+export interface Deadband {
+  readonly kind: "absolute" | "percent";
+  readonly value: number;
+}
+
 const nodeId =
   /^(?:ns=\d+;|nsu=[^;]+;)?(?:i=\d+|s=[\s\S]+|g=[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|b=[A-Za-z0-9+/]+=*)$/;
 
@@ -133,7 +139,27 @@ export const opcuaTag = z
       .describe(
         "every variable that a browse path with wildcards finds: * for one level, ** for any; fills {name} and {path}",
       ),
-    index: z.int().min(0).max(1_000_000).optional().describe("element of an array, from 0"),
+    index: z
+      .union([z.int().min(0).max(1_000_000), z.string().regex(/^\d{1,7}(?:,\d{1,7})+$/)], {
+        error: 'must be the number of an element from 0, or one for each dimension of a matrix, as in "1,2"',
+      })
+      .transform((given) => (typeof given === "number" ? [given] : given.split(",").map(Number)))
+      .optional()
+      .describe('element of an array, from 0; of a matrix "1,2": row 1, column 2'),
+    deadband: z
+      .union([z.number().min(0), z.string().regex(/^\d+(?:\.\d+)?\s*%$/)], {
+        error: "must be a number in the server's unit, as in 0.5, or a part of the variable's range, as in \"1%\"",
+      })
+      .transform(
+        (given): Deadband =>
+          typeof given === "number"
+            ? { kind: "absolute", value: given }
+            : { kind: "percent", value: Number.parseFloat(given) },
+      )
+      .optional()
+      .describe(
+        'changes that the server keeps to itself: 0.5 in its unit, or "1%" of its range; where it cannot, all come and `report` applies',
+      ),
     limit: z.int().min(1).max(100_000).optional().describe("most variables that `browse` may find; default 1000"),
   })
   .superRefine((tag, context) => {

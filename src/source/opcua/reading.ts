@@ -22,8 +22,8 @@ export interface ReadingOf {
   readonly captures: Captures;
   readonly address: string;
   readonly clockCheck: ClockCheck;
-  /** Element of an array, from 0. */
-  readonly index?: number | undefined;
+  /** Element of an array or matrix, from 0, a number for each dimension. */
+  readonly index?: readonly number[] | undefined;
 }
 
 /** OPC 10000-4, 7.39.1: the two upper bits are the severity; InfoType DataValue with Overflow are the lower ones. */

@@ -113,6 +113,7 @@ export class OpcuaSource implements Source {
       polled: monitoring.polled.length,
       failed: monitoring.failures.length,
       slowed: monitoring.slowed,
+      ...(monitoring.unfiltered > 0 && { unfiltered: monitoring.unfiltered }),
       overflows: this.#intake.overflows,
     };
   }

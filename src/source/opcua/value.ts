@@ -7,6 +7,8 @@ export interface VariantLike {
   /** 0: scalar, 1: array, 2: matrix. */
   readonly arrayType: number;
   readonly value: unknown;
+  /** Of a matrix: its lengths; the value has all elements in one row, the last index running fastest. */
+  readonly dimensions?: readonly number[] | null;
 }
 
 export type Value = number | bigint | boolean | string;
@@ -25,14 +27,16 @@ const typeNames: Readonly<Record<number, string>> = {
 /** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
 const firstTime = Date.UTC(1900, 0, 1);
 
-/** The value, of an array the element `index`, or why there is none that can be stored. */
-export function convert(variant: VariantLike | null | undefined, index?: number): Converted {
+/** The value, of an array or matrix the element at `index`, or why there is none that can be stored. */
+export function convert(variant: VariantLike | null | undefined, index?: readonly number[]): Converted {
   if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
     return { reason: "no value" };
   if (index === undefined && variant.arrayType !== 0) return { reason: "an array, not one value; give an index" };
-  if (index !== undefined && variant.arrayType !== 1) return { reason: "not an array of one dimension" };
-  const one = index === undefined ? variant.value : elementOf(variant.value, index);
-  if (one === undefined) return { reason: `the array has no element ${index}` };
+  const dimensions = variant.arrayType === 2 ? (variant.dimensions?.length ?? 0) : variant.arrayType;
+  if (index !== undefined && index.length !== dimensions)
+    return { reason: `not an array of ${index.length === 1 ? "one dimension" : `${index.length} dimensions`}` };
+  const one = index === undefined ? variant.value : elementOf(variant.value, place(index, variant.dimensions ?? []));
+  if (one === undefined) return { reason: `the array has no element ${index?.join()}` };
   const value = scalar(variant.dataType, one);
   return value === undefined
     ? { reason: `a ${typeNames[variant.dataType] ?? `value of type ${variant.dataType}`} cannot be stored` }
@@ -68,6 +72,15 @@ function scalar(dataType: number, value: unknown): Value | undefined {
     default:
       return undefined;
   }
+}
+
+/** Where an element stands in the row of all; NaN: outside the matrix. */
+function place(index: readonly number[], dimensions: readonly number[]): number {
+  return index.reduce((at, i, axis) => {
+    const length = dimensions[axis];
+    if (length === undefined) return index.length === 1 ? i : Number.NaN;
+    return i < length ? at * length + i : Number.NaN;
+  }, 0);
 }
 
 function elementOf(value: unknown, index: number): unknown {

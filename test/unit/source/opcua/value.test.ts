@@ -37,8 +37,8 @@ test("of an array an element is a value", () => {
     reason: "an array, not one value; give an index",
   });
   const values = { dataType: 10, arrayType: 1, value: new Float32Array([0.1, 0.2]) };
-  expect(convert(values, 1)).toEqual({ value: 0.2 });
-  expect(convert(values, 2)).toEqual({ reason: "the array has no element 2" });
+  expect(convert(values, [1])).toEqual({ value: 0.2 });
+  expect(convert(values, [2])).toEqual({ reason: "the array has no element 2" });
   expect(
     convert(
       {
@@ -49,13 +49,33 @@ test("of an array an element is a value", () => {
           [0, 2],
         ],
       },
-      1,
+      [1],
     ),
   ).toEqual({ value: 2n });
-  expect(convert({ dataType: 11, arrayType: 0, value: 5 }, 0)).toEqual({ reason: "not an array of one dimension" });
-  expect(convert({ dataType: 11, arrayType: 2, value: [1, 2, 3, 4] }, 0)).toEqual({
+  expect(convert({ dataType: 11, arrayType: 0, value: 5 }, [0])).toEqual({ reason: "not an array of one dimension" });
+  expect(convert({ dataType: 11, arrayType: 2, value: [1, 2, 3, 4], dimensions: [2, 2] }, [0])).toEqual({
     reason: "not an array of one dimension",
   });
+});
+
+test("of a matrix an element is a value, and what is outside of it is none", () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 4 });
+  fc.assert(
+    fc.property(lengths, fc.infiniteStream(fc.nat(5)), (dimensions, numbers) => {
+      const index = dimensions.map(() => numbers.next().value);
+      const inside = index.every((i, axis) => i < (dimensions[axis] ?? 0));
+      // Each element tells where it stands.
+      const all = dimensions.reduce<string[]>(
+        (rows, length) => rows.flatMap((row) => Array.from({ length }, (_, i) => `${row}${i},`)),
+        [""],
+      );
+      const found = convert({ dataType: 12, arrayType: 2, value: all, dimensions }, index);
+      expect(found).toEqual(
+        inside ? { value: index.map((i) => `${i},`).join("") } : { reason: `the array has no element ${index.join()}` },
+      );
+    }),
+    { seed: 1, numRuns: 300 },
+  );
 });
 
 test("a float's decimal is the same float and no longer than it must be", () => {
