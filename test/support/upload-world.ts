@@ -1,0 +1,119 @@
+// Simulated time in which uploaders live and die as by kill -9: nothing of them goes on, what they had in hand comes again.
+import { join } from "node:path";
+import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
+import type { Clock } from "../../src/core/runtime.ts";
+import type { Sink } from "../../src/core/sink.ts";
+import { openCatalog } from "../../src/upload/catalog.ts";
+import { serviceOptions } from "../../src/upload/options.ts";
+import { openUploader } from "../../src/upload/uploader.ts";
+import { type ManualClock, testRuntime } from "./runtime.ts";
+import { uploadIntegration } from "./uploading.ts";
+
+/** What a dead process waits for. */
+const never = new Promise<never>(() => {});
+
+/** Blocks that are settled for good once `settle` was called by a process that lived to see it. */
+export class DurableBlocks {
+  readonly #free = new Map<BlockId, Block>();
+  readonly #settled = new Set<BlockId>();
+  #wake = Promise.withResolvers<void>();
+
+  append(block: Block): void {
+    this.#free.set(block.id, block);
+    this.#wake.resolve();
+  }
+
+  get unsettled(): number {
+    return this.#free.size;
+  }
+
+  /** For one process: what it takes and does not settle is there again for the next one. */
+  reader(alive: () => boolean): BufferReader {
+    const out = new Set<BlockId>();
+    return {
+      take: async (lane: Lane, { wait }: TakeOptions, signal: AbortSignal) => {
+        for (;;) {
+          if (!alive()) return await never;
+          signal.throwIfAborted();
+          const ids = [...this.#free.keys()].filter((id) => !out.has(id));
+          const id = lane === "live" ? ids.at(-1) : ids[0];
+          if (id !== undefined) {
+            out.add(id);
+            return this.#free.get(id);
+          }
+          if (!wait) return undefined;
+          this.#wake = Promise.withResolvers();
+          await this.#wake.promise;
+        }
+      },
+      settle: async (done: readonly Settlement[]) => {
+        if (!alive()) return await never;
+        for (const { block } of done) {
+          if (this.#settled.has(block)) throw new Error(`block ${block} was settled before`);
+          this.#settled.add(block);
+          this.#free.delete(block);
+        }
+      },
+      release: (blocks) => {
+        for (const id of blocks) out.delete(id);
+      },
+      async [Symbol.asyncDispose]() {},
+    };
+  }
+}
+
+export interface LivingUploader {
+  /** kill -9: from now on nothing of it happens any more. */
+  kill(): Promise<void>;
+}
+
+/** Starts an uploader in the time of `world`. `sink` is asked for as long as it lives, and its answers reach it no longer. */
+export async function bornUploader(
+  world: ManualClock,
+  folder: string,
+  blocks: DurableBlocks,
+  sink: Pick<Sink, "send">,
+  service: Record<string, unknown> = {},
+): Promise<LivingUploader> {
+  let dead = false;
+  const whileAlive = async <T>(value: Promise<T>): Promise<T> => {
+    const result = await value;
+    return dead ? await never : result;
+  };
+  const clock: Clock = {
+    now: () => world.now(),
+    monotonic: () => world.monotonic(),
+    sleep: (ms, signal) => (dead ? never : whileAlive(world.sleep(ms, signal))),
+  };
+  const runtime = testRuntime({ clock });
+  const stop = new AbortController();
+  const catalog = await openCatalog(join(folder, "signals.db"), runtime, stop.signal);
+  const options = serviceOptions.parse({
+    url: "http://127.0.0.1:1/v1",
+    integration: uploadIntegration,
+    auth: { basic: { password: "secret" } },
+    ...service,
+  });
+  const uploader = await openUploader(
+    {
+      options,
+      reader: blocks.reader(() => !dead),
+      catalog,
+      stateDir: join(folder, "upload"),
+      agent: "tagferry/test",
+      sink: {
+        send: (frame, signal) => (dead ? never : whileAlive(sink.send(frame, signal))),
+        async [Symbol.asyncDispose]() {},
+      },
+    },
+    runtime,
+    stop.signal,
+  );
+  void uploader.run(stop.signal);
+  return {
+    async kill() {
+      dead = true;
+      await catalog[Symbol.asyncDispose]();
+    },
+  };
+}
