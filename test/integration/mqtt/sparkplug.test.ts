@@ -36,6 +36,25 @@ test("an edge node that was there before us is asked for its birth and understoo
   expect(second).toMatchObject({ value: 8 });
 });
 
+test("tags that differ in their other options share one count of messages", async () => {
+  await using broker = await openMqttBroker();
+  const runtime = testRuntime();
+  const both = [...tags, { ...tags[0], decimal: ",", compression: "gzip" }];
+  await using source = await openMqttSource({ options: { url: broker.url }, tags: both }, runtime, signal);
+  const metrics = [{ name: "m", alias: 2, datatype: 10, double: 5 }];
+  await broker.publish("spBv1.0/G1/NBIRTH/E1", birth, { qos: 0 });
+  await broker.publish("spBv1.0/G1/DBIRTH/E1/D1", sparkplugPayload({ seq: 1, metrics }), { qos: 0 });
+
+  const readings = await pull(source, signal).readings(4);
+  expect(readings.map(({ tag, value }) => [tag, value])).toEqual([
+    [0, -5],
+    [1, -5],
+    [0, 5],
+    [1, 5],
+  ]);
+  expect(runtime.metric("source_mqtt_rebirth_requests_total")).toBe(0);
+});
+
 test("with requestRebirth off nothing is ever published", async () => {
   await using broker = await openMqttBroker();
   const node = await connectAsync(broker.url);

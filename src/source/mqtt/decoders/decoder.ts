@@ -26,6 +26,8 @@ export interface DecoderOptions {
   readonly lenient: boolean;
 }
 
+const untouched: Decoder = (payload) => payload;
+
 const decoders = {
   bare: () => bareValue,
   json: ({ lenient }) => (lenient ? lenientJsonDocument : jsonDocument),
@@ -37,7 +39,7 @@ const decoders = {
   senml: () => senmlRecords,
   lineProtocol: () => lineProtocolRecords,
   // Needs to know what came before; see sparkplug/host.ts, which is given the bytes.
-  sparkplugB: () => (payload) => payload,
+  sparkplugB: () => untouched,
 } as const satisfies Record<string, (options: DecoderOptions) => Decoder>;
 
 /** Names of the decoders. */
@@ -49,6 +51,8 @@ export class DecoderTable {
 
   /** `maxPayload`: bytes that a compressed payload may have when it is inflated. */
   get(name: DecoderName, { csv, decimal, compression, lenient }: DecoderOptions, maxPayload: number): Decoder {
+    // One for all tags, whatever else they say: the host must be given each message once.
+    if (name === "sparkplugB") return untouched;
     const key = JSON.stringify([name, csv, decimal, compression, lenient]);
     const known = this.#known.get(key);
     if (known) return known;
