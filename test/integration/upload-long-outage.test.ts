@@ -1,0 +1,143 @@
+// The drill: the service is away for long while 1,000 points a second come, then it is back and gets every one of them.
+import { expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
+import { bufferOptions } from "../../src/buffer/disk/options.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
+import type { Frame, Outcome, Sink } from "../../src/core/sink.ts";
+import { openCatalog } from "../../src/upload/catalog.ts";
+import { serviceOptions } from "../../src/upload/options.ts";
+import { openUploader } from "../../src/upload/uploader.ts";
+import { parseTimestamp } from "../../src/wire/timestamp.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { uploadIntegration } from "../support/uploading.ts";
+
+/** Of simulated time. On demand 72: TAGFERRY_OUTAGE_HOURS=72, some minutes and 6 GB of disk. */
+const hours = Number(process.env.TAGFERRY_OUTAGE_HOURS ?? 0.1);
+const tags = Array.from({ length: 1_000 }, (_, i) => `line1.machine2.t${i}` as InputId);
+const ticks = Math.round(hours * 3_600);
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+const valueAt = (tag: number, tick: number) => ((tag * 7 + tick) % 1_000) / 10;
+
+/** Keeps one bit for each point that it has. */
+class BitService implements Sink {
+  readonly #clock: ManualClock;
+  readonly #bits = tags.map(() => new Uint8Array(Math.ceil(ticks / 8)));
+  readonly #tags = new Map<string, number>(tags.map((input, tag) => [input, tag]));
+  away = true;
+  points = 0;
+  wrong = 0;
+  readonly starts: number[] = [];
+  largest = 0;
+
+  constructor(clock: ManualClock) {
+    this.#clock = clock;
+  }
+
+  async send({ body }: Frame): Promise<Outcome> {
+    this.starts.push(this.#clock.monotonic());
+    this.largest = Math.max(this.largest, body.length);
+    if (this.away) return { kind: "unavailable", cause: new Error("nobody there") };
+    const request = JSON.parse(Buffer.from(body).toString("utf8")) as Request; // written by the uploader
+    const { times, series } = request.params.data;
+    const rows = times.map((text) => ((parseTimestamp(text) ?? Number.NaN) - start) / 1e6);
+    for (const [input, values] of Object.entries(series)) {
+      const tag = this.#tags.get(input) ?? -1;
+      for (const [i, value] of values.entries()) if (value !== null) this.#keep(tag, rows[i]!, value);
+    }
+    return { kind: "accepted", signals: new Map() };
+  }
+
+  #keep(tag: number, tick: number, value: number): void {
+    const bits = this.#bits[tag];
+    const bit = 1 << (tick % 8);
+    const at = Math.floor(tick / 8);
+    if (!bits || value !== valueAt(tag, tick) || (bits[at]! & bit) !== 0) this.wrong++;
+    else {
+      bits[at]! |= bit;
+      this.points++;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+interface Request {
+  readonly params: {
+    readonly data: { readonly times: string[]; readonly series: Readonly<Record<string, (number | null)[]>> };
+  };
+}
+
+test(`after ${hours} h without the service it gets all ${ticks * 1_000} points, each once`, {
+  timeout: 3_600_000,
+}, async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const stop = new AbortController();
+  /** Lets simulated time pass until `promise` settles. */
+  const until = async <T>(promise: Promise<T>): Promise<T> => {
+    let waiting = true;
+    const settled = promise.finally(() => {
+      waiting = false;
+    });
+    settled.catch(() => {});
+    while (waiting) await clock.advance(20);
+    return await settled;
+  };
+  const buffer = await openDiskBuffer(
+    {
+      directory: folder.file("buffer"),
+      integration: uploadIntegration,
+      config: bufferOptions.parse({ maxSize: "16GiB", reserveFreeDisk: "1MiB" }),
+    },
+    runtime,
+    stop.signal,
+  );
+  const reader = await buffer.reader();
+  const catalog = await openCatalog(folder.file("signals.db"), runtime, stop.signal);
+  const service = new BitService(clock);
+  const options = serviceOptions.parse({
+    url: "http://127.0.0.1:1/v1",
+    integration: uploadIntegration,
+    auth: { basic: { password: "x" } },
+  });
+  const uploader = await openUploader(
+    { options, reader, catalog, stateDir: folder.file("upload"), agent: "tagferry/test", sink: service },
+    runtime,
+    stop.signal,
+  );
+  const running = uploader.run(stop.signal);
+  for (let tick = 0; tick < ticks; tick += 60) {
+    const points = Array.from({ length: Math.min(60, ticks - tick) }, (_, i) =>
+      tags.map((input, tag) => ({
+        input,
+        time: epochMicros(start + (tick + i) * 1e6),
+        value: valueAt(tag, tick + i),
+      })),
+    ).flat();
+    const behindMs = tick * 1_000 - clock.monotonic();
+    if (behindMs > 0) await clock.advance(behindMs);
+    await until(buffer.append(points, { awaited: false }, stop.signal));
+  }
+  expect(uploader.status().state).toBe("unreachable");
+  expect(service.points).toBe(0);
+  const outageRequests = service.starts.length;
+  service.away = false;
+  while (buffer.stats().unsettledPoints > 0) await clock.advance(500);
+  stop.abort(new Error("the drill is over"));
+  await until(running);
+  await until(uploader[Symbol.asyncDispose]());
+  await until(catalog[Symbol.asyncDispose]());
+  await until(reader[Symbol.asyncDispose]());
+  await until(buffer[Symbol.asyncDispose]());
+
+  expect({ points: service.points, wrong: service.wrong }).toEqual({ points: ticks * 1_000, wrong: 0 });
+  expect(buffer.stats().losses).toEqual([]);
+  const gaps = service.starts.slice(1).map((at, i) => at - service.starts[i]!);
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
+  expect(service.largest).toBeLessThanOrEqual(8 * 2 ** 20);
+  expect(outageRequests).toBeGreaterThan(ticks / 16);
+  // Frames of a backlog carry a million points and more; the first retry comes within 15 s.
+  expect(service.starts.length - outageRequests).toBeLessThan(10 + (ticks * 1_000) / 1e6);
+});
