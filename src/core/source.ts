@@ -162,6 +162,10 @@ export interface BrowseTarget {
   readonly url: string;
   readonly username?: string;
   readonly password?: string;
+  /** As `security` of a source of this protocol. Undefined: as the protocol sees fit for a look that keeps nothing. */
+  readonly security?: Readonly<Record<string, string>>;
+  /** `stateDir` of a source: its certificates are used, and what it trusts. Undefined: certificates of the moment. */
+  readonly stateDir?: string;
 }
 
 /** One thing a device offers. */

@@ -8,7 +8,7 @@ import { opcuaDriver } from "../../src/source/opcua/driver.ts";
 import { trustCertificate } from "../../src/source/opcua/trust.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
-import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -206,6 +206,22 @@ test("browsing lists the tree with values, units and the tags that would read th
   });
   for (const { tag } of nodes) expect(opcuaDriver.tag.safeParse(tag).success).toBe(true);
   expect(server.sessions).toBe(before);
+});
+
+test("browsing with the security and the certificates of a source needs the trust that the source has", async () => {
+  const security = { mode: "signAndEncrypt" };
+  const look = async (target: { readonly stateDir?: string }) => {
+    const names: string[] = [];
+    const nodes = browseOpcua({ url: server.url, security, ...target }, testRuntime(), AbortSignal.timeout(10_000));
+    for await (const { name } of nodes) names.push(name);
+    return names;
+  };
+  await expect(look({})).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: expect.stringContaining("not trusted"),
+  });
+  await (await openTrusting({ stateDir, options: { url: server.url, security }, tags: [] }))[Symbol.asyncDispose]();
+  expect(await look({ stateDir })).toContain("Temp");
 });
 
 test("what the server does not monitor is polled, and so is everything where the configuration says so", async () => {

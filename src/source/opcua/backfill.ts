@@ -215,7 +215,7 @@ export class Backfill {
   #key(item: Item): string {
     const known = this.#keys.get(item);
     if (known !== undefined) return known;
-    const element = item.index === undefined ? "" : `[${item.index}]`;
+    const element = item.index === undefined ? "" : `[${item.index.join()}]`;
     const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element;
     this.#keys.set(item, key);
     return key;

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
@@ -23,9 +24,9 @@ const mostNodes = 100_000;
 const serverObject = 2253;
 
 /**
- * From Objects down, parents before children. Nothing is remembered: certificate and session are of the moment. It asks
- * without security where the server lets it and no password goes out in clear text, since it reads and keeps nothing.
- * Rejects as `open` does.
+ * From Objects down, parents before children. The session is of the moment, and the certificate too unless the target
+ * names the folder of a source. Without `security` it asks in clear text where the server lets it and no password goes
+ * out so, since it reads and keeps nothing. Rejects as `open` does, and with `CONFIG_INVALID` where the target is none.
  */
 export async function* browseOpcua(
   target: BrowseTarget,
@@ -34,26 +35,34 @@ export async function* browseOpcua(
 ): AsyncGenerator<BrowsedNode> {
   await using resources = new AsyncDisposableStack();
   const stack = await loadStack(runtime.log);
-  const stateDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
-  resources.defer(() => rm(stateDir, { recursive: true, force: true }));
-  const pki = resources.use(await openPki(stack, { agent: "browse", stateDir }));
-  const options = opcuaOptions.parse({
-    url: target.url,
-    ...(target.username !== undefined && { username: target.username, password: target.password ?? "" }),
-  });
+  const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
+  resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
+  const pki = resources.use(await openPki(stack, { agent: "browse", stateDir: target.stateDir ?? temporaryDir }));
+  const options = optionsOf(target);
   const linkOptions = { name: "browse", agent: "browse", options, pki };
   const offered = await discover(stack, linkOptions, signal);
-  const open: OpcuaOptions = { ...options, security: { mode: "none" } };
+  const open: OpcuaOptions = { ...options, security: options.security ?? { mode: "none" } };
   const endpoint = tryOr(
     () => chooseEndpoint(offered, open),
     () => chooseEndpoint(offered, options),
   );
   if (endpoint.securityMode !== stack.ua.MessageSecurityMode.None) await pki.verify(endpoint.serverCertificate);
-  const resumption = await Resumption.open(join(stateDir, "session.json"), "", runtime.log);
+  const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
   resources.defer(() => link.close({ deleteSubscriptions: true }));
   const facts = await readFacts(stack.ua, link, signal);
   yield* walk(stack.ua, new Services(stack.ua, link, facts.limits), facts.namespaces, signal);
+}
+
+function optionsOf({ url, username, password = "", security }: BrowseTarget): OpcuaOptions {
+  const parsed = opcuaOptions.safeParse({
+    url,
+    ...(security && { security }),
+    ...(username !== undefined && { username, password }),
+  });
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);
+  throw new AgentError("CONFIG_INVALID", faults.join("; "));
 }
 
 function tryOr<T>(first: () => T, second: () => T): T {
