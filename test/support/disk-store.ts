@@ -29,7 +29,7 @@ export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
   const { checksum = crc32c, seed = 1, at = 0, ...options } = setup;
   const random = seeded(seed);
   const notes: Note[] = [];
-  disk.makeFolder(folder);
+  disk.makeFolder(options.folder ?? folder);
   const store = new Store(
     {
       folder,

@@ -39,9 +39,14 @@ export class Bounds {
     }
   }
 
-  /** The volume is full. Says whether a segment could be dropped. */
-  dropForFullDisk(now: Moment): boolean {
-    return this.#options.whenFull === "dropOldest" && this.#dropOldest("diskFull", now) !== undefined;
+  /** Whether there is anything to drop on a full volume. One segment with points stays. */
+  get mayDropForFullDisk(): boolean {
+    return this.#options.whenFull === "dropOldest" && this.#segments.filter(({ points }) => points > 0).length > 1;
+  }
+
+  /** The volume is full. Gives the bytes that came free; undefined where nothing could be dropped. */
+  dropForFullDisk(now: Moment): number | undefined {
+    return this.mayDropForFullDisk ? this.#dropOldest("diskFull", now) : undefined;
   }
 
   // Counted down by the sizes of what was removed: file systems may show the space as free only later.

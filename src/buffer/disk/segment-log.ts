@@ -5,11 +5,13 @@ import type { BlockShelf } from "./block-shelf.ts";
 import type { Bounds } from "./bounds.ts";
 import { ByteWriter } from "./bytes.ts";
 import { isFull } from "./disk.ts";
+import { FullDisk, probeRoom } from "./full-disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { Keeper } from "./keeper.ts";
 import type { PointColumns } from "./point-columns.ts";
 import type { Segment } from "./segment.ts";
 import type { Scratch } from "./segment-encoder.ts";
+import { segmentHeaderBytes } from "./segment-header.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import { SeriesSorter } from "./series-sorter.ts";
 import type { Ground, Moment, StoreOptions } from "./store.ts";
@@ -31,7 +33,10 @@ export interface SegmentLogOptions extends Pick<StoreOptions, "folder" | "segmen
 export class SegmentLog {
   readonly #options: SegmentLogOptions;
   readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
+  readonly #fullDisk = new FullDisk();
   #writer: SegmentWriter | undefined;
+  /** Bytes that the volume had no room for. */
+  #missingRoom = 0;
 
   constructor(options: SegmentLogOptions) {
     this.#options = options;
@@ -49,9 +54,11 @@ export class SegmentLog {
   append(group: PointColumns, count: number, now: Moment, onDurable: (count: number) => void): void {
     let from = 0;
     let failures = 0;
+    let cleared = false;
     while (from < count) {
       try {
         const writer = this.ensureWriter(now);
+        const before = writer.segment.bytes;
         const upTo = writer.write(group, from, count, this.#options.inputs);
         if (upTo === from) {
           this.seal();
@@ -62,15 +69,37 @@ export class SegmentLog {
         writer.segment.lastUptime = this.#options.keeper.uptime(now);
         this.#options.accounts.next = writer.segment.endSequence;
         onDurable(from);
+        this.#missingRoom = 0;
+        this.#fullDisk.stored(writer.segment.bytes - before);
       } catch (error) {
         if (error instanceof AgentError) throw error;
         this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a write to the buffer failed");
         this.#giveUp();
-        // Once more, in a new segment, and as long as dropping makes room.
-        if (isFull(error) && this.#options.bounds.dropForFullDisk(now)) continue;
+        if (isFull(error)) {
+          this.#missingRoom = roomFor(count - from);
+          // What is delivered costs nothing to give up, nor does the segment just begun in vain.
+          const freed = this.#options.keeper.removeSettled(now);
+          if (freed > segmentHeaderBytes && !cleared) {
+            cleared = true;
+            continue;
+          }
+          if (this.#dropForRoom(now)) continue;
+        }
+        // Once more, in a new segment.
         if (++failures > 1) throw error;
       }
     }
+  }
+
+  /** Tries what failed last, without points. Throws as `ensureWriter` does while it still fails. */
+  heal(now: Moment): void {
+    if (this.#missingRoom > 0) {
+      const { ground, folder } = this.#options;
+      probeRoom(ground.disk, folder, this.#missingRoom);
+    }
+    this.ensureWriter(now);
+    this.#missingRoom = 0;
+    this.#fullDisk.hasRoom();
   }
 
   /** The writer of the active segment, of a new one if need be. Throws `BUFFER_UNAVAILABLE` or what the disk throws. */
@@ -107,6 +136,15 @@ export class SegmentLog {
     this.#options.shelf.keepIndex(writer.segment);
   }
 
+  #dropForRoom(now: Moment): boolean {
+    const { bounds } = this.#options;
+    if (!bounds.mayDropForFullDisk || !this.#fullDisk.mayDrop(this.#missingRoom, now.monotonic)) return false;
+    const bytes = bounds.dropForFullDisk(now);
+    if (bytes === undefined) return false;
+    this.#fullDisk.dropped(bytes - segmentHeaderBytes);
+    return true;
+  }
+
   /** After a failed write or sync nothing is ever written through this descriptor again. */
   #giveUp(): void {
     const writer = this.#writer;
@@ -116,4 +154,9 @@ export class SegmentLog {
     writer.segment.needsMending = true;
     this.#options.shelf.keepIndex(writer.segment);
   }
+}
+
+/** Bytes of so many points at worst, with names and a header, as far as one write goes. */
+function roomFor(points: number): number {
+  return Math.min(2 ** 20, 64 * points) + 2 * segmentHeaderBytes;
 }

@@ -148,7 +148,7 @@ export class Store {
       this.#bounds.makeRoom(0, now);
       this.#sealWhenOld(now);
       if (this.#degraded !== undefined) {
-        this.#log.ensureWriter(now);
+        this.#log.heal(now);
         this.#degraded = undefined;
         this.#ground.note("info", { part: "buffer" }, "the buffer takes points again");
       }

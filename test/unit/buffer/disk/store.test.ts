@@ -192,25 +192,6 @@ describe("a disk that fails", () => {
     expect(byTime(takeAll(again))).toEqual(byTime(polls(2)));
     expectBooksToBalance(again);
   });
-
-  test("on a full volume the oldest segments make room, and what is dropped is counted", () => {
-    const disk = new MemoryDisk({ capacity: 20_000 });
-    const { store } = openStore(disk, { segmentBytes: 8_192 });
-    let points = 0;
-    for (let i = 0; i < 100; i++) {
-      append(store, polls(10, i * 10));
-      points += 30;
-    }
-
-    const { losses, appendedPoints, unsettledPoints } = store.stats();
-    expect(appendedPoints).toBe(points);
-    expect(losses).toEqual([
-      { reason: "diskFull", points: points - unsettledPoints, from: t0, to: expect.any(Number) },
-    ]);
-    const kept = byTime(takeAll(store));
-    expect(kept).toEqual(byTime(polls(1_000)).slice(-unsettledPoints));
-    expect(losses[0]?.to).toBeLessThan(kept[0]![1]);
-  });
 });
 
 describe("bounds", () => {

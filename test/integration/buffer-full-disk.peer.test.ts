@@ -1,0 +1,87 @@
+// The log on a real volume that others fill. Needs root, for a tmpfs of its own.
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { expect, test } from "vitest";
+import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import { append, moment, openStore, type Triple, takeAll } from "../support/disk-store.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const isRoot = process.getuid?.() === 0;
+const unavailable = expect.objectContaining({ code: "BUFFER_UNAVAILABLE" });
+/** Irrational values: 8 bytes each. */
+const values = (next: number): Triple[] =>
+  Array.from({ length: 1_000 }, (_, i): Triple => ["a", 1.7e15 + (next + i) * 1_000, Math.sqrt(next + i)]);
+
+function tmpfs(megabytes: number) {
+  const home = temporaryFolder();
+  const path = home.file("volume");
+  mkdirSync(path);
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", path]);
+  return {
+    path,
+    [Symbol.dispose]() {
+      // A test that failed may have left files open.
+      execFileSync("umount", ["-l", path]);
+      home[Symbol.dispose]();
+    },
+  };
+}
+
+/** Another program's file takes what is free. */
+function fill(path: string): void {
+  const file = openSync(path, "a");
+  try {
+    for (const size of [2 ** 16, 4_096]) {
+      const bytes = new Uint8Array(size).fill(1);
+      try {
+        while (writeSync(file, bytes) > 0);
+      } catch (error) {
+        expect(error).toHaveProperty("code", "ENOSPC");
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+test.skipIf(!isRoot)(
+  "a volume that others fill costs nothing for a minute and one segment after it; then it heals",
+  () => {
+    using volume = tmpfs(20);
+    const folder = `${volume.path}/data`;
+    const { store } = openStore(nodeDisk(), { folder, segmentBytes: 2 ** 18 });
+    let next = 0;
+    const appendAt = (seconds: number) => {
+      append(store, values(next), seconds);
+      next += 1_000;
+    };
+    for (let i = 0; i < 200; i++) appendAt(0);
+    const others = `${volume.path}/others`;
+    fill(others);
+
+    const failing = (seconds: number) => {
+      expect(() => {
+        for (let i = 0; i < 100; i++) appendAt(seconds);
+      }).toThrow(unavailable);
+      store.tick(moment(seconds + 1));
+    };
+    for (let at = 1; at < 60; at += 7) failing(at);
+    expect(store.stats().losses).toEqual([]);
+    expect(store.stats().degraded).toContain("ENOSPC");
+
+    appendAt(70);
+    const { losses } = store.stats();
+    expect(losses).toMatchObject([{ reason: "diskFull" }]);
+    expect(losses[0]?.points).toBeLessThan(40_000);
+    fill(others);
+    for (let at = 71; at < 300; at += 10) failing(at);
+    expect(store.stats().losses).toEqual(losses);
+
+    rmSync(others);
+    store.tick(moment(302));
+    expect(store.stats().degraded).toBeUndefined();
+    appendAt(303);
+    expect(takeAll(store)).toHaveLength(next - (losses[0]?.points ?? 0));
+  },
+  store.close(moment(304));
+});

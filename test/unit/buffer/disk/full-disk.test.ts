@@ -1,0 +1,199 @@
+// A volume that fills up, through the buffer itself or through others: what is held, what is given up, and when.
+import { describe, expect, test } from "vitest";
+import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+
+const t0 = 1_767_225_600_000_000;
+/** Irrational values of three tags: 8 bytes each. */
+const values = (ticks: number, first = 0): Triple[] =>
+  Array.from({ length: ticks }, (_, i) =>
+    ["a", "b", "c"].map((input, k): Triple => [input, t0 + (first + i) * 1e6, Math.sqrt((first + i) * 10 + k)]),
+  ).flat();
+const unavailable = expect.objectContaining({ code: "BUFFER_UNAVAILABLE" });
+type Opened = ReturnType<typeof openStore>["store"];
+
+/** Appends ten ticks more each time, until the volume is full. Says how many went in. */
+function fill(store: Opened, first = 0, at = 0): number {
+  for (let next = first; next < 100_000; next += 10)
+    try {
+      append(store, values(10, next), at);
+    } catch (error) {
+      expect(error).toEqual(unavailable);
+      return next;
+    }
+  throw new Error("it never was full");
+}
+
+/** Somebody else's file that takes all that is free, now and whenever something is removed. */
+function eater(disk: MemoryDisk) {
+  const file = disk.open("/data/others", "create");
+  let used = 0;
+  const eat = () => {
+    for (let free = disk.free(folder); free > 0; free = disk.free(folder)) {
+      const count = file.write(new Uint8Array(free).fill(1), used);
+      used += count;
+    }
+  };
+  return {
+    eat,
+    goAway: () => {
+      disk.remove("/data/others");
+    },
+    /** Eats what the next removals free, before anybody else can. */
+    lurk: () => {
+      const remove = disk.remove.bind(disk);
+      disk.remove = (path) => {
+        remove(path);
+        if (path.includes("/seg-")) eat();
+      };
+    },
+  };
+}
+
+function expectBooksToBalance(store: Opened) {
+  const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
+  const lost = losses.reduce((sum, loss) => sum + loss.points, 0);
+  expect(settledPoints + refusedPoints + unsettledPoints + lost).toBe(appendedPoints);
+}
+
+describe.each(["ENOSPC", "EDQUOT"])("%s that others cause", (code) => {
+  test("nothing is dropped for a minute, nothing acknowledged meanwhile, and what is there is delivered", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk, { segmentBytes: 20_000 });
+    for (let i = 0; i < 10; i++) append(store, values(10, i * 10));
+    disk.fault = (call, path) => {
+      if (["write", "open"].includes(call) && !path.includes("state-")) throw failure(code, path);
+      return undefined;
+    };
+
+    for (let at = 1; at <= 60; at += 2) {
+      expect(() => append(store, values(1, 1_000), at)).toThrow(unavailable);
+      store.tick(moment(at + 1));
+      expect(store.stats()).toMatchObject({ appendedPoints: 300, unsettledPoints: 300, losses: [] });
+      expect(store.stats().degraded).toContain(code);
+    }
+  });
+});
+
+test("the first failure after a minute gives up one segment, and no more when that wins nothing", () => {
+  const disk = new MemoryDisk({ capacity: 200_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000 });
+  for (let i = 0; i < 60; i++) append(store, values(100, i * 100));
+  const others = eater(disk);
+  others.eat();
+  others.lurk();
+  expect(store.stats().segments).toBeGreaterThan(3);
+
+  const next = fill(store, 6_000, 1);
+  const { unsettledPoints } = store.stats();
+  expect(() => append(store, values(10, next), 60.9)).toThrow(unavailable);
+  expect(store.stats()).toMatchObject({ losses: [], unsettledPoints });
+
+  const { segments } = store.stats();
+  for (let at = 61; at < 2_000; at += 5) {
+    expect(() => append(store, values(10, next), at)).toThrow(unavailable);
+    store.tick(moment(at + 2));
+  }
+
+  const after = store.stats();
+  expect(after.losses).toMatchObject([{ reason: "diskFull", from: t0 }]);
+  expect(after.segments).toBeGreaterThanOrEqual(segments - 2);
+  expect(after.unsettledPoints).toBeGreaterThan(unsettledPoints / 2);
+  expect(after.degraded).toContain("ENOSPC");
+  expectBooksToBalance(store);
+});
+
+test("when the space that a drop freed goes to others soon after, the rest is held", () => {
+  const disk = new MemoryDisk({ capacity: 200_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000 });
+  for (let i = 0; i < 60; i++) append(store, values(100, i * 100));
+  const others = eater(disk);
+  others.eat();
+  let next = fill(store, 6_000, 1);
+
+  append(store, values(1, next++), 62);
+  const [loss] = store.stats().losses;
+  expect(loss).toMatchObject({ reason: "diskFull" });
+  others.eat();
+  next = fill(store, next, 63);
+  for (let at = 64; at < 1_000; at += 5) {
+    expect(() => append(store, values(10, next), at)).toThrow(unavailable);
+    store.tick(moment(at + 2));
+  }
+
+  expect(store.stats().losses).toEqual([loss]);
+  expectBooksToBalance(store);
+});
+
+test("when the drops let points in, the oldest go on making room at once, as a ring", () => {
+  const disk = new MemoryDisk({ capacity: 100_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000 });
+  let next = fill(store);
+  expect(store.stats().losses).toEqual([]);
+
+  for (let i = 0; i < 100; i++, next += 10) append(store, values(10, next), 61);
+
+  const { losses, appendedPoints, unsettledPoints } = store.stats();
+  expect(appendedPoints).toBe(next * 3);
+  expect(losses).toEqual([
+    { reason: "diskFull", points: appendedPoints - unsettledPoints, from: t0, to: expect.any(Number) },
+  ]);
+  const kept = takeAll(store).toSorted((x, y) => x[1] - y[1]);
+  expect(kept).toHaveLength(unsettledPoints);
+  expect(losses[0]?.to).toBeLessThan(kept[0]![1]);
+  expectBooksToBalance(store);
+});
+
+test("when there is room again it heals at the next tick, and the next time has a minute of its own", () => {
+  const disk = new MemoryDisk({ capacity: 300_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000 });
+  for (let i = 0; i < 60; i++) append(store, values(100, i * 100));
+  const first = eater(disk);
+  first.eat();
+  let next = fill(store, 6_000, 1);
+  store.tick(moment(30));
+  expect(store.stats().degraded).toContain("ENOSPC");
+
+  first.goAway();
+  store.tick(moment(40));
+  expect(store.stats().degraded).toBeUndefined();
+  eater(disk).eat();
+  next = fill(store, next, 90);
+  expect(() => append(store, values(10, next), 149)).toThrow(unavailable);
+  expect(store.stats().losses).toEqual([]);
+  append(store, values(1, next), 151);
+  expect(store.stats().losses).toMatchObject([{ reason: "diskFull" }]);
+});
+
+test("what is delivered makes room without a wait and without a loss", () => {
+  const disk = new MemoryDisk({ capacity: 60_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000 });
+  const next = fill(store);
+  for (let block = take(store); block; block = take(store)) settle(store, block);
+
+  append(store, values(10, next), 2);
+
+  expect(store.stats()).toMatchObject({ degraded: undefined, losses: [], settledPoints: next * 3 });
+});
+
+test("one segment with points stays, however long the volume is full", () => {
+  const disk = new MemoryDisk({ capacity: 30_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000 });
+  append(store, values(10));
+  eater(disk).eat();
+  const next = fill(store, 10, 1);
+
+  for (let at = 2; at < 600; at += 20) expect(() => append(store, values(10, next), at)).toThrow(unavailable);
+
+  expect(store.stats()).toMatchObject({ losses: [], unsettledPoints: next * 3 });
+});
+
+test("with `block` nothing is dropped, ever", () => {
+  const disk = new MemoryDisk({ capacity: 100_000 });
+  const { store } = openStore(disk, { segmentBytes: 20_000, whenFull: "block" });
+  const next = fill(store);
+
+  for (let at = 2; at < 600; at += 20) expect(() => append(store, values(10, next), at)).toThrow(unavailable);
+
+  expect(store.stats().losses).toEqual([]);
+});
