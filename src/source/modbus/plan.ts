@@ -46,66 +46,93 @@ export function plan<Item extends Span>(items: readonly Item[], limits: Limits):
   const byTable = Map.groupBy(items, (item) => item.table);
   return [...byTable].flatMap(([table, ofTable]) => {
     const registers = isRegisterTable(table);
-    const max = registers ? limits.maxRegisters : limits.maxBits;
-    const maxGap = registers ? limits.maxGap : limits.maxGap * 8;
-    const forbid = (limits.forbid ?? []).filter((range) => range.table === table);
-    const cuts = (limits.cuts ?? []).filter((cut) => cut.table === table).map((cut) => cut.address);
-    /** Whether a run from `start` that reached `end` may go on with `item`. */
-    const joins = (start: number, end: number, item: Span) => {
-      const newEnd = Math.max(end, item.start + item.count);
-      return (
-        item.start - end <= maxGap &&
-        newEnd - start <= max &&
-        (item.start <= end || !forbid.some(({ from, to }) => from < item.start && to >= end)) &&
-        !cuts.some((cut) => start < cut && cut < newEnd)
-      );
-    };
-    return planTable(
-      ofTable.toSorted((a, b) => a.start - b.start || a.count - b.count),
-      joins,
-    );
+    return planTable(ofTable, {
+      max: registers ? limits.maxRegisters : limits.maxBits,
+      maxGap: registers ? limits.maxGap : limits.maxGap * 8,
+      forbid: (limits.forbid ?? []).filter((range) => range.table === table),
+      cuts: (limits.cuts ?? []).filter((cut) => cut.table === table).map((cut) => cut.address),
+    });
   });
 }
 
-/** The cheapest way to fetch items up to some index. */
-interface Best {
-  readonly requests: number;
-  readonly moved: number;
+interface TableLimits {
+  readonly max: number;
+  readonly maxGap: number;
+  readonly forbid: readonly Range[];
+  readonly cuts: readonly number[];
+}
+
+/** What lies at one place, however many tags want it. */
+interface Place<Item> {
+  readonly start: number;
+  readonly end: number;
+  readonly items: Item[];
+}
+
+function planTable<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly Block<Item>[] {
+  // What lies across a cut itself can only be asked for alone.
+  const { alone = [], others = [] } = Object.groupBy(items, ({ start, count }) =>
+    limits.cuts.some((at) => start < at && at < start + count) ? "alone" : "others",
+  );
+  const byPlace = Map.groupBy(alone, ({ start, count }) => `${start}+${count}`);
+  return [...runs(others, limits), ...[...byPlace.values()].map(blockOf)].toSorted((a, b) => a.start - b.start);
+}
+
+/**
+ * The cheapest way to the end of each place goes over the cheapest to where its last run begins. Where a run may begin
+ * moves only forwards, so that each place enters the choice once and leaves it once: time grows as the places do.
+ */
+function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly Block<Item>[] {
+  const places = placesOf(items);
+  const cuts = limits.cuts.toSorted((a, b) => a - b);
+  const requests = new Uint32Array(places.length + 1);
+  const moved = new Uint32Array(places.length + 1);
   /** Where the last run begins. */
-  readonly from: number;
-}
+  const begins = new Uint32Array(places.length + 1);
+  /** Where the run may begin: ever later, and ever dearer. */
+  const candidates: number[] = [];
+  let first = 0;
+  let earliest = 0;
+  let cut = Number.NEGATIVE_INFINITY;
+  for (const [i, { start, end }] of places.entries()) {
+    while ((cuts[0] ?? end) < end) cut = cuts.shift() ?? cut;
+    if (i > 0 && !bridges(places[i - 1]!.end, start, limits)) earliest = i;
+    while (earliest < i && (end - places[earliest]!.start > limits.max || places[earliest]!.start < cut)) earliest++;
 
-function planTable<Item extends Span>(
-  items: readonly Item[],
-  joins: (start: number, end: number, item: Span) => boolean,
-): readonly Block<Item>[] {
-  const best: (Best | undefined)[] = [{ requests: 0, moved: 0, from: 0 }];
-  const offer = (index: number, candidate: Best) => {
-    const known = best[index];
-    const better =
-      !known ||
-      candidate.requests < known.requests ||
-      (candidate.requests === known.requests && candidate.moved <= known.moved);
-    if (better) best[index] = candidate;
-  };
-  items.forEach((first, from) => {
-    const { requests, moved } = best[from]!; // a run of one ends here at least
-    let end = first.start;
-    for (let i = from; i < items.length; i++) {
-      const item = items[i]!;
-      if (i > from && !joins(first.start, end, item)) break;
-      end = Math.max(end, item.start + item.count);
-      offer(i + 1, { requests: requests + 1, moved: moved + end - first.start, from });
-    }
-  });
+    const carried = (from: number) => moved[from]! - places[from]!.start;
+    const isDearer = (from: number) =>
+      requests[from]! > requests[i]! || (requests[from] === requests[i] && carried(from) >= carried(i));
+    while (candidates.length > first && isDearer(candidates.at(-1)!)) candidates.pop();
+    candidates.push(i);
+    while (candidates[first]! < earliest) first++;
+    const from = candidates[first]!;
+    requests[i + 1] = requests[from]! + 1;
+    moved[i + 1] = carried(from) + end;
+    begins[i + 1] = from;
+  }
 
   const blocks: Block<Item>[] = [];
-  for (let to = items.length; to > 0; ) {
-    const { from } = best[to]!;
-    blocks.push(blockOf(items.slice(from, to)));
-    to = from;
-  }
+  for (let to = places.length; to > 0; to = begins[to]!)
+    blocks.push(blockOf(places.slice(begins[to], to).flatMap((place) => place.items)));
   return blocks.reverse();
+}
+
+/** By ascending start, and so by ascending end: what lies within another is part of it. */
+function placesOf<Item extends Span>(items: readonly Item[]): readonly Place<Item>[] {
+  const places: Place<Item>[] = [];
+  for (const item of items.toSorted((a, b) => a.start - b.start || b.count - a.count)) {
+    const last = places.at(-1);
+    const end = item.start + item.count;
+    if (last && end <= last.end) last.items.push(item);
+    else places.push({ start: item.start, end, items: [item] });
+  }
+  return places;
+}
+
+/** Whether what lies between `end` and `start`, if anything does, may be read along. */
+function bridges(end: number, start: number, { maxGap, forbid }: TableLimits): boolean {
+  if (start <= end) return true;
+  return start - end <= maxGap && !forbid.some(({ from, to }) => from < start && to >= end);
 }
 
 /** Two smaller blocks with the same items, cut at the widest gap, else in the middle; undefined: there is one place only. */
@@ -126,6 +153,6 @@ export function split<Item extends Span>({ items }: Block<Item>): readonly [Bloc
 
 function blockOf<Item extends Span>(items: readonly Item[]): Block<Item> {
   const first = items[0]!; // a block holds at least one
-  const end = Math.max(...items.map((item) => item.start + item.count));
+  const end = items.reduce((furthest, item) => Math.max(furthest, item.start + item.count), 0);
   return { table: first.table, start: first.start, count: end - first.start, items };
 }

@@ -34,6 +34,31 @@ test("of plans with as few requests the one that moves least is taken", () => {
   expect(shape([hr(0), hr(9), hr(10), hr(18)], { maxRegisters: 11 })).toEqual(["hr:0+1", "hr:9+10"]);
 });
 
+test("ten thousand tags are planned at once, also where all want the same place", () => {
+  const many = (place: (i: number) => Span) => Array.from({ length: 10_000 }, (_, i) => place(i));
+  const start = performance.now();
+  expect(
+    plan(
+      many(() => hr(5)),
+      limits,
+    ),
+  ).toMatchObject([{ start: 5, count: 1 }]);
+  expect(
+    plan(
+      many((i) => hr(i >> 4)),
+      limits,
+    ),
+  ).toHaveLength(5);
+  expect(
+    plan(
+      many((i) => ({ table: "co", start: i, count: 1 })),
+      limits,
+    ),
+  ).toHaveLength(5);
+  // A hundred times as long as it takes, and a tenth of what it took when each tag was looked at beside each other.
+  expect(performance.now() - start).toBeLessThan(2_000);
+});
+
 const spans = fc.record({
   table: fc.constantFrom("hr", "co"),
   start: fc.nat(40),
