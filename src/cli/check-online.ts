@@ -3,12 +3,12 @@ import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { AgentError, errorCodes, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { unreachable } from "../core/unreachable.ts";
 import { openCredentials } from "../upload/open-credentials.ts";
-import { answerBytes, RpcClient, type Verdict } from "../upload/rpc-client.ts";
+import { answerBytes, RpcClient } from "../upload/rpc-client.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { openBeside } from "./open-beside.ts";
+import { failureOf } from "./service-failure.ts";
 
 export interface Reached {
   /** `service`, or the name of a source. */
@@ -72,26 +72,7 @@ async function reachService(
   const inputs = service.apiVersion === "1.1" ? "signalsByInput" : "inputs";
   const params = { integration: service.integration, [inputs]: {}, createOnly: true };
   const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params }));
-  judge(service.url, await client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal));
-}
-
-function judge(url: string, verdict: Verdict): void {
-  switch (verdict.kind) {
-    case "done":
-    // A running agent uses the permitted requests: the service is there all the same.
-    case "throttled":
-      return;
-    case "unauthorized":
-      throw new AgentError("SERVICE_REFUSED", `${url}: ${verdict.reason}`);
-    case "unavailable":
-      throw new AgentError("SERVICE_UNREACHABLE", `${url}: ${verdict.cause.message}`, { cause: verdict.cause });
-    case "refused":
-      throw new AgentError("SERVICE_PROTOCOL", `${url}: ${verdict.reason}`);
-    case "partly":
-      throw new AgentError("SERVICE_PROTOCOL", `${url}: ${verdict.error.message}`);
-    case "tooLarge":
-      throw new AgentError("SERVICE_PROTOCOL", `${url} takes no request at all: HTTP 413`);
-    default:
-      unreachable(verdict);
-  }
+  const verdict = await client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
+  // A running agent may use up the permitted requests: the service is there all the same.
+  if (verdict.kind !== "done" && verdict.kind !== "throttled") throw failureOf(service.url, verdict);
 }

@@ -4,7 +4,9 @@ import type { AgentAddressOptions } from "./agent-address.ts";
 import type { BufferExportOptions } from "./buffer-export.ts";
 import type { Console } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
+import { durationArgument } from "./duration-argument.ts";
 import type { ExitStatus } from "./exit-status.ts";
+import type { ReadOptions } from "./read.ts";
 import type { RejectsOptions } from "./rejects.ts";
 import { toItsEnd } from "./to-its-end.ts";
 
@@ -83,5 +85,18 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .addHelpText("after", "\nExample: tagferry rejects drop -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
       ended(await toItsEnd((await import("./rejects.ts")).dropRejects(options, io), io)),
+    );
+
+  program
+    .command("read")
+    .description("read data back from the service; exit status 1 where an input cannot be read")
+    .argument("<input...>", "Input IDs")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--since <time>", "how far back", durationArgument, 3_600_000)
+    .option("--rollup <duration>", "count, min, max, sum and avg of each PT1M, PT1H ..., or of the whole: window")
+    .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson"]).default("csv"))
+    .addHelpText("after", "\nExample: tagferry read -c tagferry.yaml hall.north.temp --since 24h --rollup PT1H")
+    .action(async (inputs: string[], options: ReadOptions) =>
+      ended(await toItsEnd((await import("./read.ts")).read(inputs, options, io), io)),
     );
 }
