@@ -82,6 +82,6 @@ test.skipIf(!isRoot)(
     expect(store.stats().degraded).toBeUndefined();
     appendAt(303);
     expect(takeAll(store)).toHaveLength(next - (losses[0]?.points ?? 0));
+    store.close(moment(304));
   },
-  store.close(moment(304));
-});
+);
