@@ -55,7 +55,8 @@ export function adversary(encode: EncodeFrame, random: () => number, options: Ad
       late.push(encode(r.id, r.unit, reply(r.start, r.count, true)));
       return [];
     },
-    wrongId: (r) => [encode((r.id + 1 + below(65_535)) & 0xff_ff, r.unit, reply(r.start, r.count, true))],
+    // Of the past: under the id of a request that is yet to come, and so late that it has come, it could not be told from its answer.
+    wrongId: (r) => [encode((r.id - 1 - below(32_768)) & 0xff_ff, r.unit, reply(r.start, r.count, true))],
     wrongUnit: (r) => [encode(r.id, (r.unit + 1 + below(254)) & 0xff, reply(r.start, r.count, true))],
     wrongFunction: (r) => [encode(r.id, r.unit, reply(r.start, r.count, true, [1, 2, 4, 0x84, 0][below(5)]))],
     wrongCount: (r) => [encode(r.id, r.unit, reply(r.start, 1 + ((r.count + below(124)) % 125), true))],
