@@ -76,9 +76,9 @@ test(`after ${hours} h without the service it gets all ${ticks * 1_000} points, 
   const runtime = testRuntime({ clock });
   const stop = new AbortController();
   /** Lets simulated time pass until `promise` settles. */
-  const until = async <T>(promise: Promise<T>): Promise<T> => {
+  const until = async <T>(promise: PromiseLike<T>): Promise<T> => {
     let waiting = true;
-    const settled = promise.finally(() => {
+    const settled = Promise.resolve(promise).finally(() => {
       waiting = false;
     });
     settled.catch(() => {});
