@@ -42,6 +42,24 @@ test("values of all four tables arrive decoded, in one request a table, with one
   ]);
 });
 
+test("the last addresses there are can be read, alone, with what lies before them, and by several tags", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 65_532, [1, 2, 3, 4]);
+  device.unit(1).set("co", 65_535, [1]);
+  const tags = ["hr:65535", "hr:65534 u32", "hr:65532 u64", "hr:65535 i16", "hr:65535", "co:65535"];
+  await using source = await openModbusSource(
+    { url: device.url },
+    tags.map((at) => ({ at })),
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = latest(await readUntil(source, signal(), allRead(tags.length)));
+
+  expect(readings.map(({ value }) => value)).toEqual([4, 0x3_0004, 0x1_0002_0003_0004, 4, 4, true]);
+  expect(device.requests.slice(0, 2).map(({ start, count }) => `${start}+${count}`)).toEqual(["65532+4", "65535+1"]);
+});
+
 test("with time: reply each reading has the time of its reply", async () => {
   await using device = await modbusDevice();
   device.unit(1);
