@@ -15,7 +15,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 async function pasted(source: string, yaml: string) {
   const indented = yaml.replaceAll(/^/gm, "    ");
   const text = `${head}sources:\n  pasted:\n${source}\n${indented}\n`;
-  return (await loadConfig("agent.yaml", environmentOf(withPassword, { "/work/agent.yaml": text }))).sources[0];
+  return (await loadConfig("agent.yaml", environmentOf(withPassword, { "/site/agent.yaml": text }))).sources[0];
 }
 
 test("an OPC UA server is listed as a tree with values, and its YAML is a configuration that is right", async () => {

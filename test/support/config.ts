@@ -13,7 +13,7 @@ export function environmentOf(
 ): Environment {
   return {
     hostname: "north.gw",
-    cwd: "/work",
+    cwd: "/site",
     variables,
     async listFolder(path) {
       const names = Object.keys(files).filter((file) => dirname(file) === path);
@@ -28,13 +28,13 @@ export function environmentOf(
   };
 }
 
-/** Loads `text` as /work/agent.yaml. */
+/** Loads `text` as /site/agent.yaml. */
 export function load(
   text: string | Uint8Array,
   variables: Readonly<Record<string, string>> = {},
   files: Readonly<Record<string, string | Uint8Array>> = {},
 ): Promise<Config> {
-  return loadConfig("agent.yaml", environmentOf(variables, { ...files, "/work/agent.yaml": text }));
+  return loadConfig("agent.yaml", environmentOf(variables, { ...files, "/site/agent.yaml": text }));
 }
 
 /** What is wrong with `text`, as `check` prints it; empty when nothing is. */

@@ -27,7 +27,7 @@ test("a loss is told with its cause, its times and a remedy", async () => {
 async function snapshotOf(buffer: Partial<BufferStats>) {
   const config = await loadConfig(
     "agent.yaml",
-    environmentOf(withPassword, { "/work/agent.yaml": `${head}sources: {}\n` }),
+    environmentOf(withPassword, { "/site/agent.yaml": `${head}sources: {}\n` }),
   );
   const time = epochMicros(0);
   return snapshot({

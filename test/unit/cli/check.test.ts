@@ -14,7 +14,7 @@ async function checked(
   const io = {
     print: (line: string) => lines.push(line),
     signal: new AbortController().signal,
-    environment: environmentOf(variables, { "/work/agent.yaml": text, "/run/secrets/line3_password": "canary" }),
+    environment: environmentOf(variables, { "/site/agent.yaml": text, "/run/secrets/line3_password": "canary" }),
   };
   const status = await check({ config: "agent.yaml", ...options }, io);
   return { status, text: lines.join("\n") };

@@ -6,18 +6,18 @@ const sim = (name: string, input: string) => `sources:\n  ${name}: { type: simul
 
 test("files that a pattern names are read in the order of their names", async () => {
   const { sources } = await load(`${head}include: conf.d/*.yaml\n${sim("main", "a")}`, withPassword, {
-    "/work/conf.d/20-b.yaml": sim("b", "b"),
-    "/work/conf.d/10-a.yaml": sim("a", "c"),
-    "/work/conf.d/notes.txt": "not YAML: [",
-    "/work/conf.d/.hidden.yaml": "not YAML: [",
+    "/site/conf.d/20-b.yaml": sim("b", "b"),
+    "/site/conf.d/10-a.yaml": sim("a", "c"),
+    "/site/conf.d/notes.txt": "not YAML: [",
+    "/site/conf.d/.hidden.yaml": "not YAML: [",
   });
   expect(sources.map(({ name }) => name)).toEqual(["main", "a", "b"]);
 });
 
 test("a template of one file serves a source of another", async () => {
   const { sources } = await load(`${head}include: [templates.yaml, bus.yaml]\n`, withPassword, {
-    "/work/templates.yaml": 'version: 1\ntemplates: { t: [{ input: "{d}.x", at: "hr:0" }] }\n',
-    "/work/bus.yaml":
+    "/site/templates.yaml": 'version: 1\ntemplates: { t: [{ input: "{d}.x", at: "hr:0" }] }\n',
+    "/site/bus.yaml":
       "sources: { bus1: { type: modbus, url: 'tcp://h', devices: [{ template: t, vars: { d: ${PASSWORD} } }] } }\n".replace(
         "${PASSWORD}",
         '"${PASSWORD}"',
@@ -28,9 +28,9 @@ test("a template of one file serves a source of another", async () => {
 
 test("what is wrong in an included file is told with its name", async () => {
   const said = await complaints(`${head}include: conf.d/*.yaml\n${sim("main", "a")}`, withPassword, {
-    "/work/conf.d/a.yaml": `log: { level: info }\n${sim("main", "b")}`,
-    "/work/conf.d/b.yaml": "sources:\n  b: { type: simulator, tags: [{ input: a, wave: sin }] }\n",
-    "/work/conf.d/c.yaml": "- x\n",
+    "/site/conf.d/a.yaml": `log: { level: info }\n${sim("main", "b")}`,
+    "/site/conf.d/b.yaml": "sources:\n  b: { type: simulator, tags: [{ input: a, wave: sin }] }\n",
+    "/site/conf.d/c.yaml": "- x\n",
   });
   expect(said.split("\n").filter((line) => /^\S/.test(line))).toEqual([
     "conf.d/a.yaml:1:1  log  is no key that is known here",

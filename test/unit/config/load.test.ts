@@ -9,7 +9,7 @@ const simulator = (tags: string) => `${head}sources:\n  demo:\n    type: simulat
 
 test("what is left out gets its default", async () => {
   const config = await load(head, withPassword);
-  expect(config.agent).toEqual({ name: "north.gw", dataDir: "/work/data" });
+  expect(config.agent).toEqual({ name: "north.gw", dataDir: "/site/data" });
   expect(config.buffer).toMatchObject({ maxSize: 2 * 2 ** 30, sync: 250, ackDelay: 5, whenFull: "dropOldest" });
   expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8421 });
   expect(config.log.level).toBe("info");
@@ -20,7 +20,7 @@ test("what is left out gets its default", async () => {
 test("the data directory is systemd's first where the file names none", async () => {
   const given = { ...withPassword, STATE_DIRECTORY: "/var/lib/tagferry:/var/lib/other" };
   expect((await load(head, given)).agent.dataDir).toBe("/var/lib/tagferry");
-  expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe("/work/state");
+  expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe("/site/state");
 });
 
 test("a version of the interface is the text that was written, not the number YAML makes of it", async () => {

@@ -35,7 +35,7 @@ test("a default serves where the variable is not set or empty", async () => {
 });
 
 test("a file gives its text without its last newline, relative to the file that names it", async () => {
-  const files = { "/run/secrets/pw": "two\nlines\n\n", "/work/pw": "crlf\r\n" };
+  const files = { "/run/secrets/pw": "two\nlines\n\n", "/site/pw": "crlf\r\n" };
   expect(await secret('    password: "${file:/run/secrets/pw}"\n', {}, files)).toBe("two\nlines\n");
   expect(await secret('    password: "${file:pw}"\n', {}, files)).toBe("crlf");
 });

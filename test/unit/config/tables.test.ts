@@ -13,8 +13,8 @@ const bus = `${head}sources:
       - { input: first, at: "hr:0" }
 `;
 const rulesOf = async (text: string, csv: string, variables = {}) =>
-  (await load(text, { ...withPassword, ...variables }, { "/work/lists/tags.csv": csv })).sources[0]?.rules;
-const complaintsOf = (csv: string) => complaints(bus, withPassword, { "/work/lists/tags.csv": csv });
+  (await load(text, { ...withPassword, ...variables }, { "/site/lists/tags.csv": csv })).sources[0]?.rules;
+const complaintsOf = (csv: string) => complaints(bus, withPassword, { "/site/lists/tags.csv": csv });
 
 test("the rows of a table follow the tags of the file, columns are the keys", async () => {
   const csv = `input,at,scale,signal.engUnit,signal.name,report.deadband
@@ -46,7 +46,7 @@ test("devices may come from a table, with their variables", async () => {
 sources: { bus1: { type: modbus, url: "tcp://h", devicesFrom: d.csv } }
 `,
     withPassword,
-    { "/work/d.csv": "unit,template,vars.dev,vars.base\n1,t,m1,0\n2,t,m2,100\n" },
+    { "/site/d.csv": "unit,template,vars.dev,vars.base\n1,t,m1,0\n2,t,m2,100\n" },
   );
   expect(sources[0]?.rules.map(({ input }) => input)).toEqual(["m1.v", "m2.v"]);
   expect(sources[0]?.tags).toMatchObject([
