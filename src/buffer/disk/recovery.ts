@@ -6,6 +6,7 @@ import { AgentError } from "../../core/errors.ts";
 import { Accounts } from "./accounts.ts";
 import { type Disk, diskErrorCode, isFull, withRetries } from "./disk.ts";
 import { formatFileName, readFormatFile, writeFormatFile } from "./format-file.ts";
+import type { LossReason } from "./loss-ledger.ts";
 import type { Notes } from "./note.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
@@ -63,7 +64,8 @@ export function recover(options: RecoveryOptions): Recovered {
     }
     segment.settledBySeries = known.settledBySeries;
   }
-  settleAccounts(segments, accounts, state !== undefined, damaged, options);
+  const setAside = found.length > 0 && segments.at(-1)?.name !== found.at(-1)?.name;
+  settleAccounts(segments, accounts, { hadState: state !== undefined, stateDamaged: damaged, setAside }, options);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
@@ -111,8 +113,8 @@ function commonStream(found: readonly FoundSegment[]): string | undefined {
 function settleAccounts(
   segments: readonly Segment[],
   accounts: Accounts,
-  hadState: boolean,
-  stateDamaged: boolean,
+  /** `setAside`: the newest file was moved to quarantine. */
+  { hadState, stateDamaged, setAside }: { hadState: boolean; stateDamaged: boolean; setAside: boolean },
   { note }: RecoveryOptions,
 ): void {
   const logEnd = segments.at(-1)?.endSequence ?? accounts.next;
@@ -134,7 +136,9 @@ function settleAccounts(
     accounts.settled += lost;
     return;
   }
-  const reason = hadState && logEnd < durable && segments.length > 0 ? "diskLied" : "missing";
+  let reason: LossReason = "missing";
+  if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
+  else if (logEnd < durable && segments.length > 0) reason = "diskLied";
   accounts.losses.add(reason, lost, undefined, undefined);
   note("error", { part: "buffer", points: lost, reason }, "points that had been stored are not there any more");
 }

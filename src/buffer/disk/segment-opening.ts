@@ -1,5 +1,5 @@
 // Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
-import { type Disk, type DiskFile, diskErrorCode, readFully, withRetries } from "./disk.ts";
+import { type Disk, type DiskFile, readFully, withRetries } from "./disk.ts";
 import type { Notes } from "./note.ts";
 import { keepAside, moveAside } from "./quarantine.ts";
 import type { Checksum } from "./record.ts";
@@ -31,7 +31,6 @@ export interface OpeningOptions {
 
 const keptOfTornBytes = 65_536;
 
-/** Throws what the disk throws when it is not clear where the log ends. */
 export function openSegments(found: readonly FoundSegment[], options: OpeningOptions): Segment[] {
   const { disk, folder, note, stream } = options;
   const own = found.filter(({ name, first, header }) => {
@@ -108,10 +107,25 @@ function openUnreadable(
     segment.sealed = true;
     return segment;
   }
-  // Where the log ends is not known. A disk that is broken there for good must not keep the agent from starting.
-  if (diskErrorCode(error) !== "EIO") throw error;
-  moveAside(options.disk, options.folder, found.name);
-  return undefined;
+  // Where the log ends is not known, and that must not keep the agent from starting: the bytes are kept for whoever can
+  // read them, the log goes on behind what is known to have been durable, and what came after that nobody can count.
+  options.note(
+    "error",
+    { part: "buffer", segment: found.name },
+    "the newest segment was moved to quarantine: how many points came after the last state is not known",
+  );
+  try {
+    moveAside(options.disk, options.folder, found.name);
+    return undefined;
+  } catch (moving) {
+    options.note("error", { part: "buffer", segment: found.name, err: String(moving) }, "it could not be moved");
+    // Without any known point it is left alone: as an empty segment it would be removed.
+    if (options.durable <= found.first) return undefined;
+    const segment = newSegment(found, options);
+    segment.endSequence = options.durable;
+    segment.sealed = true;
+    return segment;
+  }
 }
 
 function newSegment({ name, first, header }: FoundSegment, { folder, stream, integration }: OpeningOptions): Segment {

@@ -60,16 +60,16 @@ describe.each(["ENOSPC", "EDQUOT"])("%s that others cause", (code) => {
   test("nothing is dropped for a minute, nothing acknowledged meanwhile, and what is there is delivered", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk, { segmentBytes: 20_000 });
-    for (let i = 0; i < 10; i++) append(store, values(10, i * 10));
+    for (let i = 0; i < 10; i++) append(store, values(100, i * 100));
     disk.fault = (call, path) => {
       if (["write", "open"].includes(call) && !path.includes("state-")) throw failure(code, path);
       return undefined;
     };
 
     for (let at = 1; at <= 60; at += 2) {
-      expect(() => append(store, values(1, 1_000), at)).toThrow(unavailable);
+      expect(() => append(store, values(1, 9_000), at)).toThrow(unavailable);
       store.tick(moment(at + 1));
-      expect(store.stats()).toMatchObject({ appendedPoints: 300, unsettledPoints: 300, losses: [] });
+      expect(store.stats()).toMatchObject({ appendedPoints: 3_000, unsettledPoints: 3_000, losses: [] });
       expect(store.stats().degraded).toContain(code);
     }
   });

@@ -335,6 +335,43 @@ describe("what is found at the start", () => {
     expect(lied.losses).toMatchObject([{ reason: "diskLied", points: 120 - lied.unsettledPoints }]);
   });
 
+  test.each(["EIO", "EACCES", "EMFILE", "ENOMEM", "EUCLEAN"])(
+    "a newest segment that gives nothing but %s keeps nothing from starting",
+    (code) => {
+      const disk = new MemoryDisk();
+      const { store } = openStore(disk, { segmentBytes: 20_000 });
+      append(store, polls(900));
+      append(store, polls(900, 900));
+      append(store, polls(900, 1_800));
+      store.tick(moment(10));
+      append(store, polls(1, 5_000), 11);
+      const names = disk.list(folder).filter((name) => name.startsWith("seg-"));
+      const newest = `${folder}/${names.toSorted().at(-1)}`;
+      for (const moves of [true, false]) {
+        const after = disk.afterKill();
+        after.fault = (call, path) => {
+          if (path === newest && (call === "open" || (call === "rename" && !moves))) throw failure(code, path);
+          return undefined;
+        };
+
+        const again = openStore(after, { at: 20 });
+        append(again.store, polls(1, 9_000), 21);
+        const read = takeAll(again.store);
+
+        expect(again.notes.some(({ message }) => message.includes("is not known"))).toBe(true);
+        expect(read.some(([, time]) => time === t0 + 9_000 * 1e6)).toBe(true);
+        expectBooksToBalance(again.store);
+        if (moves) {
+          expect(after.list(`${folder}/quarantine`)).toContain(names.toSorted().at(-1));
+          expect(again.store.stats().losses).toMatchObject([{ reason: "damaged" }]);
+        }
+        expect(openStore(after.afterKill(), { at: 30 }).store.stats().appendedPoints).toBe(
+          again.store.stats().appendedPoints,
+        );
+      }
+    },
+  );
+
   test("a segment of another buffer is set aside, never read", () => {
     const disk = new MemoryDisk();
     const { store } = openStore(disk);
