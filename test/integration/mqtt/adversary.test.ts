@@ -3,7 +3,7 @@ import type { IPublishPacket } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
-import { testRuntime } from "../../support/runtime.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { politeAnswer, type ScriptedClient, scriptedBroker } from "../../support/scripted-broker.ts";
 import { sparkplugPayload } from "../../support/sparkplug.ts";
 
@@ -119,7 +119,9 @@ test("hostile messages among 10,000 good ones change nothing for these, and each
 test("a Sparkplug message that waits in vain is given out after 2 s, though nothing else comes", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const text = { options: { url: broker.url }, tags: [{ topic: "spBv1.0/#", format: "sparkplugB" }] };
-  await using source = await openMqttSource(text, testRuntime(), signal);
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  await using source = await openMqttSource(text, runtime, signal);
   const send = (topic: string, seq: number, value: number) => {
     const metrics = [{ name: "m", alias: 1, datatype: 10, double: value }];
     const payload = sparkplugPayload({ seq, metrics });
@@ -128,7 +130,12 @@ test("a Sparkplug message that waits in vain is given out after 2 s, though noth
   send("spBv1.0/G/NBIRTH/E", 0, 0);
   send("spBv1.0/G/NDATA/E", 2, 2);
 
-  expect((await pull(source, signal).readings(2)).map(({ value }) => value)).toEqual([0, 2]);
+  const puller = pull(source, signal);
+  expect((await puller.readings(1)).map(({ value }) => value)).toEqual([0]);
+  await eventually(() => runtime.metric("source_mqtt_messages_total") === 2);
+  const late = puller.readings(1);
+  await clock.advance(2_500);
+  expect((await late).map(({ value }) => value)).toEqual([2]);
   const request = await broker.connections[0]?.received("publish");
   expect(request?.topic).toBe("spBv1.0/G/NCMD/E");
 });

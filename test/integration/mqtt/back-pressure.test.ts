@@ -69,6 +69,27 @@ test("opening does not wait for the answer to a subscription that is behind mess
   await eventually(() => source.details?.()["subscriptions"] === 1);
 });
 
+test("what arrived while a delivery was stored is handed out when the source stops", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
+  const runtime = testRuntime();
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, runtime, signal);
+  const stop = new AbortController();
+  const [client] = broker.connections;
+  client?.send(publish("a/b", "1"));
+  const values: unknown[] = [];
+
+  for await (const { readings } of source.deliveries(stop.signal)) {
+    if (values.length === 0) {
+      client?.send(publish("a/b", "2"), publish("a/b", "3"));
+      await eventually(() => runtime.metric("source_mqtt_messages_total") === 3);
+      stop.abort();
+    }
+    values.push(...readings.map(({ value }) => value));
+  }
+
+  expect(values).toEqual([1, 2, 3]);
+});
+
 function publish(topic: string, payload: string): IPublishPacket {
   return { cmd: "publish", topic, payload, qos: 0, dup: false, retain: false };
 }
