@@ -295,3 +295,36 @@ test.each([
 ])("the rollup %s is refused", async (rollup, message) => {
   expect(await faults("acme.dataFrame", { data: { rollup } })).toEqual({ "data.rollup": [message] });
 });
+
+test("states in buckets that are too many are refused, however few the points", async () => {
+  const query = { filter: { id: pumpItem } };
+  const data = { filter: window, rollup: "PT0.0001S" };
+  expect(await faults("acme.dataFrame", { query, data })).toEqual({
+    "data.rollup": ["too many buckets: narrow the window or use longer ones"],
+  });
+  const hourly = await result("acme.dataFrame", { query, data: { ...data, rollup: "PT1H" } });
+  expect(hourly.data.series[`${pumpItem}_1`]).toEqual([420]);
+});
+
+test("selectItems takes calendar durations from 1.1 on", async () => {
+  const params = {
+    items: { filter: { id: levelItem } },
+    data: { include: true, notBefore: "2026-02-01T00:00:00Z", before: "2026-03-05T00:00:00Z", rollup: "P1M" },
+  };
+  const { data } = await result("acme.selectItems", params);
+  expect(data.times).toEqual(["2026-03-01T00:00:00Z"]);
+  expect(data.series[`${levelItem}_count`]).toEqual([5]);
+  const older = await service.call("acme.selectItems", params, { version: "1.1beta1" });
+  expect(Object.keys(older.body?.error?.data?.params ?? {})).toEqual(["data.rollup"]);
+});
+
+test("of the params of another dialect only those that ask for something select it", async () => {
+  const { meta, data } = await result("acme.selectItems", { query: { limit: 1 }, items: null, data: {} });
+  expect([meta.total, data.length]).toEqual([2, 1]);
+  const { signalsByInput } = await result("integration.saveSignals", {
+    integration,
+    inputs: null,
+    signalsByInput: { level: { name: "Level", sampleInterval: "PT30S" } },
+  });
+  expect(signalsByInput.level).toEqual({ id: level, created: false, updated: false });
+});

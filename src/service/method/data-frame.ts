@@ -9,7 +9,8 @@ import { buildFrame } from "../query/frame-builder.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import { rollUp } from "../query/rollup.ts";
-import { stateTimes } from "../query/state-times.ts";
+import type { StateBudget } from "../query/state-times.ts";
+import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks, joined } from "../store/item-data.ts";
 import type { Item } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
@@ -27,8 +28,9 @@ export function dataFrame({ params, store, now }: Call): object {
   const format = readFormat(params["format"], { dataAsArray: false, groupIncludedByType: false }, faults);
   faults.throwIfAny();
   const { resources, total } = select(store.resources.items(), query);
+  const budget = { left: maxStateBuckets };
   const columns = resources
-    .flatMap((item) => columnsOf(store, item, data, now))
+    .flatMap((item) => columnsOf(store, item, data, now, budget))
     .map((column) => lastOf(column, data.last));
   const frame = buildFrame(columns);
   return {
@@ -49,13 +51,17 @@ export function lastOf(column: Column, last: number | undefined): Column {
   };
 }
 
-function columnsOf(store: Store, item: Item, query: DataQuery, now: number): Column[] {
+function columnsOf(store: Store, item: Item, query: DataQuery, now: number, budget: StateBudget): Column[] {
   const wanted = (key: string) => query.series === undefined || query.series.has(key) || query.series.has(item.id);
   const blocks = () => itemBlocks(store, item.id, query.from, query.before);
   const bucketOf = bucketsOfQuery(query);
   if (!bucketOf) return wanted(item.id) ? [{ key: item.id, ...joined(blocks()) }] : [];
   if (item.attributes.type === "enum") {
-    const states = stateTimes(blocks(), bucketOf, { until: Math.min(query.before, now), maxHold: holdOf(item) });
+    const states = stateTimes(blocks(), bucketOf, {
+      until: Math.min(query.before, now),
+      maxHold: holdOf(item),
+      budget,
+    });
     return [...states]
       .toSorted(([a], [b]) => a - b)
       .map(([state, times]) => ({

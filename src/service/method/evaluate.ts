@@ -6,7 +6,7 @@ import { computeFormula } from "../query/formula.ts";
 import type { Column } from "../query/frame-builder.ts";
 import { buildFrame } from "../query/frame-builder.ts";
 import { rollUp } from "../query/rollup.ts";
-import { stateTimes } from "../query/state-times.ts";
+import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks } from "../store/item-data.ts";
 import type { Store } from "../store/store.ts";
 import type { Call } from "./call.ts";
@@ -108,7 +108,11 @@ function aggregate(
     case "state-seconds":
     case "state-percent":
     case "state-rate": {
-      const times = stateTimes(blocks, bucketOf, { until: Math.min(now, end), maxHold: holdOf(item) }).get(state);
+      // The grid is bounded already; what is shifted into it may be wide as well.
+      const budget = { left: maxStateBuckets + maxCells };
+      const times = stateTimes(blocks, bucketOf, { until: Math.min(now, end), maxHold: holdOf(item), budget }).get(
+        state,
+      );
       for (const [start, micros] of times ?? []) {
         const share = micros / (bucketOf(start).end - start);
         byStart.set(

@@ -41,7 +41,8 @@ export function saveSignals(call: Call): object {
 function readInputs(params: Call["params"], faults: Faults): ReadonlyMap<string, SignalSaveView> {
   const views = new Map<string, SignalSaveView>();
   // The current dialect's name; clients send either at any version.
-  const name = params["inputs"] === undefined && params["signalsByInput"] !== undefined ? "signalsByInput" : "inputs";
+  const given = (key: string) => params[key] !== undefined && params[key] !== null;
+  const name = !given("inputs") && given("signalsByInput") ? "signalsByInput" : "inputs";
   const inputs = params[name];
   if (!isRecord(inputs)) {
     faults.add(name, inputs === undefined ? "required" : "must be an object");

@@ -20,12 +20,14 @@ import { currentDefaultLimit, readFormat, readInclude, selection, speaksSpecifie
 import { itemResource } from "./typed-resource.ts";
 
 export function selectItems(call: Call): object {
-  return speaksSpecified(call, ["signals", "items"]) || isRecord(call.params["data"]) ? specified(call) : current(call);
+  const { data } = call.params;
+  const asksForData = isRecord(data) && data["include"] !== undefined && data["include"] !== null;
+  return speaksSpecified(call, ["signals", "items"]) || asksForData ? specified(call) : current(call);
 }
 
-function specified({ params, store, now }: Call): object {
+function specified({ params, store, now, version }: Call): object {
   const faults = new Faults();
-  const data = readSpecifiedDataQuery(params["data"], now, faults);
+  const data = readSpecifiedDataQuery(params["data"], now, version === "1.1", faults);
   const query = readResourceQuery(
     params["items"],
     "items",

@@ -26,13 +26,16 @@ export interface DataQuery {
 const day = 86_400e6;
 const defaultBuckets: BucketOptions = { zone: utc, firstDayOfWeek: 1, origin: undefined };
 
-/** Reads `data` of the specification's dialect. Default window: the 14 days that began 7 days ago. */
-export function readSpecifiedDataQuery(data: unknown, now: number, faults: Faults): DataQuery {
+/**
+ * Reads `data` of the specification's dialect. Default window: the 14 days that began 7 days ago. `calendar`: rollups
+ * may be of months and years, as from 1.1 on.
+ */
+export function readSpecifiedDataQuery(data: unknown, now: number, calendar: boolean, faults: Faults): DataQuery {
   const members = membersOf(data, "data", faults);
   const include = readFlag(members["include"], "data.include", faults);
   const from = readTime(members["notBefore"], "data.notBefore", faults) ?? now - 7 * day;
   const before = readTime(members["before"], "data.before", faults) ?? from + 14 * day;
-  const rollup = readRollup(members["rollup"], false, faults);
+  const rollup = readRollup(members["rollup"], calendar, faults);
   if (include) checkWindow(from, before, rollup, [[60e6, 400]], 400, "data.before", faults);
   return { include, from, before, rollup, buckets: defaultBuckets, series: undefined, last: undefined };
 }

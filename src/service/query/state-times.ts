@@ -1,26 +1,36 @@
 // How long a signal was in each of its states, bucket by bucket.
 
+import { RpcFault } from "../method/rpc-fault.ts";
 import type { Columns } from "../store/point-block.ts";
 import type { BucketOf } from "./buckets.ts";
 
 /** State → start of a bucket → microseconds in that state. */
 export type StateTimes = ReadonlyMap<number, ReadonlyMap<number, number>>;
 
+/** How many buckets may still be filled. A single point can hold for 400 days of buckets of a microsecond. */
+export interface StateBudget {
+  left: number;
+}
+
+/** Buckets times states in one request. */
+export const maxStateBuckets = 1_000_000;
+
 export interface StateOptions {
   /** Where the last state ends at the latest, microseconds since the epoch: the end of the window, or now. */
   readonly until: number;
   /** A state is not known to last longer than this after its point, microseconds. */
   readonly maxHold: number;
+  readonly budget: StateBudget;
 }
 
 /**
  * A state holds from its point to the next one; values are rounded to whole states. What was before the first point of
- * the window is not known and counts for no state.
+ * the window is not known and counts for no state. Throws -32602 when the budget is spent.
  */
 export function stateTimes(
   blocks: Iterable<Columns>,
   bucketOf: BucketOf,
-  { until, maxHold }: StateOptions,
+  { until, maxHold, budget }: StateOptions,
 ): StateTimes {
   const states = new Map<number, Map<number, number>>();
   let state: number | undefined;
@@ -33,7 +43,12 @@ export function stateTimes(
     for (let at = since; at < end; ) {
       const bucket = bucketOf(at);
       const part = Math.min(end, bucket.end) - at;
-      times.set(bucket.start, (times.get(bucket.start) ?? 0) + part);
+      const before = times.get(bucket.start);
+      if (before === undefined && --budget.left < 0)
+        throw new RpcFault("invalidParams", {
+          params: { "data.rollup": ["too many buckets: narrow the window or use longer ones"] },
+        });
+      times.set(bucket.start, (before ?? 0) + part);
       at += part;
     }
   };

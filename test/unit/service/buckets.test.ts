@@ -134,7 +134,7 @@ test("a rollup is what adding up each bucket by hand gives, wherever blocks are 
 test("a state holds until the next point, at most as long as its gap allows, and is cut at the buckets", () => {
   const block = { times: Float64Array.of(5, 12, 40), values: Float64Array.of(1, 2.2, 1) };
   const tens = (time: number) => ({ start: Math.floor(time / 10) * 10, end: Math.floor(time / 10) * 10 + 10 });
-  const seen = stateTimes([block], tens, { until: 45, maxHold: 15 });
+  const seen = stateTimes([block], tens, { until: 45, maxHold: 15, budget: { left: 100 } });
   expect(Object.fromEntries([...seen].map(([state, times]) => [state, Object.fromEntries(times)]))).toEqual({
     1: { 0: 5, 10: 2, 40: 5 },
     2: { 10: 8, 20: 7 },
