@@ -10,7 +10,7 @@ import { type Console, stopped } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { surviveDefects } from "./survive-defects.ts";
 
-/** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed. */
+/** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed; with `failed` when the store has ended. */
 export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {
   let options: ServiceOptions;
   try {
@@ -20,12 +20,13 @@ export async function service(flags: ServiceFlags, io: Console): Promise<ExitSta
     io.complain(`${error.message}\n(tagferry service --help lists the options)`);
     return flags.config === undefined ? exitStatus.usage : exitStatus.config;
   }
-  const log = await openLog({ level: "info", descriptor: 2, pretty: io.interactive, fields: { part: "service" } });
-  using _guard = surviveDefects(log);
+  const log = await openLog({ level: "info", descriptor: 2, pretty: io.interactive, fields: {} });
+  using _guard = surviveDefects(log.child({ part: "service" }));
   try {
     await using running = await openService(options, systemRuntime(log, metricsRegistry()), io.signal);
     io.print(`service   ${running.url}\ntimeline  ${running.pageUrl}`);
-    await stopped(io.signal);
+    const failure = await Promise.race([stopped(io.signal), running.failed]);
+    if (failure instanceof Error) return exitStatus.failed;
   } finally {
     log.flush();
   }

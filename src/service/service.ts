@@ -26,6 +26,8 @@ export interface Service extends AsyncDisposable {
   pause(): Promise<void>;
   /** Listens again, on the same port. */
   resume(): Promise<void>;
+  /** Resolves when the store has ended unasked: whoever runs the service should dispose of it and start anew. */
+  readonly failed: Promise<Error>;
   /** From the next call on, these faults and no others. */
   setFaults(faults: readonly Fault[]): void;
   /** What clients have sent so far, by canonical method name; `other` is what names no method. */
@@ -68,6 +70,7 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
     }),
   );
   if (options.retention !== undefined) opened.use(expiry(store, options.retention, runtime));
+  void store.failed.then((err) => runtime.log.error({ part: "service", err }, "the store has ended"));
   signal.throwIfAborted();
   runtime.log.info({ part: "service", url: `${listener.origin}/v1`, data: options.data }, "service is open");
   const owned = opened.move();
@@ -76,6 +79,7 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
     pageUrl: `${listener.origin}/`,
     pause: () => listener.close(),
     resume: () => listener.open(),
+    failed: store.failed,
     setFaults: (faults) => rpc.setFaults(faults),
     counters: () => traffic.counters(),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -85,15 +89,16 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
 const expireEveryMs = 600_000;
 
 /** Deletes what is older than the retention, now and every ten minutes, until it is disposed. */
-function expiry(store: StoreThread, retentionMs: number, { clock }: Runtime): Disposable {
+function expiry(store: StoreThread, retentionMs: number, { clock, log }: Runtime): Disposable {
   const ended = new AbortController();
   const loop = async () => {
     for (;;) {
-      store.expire(clock.now() - retentionMs * 1_000);
+      const { failure } = await store.expire(clock.now() - retentionMs * 1_000);
+      if (failure !== undefined) log.error({ part: "service", failure }, "old points could not be deleted");
       await clock.sleep(expireEveryMs, ended.signal);
     }
   };
-  loop().catch(() => {}); // ends by the abort alone
+  loop().catch(() => {}); // ends by the abort, or with the store
   return { [Symbol.dispose]: () => ended.abort() };
 }
 

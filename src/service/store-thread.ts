@@ -14,8 +14,10 @@ export class StoreThread implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
   readonly #closed = Promise.withResolvers<void>();
+  readonly #failed = Promise.withResolvers<Error>();
   #next = 0;
   #ended: Error | undefined;
+  #closing = false;
 
   private constructor(worker: Worker) {
     this.#worker = worker;
@@ -53,26 +55,37 @@ export class StoreThread implements AsyncDisposable {
     return new StoreThread(worker);
   }
 
-  /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
-  call(input: RpcInput): Promise<Answer> {
-    if (this.#ended) return Promise.reject(this.#ended);
-    const number = this.#next++;
-    const waiting = Promise.withResolvers<Answer>();
-    this.#waiting.set(number, waiting);
-    const { buffer } = input.body;
-    this.#send({ kind: "call", number, input }, buffer instanceof ArrayBuffer && wholeOf(input.body) ? [buffer] : []);
-    return waiting.promise;
+  /** Resolves when the thread has ended unasked, for want of memory perhaps: no call can be answered any more. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
   }
 
-  /** Deletes points older than `before`, microseconds since the epoch. */
-  expire(before: number): void {
-    this.#send({ kind: "expire", before });
+  /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
+  call(input: RpcInput): Promise<Answer> {
+    const { buffer } = input.body;
+    const transfer = buffer instanceof ArrayBuffer && wholeOf(input.body) ? [buffer] : [];
+    return this.#ask((number) => ({ kind: "call", number, input }), transfer);
+  }
+
+  /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
+  expire(before: number): Promise<Answer> {
+    return this.#ask((number) => ({ kind: "expire", number, before }));
   }
 
   /** Waits for the calls before it. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing = true;
     if (!this.#ended) this.#send({ kind: "close" });
     await this.#closed.promise;
+  }
+
+  #ask(request: (number: number) => WorkerRequest, transfer: ArrayBuffer[] = []): Promise<Answer> {
+    if (this.#ended) return Promise.reject(this.#ended);
+    const number = this.#next++;
+    const waiting = Promise.withResolvers<Answer>();
+    this.#waiting.set(number, waiting);
+    this.#send(request(number), transfer);
+    return waiting.promise;
   }
 
   #send(request: WorkerRequest, transfer: ArrayBuffer[] = []): void {
@@ -96,6 +109,7 @@ export class StoreThread implements AsyncDisposable {
 
   #fail(error: Error): void {
     this.#ended ??= error;
+    if (!this.#closing) this.#failed.resolve(this.#ended);
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }

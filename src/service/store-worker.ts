@@ -20,7 +20,7 @@ try {
         break;
       }
       case "expire":
-        store.transaction(() => store.points.expire(message.before));
+        reply({ kind: "answer", number: message.number, body: undefined, failure: expire(store, message.before) });
         break;
       case "close":
         store[Symbol.dispose]();
@@ -38,6 +38,16 @@ try {
     code: isAgentError(error) ? error.code : undefined,
     message: error instanceof Error ? error.message : String(error),
   });
+}
+
+/** Why it failed, if it did: on a full disk even deleting can, and the next time may go better. */
+function expire(store: Store, before: number): string | undefined {
+  try {
+    store.transaction(() => store.points.expire(before));
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Bytes with a buffer of their own, so that it can be handed over instead of copied. */

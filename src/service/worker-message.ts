@@ -4,8 +4,8 @@ import type { RpcInput } from "./method/dispatch.ts";
 
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
-  /** Delete points older than this, microseconds since the epoch. */
-  | { readonly kind: "expire"; readonly before: number }
+  /** Delete points older than this, microseconds since the epoch. Answered without a body. */
+  | { readonly kind: "expire"; readonly number: number; readonly before: number }
   | { readonly kind: "close" };
 
 export type WorkerReply =
