@@ -1,0 +1,108 @@
+// Flips single bits of a segment of 64 KiB and looks at what the real scan makes of each.
+import { crc32c } from "../../src/buffer/disk/crc32c.ts";
+import type { Checksum } from "../../src/buffer/disk/record.ts";
+import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/segment-header.ts";
+import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/segment-index.ts";
+import { append, folder, openStore, type Triple } from "./disk-store.ts";
+import { MemoryDisk } from "./memory-disk.ts";
+
+/** A whole, sealed segment of at most 64 KiB. */
+export function fullSegment(checksum: Checksum = crc32c): Uint8Array {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 65_536, checksum });
+  for (let i = 0; store.stats().segments < 2; i++)
+    append(
+      store,
+      Array.from({ length: 200 }, (_, k): Triple => [`line.${k % 5}`, 1.7e15 + (i * 200 + k) * 1_000, Math.sqrt(k)]),
+    );
+  const [name = ""] = disk
+    .list(folder)
+    .filter((entry) => entry.startsWith("seg-"))
+    .toSorted();
+  return disk.content(`${folder}/${name}`);
+}
+
+export interface FlipCounts {
+  readonly flips: number;
+  /** Flips that changed what is read without being counted as damage, or were counted wrongly. */
+  readonly wrong: number[];
+  /** Flips that cost a record of points. */
+  readonly costly: number;
+}
+
+/**
+ * `bits` are numbers of bits from the beginning of the file. The checksum of a range that the flip does not touch is
+ * the one of the range as it was, so it is not made again: that is what makes half a million flips quick.
+ */
+export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: Checksum = crc32c): FlipCounts {
+  const bytes = segment.slice();
+  const known = new Map<number, number>();
+  let flipped = -1;
+  const remembering: Checksum = (data, from, to) => {
+    if (flipped >= from && flipped < to) return checksum(data, from, to);
+    const key = from * 2 ** 20 + to;
+    const value = known.get(key) ?? checksum(data, from, to);
+    known.set(key, value);
+    return value;
+  };
+  const header = readSegmentHeader(segment.subarray(0, segmentHeaderBytes));
+  if (typeof header === "string") throw new Error("the segment is not whole");
+  const scan = (salt: number | undefined, end: number | undefined) =>
+    scanSegment(bytes, {
+      first: header.first,
+      salt,
+      limit: Number.POSITIVE_INFINITY,
+      end,
+      durable: end ?? 0,
+      checksum: remembering,
+    });
+  const whole = scan(header.salt, undefined);
+  if (!whole.sealed) throw new Error("the segment is not sealed");
+
+  let flips = 0;
+  let costly = 0;
+  const wrong: number[] = [];
+  for (const bit of bits) {
+    flipped = bit >> 3;
+    bytes[flipped]! ^= 1 << (bit & 7);
+    flips++;
+    if (flipped < segmentHeaderBytes) {
+      const found = readSegmentHeader(bytes.subarray(0, segmentHeaderBytes));
+      const index = scan(undefined, undefined);
+      if (found !== "damaged" || index.salt !== header.salt || !isSame(whole, index, -1)) wrong.push(bit);
+    } else {
+      const hit = recordAt(whole, segment, flipped);
+      const index = scan(header.salt, whole.endSequence);
+      if (!isSame(whole, index, hit)) wrong.push(bit);
+      if (hit !== -1) costly++;
+    }
+    bytes[flipped]! ^= 1 << (bit & 7);
+  }
+  return { flips, wrong, costly };
+}
+
+/** The record of points that holds the byte; -1 where it is one of names or the seal. */
+function recordAt(whole: SegmentIndex, segment: Uint8Array, byte: number): number {
+  const at = whole.offsets.findLastIndex((offset) => offset <= byte);
+  if (at === -1) return -1;
+  const offset = whole.offsets[at]!;
+  const length = new DataView(segment.buffer, segment.byteOffset + offset).getUint32(8, true);
+  return byte < offset + 56 + Math.ceil(length / 8) * 8 ? at : -1;
+}
+
+/** All records but number `hit` are there, where they were, and the loss is exactly that one. */
+function isSame(whole: SegmentIndex, index: SegmentIndex, hit: number): boolean {
+  let at = 0;
+  for (let i = 0; i < whole.offsets.length; i++) {
+    if (i === hit) continue;
+    if (index.offsets[at] !== whole.offsets[i] || index.sequences[at] !== whole.sequences[i]) return false;
+    if (index.points[at] !== whole.points[i]) return false;
+    at++;
+  }
+  if (index.offsets.length !== at || index.endSequence !== whole.endSequence) return false;
+  if (whole.dictionary.some((name, i) => index.dictionary[i] !== name)) return false;
+  const damage = index.damage.filter(({ from, to }) => from < to);
+  if (hit === -1) return damage.length === 0;
+  const from = whole.sequences[hit]!;
+  return damage.length === 1 && damage[0]!.from === from && damage[0]!.to === from + whole.points[hit]!;
+}

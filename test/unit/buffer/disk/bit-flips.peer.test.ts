@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { flipBits, fullSegment } from "../../../support/bit-flips.ts";
+
+// With the peers because of its length alone.
+test("every flipped bit of a full segment is noticed, costs one record at most, and the loss is exact", {
+  timeout: 300_000,
+}, () => {
+  const segment = fullSegment();
+
+  const { flips, wrong } = flipBits(segment, Array(segment.length * 8).keys());
+
+  expect(flips).toBeGreaterThan(500_000);
+  expect(wrong).toEqual([]);
+});

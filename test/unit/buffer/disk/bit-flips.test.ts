@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { flipBits, fullSegment } from "../../../support/bit-flips.ts";
+import { seeded } from "../../../support/runtime.ts";
+
+test("a flipped bit in any byte of a full segment is noticed, costs one record at most, and the loss is exact", () => {
+  const segment = fullSegment();
+  const random = seeded(5);
+  const bits = Array.from(segment, (_, byte) => byte * 8 + Math.floor(random() * 8));
+
+  const { flips, wrong, costly } = flipBits(segment, bits);
+
+  expect(flips).toBeGreaterThan(60_000);
+  expect(wrong).toEqual([]);
+  expect(costly).toBeGreaterThan(50_000);
+});
+
+test("without the checksum such flips go unnoticed", () => {
+  const none = () => 0;
+
+  const { wrong } = flipBits(fullSegment(none), [50_000 * 8, 51_003 * 8], none);
+
+  expect(wrong).toHaveLength(2);
+});
