@@ -64,11 +64,15 @@ export class ModbusSource implements Source {
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
     const stop = AbortSignal.any([signal, this.#closing.signal]);
-    void this.#runAll(stop);
+    const running = this.#runAll(stop);
     try {
       for (;;) yield delivery(await this.#queue.take(largestDelivery, stop));
     } catch (error) {
       if (!isAbort(error, stop)) throw error;
+      // What has been read is still to be stored.
+      await running;
+      while (this.#queue.size > 0)
+        yield delivery(await this.#queue.take(largestDelivery, new AbortController().signal));
     } finally {
       this.#closing.abort();
     }

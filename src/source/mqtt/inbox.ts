@@ -79,16 +79,24 @@ export class Inbox {
   async take(signal: AbortSignal): Promise<Batch> {
     signal.throwIfAborted();
     for (;;) {
-      const batch = this.#waiting.shift();
-      if (batch && hasContent(batch)) {
-        this.#options.onRoom();
-        return batch;
-      }
-      if (batch) this.release(batch);
+      const batch = this.takeNow();
+      if (batch) return batch;
       if (this.#failure) throw this.#failure.error;
       this.#wake = Promise.withResolvers();
       await orAbort(this.#wake.promise, signal);
     }
+  }
+
+  /** The oldest batch that has readings; undefined: none waits. */
+  takeNow(): Batch | undefined {
+    for (let batch = this.#waiting.shift(); batch; batch = this.#waiting.shift()) {
+      if (hasContent(batch)) {
+        this.#options.onRoom();
+        return batch;
+      }
+      this.release(batch);
+    }
+    return undefined;
   }
 
   /** `batch` is on disk: its packets are acknowledged as soon as those before them are. */

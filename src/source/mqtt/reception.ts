@@ -5,7 +5,7 @@ import type { Delivery, Reading, TagId, UnknownAddress } from "../../core/source
 import type { HeldPacket } from "./acknowledgement.ts";
 import type { Link, Message, MessageHandler } from "./client.ts";
 import { DecoderTable } from "./decoders/decoder.ts";
-import { Inbox } from "./inbox.ts";
+import { type Batch, Inbox } from "./inbox.ts";
 import { MessageCounts } from "./message-counts.ts";
 import { MessageReader } from "./message-reader.ts";
 import { SparkplugHost } from "./sparkplug/host.ts";
@@ -124,7 +124,16 @@ export class Reception implements MessageHandler {
 
   /** Resolves with what has arrived since the last call, once there is something. Rejects with the error of `fail` or with `signal.reason`. */
   async take(signal: AbortSignal): Promise<Delivery> {
-    const batch = await this.#inbox.take(signal);
+    return this.#delivery(await this.#inbox.take(signal));
+  }
+
+  /** Takes no more, and gives out what has arrived until now. */
+  *rest(): Generator<Delivery> {
+    this.close();
+    for (let batch = this.#inbox.takeNow(); batch; batch = this.#inbox.takeNow()) yield this.#delivery(batch);
+  }
+
+  #delivery(batch: Batch): Delivery {
     this.#taken(batch.readings);
     return {
       readings: batch.readings,

@@ -133,6 +133,8 @@ class MqttSource implements Source {
       for (;;) yield await this.#parts.reception.take(signal);
     } catch (error) {
       if (!isAbort(error, signal)) throw error;
+      // What has arrived is still to be stored.
+      yield* this.#parts.reception.rest();
     }
   }
 
