@@ -3,6 +3,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
 import { statusOf } from "./failure.ts";
+import { type Gap, Gaps } from "./gaps.ts";
 import { readHistory } from "./history.ts";
 import type { HistoryMemory } from "./history-memory.ts";
 import type { Item } from "./items.ts";
@@ -23,13 +24,6 @@ export interface BackfillOptions {
   readonly namespaces: readonly string[];
   /** Takes readings over when there is room. `stored` is called once they are on disk. */
   readonly deliver: (readings: readonly Reading[], stored: () => void, signal: AbortSignal) => Promise<void>;
-}
-
-interface Gap {
-  readonly item: Item;
-  readonly key: string;
-  readonly from: EpochMicros;
-  readonly to: EpochMicros;
 }
 
 export interface Arrival {
@@ -72,7 +66,7 @@ const unfilled = {
 
 export class Backfill {
   readonly #options: BackfillOptions;
-  readonly #gaps: Gap[] = [];
+  readonly #gaps = new Gaps<Item>();
   /** Nodes whose first live value has told where the gap since the last connection ends. */
   readonly #begun = new WeakSet<Item>();
   readonly #keys = new WeakMap<Item, string>();
@@ -84,7 +78,7 @@ export class Backfill {
 
   /** Gaps that wait to be filled. */
   get waiting(): number {
-    return this.#gaps.length;
+    return this.#gaps.size;
   }
 
   /** A value has come by the subscription. */
@@ -96,7 +90,7 @@ export class Backfill {
     if (last !== undefined && ends && time > last) {
       const earliest = epochMicros(runtime.clock.now() - maxGapMs * 1_000);
       if (last < earliest) this.#unfilled("older than maxGap");
-      this.#gaps.push({ item, key, from: epochMicros(Math.max(last, earliest)), to: time });
+      this.#gaps.add({ item, key, from: epochMicros(Math.max(last, earliest)), to: time });
       memory.opened(key, last);
       this.#wake.resolve();
     }
@@ -133,8 +127,8 @@ export class Backfill {
     for (;;) {
       await this.#someGap(signal);
       await runtime.clock.sleep(settlingMs, signal);
-      const gaps = this.#gaps.splice(0);
-      const fillable = await this.#withHistory(gaps, signal).catch((error: unknown): Gap[] => {
+      const gaps = this.#gaps.take();
+      const fillable = await this.#withHistory(gaps, signal).catch((error: unknown): Gap<Item>[] => {
         signal.throwIfAborted();
         // They stay open for the next connection.
         runtime.log.debug({ err: error }, "access levels cannot be read");
@@ -150,8 +144,8 @@ export class Backfill {
   }
 
   /** Those of the gaps whose node has a history that may be read. */
-  async #withHistory(gaps: readonly Gap[], signal: AbortSignal): Promise<Gap[]> {
-    const { ua, services, memory } = this.#options;
+  async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<Gap<Item>[]> {
+    const { ua, services } = this.#options;
     const targets = gaps.map(({ item }) => ({ nodeId: item.nodeId, attributeId: ua.AttributeIds.UserAccessLevel }));
     const levels = await services.read(targets, signal);
     return gaps.filter(({ key }, i) => {
@@ -159,7 +153,7 @@ export class Backfill {
       const readable = typeof level === "number" && (level & historyReadBit) !== 0;
       if (!readable) {
         this.#unfilled("no history");
-        memory.closed(key);
+        this.#close(key);
       }
       return readable;
     });
@@ -171,7 +165,7 @@ export class Backfill {
     signal.addEventListener("abort", abort, { once: true });
     try {
       signal.throwIfAborted();
-      while (this.#gaps.length === 0) {
+      while (this.#gaps.size === 0) {
         this.#wake = Promise.withResolvers();
         await Promise.race([this.#wake.promise, aborted.promise]);
       }
@@ -181,8 +175,8 @@ export class Backfill {
   }
 
   /** Fills one gap. What fails for now stays open for the next connection; it never ends the source. */
-  async #fill({ item, key, from, to }: Gap, signal: AbortSignal): Promise<number> {
-    const { ua, link, runtime, source, memory, deliver } = this.#options;
+  async #fill({ item, key, from, to }: Gap<Item>, signal: AbortSignal): Promise<number> {
+    const { ua, link, runtime, source, deliver } = this.#options;
     let count = 0;
     try {
       for await (const values of readHistory(ua, link, item.nodeId, from, to, signal)) {
@@ -196,15 +190,19 @@ export class Backfill {
       }
       runtime.metrics.counter(filled).add(count, { source });
       // Behind the last of them: once this is acknowledged they all are.
-      await deliver([], () => memory.closed(key), signal);
+      await deliver([], () => this.#close(key), signal);
     } catch (error) {
       signal.throwIfAborted();
       const status = statusOf(error) ?? "failed";
       this.#unfilled(status);
-      if (hopeless.includes(status)) memory.closed(key);
+      if (hopeless.includes(status)) this.#close(key);
       runtime.log.debug({ err: error, address: item.address }, "history cannot be read");
     }
     return count;
+  }
+
+  #close(key: string): void {
+    if (this.#gaps.close(key)) this.#options.memory.closed(key);
   }
 
   #unfilled(reason: string): void {

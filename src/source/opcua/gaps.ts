@@ -1,0 +1,52 @@
+// Gaps in what is stored, until the server's history has filled them: at most one of a node waits, however often the
+// server throws values away while an earlier one is looked up.
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+
+export interface Gap<Item> {
+  readonly item: Item;
+  /** Of the node, as in `HistoryMemory`. */
+  readonly key: string;
+  /** Both ends are there already. */
+  readonly from: EpochMicros;
+  readonly to: EpochMicros;
+}
+
+export class Gaps<Item> {
+  /** By key. */
+  #waiting = new Map<string, Gap<Item>>();
+  /** By key: how many were taken, or wait, and are not closed. */
+  readonly #open = new Map<string, number>();
+
+  /** How many wait. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** One that waits for the same node becomes part of it. */
+  add(gap: Gap<Item>): void {
+    const { key, from, to } = gap;
+    const before = this.#waiting.get(key);
+    if (!before) this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
+    this.#waiting.set(
+      key,
+      before
+        ? { ...gap, from: epochMicros(Math.min(from, before.from)), to: epochMicros(Math.max(to, before.to)) }
+        : gap,
+    );
+  }
+
+  /** Takes all that wait. */
+  take(): Gap<Item>[] {
+    const taken = [...this.#waiting.values()];
+    this.#waiting = new Map();
+    return taken;
+  }
+
+  /** One is filled, or never will be. True: nothing of this node is missing any more. */
+  close(key: string): boolean {
+    const left = (this.#open.get(key) ?? 1) - 1;
+    if (left > 0) this.#open.set(key, left);
+    else this.#open.delete(key);
+    return left === 0;
+  }
+}
