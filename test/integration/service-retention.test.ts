@@ -1,0 +1,31 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { integration, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+test("old points that cannot be deleted are told of, end nothing, and go the next time", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock("2026-01-01T00:00:00Z");
+  const runtime = testRuntime({ clock });
+  await using service = await testService({ data: folder.path, retention: 86_400_000 }, runtime);
+  const old = { times: ["2026-01-01T00:00:00Z"], series: { old: [1] } };
+  expect((await service.call("integration.insert", { integration, data: old })).body?.error).toBeUndefined();
+  await eventually(() => clock.sleeping > 0);
+  // Someone looks into the file with a tool that keeps others from writing.
+  using other = new DatabaseSync(join(folder.path, "service.sqlite"));
+  other.exec("BEGIN IMMEDIATE");
+  const blocks = () => other.prepare("SELECT count(*) AS blocks FROM block").get()?.["blocks"];
+  clock.advance(10 * 86_400_000);
+  const told = () => runtime.lines.filter(({ message }) => message === "old points could not be deleted");
+  await eventually(() => told().length === 1);
+  expect((await service.call("platform.selectItems", {})).body?.result).toEqual({});
+  expect(blocks()).toBe(1);
+  other.exec("ROLLBACK");
+  await eventually(() => clock.sleeping > 0);
+  clock.advance(600_000);
+  await eventually(() => blocks() === 0);
+  expect(told().length).toBe(1);
+});
