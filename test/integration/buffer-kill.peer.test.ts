@@ -1,0 +1,25 @@
+// The long form of `buffer-kill.test.ts`: with the peers because of its length alone.
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { test } from "vitest";
+import { expectToSurviveKills, startAppending } from "../support/kill-cycles.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const cycles = Number(process.env.TAGFERRY_KILL_CYCLES ?? 1_000);
+/** Buffers at once: processes wait for the disk more than they compute. */
+const writers = 4;
+
+test(`nothing that was acknowledged is lost by kill -9, ${cycles} times`, {
+  timeout: 60_000 + cycles * 1_500,
+}, async () => {
+  using home = temporaryFolder();
+  // Starting costs most of the time. Only a process that ends by itself leaves its compiled code behind: this one cannot open.
+  const env = { ...process.env, NODE_COMPILE_CACHE: home.file("cache") };
+  writeFileSync(home.file("file"), "");
+  await once(startAppending(home.file("file/buffer"), 0, env).child, "close");
+  const each = Math.ceil(cycles / writers);
+
+  await Promise.all(
+    Array.from({ length: writers }, (_, i) => expectToSurviveKills(home.file(`buffer-${i}`), each, 11 + i, env)),
+  );
+});
