@@ -4,6 +4,7 @@ import type { ConfiguredSource } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
+import { withoutUser } from "../lib/without-user.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping } from "../mapping/mapping.ts";
 import type { Catalog } from "../upload/catalog.ts";
@@ -38,7 +39,7 @@ export function startSource(
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
   const mapping = openMapping({ source: name, rules, catalog, owners }, own);
   const monitor = new SourceMonitor(
-    { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutPassword(url) }) },
+    { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutUser(url) }) },
     runtime,
   );
   const stop = new AbortController();
@@ -68,9 +69,4 @@ export function startSource(
       }
     },
   };
-}
-
-/** An address as it may be shown. */
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//***@");
 }

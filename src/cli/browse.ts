@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { AgentError } from "../core/errors.ts";
 import type { BrowsedNode, BrowseTarget, Driver } from "../core/source.ts";
+import { withoutUser } from "../lib/without-user.ts";
 import { drivers } from "../source/registry.ts";
 import { browsedYaml } from "./browsed-yaml.ts";
 import { commandRuntime } from "./command-runtime.ts";
@@ -42,7 +43,7 @@ export async function browse(url: string, options: BrowseOptions, io: Console): 
     io.progress(`${found} found; ^C ends it`);
   }
   io.progress(undefined);
-  if (options.json === true) io.print(jsonOf({ url: withoutPassword(url), type: driver.type, nodes }));
+  if (options.json === true) io.print(jsonOf({ url: withoutUser(url), type: driver.type, nodes }));
   else if (options.yaml === true) io.print(browsedYaml(nodes));
   else if (found === 0) io.print("nothing found");
   else io.complain(`${count(found, "node")} found`);
@@ -84,10 +85,6 @@ function jsonOf(result: object): string {
     return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   };
   return JSON.stringify(result, exact, 2);
-}
-
-function withoutPassword(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//***@");
 }
 
 async function* noNodes(): AsyncGenerator<BrowsedNode> {}

@@ -1,5 +1,6 @@
 // Checks a part of a configuration against its schema and puts what is wrong into words with a position.
 import type { z } from "zod";
+import { withoutUser } from "../lib/without-user.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, child, childPath, plain, type ScalarNode } from "./node.ts";
 import { messageFor } from "./schema-message.ts";
@@ -184,14 +185,10 @@ function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | u
   if (found.reference !== undefined) return `what ${found.reference} gives`;
   if (found.value === null) return "empty";
   if (found.text === "") return "an empty text";
-  const text = found.text.length > 80 ? `${found.text.slice(0, 77)}...` : found.text;
+  const whole = withoutUser(found.text);
+  const text = whole.length > 80 ? `${whole.slice(0, 77)}...` : whole;
   const safe = text.replace(/\p{Cc}/gu, " ");
   return typeof found.value === "string" && resolveQuoted(found) ? `the text "${safe}"` : safe;
-}
-
-/** An address without the name and password in it. */
-function withoutUser(text: string): string {
-  return text.replace(/\/\/[^/@\s]+@/g, "//***@");
 }
 
 /** Whether the text would be something else without its quotes. */

@@ -56,6 +56,7 @@ const limits = z.strictObject({
 export const serviceOptions = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://api.example.com/v1" })
+    .refine((url) => !/^https?:\/\/[^/?#]*@/i.test(url), "must not hold a name or password, which stand in auth")
     .describe("Base address of the service; requests go to {url}/rpc."),
   apiVersion: z.enum(apiVersions).default("1.1beta1").describe("Dialect, sent as X-API-Version."),
   integration: integrationId.describe("Integration ID: whose signals these are."),
