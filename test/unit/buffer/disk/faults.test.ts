@@ -14,15 +14,17 @@ const calls = (() => {
 const long = process.env.TAGFERRY_LONG !== undefined;
 const codes = long ? ["EIO", "ENOSPC", "EROFS", "EMFILE", "EACCES", "EINTR", "short"] : ["EIO", "ENOSPC", "short"];
 const errors = codes.flatMap((code) => [
-  { code, times: "once" },
-  { code, times: "for ever" },
+  { code, times: "once", whenFull: "block" as const },
+  { code, times: "for ever", whenFull: "block" as const },
+  // One refusal for want of room costs nothing stored either, where dropping is allowed.
+  ...(code === "ENOSPC" ? [{ code, times: "once", whenFull: "dropOldest" as const }] : []),
 ]);
 const takesRoom: readonly DiskCall[] = ["write", "sync", "setSize", "open", "makeFolder"];
 
 /** The short form looks at every second call, and at the others with the other errors. */
 const stride = long ? 1 : 2;
 
-test.each(errors)(`$code $times at the ${calls} calls of a run`, ({ code, times }) => {
+test.each(errors)(`$code $times at the ${calls} calls of a run ($whenFull)`, ({ code, times, whenFull }) => {
   for (let failing = 1 + (times === "once" ? 0 : stride - 1); failing <= calls; failing += stride) {
     const disk = new MemoryDisk();
     const failedSyncs = new Set<string>();
@@ -39,7 +41,7 @@ test.each(errors)(`$code $times at the ${calls} calls of a run`, ({ code, times 
       throw failure(code, path);
     };
     const run = emptyRun();
-    runScript(disk, run);
+    runScript(disk, run, 0, { whenFull });
     disk.fault = () => undefined;
 
     const { store } = openStore(
