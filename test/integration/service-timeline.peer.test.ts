@@ -2,6 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Secret } from "../../src/core/secret.ts";
 import { eventually } from "../support/eventually.ts";
 import type { TestService } from "../support/service.ts";
 import { integration, password, testService } from "../support/service.ts";
@@ -136,4 +137,13 @@ test("the page is only what is in its files: a strict policy stands in every ans
     expect(reply.headers.get("content-security-policy")).toMatch(/^default-src 'none'; script-src 'self';/);
   }
   expect((await fetch(new URL("timeline/../options.ts", service.pageUrl))).status).toBe(404);
+});
+
+test("a password with a percent sign that stands in the address as it is signs in", async () => {
+  await using service = await testService({
+    integrations: [{ id: integration, password: new Secret("50%off"), grants: ["admin", "platform"] }],
+  });
+  await using opened = await openPage(`${service.pageUrl}#${integration}:50%off`, new URL(service.url).origin);
+  await opened.page.waitForSelector("#main:not([hidden])");
+  expect(opened.complaints).toEqual([]);
 });

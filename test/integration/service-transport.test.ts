@@ -243,6 +243,8 @@ test("a body that is too large is refused before it is read whole", async () => 
     });
   // Said beforehand: not a byte of the body is needed.
   expect(await answered({ "content-length": String(100 * MiB) }, (sent) => sent.flushHeaders())).toBe(413);
+  const zipped = { "content-length": String(100 * MiB), "content-encoding": "gzip" };
+  expect(await answered(zipped, (sent) => sent.flushHeaders())).toBe(413);
   // Asked beforehand: the client is not told to go on.
   expect(
     await answered({ "content-length": String(100 * MiB), expect: "100-continue" }, (sent) => sent.flushHeaders()),

@@ -206,11 +206,20 @@ setInterval(() => {
   if (rpc && byId("live").checked && !document.hidden) void guard("plot", refresh);
 }, refreshMs);
 
+/** What stood in an address; a password with a % of its own may have been written into it as it is. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 // Credentials may come behind the #, which browsers send to nobody: `/#<integration>:<password>`.
 const given = /^#([a-v0-9]{20}):(.+)$/.exec(location.hash);
 if (given) history.replaceState(null, "", location.pathname);
 const stored = JSON.parse(sessionStorage.getItem("credentials") ?? "null");
-const credentials = given ? [given[1], decodeURIComponent(given[2])] : stored;
+const credentials = given ? [given[1], decoded(given[2])] : stored;
 if (credentials) {
   showSignedIn(false);
   await guard("sign-in", () => signIn(...credentials));
