@@ -31,7 +31,9 @@ const report = z.strictObject({
     .describe("A reading is stored when nothing was for this long, even if it differs by less."),
   minInterval: duration({ min: 1 })
     .optional()
-    .describe("At most one point in this time; the newest reading waits for its end."),
+    .describe(
+      "At most one point in this time; the newest reading waits for its end, in memory: until then it is not promised and a power cut loses it.",
+    ),
 });
 
 /** Fields of a tag that are the same for every protocol. Lengths of time are milliseconds once parsed. */
