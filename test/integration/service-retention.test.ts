@@ -18,14 +18,14 @@ test("old points that cannot be deleted are told of, end nothing, and go the nex
   using other = new DatabaseSync(join(folder.path, "service.sqlite"));
   other.exec("BEGIN IMMEDIATE");
   const blocks = () => other.prepare("SELECT count(*) AS blocks FROM block").get()?.["blocks"];
-  clock.advance(10 * 86_400_000);
+  await clock.advance(10 * 86_400_000);
   const told = () => runtime.lines.filter(({ message }) => message === "old points could not be deleted");
   await eventually(() => told().length === 1);
   expect((await service.call("platform.selectItems", {})).body?.result).toEqual({});
   expect(blocks()).toBe(1);
   other.exec("ROLLBACK");
   await eventually(() => clock.sleeping > 0);
-  clock.advance(600_000);
+  await clock.advance(600_000);
   await eventually(() => blocks() === 0);
   expect(told().length).toBe(1);
 });
