@@ -243,31 +243,3 @@ test("what the server does not monitor is polled, and so is everything where the
     expect(line.descriptions).toHaveLength(3);
   }
 });
-
-test("what the server's queue threw away is filled from its history, and what was missed while the agent was away", async () => {
-  const own = temporaryFolder();
-  using _own = own;
-  const options = { url: server.url, ...insecure, backfill: { maxGap: "1h" } };
-  const slow = { ...options, subscription: { publishing: "1s", queue: 2 } };
-  const setAll = async (values: readonly number[]) => {
-    for (const value of values) {
-      server.set("Temp", value);
-      await new Promise((resolve) => setTimeout(resolve, 70));
-    }
-  };
-  const burst = [101, 102, 103, 104, 105, 106, 107, 108];
-  {
-    await using line = collect(await openOpcuaSource({ stateDir: own.path, options: slow, tags: [node("Temp")] }));
-    await eventually(() => line.values(0).length > 0);
-    await setAll(burst);
-    await eventually(() => burst.every((value) => line.values(0).includes(value)));
-    expect(Number(line.source.details?.().overflows)).toBeGreaterThan(0);
-    expect(line.readings.some(({ historical }) => historical)).toBe(true);
-  }
-  const away = [201, 202, 203];
-  await setAll([...away, 204]);
-  await using line = collect(await openOpcuaSource({ stateDir: own.path, options, tags: [node("Temp")] }));
-  await eventually(() => away.every((value) => line.values(0).includes(value)));
-  const times = line.readings.filter(({ historical }) => historical).map(({ time }) => time);
-  expect(times).toEqual(times.toSorted((a, b) => a - b));
-});

@@ -1,0 +1,52 @@
+// What a server's own history makes good: values that its queue threw away, and those of the time the agent was away.
+import { expect, test } from "vitest";
+import { systemClock } from "../../src/lib/clock.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const insecure = { security: { mode: "none" } };
+const tags = [{ node: `nsu=${lineNamespace};s=Temp` }];
+
+/** Looks into the history four times as soon as in earnest. */
+function hurried() {
+  const clock = systemClock();
+  return testRuntime({
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      sleep: (ms, signal) => clock.sleep(ms / 4, signal),
+    },
+  });
+}
+
+test("what the server's queue threw away is filled from its history, and what was missed while the agent was away", async () => {
+  using own = temporaryFolder();
+  await using server = await opcuaServer({ folder: own.file("server") });
+  const stateDir = own.file("state");
+  const options = { url: server.url, ...insecure, backfill: { maxGap: "1h" } };
+  const slow = { ...options, subscription: { publishing: "700ms", queue: 2 } };
+  const setAll = async (values: readonly number[]) => {
+    for (const value of values) {
+      server.set("Temp", value);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    }
+  };
+  const burst = [101, 102, 103, 104, 105, 106, 107, 108];
+  {
+    await using line = collect(await openOpcuaSource({ stateDir, options: slow, tags, runtime: hurried() }));
+    await eventually(() => line.values(0).length > 0);
+    await setAll(burst);
+    await eventually(() => burst.every((value) => line.values(0).includes(value)));
+    expect(Number(line.source.details?.().overflows)).toBeGreaterThan(0);
+    expect(line.readings.some(({ historical }) => historical)).toBe(true);
+  }
+  const away = [201, 202, 203];
+  await setAll([...away, 204]);
+  await using line = collect(await openOpcuaSource({ stateDir, options, tags, runtime: hurried() }));
+  await eventually(() => away.every((value) => line.values(0).includes(value)));
+  const times = line.readings.filter(({ historical }) => historical).map(({ time }) => time);
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+});
