@@ -8,6 +8,8 @@ export interface TcpProxy extends AsyncDisposable {
   readonly connections: number;
   /** Cuts every connection and takes no new ones. */
   cut(): void;
+  /** Bytes of the device that were swallowed so far. */
+  readonly swallowed: number;
   /** Swallows whatever the device sends; the connections stay open. */
   muteDevice(): void;
   /** Everything works again for new connections. */
@@ -20,6 +22,7 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let broken = false;
   let muted = false;
+  let swallowed = 0;
   const server = createServer((client) => {
     if (broken) {
       client.destroy();
@@ -36,7 +39,8 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
     for (const socket of pair) socket.on("error", end).on("close", end);
     client.on("data", (data) => device.write(data));
     device.on("data", (data) => {
-      if (!muted) client.write(data);
+      if (muted) swallowed += data.length;
+      else client.write(data);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -51,6 +55,9 @@ export async function tcpProxy(target: number): Promise<TcpProxy> {
     port: typeof address === "object" && address ? address.port : 0,
     get connections() {
       return pairs.size;
+    },
+    get swallowed() {
+      return swallowed;
     },
     cut() {
       broken = true;
