@@ -1,17 +1,17 @@
-// What the OPC UA source costs: node test/bench/opcua.ts [items] [interval in ms] [seconds]. The server runs beside it.
+// What the OPC UA source costs: node test/bench/opcua/items.ts [items] [interval in ms] [seconds]. The server runs beside it.
 import { spawn } from "node:child_process";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { opcuaDriver } from "../../src/source/opcua/driver.ts";
-import { testRuntime } from "../support/runtime.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { opcuaDriver } from "../../../src/source/opcua/driver.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const [items = 10_000, everyMs = 1_000, seconds = 20] = process.argv.slice(2).map(Number);
 using folder = temporaryFolder();
 const server = spawn(
   process.execPath,
-  [join(import.meta.dirname, "opcua-server.ts"), folder.file("server"), String(items), String(everyMs)],
+  [join(import.meta.dirname, "server.ts"), folder.file("server"), String(items), String(everyMs)],
   { stdio: ["pipe", "pipe", "inherit"] },
 );
 const ready = await new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));

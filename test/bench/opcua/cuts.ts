@@ -1,11 +1,11 @@
-// What random cuts and silences of the network cost the OPC UA source: node test/bench/opcua-cuts.ts [seed] [cuts].
+// What random cuts and silences of the network cost the OPC UA source: node test/bench/opcua/cuts.ts [seed] [cuts].
 // Each value that the server sampled must arrive, or be counted as lost; a third of the deliveries is never acknowledged.
-import { systemClock } from "../../src/lib/clock.ts";
-import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
-import { openOpcuaSource } from "../support/opcua-source.ts";
-import { seeded, testRuntime } from "../support/runtime.ts";
-import { tcpProxy } from "../support/tcp-proxy.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { lineNamespace, opcuaServer } from "../../support/opcua-server.ts";
+import { openOpcuaSource } from "../../support/opcua-source.ts";
+import { seeded, testRuntime } from "../../support/runtime.ts";
+import { tcpProxy } from "../../support/tcp-proxy.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const [seed = 1, cuts = 60] = process.argv.slice(2).map(Number);
 const random = seeded(seed);
