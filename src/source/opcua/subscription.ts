@@ -49,11 +49,7 @@ export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number
   return (keepAliveCount + 2) * publishingMs + 5_000;
 }
 
-/**
- * The subscription of the record where its session goes on, too, and everything in it still means the same; else a new
- * one, with the former beside it where the server moves it.
- */
-/** The same, or undefined where the server has no subscriptions to give. */
+/** As `obtainSubscription`; undefined where the server has no subscriptions to give. */
 export async function subscriptionIfAny(
   ...args: Parameters<typeof obtainSubscription>
 ): Promise<Subscription | undefined> {
@@ -66,6 +62,10 @@ export async function subscriptionIfAny(
   }
 }
 
+/**
+ * The subscription of the record where its session goes on, too, and everything in it still means the same; else a new
+ * one, with the former beside it where the server moves it.
+ */
 async function obtainSubscription(
   ua: Ua,
   link: Link,
