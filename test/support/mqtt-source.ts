@@ -8,12 +8,15 @@ export type MqttConfig = DriverConfig<typeof mqttDriver.schema, typeof mqttDrive
 export interface MqttSourceText {
   readonly options: Readonly<Record<string, unknown>>;
   readonly tags: readonly Readonly<Record<string, unknown>>[];
-  /** Default: a folder that does not exist, so that nothing is remembered. */
+  /**
+   * Default: a folder that nobody can create, not even root, so that nothing is remembered. A port is used again by the
+   * broker of another test, and what that one spoke must not be known here.
+   */
   readonly stateDir?: string;
 }
 
 /** The configuration as the agent hands it to the driver: parsed, with defaults. */
-export function mqttConfig({ options, tags, stateDir = "/nonexistent/tagferry" }: MqttSourceText): MqttConfig {
+export function mqttConfig({ options, tags, stateDir = "/dev/null/tagferry" }: MqttSourceText): MqttConfig {
   return {
     name: "hall",
     agent: "north",
