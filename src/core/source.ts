@@ -1,5 +1,6 @@
 // The contract of a protocol: what a driver offers, what a connection yields, what a device is told.
 import type { z } from "zod";
+import type { Recovery, TagGap } from "./gap.ts";
 import type { EpochMicros } from "./point.ts";
 import type { Runtime } from "./runtime.ts";
 import type { PartialSignalMetadata } from "./signal.ts";
@@ -51,6 +52,8 @@ export interface Delivery {
    * `heartbeat` is over are stored again. Left out where silence says nothing (MQTT) or everything is read (Modbus).
    */
   readonly alive?: boolean;
+  /** What has become known of missing values, of the time of these readings or before. */
+  readonly gaps?: readonly TagGap[];
   /** Whether somebody on the other side waits for `ack`: then the disk is synced at once, else with `buffer.sync`. */
   readonly awaited: boolean;
   /** Tells the device that the readings are on disk: PUBACK in MQTT, nothing in Modbus. Not called: the delivery may come again. */
@@ -65,6 +68,10 @@ export interface Source extends AsyncDisposable {
    * one delivery, so that one append and one sync serve many messages. Called once.
    */
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
+  /** Who keeps values while nobody pulls: `the broker`. Undefined: what is not read at its time is lost. */
+  readonly holder?: string;
+  /** What becomes of the time since the connection before this one. Undefined: what happened in it is lost. */
+  readonly recovery?: Recovery | undefined;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
   /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
