@@ -1,0 +1,130 @@
+// Sources that poll the adversary over real sockets, and what is wrong with what they give.
+import { createServer } from "node:net";
+import { isAgentError } from "../../src/core/errors.ts";
+import type { Reading } from "../../src/core/source.ts";
+import { modbusDriver } from "../../src/source/modbus/driver.ts";
+import { type Adversary, type AdversaryOptions, adversary, honestWord, mbapFrame } from "./modbus-adversary.ts";
+import { modbusConfig } from "./modbus-source.ts";
+import { seeded, type TestRuntime, testRuntime } from "./runtime.ts";
+
+/** After these the connection is of no use; without them it lasts, and a poll that hangs on it cannot hide behind a new one. */
+const endsConnection = ["short", "lyingLength", "flipped", "garbage", "otherProtocol", "reset"];
+
+export interface AdversaryServer extends AsyncDisposable {
+  readonly url: string;
+  readonly done: Adversary["done"];
+}
+
+/** A server that answers every request as the adversary says. */
+export async function adversaryServer(seed: number, options: AdversaryOptions = {}): Promise<AdversaryServer> {
+  const device = adversary(mbapFrame, seeded(seed), { honesty: 0.8, ...options });
+  const server = createServer((socket) => {
+    device.reconnected();
+    let received = Buffer.alloc(0);
+    socket.on("error", () => {});
+    socket.on("data", (chunk) => {
+      received = Buffer.concat([received, chunk]);
+      for (; received.length >= 12; received = received.subarray(12)) {
+        const { chunks, reset } = device.answer({
+          id: received.readUInt16BE(0),
+          unit: received.readUInt8(6),
+          start: received.readUInt16BE(8),
+          count: received.readUInt16BE(10),
+        });
+        for (const piece of chunks) socket.write(piece);
+        if (reset) socket.resetAndDestroy();
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  return {
+    url: `tcp://127.0.0.1:${port}`,
+    done: device.done,
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+}
+
+// Blocks of their own, of one and of two registers.
+const tags = Array.from({ length: 40 }, (_, i) => ({
+  at: `hr:${i * 20} ${i % 2 ? "u16" : "u32"}`,
+  unit: 1 + (i % 20),
+}));
+
+/** What is wrong with a reading, if anything is. */
+function faultOf({ tag, value, quality, reason }: Reading): string | undefined {
+  const start = tag * 20;
+  const right = tag % 2 ? honestWord(start) : honestWord(start) * 65_536 + honestWord(start + 1);
+  if (quality === "good") return value === right ? undefined : `tag ${tag} is ${value} instead of ${right}`;
+  return value === undefined && reason ? undefined : `tag ${tag} is ${value}, which is ${quality}: ${reason}`;
+}
+
+export interface Endured {
+  /** Readings that are wrong, in words. */
+  readonly faults: readonly string[];
+  /** Connections that were opened. */
+  readonly opened: number;
+}
+
+export interface Endurance {
+  /** Looked at with each reading. */
+  readonly enough: (reading: Reading) => boolean;
+  /** From when on every tag has to be read once more before it is enough: of a poll that hangs nothing would come. */
+  readonly lastRound?: () => boolean;
+}
+
+/** Polls until it is enough, and opens anew whenever the connection is lost. Rejects when `signal` aborts before. */
+export async function endure(
+  url: string,
+  { enough, lastRound = () => false }: Endurance,
+  runtime: TestRuntime,
+  signal: AbortSignal,
+): Promise<Endured> {
+  const config = modbusConfig({ url, timeout: "12ms" }, tags);
+  const faults: string[] = [];
+  const missing = new Set(tags.keys());
+  let opened = 0;
+  let isEnough = false;
+  const isDone = () => isEnough && (missing.size === 0 || !lastRound());
+  while (!isDone()) {
+    opened++;
+    try {
+      await using source = await modbusDriver.open(config, runtime, signal);
+      for await (const { readings } of source.deliveries(signal)) {
+        for (const reading of readings) {
+          const fault = faultOf(reading);
+          if (fault !== undefined) faults.push(fault);
+          if (lastRound()) missing.delete(reading.tag);
+          isEnough ||= enough(reading);
+        }
+        if (isDone()) break;
+      }
+      if (!isDone()) throw new Error(`nothing came of tags ${[...missing].join(", ")}: ${String(signal.reason)}`);
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+    }
+  }
+  return { faults, opened };
+}
+
+/** `replies` of `devices` adversaries at once, every other of which keeps its connections. `answered`: how many there were in the end. */
+export async function endureMany({ devices, replies, timeoutMs }: Record<"devices" | "replies" | "timeoutMs", number>) {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const all = await Promise.all(
+    Array.from({ length: devices }, async (_, seed) => {
+      await using server = await adversaryServer(1_000 + seed, { without: seed % 2 ? endsConnection : [] });
+      const answered = () => server.done.values().reduce((sum, count) => sum + count, 0);
+      const share = replies / devices;
+      const enough = () => answered() >= share;
+      const lastRound = () => answered() >= share - 2 * tags.length;
+      const endured = await endure(server.url, { enough, lastRound }, testRuntime({ seed }), signal);
+      return { ...endured, answered: answered() };
+    }),
+  );
+  return {
+    faults: all.flatMap(({ faults }) => faults),
+    opened: all.reduce((sum, { opened }) => sum + opened, 0),
+    answered: all.reduce((sum, { answered }) => sum + answered, 0),
+  };
+}
