@@ -1,0 +1,123 @@
+// Builds the program as it is installed: one folder with bundled code and what cannot be bundled, nothing else.
+// Usage: node packaging/release.ts FOLDER [amd64|arm64]
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { build } from "esbuild";
+
+export const root = resolve(import.meta.dirname, "..");
+
+/** Debian's names of the machines that the program is built for, with the registry's. */
+export const architectures = { amd64: "x64", arm64: "arm64" } as const;
+export type Architecture = keyof typeof architectures;
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly license?: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** Not in the bundle: native code (serialport), and what only `demo` in the repository has. */
+const external = ["serialport", "aedes", "node-opcua-server", "proper-lockfile"];
+/** Of those, what is installed beside the bundle. */
+const installed = ["serialport"];
+
+/** Fills `folder`, which is emptied first. */
+export async function release(folder: string, architecture: Architecture): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: ["src/cli/main.ts", "src/buffer/disk/disk-worker.ts", "src/service/store-worker.ts"],
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node24",
+    minify: true,
+    entryNames: "[name]",
+    chunkNames: "chunk-[hash]",
+    outdir: folder,
+    external,
+    metafile: true,
+    logLevel: "warning",
+    // Parts of the libraries are CommonJS and ask for `require`.
+    banner: {
+      js: 'import{createRequire as requireFrom}from"node:module";const require=requireFrom(import.meta.url);',
+    },
+  });
+  for (const pages of ["src/web/page", "src/service/timeline"])
+    cpSync(join(root, pages), join(folder, basename(pages)), { recursive: true });
+  cpSync(join(root, "systemd"), join(folder, "systemd"), { recursive: true });
+  const beside = new Set(installed.flatMap((name) => closure(name, root)));
+  for (const path of beside) copyPackage(path, join(folder, relative(root, path)), architecture);
+  const { name, version, license = "" } = manifest(root);
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify({ name, version, license, type: "module" })}\n`);
+  const bundled = Object.keys(metafile.inputs).flatMap((input) => packageOf(join(root, input)) ?? []);
+  writeFileSync(join(folder, "THIRD-PARTY.txt"), licences([...new Set([...bundled, ...beside])]));
+}
+
+/** Folders of a package and of all that it depends on. */
+function closure(name: string, from: string, seen = new Set<string>()): readonly string[] {
+  const path = find(name, from);
+  if (path === undefined || seen.has(path)) return [];
+  seen.add(path);
+  for (const dependency of Object.keys(manifest(path).dependencies ?? {})) closure(dependency, path, seen);
+  return [...seen];
+}
+
+/** Where `name` is found from the folder `from`, as Node looks for it. */
+function find(name: string, from: string): string | undefined {
+  const path = join(from, "node_modules", name);
+  if (existsSync(join(path, "package.json"))) return path;
+  return from === root ? undefined : find(name, dirname(from));
+}
+
+function copyPackage(from: string, to: string, architecture: Architecture): void {
+  mkdirSync(to, { recursive: true });
+  const prebuilds = join(from, "prebuilds");
+  cpSync(from, to, {
+    recursive: true,
+    filter: (path) => {
+      if (path.endsWith(".d.ts") || path.endsWith(".map")) return false;
+      const within = relative(from, path).split("/");
+      // Each package of the closure is copied for itself.
+      if (within[0] === "node_modules") return false;
+      // Sources of native code.
+      if (["src", "build", "binding.gyp"].includes(within[0] ?? "") && existsSync(prebuilds)) return false;
+      return within[0] !== "prebuilds" || within.length < 2 || within[1] === `linux-${architectures[architecture]}`;
+    },
+  });
+}
+
+/** Folder of the package that a bundled file comes from; undefined for our own. */
+function packageOf(file: string): string | undefined {
+  const match = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file);
+  return match?.[1];
+}
+
+function licences(packages: readonly string[]): string {
+  const entries = packages.map((path) => {
+    const { name, version, license = "see below" } = manifest(path);
+    const file = readdirSync(path).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file ? readFileSync(join(path, file), "utf8").trim() : "(its package carries no text of the licence)";
+    return `${name} ${version}, ${license}\n\n${text}\n`;
+  });
+  return `tagferry contains these packages.\n\n${entries.sort().join(`\n${"-".repeat(78)}\n\n`)}`;
+}
+
+export function manifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest; // npm wrote it
+}
+
+/** `text` as an architecture, or the one of this machine. */
+export function architectureOf(text: string | undefined): Architecture {
+  const name = text ?? (process.arch === "arm64" ? "arm64" : "amd64");
+  if (name !== "amd64" && name !== "arm64") throw new Error(`architecture must be amd64 or arm64, is ${name}`);
+  return name;
+}
+
+if (import.meta.main) {
+  const [folder, architecture] = process.argv.slice(2);
+  if (folder === undefined) throw new Error("usage: node packaging/release.ts FOLDER [amd64|arm64]");
+  await release(resolve(folder), architectureOf(architecture));
+}
