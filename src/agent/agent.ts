@@ -77,11 +77,12 @@ export async function openAgent(
     ),
   );
   const parts = { agent: config.agent, buffer, catalog, owners: inputOwners() };
-  const sources = new SourceSet(config.sources, parts, runtime);
+  const sources = new SourceSet(parts, runtime);
   opened.defer(async () => {
     // The request in flight and the sources have their time side by side, not one after the other.
     await Promise.all([delivery, sources].map((part) => part[Symbol.asyncDispose]()));
   });
+  await sources.change(config.sources);
   const startedAt = runtime.clock.now();
   const started = runtime.clock.monotonic();
   const owned = opened.move();

@@ -1,6 +1,7 @@
 // The log, written by pino: JSON lines, or readable ones on a terminal.
 import { pino } from "pino";
 import type { LogFields, Logger } from "../core/runtime.ts";
+import { RecentLines } from "./recent-lines.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -17,6 +18,8 @@ export interface LogOptions {
 export interface ClosableLogger extends Logger {
   /** Writes out what waits. */
   flush(): void;
+  /** The latest lines, oldest first, each one JSON. */
+  recent(): readonly string[];
 }
 
 /** Beyond this many bytes that a stalled reader has not taken, lines are dropped: the log must never fill the memory. */
@@ -34,9 +37,17 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
         singleLine: true,
       })
     : destination;
-  const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  const recent = new RecentLines();
+  const remembering = {
+    write(line: string) {
+      recent.add(line);
+      stream.write(line);
+    },
+  };
+  const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, remembering);
   return {
     ...adapt(logger, {}),
+    recent: () => recent.lines(),
     flush() {
       try {
         destination.flushSync();

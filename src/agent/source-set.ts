@@ -9,20 +9,22 @@ export interface SourceChanges {
   readonly started: readonly string[];
   readonly restarted: readonly string[];
   readonly stopped: readonly string[];
+  /** They run on and did not notice. */
+  readonly unchanged: readonly string[];
 }
 
+/** Empty when made; `change` gives it its sources. Owns whatever was started, also where starting another one failed. */
 export class SourceSet implements AsyncDisposable {
   readonly #parts: SourceParts;
   readonly #runtime: Runtime;
-  #running: readonly RunningSource[];
+  #running: readonly RunningSource[] = [];
   /** One change at a time, and none after the end. */
   #busy: Promise<unknown> = Promise.resolve();
   #ended = false;
 
-  constructor(sources: readonly ConfiguredSource[], parts: SourceParts, runtime: Runtime) {
+  constructor(parts: SourceParts, runtime: Runtime) {
     this.#parts = parts;
     this.#runtime = runtime;
-    this.#running = sources.map((source) => startSource(source, parts, runtime));
   }
 
   /** In the order of the configuration. */
@@ -38,25 +40,30 @@ export class SourceSet implements AsyncDisposable {
   }
 
   async #change(sources: readonly ConfiguredSource[]): Promise<SourceChanges> {
-    if (this.#ended) return { started: [], restarted: [], stopped: [] };
+    if (this.#ended) return { started: [], restarted: [], stopped: [], unchanged: [] };
     const kept = this.#running.filter(({ configured: before }) =>
       sources.some((source) => source.name === before.name && sameSource(source, before)),
     );
     const ended = this.#running.filter((source) => !kept.includes(source));
+    this.#running = kept;
     // What ends gives its Input IDs back before anything new claims them.
     await Promise.all(ended.map((source) => source[Symbol.asyncDispose]()));
     const before = new Set(ended.map(({ configured }) => configured.name));
     const started: string[] = [];
-    this.#running = sources.map((source) => {
-      const running = kept.find(({ configured }) => configured.name === source.name);
-      if (running) return running;
+    for (const source of sources) {
+      if (kept.some(({ configured }) => configured.name === source.name)) continue;
       started.push(source.name);
-      return startSource(source, this.#parts, this.#runtime);
-    });
+      // Step by step: what has been started must be stopped again, should starting the next one throw.
+      this.#running = [...this.#running, startSource(source, this.#parts, this.#runtime)];
+    }
+    const names = sources.map(({ name }) => name);
+    const place = ({ configured }: RunningSource) => names.indexOf(configured.name);
+    this.#running = this.#running.toSorted((a, b) => place(a) - place(b));
     return {
       started: started.filter((name) => !before.has(name)),
       restarted: started.filter((name) => before.has(name)),
       stopped: [...before].filter((name) => !started.includes(name)),
+      unchanged: kept.map(({ configured }) => configured.name),
     };
   }
 

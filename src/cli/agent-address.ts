@@ -1,4 +1,5 @@
 // Where the running agent answers, and how it is asked.
+import { agentPlace } from "../config/agent-place.ts";
 import { loadConfig } from "../config/load.ts";
 import { AgentError } from "../core/errors.ts";
 import type { ListenAddress } from "../lib/fields.ts";
@@ -15,14 +16,16 @@ const defaultUrl = "http://127.0.0.1:8421";
 /** The agent answers within milliseconds; a hung one must not hang whoever asks. */
 const timeoutMs = 5_000;
 
-/** Rejects as `loadConfig` does. */
+/** Rejects as `loadConfig` does where the file does not even say where the agent is. */
 export async function agentUrl(
   { url, config }: AgentAddressOptions,
   { environment }: Pick<Console, "environment">,
 ): Promise<string> {
   if (url !== undefined) return url;
   if (config === undefined) return defaultUrl;
-  const { listen } = (await loadConfig(config, environment)).http;
+  // What else may be wrong in the file is no reason not to ask.
+  const place = await agentPlace(config, environment);
+  const { listen } = place ?? (await loadConfig(config, environment)).http;
   if (listen.port === 0)
     throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
   return `http://${reachable(listen)}:${listen.port}`;
@@ -37,27 +40,62 @@ function reachable({ host }: ListenAddress): string {
 
 /** Resolves with the JSON at `path`. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
 export async function askAgent(url: string, path: string, signal: AbortSignal): Promise<unknown> {
+  const { ok, status, text, origin } = await callAgent(url, { path, method: "GET" }, signal);
+  if (!ok)
+    throw new AgentError(
+      "AGENT_UNREACHABLE",
+      `no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`,
+    );
+  return jsonOf(text, origin);
+}
+
+export interface AgentCall {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly token?: string | undefined;
+  /** Milliseconds until nothing more is expected. */
+  readonly withinMs?: number;
+}
+export interface AgentAnswer {
+  readonly ok: boolean;
+  readonly status: number;
+  readonly text: string;
+  readonly origin: string;
+}
+
+/** Resolves with whatever is answered. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+export async function callAgent(
+  url: string,
+  { method, path, token, withinMs = timeoutMs }: AgentCall,
+  signal: AbortSignal,
+): Promise<AgentAnswer> {
   const target = URL.parse(path, url);
   if (!target?.protocol.startsWith("http"))
     throw new AgentError("AGENT_UNREACHABLE", `${url} is no address of an agent; it begins with http://`);
-  let text: string;
+  const { origin } = target;
   try {
     const answer = await fetch(target, {
+      method,
       redirect: "error",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      headers: {
+        ...(method === "POST" && { "content-type": "application/json" }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]),
     });
-    text = await answer.text();
-    if (!answer.ok) throw new Error(`HTTP ${answer.status} ${text.slice(0, 200).trim()}`);
+    return { ok: answer.ok, status: answer.status, text: await answer.text(), origin };
   } catch (error) {
     signal.throwIfAborted();
-    throw new AgentError("AGENT_UNREACHABLE", `no agent answers at ${target.origin}: ${causeOf(error)}`, {
-      cause: error,
-    });
+    throw new AgentError("AGENT_UNREACHABLE", `no agent answers at ${origin}: ${causeOf(error)}`, { cause: error });
   }
+}
+
+/** Throws `AGENT_UNREACHABLE` where it is none. */
+export function jsonOf(text: string, origin: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new AgentError("AGENT_UNREACHABLE", `what answers at ${target.origin} is no agent`, { cause: error });
+    throw new AgentError("AGENT_UNREACHABLE", `what answers at ${origin} is no agent`, { cause: error });
   }
 }
 

@@ -8,6 +8,7 @@ import { durationArgument } from "./duration-argument.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { ReadOptions } from "./read.ts";
 import type { RejectsOptions } from "./rejects.ts";
+import type { ReloadOptions } from "./reload.ts";
 import { toItsEnd } from "./to-its-end.ts";
 
 export function addInspectionCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
@@ -20,6 +21,24 @@ export function addInspectionCommands(program: Command, io: Console, ended: (sta
     .addHelpText("after", "\nExample: tagferry status --url http://10.0.0.9:8421")
     .action(async (options: AgentAddressOptions & { json?: true }) =>
       ended(await toItsEnd((await import("./status.ts")).status(options, io), io)),
+    );
+
+  program
+    .command("reload")
+    .description("have the running agent take up its changed configuration; a wrong one changes nothing and is told")
+    .option("-c, --config <file>", "configuration of the agent: it is asked at http.listen")
+    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)")
+    .option("--token-file <file>", "file with the agent's http.token, to ask from another machine or as another user")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Whoever can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.
+
+Example: tagferry reload -c tagferry.yaml`,
+    )
+    .action(async (options: ReloadOptions) =>
+      ended(await toItsEnd((await import("./reload.ts")).reload(options, io), io)),
     );
 
   const buffer = program

@@ -1,16 +1,16 @@
 // `tagferry run`: the agent and its status page, until a signal ends them.
-import { type Agent, type AgentOptions, openAgent } from "../agent/agent.ts";
+import { type AgentOptions, openAgent } from "../agent/agent.ts";
+import { openControlToken } from "../agent/control-token.ts";
 import { openLog } from "../agent/log.ts";
 import { metricsRegistry } from "../agent/metrics.ts";
 import { measureProcess } from "../agent/process-metrics.ts";
 import { systemRuntime } from "../agent/runtime.ts";
-import { configIssues, loadConfig } from "../config/load.ts";
-import { isAgentError } from "../core/errors.ts";
-import type { Logger } from "../core/runtime.ts";
+import { loadConfig } from "../config/load.ts";
 import { openWeb } from "../web/server.ts";
 import { type Console, stopped } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { version } from "./program.ts";
+import { reloading } from "./reload-config.ts";
 import { surviveDefects } from "./survive-defects.ts";
 
 export async function run(
@@ -34,6 +34,8 @@ export async function run(
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
     await using agent = await openAgent(config, { ...parts, version: version() }, runtime, io.signal);
+    const reload = reloading(file, agent, io, log);
+    await using control = await openControlToken(config.agent.dataDir, log);
     await using web = await openWeb(
       {
         listen: config.http.listen,
@@ -42,11 +44,17 @@ export async function run(
         metrics: () => metrics.text(),
         health: () => agent.health(),
         ready: () => ({ ok: true }),
+        control: {
+          tokens: [control.token, ...(config.http.token ? [config.http.token] : [])],
+          tokenFile: control.file,
+          reload,
+          log: () => log.recent(),
+        },
       },
       runtime,
       io.signal,
     );
-    io.onHangUp(() => void reload(file, agent, io, log));
+    io.onHangUp(() => void reload());
     log.info(
       { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
       "ready",
@@ -59,23 +67,4 @@ export async function run(
     log.flush();
   }
   return exitStatus.done;
-}
-
-/** A file that is wrong changes nothing. */
-async function reload(file: string, agent: Agent, io: Console, log: Logger): Promise<void> {
-  try {
-    const config = await loadConfig(file, io.environment);
-    for (const { path, message } of config.warnings) log.warn({ path }, message);
-    const { needRestart, ...changes } = await agent.reload(config);
-    log.info(changes, "configuration reloaded");
-    if (needRestart.length > 0) log.warn({ sections: needRestart }, "changes that need a restart are not in effect");
-  } catch (error) {
-    if (!isAgentError(error, "CONFIG_INVALID")) {
-      log.error({ err: error }, "the configuration could not be reloaded");
-      return;
-    }
-    for (const { file: at, line, column, path, message, hint } of configIssues(error))
-      log.error({ at: `${at}:${line}:${column}`, path, hint }, message);
-    log.error({ reason: error.message }, "the configuration is wrong, the one before stays in effect");
-  }
 }

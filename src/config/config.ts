@@ -1,6 +1,7 @@
 // The configuration as the program uses it: checked, with every default, every reference replaced and every tag expanded.
 import type { z } from "zod";
 import type { BufferOptions } from "../buffer/disk/options.ts";
+import type { Secret } from "../core/secret.ts";
 import type { Driver, DriverTag } from "../core/source.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import type { TagRule } from "../mapping/options.ts";
@@ -22,6 +23,8 @@ export interface Config {
     readonly listen: ListenAddress;
     /** Host names that the status page answers to beside its address; without port. */
     readonly allowedHosts: readonly string[];
+    /** Whoever sends it may ask for a change. */
+    readonly token?: Secret | undefined;
   };
   readonly log: { readonly level: LogLevel };
   /** In the order of the file. */

@@ -1,10 +1,12 @@
 // The sections of the file that are neither a source's nor the service's nor the buffer's own.
+import { resolve } from "node:path";
 import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
-import { listenAddress } from "../lib/fields.ts";
+import { listenAddress, secret } from "../lib/fields.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/options.ts";
 import { logLevels } from "./config.ts";
+import type { Environment } from "./environment.ts";
 
 export const agentOptions = z.strictObject({
   name: z
@@ -25,6 +27,8 @@ export const agentOptions = z.strictObject({
     .meta({ examples: ["/var/lib/tagferry"] }),
 });
 
+const shortestToken = 16;
+
 export const httpOptions = z.strictObject({
   listen: listenAddress()
     .prefault("127.0.0.1:8421")
@@ -38,6 +42,14 @@ export const httpOptions = z.strictObject({
       "Names under which the page may be asked for beside localhost, addresses and the name in listen. A browser that comes by another name is refused: it was led here by a stranger's page.",
     )
     .meta({ examples: [["gw1.plant.local"]] }),
+  token: secret()
+    .refine((token) => token.reveal().length >= shortestToken, {
+      error: `must have at least ${shortestToken} characters: whoever guesses it may reload the agent`,
+    })
+    .optional()
+    .describe(
+      "Whoever sends it may ask the agent for a change over HTTP, as tagferry reload does from another machine. Without it only those may who can read control.token in the data directory.",
+    ),
 });
 
 export const logOptions = z.strictObject({
@@ -73,3 +85,9 @@ export const fileKeys: readonly string[] = [
   "sources",
   "include",
 ];
+
+export function dataDirOf(given: string | undefined, { variables, cwd }: Environment): string {
+  // systemd gives several folders separated by colons where the unit names several.
+  const folder = variables.STATE_DIRECTORY?.split(":")[0];
+  return resolve(cwd, given ?? (folder || "data"));
+}

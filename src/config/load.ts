@@ -1,5 +1,4 @@
 // Reads a configuration file and all it refers to, and gives a checked `Config` or every error at once.
-import { resolve } from "node:path";
 import { z } from "zod";
 import { AgentError, isAgentError } from "../core/errors.ts";
 import type { Driver } from "../core/source.ts";
@@ -8,7 +7,7 @@ import { checkNode, unknownKey } from "./check-node.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { mapsOf } from "./expand.ts";
-import { cascadedOptions, fileKeys, sections, sourceName, version } from "./file-schema.ts";
+import { cascadedOptions, dataDirOf, fileKeys, sections, sourceName, version } from "./file-schema.ts";
 import { readIncludes } from "./include.ts";
 import { type ConfigIssue, Issues } from "./issue.ts";
 import type { Fields } from "./layers.ts";
@@ -170,10 +169,4 @@ function nameOf(hostname: string): string {
     .replace(/^[^A-Za-z0-9]+/, "")
     .slice(0, 64);
   return name === "" ? "tagferry" : name;
-}
-
-function dataDirOf(given: string | undefined, { variables, cwd }: Environment): string {
-  // systemd gives several folders separated by colons where the unit names several.
-  const folder = variables.STATE_DIRECTORY?.split(":")[0];
-  return resolve(cwd, given ?? (folder || "data"));
 }

@@ -50,6 +50,11 @@ export const errorCodes = {
     exit: 69,
     hint: "start the agent with `tagferry run`, or name its address: -c FILE with its configuration, or --url",
   },
+  AGENT_REFUSED: {
+    retryable: false,
+    exit: 77,
+    hint: "ask as the user of the agent or as root, on its machine; elsewhere --token-file with what http.token says",
+  },
   PACKAGE_MISSING: {
     retryable: false,
     exit: 1,

@@ -1,4 +1,4 @@
-// The agent's window: status page, status as JSON, metrics and health over HTTP. Reading only; nothing can be changed.
+// The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Status } from "../agent/status.ts";
 import { AgentError } from "../core/errors.ts";
@@ -7,6 +7,7 @@ import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { isAllowedHost } from "./allowed-host.ts";
+import { type Control, denial } from "./control.ts";
 import { streamViews, viewOf } from "./events.ts";
 import { History, historyStepMs } from "./history.ts";
 import { loadPage } from "./page-files.ts";
@@ -30,6 +31,8 @@ export interface WebOptions {
   readonly health: () => Health;
   /** Configuration loaded, buffer open, sources started; a faulty source or an unreachable service does not make it unready. */
   readonly ready: () => Health;
+  /** What only those may ask for who have a token. Undefined: nobody. */
+  readonly control?: Control;
 }
 
 export interface Web extends AsyncDisposable {
@@ -66,11 +69,13 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isAllowedHost(request.headers.host, options.listen.host, options.allowedHosts ?? []))
       return end(response, 403, "text/plain; charset=utf-8", "this name is not allowed; see http.allowedHosts\n");
+    const url = URL.parse(request.url ?? "/", "http://localhost");
+    if (options.control && url && controlled.includes(url.pathname))
+      return await command(request, response, url.pathname, options.control, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
       return end(response, 405, "text/plain; charset=utf-8", "only GET and HEAD\n");
     }
-    const url = URL.parse(request.url ?? "/", "http://localhost");
     if (!url) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
     switch (url.pathname) {
       case "/api/status":
@@ -133,6 +138,44 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
       await Promise.all([closed, sampling]);
     },
   };
+}
+
+const controlled = ["/api/reload", "/api/log"];
+/** How long whoever guesses tokens waits for the next answer. */
+const guessedMs = 1_000;
+
+/** Answers what needs a token. */
+async function command(
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+  control: Control,
+  runtime: Runtime,
+): Promise<void> {
+  const method = path === "/api/reload" ? "POST" : "GET";
+  if (request.method !== method) {
+    response.setHeader("allow", method);
+    return json(response, 405, { ok: false, reason: `only ${method}` });
+  }
+  const denied = denial(request, control);
+  if (denied) {
+    runtime.log.warn({ part: "web", path, from: request.socket.remoteAddress, status: denied.status }, "refused");
+    if (denied.guessed) await runtime.clock.sleep(guessedMs, new AbortController().signal);
+    return json(response, denied.status, denied.body);
+  }
+  runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "asked for with a token");
+  if (path === "/api/log")
+    return end(
+      response,
+      200,
+      "application/x-ndjson",
+      control
+        .log()
+        .map((line) => `${line}\n`)
+        .join(""),
+    );
+  const result = await control.reload();
+  return json(response, result.ok ? 200 : 422, result);
 }
 
 /** Many pages, one snapshot. */

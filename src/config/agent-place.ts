@@ -1,0 +1,36 @@
+// Where the agent of a configuration is to be found, though the rest of the file may be wrong: for commands that ask it.
+
+import type { Secret } from "../core/secret.ts";
+import type { ListenAddress } from "../lib/fields.ts";
+import { checkNode } from "./check-node.ts";
+import type { Environment } from "./environment.ts";
+import { agentOptions, dataDirOf, httpOptions } from "./file-schema.ts";
+import { Issues } from "./issue.ts";
+import { child } from "./node.ts";
+import { readTextFile } from "./read-file.ts";
+import { replaceReferences } from "./references.ts";
+import { parseYaml } from "./yaml-file.ts";
+
+export interface AgentPlace {
+  readonly listen: ListenAddress;
+  readonly token: Secret | undefined;
+  /** Absolute path. */
+  readonly dataDir: string;
+}
+
+/** Undefined where the file cannot be read or does not say it; `loadConfig` tells why. */
+export async function agentPlace(file: string, environment: Environment): Promise<AgentPlace | undefined> {
+  const unheard = new Issues();
+  const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, unheard);
+  const root = text === undefined ? undefined : parseYaml(text, file, unheard);
+  if (root?.kind !== "map") return undefined;
+  const empty = { ...root, entries: new Map() };
+  const section = async (name: string) => {
+    const node = child(root, name);
+    return node?.kind === "map" ? await replaceReferences(node, environment, unheard) : empty;
+  };
+  const http = checkNode(httpOptions, await section("http"), unheard);
+  const agent = checkNode(agentOptions, await section("agent"), unheard);
+  if (!http || !agent || unheard.errors > 0) return undefined;
+  return { listen: http.listen, token: http.token, dataDir: dataDirOf(agent.dataDir, environment) };
+}

@@ -1,0 +1,57 @@
+// Who may ask the agent for a change, or for what is not for everybody's eyes. A page in a browser never may: what it
+// sends without being asked carries no token, and what it could be made to send is refused by where it comes from.
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { Secret } from "../core/secret.ts";
+
+export interface Control {
+  /** Whoever sends one of them may. */
+  readonly tokens: readonly Secret[];
+  /** Where one of them stands, for whoever is on this machine and may read it. */
+  readonly tokenFile: string;
+  /** Takes up the configuration anew; `ok: false` where it is wrong and nothing was changed. Never rejects. */
+  readonly reload: () => Promise<{ readonly ok: boolean }>;
+  /** The latest lines of the log, oldest first, each one JSON. */
+  readonly log: () => readonly string[];
+}
+
+export interface Denial {
+  readonly status: 401 | 403 | 415;
+  readonly body: { readonly ok: false; readonly reason: string; readonly tokenFile?: string };
+  /** A token was sent, and it is wrong. */
+  readonly guessed: boolean;
+}
+
+/** Why this request is refused; undefined: it may. The Host header has been looked at already. */
+export function denial(request: IncomingMessage, { tokens, tokenFile }: Control): Denial | undefined {
+  const { origin, host = "", authorization } = request.headers;
+  const site = request.headers["sec-fetch-site"];
+  if (site !== undefined && site !== "same-origin" && site !== "none")
+    return denied(403, "a page of another site may ask for nothing");
+  if (origin !== undefined && URL.parse(String(origin))?.host !== host)
+    return denied(403, "a page of another origin may ask for nothing");
+  // What a form of another site can send without being asked first is refused, should a browser leave its origin out.
+  const type = request.headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
+  if (request.method === "POST" && type !== "application/json")
+    return denied(415, "the content type must be application/json");
+  const sent = /^Bearer (\S{1,1024})$/.exec(authorization ?? "")?.[1];
+  if (sent !== undefined && tokens.some((token) => same(sent, token.reveal()))) return undefined;
+  const reason = sent === undefined ? "a token is needed: http.token" : "the token is wrong";
+  const body = { ok: false as const, reason, ...(isLocal(request) && { tokenFile }) };
+  return { status: 401, body, guessed: sent !== undefined };
+}
+
+function denied(status: 403 | 415, reason: string): Denial {
+  return { status, body: { ok: false, reason }, guessed: false };
+}
+
+/** Takes the same time wherever they differ, and whatever their lengths. */
+function same(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+function isLocal({ socket }: IncomingMessage): boolean {
+  const address = socket.remoteAddress ?? "";
+  return address === "::1" || /^(::ffff:)?127\./.test(address);
+}

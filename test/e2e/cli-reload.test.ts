@@ -1,0 +1,103 @@
+// What an operator sees who has a running agent take up a changed configuration.
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type AgentProcess, startAgent } from "../support/agent-process.ts";
+import { command } from "../support/command.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+/** Simulators with these options, in a data directory of their own; the service is away. */
+function configuration(folder: string, sources: Record<string, string> = { a: "1s", b: "1s" }, http = "") {
+  const written = Object.entries(sources).map(
+    ([name, every]) => `  ${name}: { type: simulator, every: ${every}, tags: [{ input: ${name}.sine }] }\n`,
+  );
+  return `version: 1
+agent: { name: gw, dataDir: ${folder}/data }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${SERVICE_PASSWORD}" } } }
+http: { listen: "127.0.0.1:0"${http} }
+sources:
+${written.join("")}`;
+}
+
+/** What the agent knows; whoever asks it does not, and need not. */
+const known = { env: { SERVICE_PASSWORD: "canary-9b1d" } };
+
+async function names(agent: AgentProcess): Promise<string[]> {
+  return (await agent.status()).sources.map(({ name }) => name);
+}
+
+test("reload tells which sources started, restarted, stopped and went on; a wrong file changes nothing and is told", async () => {
+  using folder = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  await using agent = await startAgent({ ...known, folder: folder.path, configuration: configuration(folder.path) });
+  const since = async () => (await agent.status()).sources.find(({ name }) => name === "b")?.since;
+  const before = await since();
+  const reload = (...args: string[]) => command(["reload", "--url", agent.page, ...args]);
+
+  writeFileSync(file, configuration(folder.path, { b: "1s", c: "1s" }));
+  expect(await reload()).toMatchObject({
+    status: 0,
+    stderr: "",
+    stdout: "started: c\nstopped: a\n1 source did not notice\n",
+  });
+  expect(await names(agent)).toEqual(["b", "c"]);
+  expect(await since()).toBe(before);
+
+  writeFileSync(file, configuration(folder.path, { b: "1s", c: "2s" }, ", allowedHosts: [gw.local]"));
+  expect((await reload()).stdout).toBe(`started anew: c
+1 source did not notice
+not in effect before the agent is started anew: changes of http
+`);
+
+  writeFileSync(file, configuration(folder.path, { b: "1s, evry: 1s", c: "10ms" }));
+  const wrong = await reload();
+  expect(wrong).toMatchObject({ status: 78, stderr: "" });
+  expect(wrong.stdout).toContain(`${file}:6:36  sources.b.evry`);
+  expect(wrong.stdout).toContain("must be at least 50ms");
+  expect(wrong.stdout).toContain("2 errors; nothing was changed, the agent runs on as before\n");
+  expect(await names(agent)).toEqual(["b", "c"]);
+  const asJson = await reload("--json");
+  expect(asJson.status).toBe(78);
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ ok: false, errors: [{ line: 6 }, { line: 7 }] });
+
+  writeFileSync(file, configuration(folder.path, { b: "1s", c: "2s" }, ", allowedHosts: [gw.local]"));
+  expect(JSON.parse((await reload("--json")).stdout)).toMatchObject({ ok: true, unchanged: ["b", "c"], started: [] });
+});
+
+test("whoever may read the data directory needs no token, anybody else needs http.token", async () => {
+  using folder = temporaryFolder();
+  const token = "canary-token-7f3a9c";
+  await using agent = await startAgent({
+    ...known,
+    folder: folder.path,
+    configuration: configuration(folder.path, undefined, `, token: ${token}`),
+  });
+  const control = join(folder.path, "data/control.token");
+  expect(statSync(control).mode & 0o777).toBe(0o600);
+  // A user who may not read it, and a file of another kind in its place, are the same: it is never sent.
+  chmodSync(control, 0o600);
+  writeFileSync(control, "something else\n");
+
+  const without = await command(["reload", "--url", agent.page]);
+  expect(without).toMatchObject({ status: 77, stdout: "" });
+  expect(without.stderr).toContain(`a token is needed: http.token; the one in ${control} cannot be read by this user`);
+  expect(without.stderr).toContain("--token-file with what http.token says");
+
+  const tokenFile = folder.file("token");
+  writeFileSync(tokenFile, "wrong-wrong-wrong\n");
+  const wrong = await command(["reload", "--url", agent.page, "--token-file", tokenFile]);
+  expect(wrong.status).toBe(77);
+  writeFileSync(tokenFile, `${token}\n`);
+  expect(await command(["reload", "--url", agent.page, "--token-file", tokenFile])).toMatchObject({ status: 0 });
+  // Found in the configuration itself, although the port in it says nothing.
+  const file = folder.file("elsewhere.yaml");
+  writeFileSync(file, readFileSync(folder.file("tagferry.yaml"), "utf8").replace(":0", `:${new URL(agent.page).port}`));
+  expect(await command(["reload", "-c", file])).toMatchObject({ status: 0 });
+  expect(JSON.stringify(agent.log)).not.toContain(token);
+});
+
+test("where no agent answers reload ends with 69", async () => {
+  const { status, stderr } = await command(["reload", "--url", "http://127.0.0.1:1"]);
+  expect(status).toBe(69);
+  expect(stderr).toContain("no agent answers at http://127.0.0.1:1");
+});

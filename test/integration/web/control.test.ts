@@ -1,0 +1,96 @@
+// Who may ask the agent for a change over HTTP.
+import { request } from "node:http";
+import { expect, test } from "vitest";
+import { Secret } from "../../../src/core/secret.ts";
+import { openWeb } from "../../../src/web/server.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { statusWith } from "../../support/status.ts";
+
+const token = "canary-0123456789abcdef";
+
+async function asked(headers: Readonly<Record<string, string>>, path = "/api/reload", method = "POST") {
+  let reloads = 0;
+  const runtime = testRuntime();
+  await using web = await openWeb(
+    {
+      listen: { host: "127.0.0.1", port: 0 },
+      snapshot: () => statusWith(),
+      metrics: async () => "",
+      health: () => ({ ok: true }),
+      ready: () => ({ ok: true }),
+      control: {
+        tokens: [new Secret("another-token-of-somebody"), new Secret(token)],
+        tokenFile: "/var/lib/tagferry/control.token",
+        async reload() {
+          reloads++;
+          return { ok: true, started: ["a"] };
+        },
+        log: () => ['{"msg":"ready"}', '{"msg":"connected"}'],
+      },
+    },
+    runtime,
+    new AbortController().signal,
+  );
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
+  const call = request(`${web.url}${path}`, { method, headers }, (response) => {
+    let text = "";
+    response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+    expect(Object.keys(response.headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
+  });
+  call.on("error", reject).end(method === "POST" ? "{}" : undefined);
+  const answer = await promise;
+  expect(JSON.stringify(runtime.lines)).not.toContain("canary");
+  return { ...answer, reloads };
+}
+
+const json = { "content-type": "application/json" };
+const bearer = { authorization: `Bearer ${token}` };
+
+test("with a token a reload is done and told", async () => {
+  expect(await asked({ ...json, ...bearer })).toEqual({
+    status: 200,
+    text: '{"ok":true,"started":["a"]}',
+    reloads: 1,
+  });
+});
+
+test.for<[string, number, Readonly<Record<string, string>>]>([
+  ["no token", 401, json],
+  ["a wrong token", 401, { ...json, authorization: "Bearer canary-0123456789abcdeF" }],
+  ["a part of a token", 401, { ...json, authorization: "Bearer canary" }],
+  ["a password", 401, { ...json, authorization: `Basic ${btoa(`x:${token}`)}` }],
+  ["what a form sends", 415, { ...bearer, "content-type": "application/x-www-form-urlencoded" }],
+  ["what a form sends as text", 415, { ...bearer, "content-type": "text/plain" }],
+  ["no content type", 415, bearer],
+  ["another site, as the browser says", 403, { ...json, ...bearer, "sec-fetch-site": "cross-site" }],
+  ["a sister site", 403, { ...json, ...bearer, "sec-fetch-site": "same-site" }],
+  ["another origin", 403, { ...json, ...bearer, origin: "https://evil.example" }],
+  ["an origin that hides", 403, { ...json, ...bearer, origin: "null" }],
+  ["another name for this address", 403, { ...json, ...bearer, host: "evil.example" }],
+])("refused: %s", async ([, status, headers]) => {
+  expect(await asked(headers)).toMatchObject({ status, reloads: 0 });
+});
+
+test("a page of the agent itself may, with a token", async () => {
+  const headers = { ...json, ...bearer, host: "localhost:9", origin: "http://localhost:9" };
+  expect(await asked({ ...headers, "sec-fetch-site": "same-origin" })).toMatchObject({ status: 200, reloads: 1 });
+});
+
+test("a reload is never done by looking, and the log is not for everybody", async () => {
+  expect(await asked(bearer, "/api/reload", "GET")).toMatchObject({ status: 405, reloads: 0 });
+  expect(await asked({}, "/api/log", "GET")).toMatchObject({ status: 401 });
+  expect(await asked(bearer, "/api/log", "GET")).toMatchObject({
+    status: 200,
+    text: '{"msg":"ready"}\n{"msg":"connected"}\n',
+  });
+});
+
+test("only on this machine it is told where the token stands", async () => {
+  const { text } = await asked(json);
+  expect(JSON.parse(text)).toEqual({
+    ok: false,
+    reason: "a token is needed: http.token",
+    tokenFile: "/var/lib/tagferry/control.token",
+  });
+});
