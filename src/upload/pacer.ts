@@ -53,11 +53,13 @@ export class Pacer {
 
   /**
    * The service counts when a request reaches it: some time between its start and its answer. A late one before a prompt
-   * one would reach it less than the interval apart, so what this one took longer than others do is added.
+   * one would reach it less than the interval apart, so what this one took longer than others do is added. Of the first
+   * nobody knows: it connects, and may have been late by all it took.
    */
   #allowance(transit: number): number {
+    const first = this.#transits.length === 0;
     this.#transits = [...this.#transits.slice(1 - remembered), transit];
-    const longer = transit - Math.min(...this.#transits);
+    const longer = first ? transit : transit - Math.min(...this.#transits);
     return Math.max(Math.min(usualTransit, transit), Math.min(mostTransit, longer));
   }
 }
