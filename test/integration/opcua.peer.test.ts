@@ -64,6 +64,14 @@ test("paths and patterns find the same variables, and a bad node is told by name
   expect(line.readings.find(({ tag }) => tag === 2)?.reason).toMatch(/^BadNodeIdUnknown/);
 });
 
+test("fields of a structure and elements of a matrix are read by what the server tells of its types", async () => {
+  const fields = ["Speed", "Total", "Axis.Position", "Axes[1].Position", "Levels[1]", "Mode"];
+  const tags = [...fields.map((field) => ({ ...node("Drive"), field })), { ...node("Grid"), index: "1,2" }];
+  await using line = collect(await open(freshState(), { security: { mode: "none" } }, tags));
+  for (const [i, value] of [0.1, -(2n ** 53n) - 1n, 1.5, 3.5, 8, 1, 6].entries())
+    expect(await line.reading(({ tag }) => tag === i)).toMatchObject({ value, quality: "good" });
+});
+
 test("a wrong password is refused", async () => {
   await expect(open(freshState(), { username: "reader", password: "guess" })).rejects.toMatchObject({
     code: "SOURCE_REFUSED",

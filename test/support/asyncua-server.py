@@ -10,6 +10,7 @@ from pathlib import Path
 from asyncua import Server, ua
 from asyncua.crypto.cert_gen import setup_self_signed_certificate
 from asyncua.crypto.permission_rules import SimpleRoleRuleset
+from asyncua.common.structures104 import new_enum, new_struct, new_struct_field
 from asyncua.server.user_managers import UserManager
 from asyncua.crypto.permission_rules import User, UserRole
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -40,6 +41,41 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+async def add_drive(server, line, index):
+    """A structure with an optional field, a nested one, an array of them, a matrix and an enumeration."""
+    mode = await new_enum(server, index, "DriveMode", ["Off", "Auto"])
+    axis, _ = await new_struct(server, index, "Axis", [new_struct_field("Position", ua.VariantType.Double)])
+    drive, _ = await new_struct(
+        server,
+        index,
+        "Drive",
+        [
+            new_struct_field("Note", ua.VariantType.String, optional=True),
+            new_struct_field("Speed", ua.VariantType.Float, optional=True),
+            new_struct_field("Total", ua.VariantType.Int64),
+            new_struct_field("Axis", axis),
+            new_struct_field("Axes", axis, array=True),
+            new_struct_field("Levels", ua.VariantType.UInt16, array=True),
+            new_struct_field("Mode", mode),
+        ],
+    )
+    types = await server.load_data_type_definitions()
+    value = types["Drive"](
+        Note=None,
+        Speed=0.1,
+        Total=-(2**53) - 1,
+        Axis=types["Axis"](1.5),
+        Axes=[types["Axis"](2.5), types["Axis"](3.5)],
+        Levels=[7, 8],
+        Mode=1,
+    )
+    await line.add_variable(
+        ua.NodeId("Drive", index), ua.QualifiedName("Drive", index), value, datatype=drive.nodeid
+    )
+    matrix = ua.Variant([[1, 2, 3], [4, 5, 6]], ua.VariantType.Int32)
+    await line.add_variable(ua.NodeId("Grid", index), ua.QualifiedName("Grid", index), matrix)
 
 
 async def main():
@@ -85,6 +121,7 @@ async def main():
     unit = ua.EUInformation(NamespaceUri="", UnitId=4408652, DisplayName=ua.LocalizedText("°C"))
     await temp.add_property(index, "EngineeringUnits", unit)
     await nodes["State"].add_property(index, "EnumStrings", [ua.LocalizedText(t) for t in ("Off", "On", "Fault")])
+    await add_drive(server, line, index)
     if options.get("history"):
         for name in options["history"]:
             await server.historize_node_data_change(nodes[name], period=None, count=10000)

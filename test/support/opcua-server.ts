@@ -14,6 +14,7 @@ import {
   Variant,
 } from "node-opcua-client";
 import { OPCUAServer, Subscription } from "node-opcua-server";
+import { addStructures, type Drive, type Structures } from "./opcua-structures.ts";
 
 export const lineNamespace = "urn:tagferry:test:line";
 const applicationUri = "urn:tagferry:test:server";
@@ -50,6 +51,8 @@ export interface OpcuaServer extends AsyncDisposable {
   set(name: keyof LineVariables, value: unknown, at?: Date): void;
   /** Makes a variable of the line bad. */
   break(name: keyof LineVariables): void;
+  /** Adds the variables `Drive` and `Drives`, which hold a structure and two of them, or sets them. */
+  drive(value: Drive, at?: Date): Promise<void>;
   /** Adds a variable below `Objects/Line`. */
   add(name: string): void;
 }
@@ -197,6 +200,8 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   set("Running", false);
   set("List", [1, 2]);
 
+  let structures: Structures | undefined;
+
   const owned = opening.move();
   return {
     url: `opc.tcp://127.0.0.1:${port}`,
@@ -211,6 +216,10 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     counted,
     break: (name) =>
       variables[name].setValueFromSource({ dataType: DataType.Null }, StatusCodes.BadNoCommunication, new Date()),
+    drive: async (value, at = new Date()) => {
+      structures ??= await addStructures(space, own, line);
+      structures.set(value, at);
+    },
     add: (name) => {
       plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value: 1 });
     },

@@ -12,11 +12,13 @@ import { portableNodeId } from "./node-address.ts";
 import { ClockCheck, toReading } from "./reading.ts";
 import type { Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
+import type { StructureTypes } from "./structure-types.ts";
 
 export interface BackfillOptions {
   readonly ua: Ua;
   readonly link: Link;
   readonly services: Services;
+  readonly structures: Pick<StructureTypes, "learn">;
   readonly runtime: Runtime;
   readonly source: string;
   readonly maxGapMs: number;
@@ -176,11 +178,15 @@ export class Backfill {
 
   /** Fills one gap. What fails for now stays open for the next connection; it never ends the source. */
   async #fill({ item, key, from, to }: Gap<Item>, signal: AbortSignal): Promise<number> {
-    const { ua, link, runtime, source, deliver } = this.#options;
+    const { ua, link, runtime, source, structures, deliver } = this.#options;
     let count = 0;
     try {
       for await (const values of readHistory(ua, link, item.nodeId, from, to, signal)) {
         const now = runtime.clock.now();
+        await structures.learn(
+          values.map((value) => [item, value] as const),
+          signal,
+        );
         const readings = values
           .flatMap((value) => toReading(value, { ...item, clockCheck: new ClockCheck() }, now, "source") ?? [])
           .filter(({ time, clock }) => clock === "device" && time > from && time < to)
@@ -214,7 +220,8 @@ export class Backfill {
     const known = this.#keys.get(item);
     if (known !== undefined) return known;
     const element = item.index === undefined ? "" : `[${item.index.join()}]`;
-    const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element;
+    const field = item.field === undefined ? "" : `.${JSON.stringify(item.field)}`;
+    const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element + field;
     this.#keys.set(item, key);
     return key;
   }

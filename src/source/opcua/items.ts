@@ -1,11 +1,13 @@
 // From configured tags to the nodes of this server that hold their values: NodeIds, browse paths and browse patterns.
 import type { Captures, DriverTag, TagId } from "../../core/source.ts";
 import { AddressSpace } from "./address-space.ts";
+import type { FieldStep } from "./field.ts";
 import { localNodeId, numericNamespace, parsePath } from "./node-address.ts";
 import type { Deadband, opcuaTag } from "./options.ts";
-import { ClockCheck } from "./reading.ts";
+import { ClockCheck, type ReadingOf } from "./reading.ts";
 import type { NodeId, Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
+import type { StructureTypes } from "./structure-types.ts";
 
 export type Tag = DriverTag<typeof opcuaTag>;
 
@@ -20,6 +22,10 @@ export interface Item {
   readonly clockCheck: ClockCheck;
   /** Element of an array or matrix, from 0, a number for each dimension; undefined: the value is no array. */
   readonly index: readonly number[] | undefined;
+  /** The way to a field of a structure; undefined: the value itself. */
+  readonly field?: readonly FieldStep[] | undefined;
+  /** Reads the field. */
+  readonly part?: ReadingOf["part"];
   /** What the server shall keep to itself. */
   readonly deadband?: Deadband | undefined;
 }
@@ -41,6 +47,7 @@ export interface Resolution {
 export interface Resolver {
   readonly ua: Ua;
   readonly services: Services;
+  readonly structures: StructureTypes;
   readonly namespaces: readonly string[];
   /** Index → URI that it stood for when it was first used. */
   readonly known: ReadonlyMap<number, string>;
@@ -64,13 +71,7 @@ export async function resolveTags(
   return result;
 }
 
-function byNodeId(
-  tag: TagId,
-  { every, index, deadband }: Tag,
-  node: string,
-  resolver: Resolver,
-  result: Resolution,
-): void {
+function byNodeId(tag: TagId, config: Tag, node: string, resolver: Resolver, result: Resolution): void {
   const { ua, namespaces, known } = resolver;
   const fail = (reason: string) => result.unresolved.push({ tag, address: node, reason });
   const text = localNodeId(node, namespaces);
@@ -88,16 +89,7 @@ function byNodeId(
   }
   try {
     const nodeId = ua.coerceNodeId(text);
-    result.items.push({
-      tag,
-      captures: noCaptures,
-      address: node,
-      nodeId,
-      every,
-      clockCheck: new ClockCheck(),
-      index,
-      deadband,
-    });
+    result.items.push(itemOf(tag, config, resolver, { nodeId, captures: noCaptures, address: node }));
   } catch (error) {
     fail(`no NodeId: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -107,13 +99,13 @@ async function byPath(
   tag: TagId,
   config: Tag,
   space: AddressSpace,
-  { ua }: Resolver,
+  resolver: Resolver,
   result: Resolution,
   signal: AbortSignal,
 ): Promise<void> {
   const pattern = config.browse !== undefined;
   const address = config.browse ?? config.path ?? "";
-  const { every, index, deadband } = config;
+  const { ua } = resolver;
   const steps = parsePath(address);
   const limit = config.limit ?? defaultLimit;
   // One more than allowed tells whether there are more.
@@ -131,16 +123,18 @@ async function byPath(
         ? { name: trail.at(-1) ?? "", path: trail.slice(Math.max(0, fixed)).join("/") }
         : noCaptures;
       const where = pattern ? trail.join("/") : address;
-      result.items.push({
-        tag,
-        captures,
-        address: where,
-        nodeId,
-        every,
-        clockCheck: new ClockCheck(),
-        index,
-        deadband,
-      });
+      result.items.push(itemOf(tag, config, resolver, { nodeId, captures, address: where }));
     }
   }
+}
+
+function itemOf(
+  tag: TagId,
+  { every, index, field, deadband }: Tag,
+  { structures }: Resolver,
+  where: Pick<Item, "nodeId" | "captures" | "address">,
+): Item {
+  const place = { nodeId: where.nodeId, index, field };
+  const part: Item["part"] = field && ((variant) => structures.convert(variant, place));
+  return { tag, ...where, every, clockCheck: new ClockCheck(), index, field, part, deadband };
 }

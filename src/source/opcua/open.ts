@@ -18,6 +18,7 @@ import { readFacts } from "./server-facts.ts";
 import { Services } from "./services.ts";
 import { OpcuaSource } from "./source.ts";
 import { loadStack, type Stack } from "./stack.ts";
+import { StructureTypes } from "./structure-types.ts";
 import { queueSize, requestedCounts, subscriptionIfAny } from "./subscription.ts";
 
 export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
@@ -90,7 +91,8 @@ async function begin(
       return new Map<number, string>();
     },
   );
-  const resolver: Resolver = { ua, services, namespaces: facts.namespaces, known };
+  const structures = new StructureTypes(ua, services, log);
+  const resolver: Resolver = { ua, services, structures, namespaces: facts.namespaces, known };
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");
   const fastest = Math.min(...config.tags.map(({ every }) => every), 1_000);

@@ -1,6 +1,7 @@
 // What may stand in the configuration of an OPC UA source and of its tags, checked and with every default.
 import { z } from "zod";
 import { duration, secret } from "../../lib/fields.ts";
+import { parseField } from "./field.ts";
 
 export const securityModes = ["none", "sign", "signAndEncrypt"] as const;
 export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"] as const;
@@ -146,6 +147,17 @@ export const opcuaTag = z
       .transform((given) => (typeof given === "number" ? [given] : given.split(",").map(Number)))
       .optional()
       .describe('element of an array, from 0; of a matrix "1,2": row 1, column 2'),
+    field: z
+      .string()
+      .transform((text, context) => {
+        const steps = parseField(text);
+        if (steps) return steps;
+        const message = "must be the way to a field of a structure, as in Temp, Motor.Speed or Axes[2].Position";
+        context.addIssue({ code: "custom", message, input: text });
+        return z.NEVER;
+      })
+      .optional()
+      .describe("field of a structure: Motor.Speed, Axes[2].Position; `&.` is a dot within a name"),
     deadband: z
       .union([z.number().min(0), z.string().regex(/^\d+(?:\.\d+)?\s*%$/)], {
         error: "must be a number in the server's unit, as in 0.5, or a part of the variable's range, as in \"1%\"",

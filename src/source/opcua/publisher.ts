@@ -31,8 +31,8 @@ export interface PublisherOptions {
   readonly runtime: Runtime;
   readonly source: string;
   readonly subscription: Counts & Pick<Subscription, "id" | "firstSequence" | "former">;
-  /** Takes a message over. Messages come in order, each once. */
-  readonly deliver: (notification: Notification) => void;
+  /** Takes a message over. Messages come in order, each once; the next comes when it resolves. */
+  readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
   /** The server lives, and has nothing to tell: a keep-alive. */
   readonly alive: () => void;
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
@@ -167,7 +167,7 @@ export class Publisher {
       if (id === subscription.id) alive();
     } else if (!known) {
       this.#former?.delivered({ subscription: id, sequenceNumber: message.sequenceNumber });
-      deliver(await this.#read(id, message));
+      await deliver(await this.#read(id, message), signal);
     }
     if (id === this.#former?.id && !response.moreNotifications) this.#former.end();
   }
@@ -196,7 +196,7 @@ export class Publisher {
       const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
       runtime.metrics.counter(republished).add(1, { source });
       this.#former?.delivered({ subscription: id, sequenceNumber });
-      deliver(await this.#read(id, notificationMessage));
+      await deliver(await this.#read(id, notificationMessage), signal);
     } catch (error) {
       if (statusOf(error) !== "BadMessageNotAvailable") throw error;
       runtime.metrics.counter(lostNotifications).add(1, { source });

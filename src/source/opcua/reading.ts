@@ -2,7 +2,7 @@
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../core/source.ts";
-import { convert, type VariantLike } from "./value.ts";
+import { type Converted, convert, type VariantLike } from "./value.ts";
 
 /** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
 export interface DataValueLike {
@@ -24,6 +24,8 @@ export interface ReadingOf {
   readonly clockCheck: ClockCheck;
   /** Element of an array or matrix, from 0, a number for each dimension. */
   readonly index?: readonly number[] | undefined;
+  /** Takes the value out of what came; undefined: it is the value, or the element at `index`. */
+  readonly part?: ((variant: VariantLike | null) => Converted) | undefined;
 }
 
 /** OPC 10000-4, 7.39.1: the two upper bits are the severity; InfoType DataValue with Overflow are the lower ones. */
@@ -51,7 +53,7 @@ export function toReading(
   const name = data.statusCode.name.split("#")[0] || hex(data.statusCode.value);
   if (name === "BadWaitingForInitialData" || name === "UncertainInitialValue") return undefined;
   const quality = severities[data.statusCode.value >>> 30] ?? "bad";
-  const converted = convert(data.value, of.index);
+  const converted = of.part ? of.part(data.value) : convert(data.value, of.index);
   const reason = quality === "good" ? undefined : `${quality}: ${name}`;
   const problem = "reason" in converted ? converted.reason : undefined;
   const value = "value" in converted ? converted.value : undefined;

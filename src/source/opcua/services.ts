@@ -123,6 +123,28 @@ export class Services {
     });
   }
 
+  /** Where the references of this type come from that lead to each node, for nodes on this server. */
+  async inverse(nodes: readonly NodeId[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
+    const { BrowseRequest, BrowseResponse, BrowseDirection } = this.#ua;
+    return inBatches(nodes, this.#browses, async (part) => {
+      const request = new BrowseRequest({
+        requestedMaxReferencesPerNode: 0,
+        nodesToBrowse: part.map((nodeId) => ({
+          nodeId,
+          browseDirection: BrowseDirection.Inverse,
+          referenceTypeId,
+          includeSubtypes: false,
+          nodeClassMask: 0,
+          resultMask: 63,
+        })),
+      });
+      const { results } = await this.#link.call(request, BrowseResponse, signal);
+      const all: NodeId[][] = [];
+      for (const result of results ?? []) all.push((await this.#rest(result, signal)).map(({ nodeId }) => nodeId));
+      return all;
+    });
+  }
+
   async #rest(first: BrowseResult, signal: AbortSignal): Promise<Child[]> {
     const { BrowseNextRequest, BrowseNextResponse } = this.#ua;
     const children = this.#convert(first.references);

@@ -57,7 +57,7 @@ export class OpcuaSource implements Source {
         runtime,
         source: config.name,
         subscription,
-        deliver: (notification) => this.#take(notification, subscription),
+        deliver: (notification, signal) => this.#take(notification, subscription, signal),
         alive: () => this.#intake.alive(),
         room: (signal) => this.#intake.room(signal),
         gone: (what) => resumption.remember({ [what]: undefined }),
@@ -72,6 +72,7 @@ export class OpcuaSource implements Source {
         source: config.name,
         namespaces: resolver.namespaces,
         services: resolver.services,
+        structures: resolver.structures,
         deliver: async (readings, stored, signal) => {
           await this.#intake.room(signal);
           this.#intake.readings(readings, stored);
@@ -148,13 +149,18 @@ export class OpcuaSource implements Source {
     await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));
   }
 
-  #take({ subscription: id, sequenceNumber, changes }: Notification, subscription: Subscription): void {
-    const { monitoring } = this.#options;
+  async #take(
+    { subscription: id, sequenceNumber, changes }: Notification,
+    subscription: Subscription,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { monitoring, resolver } = this.#options;
     const stream = id !== subscription.id ? "former" : subscription.origin === "kept" ? "kept" : "new";
     const values = changes.flatMap(({ handle, value }) => {
       const item = monitoring.item(handle);
       return item ? [[item, value] as const] : [];
     });
+    await resolver.structures.learn(values, signal);
     this.#intake.values(values, stream, this.#backfill, () =>
       this.#publisher?.acknowledge({ subscription: id, sequenceNumber }),
     );
@@ -162,6 +168,7 @@ export class OpcuaSource implements Source {
 
   async #polled(values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
     await this.#intake.room(signal);
+    await this.#options.resolver.structures.learn(values, signal);
     this.#intake.values(values, "new", this.#backfill, () => {});
   }
 

@@ -29,18 +29,31 @@ const firstTime = Date.UTC(1900, 0, 1);
 
 /** The value, of an array or matrix the element at `index`, or why there is none that can be stored. */
 export function convert(variant: VariantLike | null | undefined, index?: readonly number[]): Converted {
+  const one = element(variant, index);
+  if ("reason" in one) return one;
+  const value = scalar(one.dataType, one.value);
+  if (value !== undefined) return { value };
+  const what = typeNames[one.dataType] ?? `value of type ${one.dataType}`;
+  return { reason: `a ${what} cannot be stored${one.dataType === 22 ? "; name a field of it" : ""}` };
+}
+
+/** The one value in a Variant, of an array or matrix the element at `index`, or why there is none. */
+export function element(
+  variant: VariantLike | null | undefined,
+  index?: readonly number[],
+): VariantLike | { readonly reason: string } {
   if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
     return { reason: "no value" };
-  if (index === undefined && variant.arrayType !== 0) return { reason: "an array, not one value; give an index" };
-  const dimensions = variant.arrayType === 2 ? (variant.dimensions?.length ?? 0) : variant.arrayType;
-  if (index !== undefined && index.length !== dimensions)
+  const { dataType, arrayType } = variant;
+  if (index === undefined) return arrayType === 0 ? variant : { reason: "an array, not one value; give an index" };
+  const dimensions = arrayType === 2 ? (variant.dimensions?.length ?? 0) : arrayType;
+  if (index.length !== dimensions)
     return { reason: `not an array of ${index.length === 1 ? "one dimension" : `${index.length} dimensions`}` };
-  const one = index === undefined ? variant.value : elementOf(variant.value, place(index, variant.dimensions ?? []));
-  if (one === undefined) return { reason: `the array has no element ${index?.join()}` };
-  const value = scalar(variant.dataType, one);
-  return value === undefined
-    ? { reason: `a ${typeNames[variant.dataType] ?? `value of type ${variant.dataType}`} cannot be stored` }
-    : { value };
+  const value = elementOf(variant.value, place(index, variant.dimensions ?? []));
+  if (value === undefined) return { reason: `the array has no element ${index.join()}` };
+  // An array of Variants: each has a type of its own.
+  if (isVariant(value)) return value;
+  return value === null ? { reason: "no value" } : { dataType, arrayType: 0, value };
 }
 
 function scalar(dataType: number, value: unknown): Value | undefined {
@@ -85,6 +98,10 @@ function place(index: readonly number[], dimensions: readonly number[]): number 
 
 function elementOf(value: unknown, index: number): unknown {
   return Array.isArray(value) || ArrayBuffer.isView(value) ? Reflect.get(value, index) : undefined;
+}
+
+export function isVariant(value: unknown): value is VariantLike {
+  return typeof value === "object" && value !== null && "dataType" in value && "arrayType" in value;
 }
 
 /** The stack gives 64-bit integers as their high and low words. */
