@@ -49,7 +49,46 @@ test("ranges that answer are found with what they hold, and the holes between th
     { address: "hr:3 u16", name: "hr:3 (40004)", depth: 1, value: 42, signal: {}, tag: { unit: 1, at: "hr:3 u16" } },
     { address: "di:7", name: "di:7 (10008)", depth: 1, value: true, signal: {}, tag: { unit: 1, at: "di:7" } },
   ]);
-  expect(new Set(device.requests.map((request) => request.function))).toEqual(new Set([1, 2, 3, 4]));
+  expect(new Set(device.requests.map((request) => request.function))).toEqual(new Set([1, 2, 3, 4, 17, 43]));
+});
+
+test("a device says who it is: in as many answers as it takes, and as text whatever it holds", async () => {
+  await using device = await modbusDevice();
+  const unit = device.unit(1);
+  unit.identity = { 0: "Acme", 1: "PM-53", 2: "V2.6", 5: "Mètre\u0000\n 3φ", 128: "hall 1", 129: "" };
+  unit.objectsAtOnce = 2;
+  unit.serverId = Uint8Array.from([0x01, 0xff, ...Buffer.from("PM5340 "), 0x00, 0x41]);
+
+  const nodes = await browse(`${device.url}?unit=1&to=0`);
+
+  expect(nodes).toEqual(
+    [
+      ["unit 1 answers"],
+      ["VendorName", "Acme"],
+      ["ProductCode", "PM-53"],
+      ["MajorMinorRevision", "V2.6"],
+      ["ModelName", "Mètre 3φ"],
+      ["object 128", "hall 1"],
+      ["server id", "01 FF PM5340 00 41"],
+    ].map(([name, value]) => ({
+      address: "unit 1",
+      name,
+      depth: value === undefined ? 0 : 1,
+      ...(value === undefined ? {} : { value }),
+      signal: {},
+      tag: { unit: 1 },
+    })),
+  );
+});
+
+test("a device that ends the connection over what it does not know is browsed all the same", async () => {
+  await using device = await modbusDevice();
+  const unit = device.unit(1);
+  unit.set("hr", 3, [42]);
+  unit.endsOnUnknown = true;
+  const addresses = async () => (await browse(`${device.url}?unit=1&from=0&to=50`)).map(({ address }) => address);
+
+  expect(await addresses()).toEqual(["unit 1", "hr:0", "hr:3 u16", "ir:0", "co:0", "di:0"]);
 });
 
 test("units that answer are found, also those that only answer with an exception", async () => {

@@ -1,4 +1,5 @@
-// A Modbus TCP device with a model of its registers: answers functions 1 to 4 from it, and does what a test tells it to.
+// A Modbus TCP device with a model of its registers: answers functions 1 to 4 from it, 17 and 43/14 where it was told who
+// it is, and does what a test tells it to.
 import type { Server, Socket } from "node:net";
 import { createServer } from "node:net";
 
@@ -25,6 +26,13 @@ export interface DeviceUnit {
   exception: number | undefined;
   /** Takes requests and never answers. */
   silent: boolean;
+  /** What it says of itself in function 43/14, by number, and in function 17; empty: it does not know the function. */
+  identity: Readonly<Record<number, string>>;
+  serverId: Uint8Array;
+  /** Most objects in an answer to function 43. */
+  objectsAtOnce: number;
+  /** Ends the connection over any other function than 1 to 4. */
+  endsOnUnknown: boolean;
 }
 
 export interface ModbusDevice extends AsyncDisposable {
@@ -51,6 +59,10 @@ class Unit implements DeviceUnit {
   silentAbove = Number.POSITIVE_INFINITY;
   exception: number | undefined;
   silent = false;
+  identity: Readonly<Record<number, string>> = {};
+  serverId = new Uint8Array(0);
+  objectsAtOnce = Number.POSITIVE_INFINITY;
+  endsOnUnknown = false;
   readonly #values: Record<DeviceTable, Map<number, number>> = {
     co: new Map(),
     di: new Map(),
@@ -73,6 +85,7 @@ class Unit implements DeviceUnit {
     const exception = (number: number) => Buffer.from([code | 0x80, number]);
     const table = tables[code];
     if (this.exception !== undefined) return exception(this.exception);
+    if (code === 17 && this.serverId.length > 0) return Buffer.from([17, this.serverId.length, ...this.serverId]);
     if (table === undefined) return exception(1);
     const bits = table === "co" || table === "di";
     if (count < 1 || count > (bits ? 2_000 : 125) || count > this.maxCount) return exception(3);
@@ -87,6 +100,18 @@ class Unit implements DeviceUnit {
     }
     return Buffer.concat([Buffer.from([code, data.length]), data]);
   }
+}
+
+/** The answer to function 43/14: objects from number `from` on, as many as go at once. */
+function identification(category: number, from: number, { identity, objectsAtOnce }: Unit): Buffer {
+  const all = Object.entries(identity).filter(([number]) => Number(number) >= from);
+  const now = all.slice(0, objectsAtOnce).map(([number, text]) => {
+    const bytes = Buffer.from(text);
+    return Buffer.from([Number(number), bytes.length, ...bytes]);
+  });
+  const next = all[now.length]?.[0];
+  const more = next === undefined ? [0, 0] : [0xff, Number(next)];
+  return Buffer.concat([Buffer.from([43, 14, category, 0x82, ...more, now.length]), ...now]);
 }
 
 /** Listens on a free port of 127.0.0.1, or on `port`. */
@@ -117,7 +142,13 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     const code = frame.readUInt8(7);
     const [start, count] = frame.length >= 12 ? [frame.readUInt16BE(8), frame.readUInt16BE(10)] : [0, 0];
     requests.push({ unit, function: code, start, count });
-    const pdu = units.get(unit)?.answer(code, start, count);
+    const model = units.get(unit);
+    if (model?.endsOnUnknown && tables[code] === undefined) {
+      socket.destroy();
+      return;
+    }
+    const identifies = code === 43 && model !== undefined && Object.keys(model.identity).length > 0;
+    const pdu = identifies ? identification(frame[9]!, frame[10]!, model) : model?.answer(code, start, count);
     if (!pdu) return;
     const header = Buffer.from([frame[0]!, frame[1]!, 0, 0, 0, pdu.length + 1, unit]);
     mostInFlight = Math.max(mostInFlight, ++inFlight);

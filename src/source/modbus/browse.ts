@@ -1,16 +1,16 @@
-// What a Modbus device offers: units that answer, SunSpec models, ranges of addresses and what they hold. Reads only.
+// What a Modbus device offers: units that answer and what they are, SunSpec models, ranges of addresses and what they
+// hold. Reads only.
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
 import { modiconNumber } from "./address.ts";
 import { consequenceOf } from "./exceptions.ts";
-import type { Link } from "./link.ts";
-import { openLink } from "./open.ts";
+import { identify } from "./identification.ts";
 import { optionsOf } from "./options.ts";
-import { decodeBit } from "./registers.ts";
-import type { ReadWords } from "./sunspec.ts";
+import { PatientLink } from "./patient-link.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
 import { survey } from "./survey.ts";
+import { tableReader } from "./table-reader.ts";
 import type { Table } from "./value-type.ts";
 import { isRegisterTable } from "./value-type.ts";
 
@@ -28,8 +28,9 @@ interface Wish {
 }
 
 /**
- * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other. Yields each
- * unit's SunSpec points, then its ranges with the values that are not 0. Rejects with `SOURCE_*` or `signal.reason`.
+ * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other. Yields what each
+ * unit says that it is, its SunSpec points, then its ranges with the values that are not 0. Rejects with `SOURCE_*` or
+ * `signal.reason`.
  */
 export async function* browseModbus(
   target: BrowseTarget,
@@ -40,12 +41,13 @@ export async function* browseModbus(
   const options = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
   // On a bus unit 0 is everybody, and nobody answers.
   const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
-  await using link = await openLink({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  await using link = await PatientLink.open({ name: "browse", options, units: new Set(asked) }, runtime, signal);
   for (const unit of asked) {
-    if (!(await answers(link, unit, asked.length === 1 ? options.timeout : scanTimeoutMs, signal))) continue;
+    if (!(await answers(link, unit, asked.length === 1 ? options.timeout : scanTimeoutMs))) continue;
     yield { address: `unit ${unit}`, name: `unit ${unit} answers`, depth: 0, signal: {}, tag: { unit } };
-    const refused = new Set<Table>();
-    const read = reader(link, unit, options.timeout, refused, signal);
+    for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))
+      yield { address: `unit ${unit}`, name, depth: 1, value: text, signal: {}, tag: { unit } };
+    const read = tableReader(link, unit, options.timeout);
     for (const model of await findSunspec(read)) yield* sunspecNodes(model, unit);
     for (const table of ["hr", "ir", "co", "di"] as const) {
       const registers = isRegisterTable(table);
@@ -89,23 +91,9 @@ function addressOf(table: Table, address: number): string {
   return isRegisterTable(table) ? `${table}:${address} u16` : `${table}:${address}`;
 }
 
-async function answers(link: Link, unit: number, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
-  const result = await link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs, signal);
+async function answers(link: PatientLink, unit: number, timeoutMs: number): Promise<boolean> {
+  const result = await link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs);
   return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
-}
-
-/** A table that the unit does not have is asked for once. */
-function reader(link: Link, unit: number, timeoutMs: number, refused: Set<Table>, signal: AbortSignal): ReadWords {
-  return async (table, start, count) => {
-    if (refused.has(table) || start + count > 65_536) return undefined;
-    const result = await link.read({ unit, table, start, count }, timeoutMs, signal);
-    if (result.kind === "exception" && consequenceOf(result.code) === "unsupported") refused.add(table);
-    if (result.kind !== "data") return undefined;
-    const { bytes } = result;
-    return isRegisterTable(table)
-      ? Array.from({ length: count }, (_, i) => (bytes[i * 2]! << 8) | bytes[i * 2 + 1]!)
-      : Array.from({ length: count }, (_, i) => Number(decodeBit(bytes, i)));
-  };
 }
 
 function wishOf(text: string): Wish {

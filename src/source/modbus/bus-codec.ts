@@ -2,8 +2,8 @@
 //
 //   rtu     unit, PDU, CRC-16 low byte first
 //   ascii   ':', then in hexadecimal: unit, PDU, LRC; then CR LF
-import type { ReadRequest } from "./pdu.ts";
-import { dataBytes, functionOf, maxPduBytes } from "./pdu.ts";
+import type { UnitRequest } from "./pdu.ts";
+import { dataBytes, functionOf, identityPduBytes, maxPduBytes } from "./pdu.ts";
 
 export interface BusFrame {
   readonly unit: number;
@@ -16,7 +16,7 @@ export interface BusCodec {
    * Every whole reply frame with a right checksum in `bytes`, whatever lies between, and from where on bytes may still
    * become one. Within the beginning of the answer to `awaited` nothing else is looked for until it is all there.
    */
-  scan(bytes: Uint8Array, awaited?: ReadRequest): { readonly frames: readonly BusFrame[]; readonly rest: number };
+  scan(bytes: Uint8Array, awaited?: UnitRequest): { readonly frames: readonly BusFrame[]; readonly rest: number };
 }
 
 const longestRtu = maxPduBytes + 3;
@@ -35,7 +35,7 @@ export const rtuCodec: BusCodec = {
     const frames: BusFrame[] = [];
     let rest = 0;
     for (let at = 0; at < bytes.length; ) {
-      const length = rtuReplyBytes(bytes, at);
+      const length = rtuReplyBytes(bytes, at, awaited);
       const frame = bytes.subarray(at, at + length);
       // Of a frame with its checksum the residue is 0. Anything else is noise, an echo, or not all there yet.
       if (length > 0 && frame.length === length && crc16(frame) === 0) {
@@ -50,16 +50,21 @@ export const rtuCodec: BusCodec = {
 };
 
 /** The data of an answer may hold what looks like a frame of its own. */
-function beginsAnswer([unit, code, byteCount]: Uint8Array, request: ReadRequest): boolean {
-  const header = code === functionOf(request) && (byteCount === undefined || byteCount === dataBytes(request));
-  return unit === request.unit && header;
+function beginsAnswer([unit, code, second]: Uint8Array, request: UnitRequest): boolean {
+  if (unit !== request.unit || code !== functionOf(request)) return false;
+  return second === undefined || "identity" in request || second === dataBytes(request);
 }
 
-/** Length of the reply that would begin at `at`; 0: none does. */
-function rtuReplyBytes(bytes: Uint8Array, at: number): number {
+/** Length of the reply that would begin at `at`, at least as far as can be seen; 0: none does. */
+function rtuReplyBytes(bytes: Uint8Array, at: number, awaited: UnitRequest | undefined): number {
   const code = bytes[at + 1] ?? 0;
-  if (code >= 0x81 && code <= 0x84) return 5;
-  return code >= 1 && code <= 4 ? 5 + (bytes[at + 2] ?? 0) : 0;
+  if (code >= 1 && code <= 4) return 5 + (bytes[at + 2] ?? 0);
+  // Looked for only where one is awaited: the fewer forms a frame can have, the less noise looks like one.
+  const own = awaited && "identity" in awaited ? functionOf(awaited) : 0;
+  if ((code >= 0x81 && code <= 0x84) || code === (own | 0x80)) return 5;
+  if (own === 0 || code !== own) return 0;
+  const pduBytes = identityPduBytes(bytes.subarray(at + 1)) ?? bytes.length - at;
+  return pduBytes === 0 ? 0 : pduBytes + 3;
 }
 
 export const asciiCodec: BusCodec = {

@@ -6,8 +6,8 @@
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
-import type { Answer, ReadRequest } from "./pdu.ts";
-import { decodeReply, encodeRead } from "./pdu.ts";
+import type { Answer, UnitRequest } from "./pdu.ts";
+import { decodeReply, encodeRequest } from "./pdu.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
@@ -17,7 +17,7 @@ export interface BusOptions {
 
 export class BusFraming implements Framing {
   readonly #options: BusOptions;
-  #current: { readonly request: ReadRequest; readonly sent: Uint8Array } | undefined;
+  #current: { readonly request: UnitRequest; readonly sent: Uint8Array } | undefined;
   #received: Uint8Array = new Uint8Array(0);
   /** Units that may still answer a request that was given up. */
   readonly #doubted = new Set<number>();
@@ -37,8 +37,8 @@ export class BusFraming implements Framing {
     return this.#mismatch;
   }
 
-  begin(request: ReadRequest): Uint8Array {
-    const sent = this.#options.codec.encode({ unit: request.unit, pdu: encodeRead(request) });
+  begin(request: UnitRequest): Uint8Array {
+    const sent = this.#options.codec.encode({ unit: request.unit, pdu: encodeRequest(request) });
     this.#current = { request, sent };
     this.#received = new Uint8Array(0);
     this.#held = undefined;

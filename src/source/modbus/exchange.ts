@@ -4,7 +4,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { ByteStream } from "./byte-stream.ts";
 import type { Framing } from "./framing.ts";
-import type { Answer, ReadRequest } from "./pdu.ts";
+import type { Answer, UnitRequest } from "./pdu.ts";
 
 /** What became of a request. `at`: when the answer was complete. */
 export type Result =
@@ -17,7 +17,7 @@ export interface Exchange extends AsyncDisposable {
    * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest; rejects with `SOURCE_*`
    * when the connection is lost, or with `signal.reason`.
    */
-  run(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
+  run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
   /** Why the connection is of no use any more; undefined: it is. */
   readonly lost: AgentError | undefined;
   /** We closed it, because a late answer could not be told from a fresh one: a new connection does not have that fault. */

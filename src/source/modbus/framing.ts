@@ -1,10 +1,10 @@
 // The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
-import type { Answer, ReadRequest } from "./pdu.ts";
+import type { Answer, UnitRequest } from "./pdu.ts";
 
 /** One request at a time: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
 export interface Framing {
   /** The frame of `request`. */
-  begin(request: ReadRequest): Uint8Array;
+  begin(request: UnitRequest): Uint8Array;
   /**
    * Takes bytes as they come. Gives the answer once it is complete; what answers no request is counted and thrown away.
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.

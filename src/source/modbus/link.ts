@@ -4,7 +4,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Exchange, Result } from "./exchange.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
-import type { ReadRequest } from "./pdu.ts";
+import type { UnitRequest } from "./pdu.ts";
 import { Turns } from "./turns.ts";
 
 export interface LinkOptions {
@@ -15,7 +15,7 @@ export interface LinkOptions {
   /** Between a reply and the next request. */
   readonly delayMs: number;
   /** What a request may take beyond the time-out of its unit: its time on a slow line. */
-  readonly extraMs?: (request: ReadRequest) => number;
+  readonly extraMs?: (request: UnitRequest) => number;
   /** Between connecting and the first request. */
   readonly pauseAfterConnectMs: number;
   /** Resolves with a connection; rejects with `SOURCE_*` or `signal.reason`. */
@@ -71,7 +71,7 @@ export class Link implements AsyncDisposable {
    * Resolves with what became of `request`, `timeoutMs` after its turn at the latest. Rejects with `SOURCE_*` when the
    * link is lost, which it then stays, or with `signal.reason`.
    */
-  async read(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+  async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
     using _turn = await this.#turns.take(request.unit, signal);
     if (this.#failure) throw this.#failure;
     try {
@@ -87,7 +87,7 @@ export class Link implements AsyncDisposable {
     await this.#exchange[Symbol.asyncDispose]();
   }
 
-  async #exchangeOne(request: ReadRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+  async #exchangeOne(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
     const { clock, metrics } = this.#runtime;
     const source = this.#options.name;
     if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);

@@ -12,8 +12,8 @@
 import { AgentError } from "../../core/errors.ts";
 import { joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
-import type { Answer, ReadRequest } from "./pdu.ts";
-import { decodeReply, encodeRead, maxPduBytes } from "./pdu.ts";
+import type { Answer, UnitRequest } from "./pdu.ts";
+import { decodeReply, encodeRequest, maxPduBytes } from "./pdu.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;
@@ -31,7 +31,7 @@ export class MbapFraming implements Framing {
   readonly #anyUnit: boolean;
   readonly #datagrams: boolean;
   #nextId: number;
-  #current: { readonly id: number; readonly request: ReadRequest } | undefined;
+  #current: { readonly id: number; readonly request: UnitRequest } | undefined;
   readonly #abandoned = new Set<number>();
   #received: Uint8Array = new Uint8Array(0);
   #discarded = 0;
@@ -51,8 +51,8 @@ export class MbapFraming implements Framing {
     return this.#mismatch;
   }
 
-  begin(request: ReadRequest): Uint8Array {
-    const pdu = encodeRead(request);
+  begin(request: UnitRequest): Uint8Array {
+    const pdu = encodeRequest(request);
     while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;
     const id = this.#nextId;
     this.#nextId = (id + 1) & 0xff_ff;

@@ -1,4 +1,5 @@
-// Requests and replies without the frame around them: functions 1 to 4, which read. There is no other here.
+// Requests and replies without the frame around them: functions 1 to 4, which read values, and 17 and 43/14, by which a
+// device says what it is. There is no other here.
 import type { Table } from "./value-type.ts";
 
 export interface ReadRequest {
@@ -9,25 +10,52 @@ export interface ReadRequest {
   readonly count: number;
 }
 
-/** What a unit answered. `bytes`: registers high byte first, or packed bits; exactly as many as were asked for. */
+/** What a unit is: its server id (function 17), or the objects of its identification (function 43/14). */
+export type IdentityRequest =
+  | { readonly unit: number; readonly identity: "serverId" }
+  | {
+      readonly unit: number;
+      readonly identity: "objects";
+      /** Those that every device has that knows the function, or also those that a device may have. */
+      readonly category: "basic" | "regular";
+      /** Number of the first one wanted. */
+      readonly from: number;
+    };
+
+export type UnitRequest = ReadRequest | IdentityRequest;
+
+/**
+ * What a unit answered. `bytes` of a `ReadRequest`: registers high byte first, or packed bits, exactly as many as were
+ * asked for; of an `IdentityRequest`: what follows the byte count (17), or the MEI type (43).
+ */
 export type Answer =
   | { readonly kind: "data"; readonly bytes: Uint8Array }
   | { readonly kind: "exception"; readonly code: number };
 
 const functions = { co: 1, di: 2, hr: 3, ir: 4 } as const satisfies Record<Table, number>;
+const serverIdFunction = 17;
+const identificationFunction = 43;
+/** Of what function 43 carries: the identification. Others can write. */
+const meiType = 14;
+const categories = { basic: 1, regular: 2 } as const;
 /** Most that a reply of 253 bytes can carry. */
 export const protocolLimit = { co: 2_000, di: 2_000, hr: 125, ir: 125 } as const satisfies Record<Table, number>;
 export const maxPduBytes = 253;
 
-/** Function, address, quantity. */
-export function encodeRead({ table, start, count }: ReadRequest): Uint8Array {
+export function encodeRequest(request: UnitRequest): Uint8Array {
+  if ("identity" in request)
+    return request.identity === "serverId"
+      ? Uint8Array.of(serverIdFunction)
+      : Uint8Array.of(identificationFunction, meiType, categories[request.category], request.from);
+  const { table, start, count } = request;
   if (count < 1 || count > protocolLimit[table] || start < 0 || start + count > 65_536)
     throw new RangeError(`cannot ask for ${count} at ${table}:${start}`);
   return Uint8Array.of(functions[table], start >> 8, start & 0xff, count >> 8, count & 0xff);
 }
 
-export function functionOf({ table }: ReadRequest): number {
-  return functions[table];
+export function functionOf(request: UnitRequest): number {
+  if (!("identity" in request)) return functions[request.table];
+  return request.identity === "serverId" ? serverIdFunction : identificationFunction;
 }
 
 /** Bytes of data that the reply to `request` has to carry. */
@@ -35,15 +63,42 @@ export function dataBytes({ table, count }: ReadRequest): number {
   return table === "hr" || table === "ir" ? count * 2 : Math.ceil(count / 8);
 }
 
+/** Bytes of the longest reply PDU that can answer `request`. */
+export function longestReply(request: UnitRequest): number {
+  return "identity" in request ? maxPduBytes : 2 + dataBytes(request);
+}
+
 /** The answer to `request` in `pdu`, or in words why it cannot be one. `bytes` is a copy. */
-export function decodeReply(pdu: Uint8Array, request: ReadRequest): Answer | string {
-  const code = functions[request.table];
+export function decodeReply(pdu: Uint8Array, request: UnitRequest): Answer | string {
+  const code = functionOf(request);
   const [first = 0, second = 0] = pdu;
   if (first === (code | 0x80))
     return pdu.length === 2 ? { kind: "exception", code: second } : `an exception of ${pdu.length} bytes instead of 2`;
   if (first !== code) return `function ${first} instead of ${code}`;
+  if ("identity" in request)
+    return identityPduBytes(pdu) === pdu.length
+      ? { kind: "data", bytes: pdu.slice(2) }
+      : `${pdu.length} bytes, which is not what it says of itself`;
   const expected = dataBytes(request);
   if (second !== expected) return `a byte count of ${second} instead of ${expected}`;
   if (pdu.length !== expected + 2) return `${pdu.length - 2} bytes of data instead of ${expected}`;
   return { kind: "data", bytes: pdu.slice(2) };
+}
+
+/** Length of the reply with an identity that `bytes` begin with, as it says of itself; 0: none does; undefined while that is not known. */
+export function identityPduBytes(bytes: Uint8Array): number | undefined {
+  const [code, second] = bytes;
+  if (code === serverIdFunction) return second === undefined ? undefined : second + 2;
+  if (code !== identificationFunction || (second !== undefined && second !== meiType)) return 0;
+  // Function, MEI type, category, conformity, whether more follows, the next one's number, how many; then each with number and length.
+  let end = 7;
+  const objects = bytes[6];
+  if (objects === undefined) return undefined;
+  for (let i = 0; i < objects; i++) {
+    const length = bytes[end + 1];
+    if (end > maxPduBytes) return 0;
+    if (length === undefined) return undefined;
+    end += 2 + length;
+  }
+  return end > maxPduBytes ? 0 : end;
 }

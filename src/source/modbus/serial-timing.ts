@@ -1,8 +1,8 @@
 // How long bytes take on a serial line. Pure.
 import type { Endpoint, SerialLine } from "./endpoint.ts";
 import type { LineRest } from "./exchange.ts";
-import type { ReadRequest } from "./pdu.ts";
-import { dataBytes } from "./pdu.ts";
+import type { UnitRequest } from "./pdu.ts";
+import { longestReply } from "./pdu.ts";
 
 /** Characters of silence that end a frame. */
 const silentCharacters = 3.5;
@@ -22,10 +22,10 @@ export function lineRest(line: SerialLine, timeoutMs: number): LineRest {
   return { quietMs: Math.max(silentCharacters * characterMs(line), 20), guardMs: Math.min(timeoutMs / 2, 500) };
 }
 
-/** Milliseconds that `request` and its answer spend on the line. */
-export function wireMs(request: ReadRequest, { frames, line }: Extract<Endpoint, { transport: "serial" }>): number {
+/** Milliseconds that `request` and its answer spend on the line at most. */
+export function wireMs(request: UnitRequest, { frames, line }: Extract<Endpoint, { transport: "serial" }>): number {
   const requestBytes = 8;
-  const replyBytes = 5 + dataBytes(request);
+  const replyBytes = 3 + longestReply(request);
   const characters = frames === "ascii" ? 2 * (requestBytes + replyBytes) + 4 : requestBytes + replyBytes;
   return characters * characterMs(line);
 }

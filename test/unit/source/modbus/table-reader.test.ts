@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Result } from "../../../../src/source/modbus/exchange.ts";
+import type { UnitRequest } from "../../../../src/source/modbus/pdu.ts";
+import { tableReader } from "../../../../src/source/modbus/table-reader.ts";
+
+const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
+const refusal = (code: number): Result => ({ kind: "exception", code, at: epochMicros(0) });
+
+/** A unit that answers as it is told, and counts. */
+function unit(answer: (request: UnitRequest) => Result) {
+  const asked: UnitRequest[] = [];
+  const link = {
+    read: async (request: UnitRequest) => {
+      asked.push(request);
+      return answer(request);
+    },
+  };
+  return { asked, read: tableReader(link, 1, 1_000) };
+}
+
+test("a table about which a unit says nothing is given up, and the others are still read", async () => {
+  const { asked, read } = unit((request) => ("table" in request && request.table === "hr" ? silence : refusal(2)));
+
+  for (let i = 0; i < 50; i++) expect(await read("hr", i, 1)).toBeUndefined();
+  expect(asked).toHaveLength(10);
+  for (let i = 0; i < 50; i++) expect(await read("ir", i, 1)).toBeUndefined();
+  expect(asked).toHaveLength(60);
+});
+
+test("a table that a unit does not have is asked for once, and nothing beyond the last address at all", async () => {
+  const { asked, read } = unit(() => refusal(1));
+
+  expect([await read("hr", 0, 1), await read("hr", 1, 1), await read("co", 65_535, 2)]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect(asked).toHaveLength(1);
+});
