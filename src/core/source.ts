@@ -28,7 +28,7 @@ export interface Reading {
   readonly time: EpochMicros;
   readonly clock: "device" | "agent";
   readonly quality: Quality;
-  /** Why there is no value, or why its quality is not good. For people; starts in lower case. */
+  /** Why there is no value, why its quality is not good, or what else of it is not as asked for. For people; starts in lower case. */
   readonly reason?: string;
   /** Read from the device's history: stored, but no news (last value and report-by-exception stay untouched). */
   readonly historical: boolean;
@@ -69,7 +69,7 @@ export interface Source extends AsyncDisposable {
    */
   deliveries(signal: AbortSignal): AsyncIterable<Delivery>;
   /** Who keeps values while nobody pulls: `the broker`. Undefined: what is not read at its time is lost. */
-  readonly holder?: string;
+  readonly holder?: string | undefined;
   /** What becomes of the time since the connection before this one. Undefined: what happened in it is lost. */
   readonly recovery?: Recovery | undefined;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */

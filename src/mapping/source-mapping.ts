@@ -1,12 +1,12 @@
 // The mapping of one source: the way of each reading through its tag's converter, range, quality policy and report.
-import { type EpochMicros, epochMicros, type Point } from "../core/point.ts";
+import { type EpochMicros, epochMicros, type InputId, type Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Description, Reading, TagId } from "../core/source.ts";
+import type { Captures, Description, Reading, TagId } from "../core/source.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
-import type { Mapping, MappingParts, RefusedInput, TagState } from "./mapping.ts";
+import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState } from "./mapping.ts";
 import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
 import { RateLimitedLog } from "./rate-limited-log.ts";
@@ -34,6 +34,7 @@ export class SourceMapping implements Mapping {
   readonly #runtime: Runtime;
   readonly #catalog: SignalCatalog;
   readonly #owners: InputOwners;
+  readonly #watch: InputWatch | undefined;
   readonly #tags: readonly Tag[];
   readonly #reporter: Reporter;
   readonly #log: RateLimitedLog;
@@ -41,10 +42,11 @@ export class SourceMapping implements Mapping {
   /** Points of the call that is running. */
   #points: Point[] = [];
 
-  constructor({ source, rules, catalog, owners }: MappingParts, runtime: Runtime) {
+  constructor({ source, rules, catalog, owners, watch }: MappingParts, runtime: Runtime) {
     this.#source = source;
     this.#runtime = runtime;
     this.#catalog = catalog;
+    this.#watch = watch;
     this.#owners = owners ?? inputOwners();
     this.#log = new RateLimitedLog(runtime);
     this.#reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
@@ -86,6 +88,11 @@ export class SourceMapping implements Mapping {
       const states = [...inputs.inputs()].map(tagState);
       return states.length > 0 ? states : [unreadTag(index as TagId, rule)];
     });
+  }
+
+  inputOf(tag: TagId, captures: Captures): InputId | undefined {
+    const state = this.#tags[tag]?.inputs.find(captures);
+    return state instanceof InputState ? state.input : undefined;
   }
 
   refusals(): readonly RefusedInput[] {
@@ -137,11 +144,15 @@ export class SourceMapping implements Mapping {
     if (converter.rounded) this.#tellRounding(state);
     const time = tag.alignUs === 0 ? reading.time : align(reading.time, tag.alignUs);
     if (historical) return this.#emit(state, time, value);
+    if (state.failing) {
+      state.failing = false;
+      this.#watch?.recovered(state.input, reading.time);
+    }
     state.address = reading.address;
     state.value = value;
     state.time = reading.time;
     state.quality = quality;
-    state.reason = quality === "good" ? undefined : reading.reason;
+    state.reason = reading.reason;
     if (!report) return this.#emit(state, time, value);
     const before = state.filtered;
     this.#reporter.take(state, report, time, value, nowMs);
@@ -153,6 +164,10 @@ export class SourceMapping implements Mapping {
     state.bad++;
     this.#counters.failed[failure]++;
     if (reading.historical) return;
+    if (!state.failing) {
+      state.failing = true;
+      this.#watch?.failed(state.input, reading.clock === "device" ? reading.time : state.time, "bad", reason);
+    }
     state.address = reading.address;
     state.value = value;
     state.time = reading.time;
@@ -212,6 +227,7 @@ export class SourceMapping implements Mapping {
   }
 
   #refuse({ tag, input, reason }: RefusedState): void {
+    this.#watch?.failed(input, undefined, "refused", reason);
     this.#log.warn({ tag, input, reason }, "an Input ID was refused, its readings are not stored");
   }
 

@@ -45,7 +45,7 @@ export async function* browseBroker(
   const log = runtime.log.child({ part: "source", driver: "mqtt" });
   const attach = () => ({ receive });
   let seconds = 1;
-  const { connection } = await connectBroker({ url, options, clientId, spoken: undefined, attach, log }, signal);
+  const { connection } = await connectBroker({ url, options, clientId, attach, log }, signal);
   {
     await using open = connection;
     const begin = runtime.clock.monotonic();

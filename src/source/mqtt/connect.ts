@@ -7,6 +7,7 @@ import type { Logger } from "../../core/runtime.ts";
 import { type Connected, connectOnce, type Link, type MessageHandler } from "./client.ts";
 import type { Failure } from "./failure.ts";
 import type { MqttOptions } from "./options.ts";
+import type { SessionState } from "./session-state.ts";
 
 type Version = 3 | 4 | 5;
 
@@ -14,8 +15,8 @@ export interface Connecting<Handler> {
   readonly url: string;
   readonly options: MqttOptions;
   readonly clientId: string;
-  /** The version that this broker spoke before, if any. */
-  readonly spoken: Version | undefined;
+  /** What is known of this broker from before; left out: nothing. */
+  readonly state?: Pick<SessionState, "protocolVersion" | "hungUp">;
   /** Gives a handler of messages; called for every attempt. */
   readonly attach: (link: Link) => Handler;
   readonly log: Logger;
@@ -26,7 +27,7 @@ export async function connectBroker<Handler extends MessageHandler>(
   connecting: Connecting<Handler>,
   signal: AbortSignal,
 ): Promise<Connected<Handler>> {
-  const { url, options, clientId, spoken, attach, log } = connecting;
+  const { url, options, clientId, state, attach, log } = connecting;
   const { username } = options;
   const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
   // Read each time, so that they can be changed without a restart.
@@ -42,8 +43,12 @@ export async function connectBroker<Handler extends MessageHandler>(
     );
     if (!("error" in result)) return result;
     first ??= result;
+    if (result.olderVersion === "no") throw result.error;
     // A broker that is known to speak 5 and hangs up without a word is restarting, or has another reason.
-    if (result.olderVersion === "no" || (result.olderVersion === "perhaps" && spoken === 5)) throw result.error;
+    if (result.olderVersion === "perhaps" && state?.protocolVersion === 5) {
+      await state.hungUp();
+      throw result.error;
+    }
     log.debug({ err: result.error, protocolVersion }, "no answer in this version of the protocol");
   }
   throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${url}: no version of the protocol to try`);

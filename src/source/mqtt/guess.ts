@@ -36,7 +36,7 @@ export function guessTags(topic: string, payload: Buffer, now: EpochMicros): rea
     const leaves = leavesOf(document);
     const time = leaves.find(
       ({ names, value }) =>
-        timeName.test(names.at(-1) ?? "") && payloadTime(value, "auto", undefined, now) !== undefined,
+        timeName.test(names.at(-1) ?? "") && typeof payloadTime(value, "auto", undefined, now) === "number",
     );
     return leaves
       .filter((leaf) => leaf !== time)

@@ -1,5 +1,6 @@
 // What became of messages, counted in plain numbers while they are read and handed to the metrics once a turn.
 import type { Metrics } from "../../core/runtime.ts";
+import { type TimeFault, timeFaults } from "./payload-time.ts";
 
 /** Written to by those who read messages. */
 export class MessageCounts {
@@ -14,15 +15,24 @@ export class MessageCounts {
   empty = 0;
   /** Values that were not in a message that others of its tags found theirs in. */
   missing = 0;
-  /** Values whose payload should carry a time and carries none that can be right. */
-  untimed = 0;
+  /** Values whose payload should carry a time and carries none that can be right, by what is wrong with it. */
+  readonly untimed: Record<TimeFault["kind"], number> = { missing: 0, unreadable: 0, past: 0, future: 0 };
+  /** Topic and fault of the last of them. */
+  lastTimeFault: string | undefined;
   /** Values of retained messages that carry no time of their own. */
   stale = 0;
 
   /** Sparkplug B: values whose metric no birth has introduced yet. */
   unknownMetrics = 0;
+  /** Sparkplug B: values that are no number, boolean or text: files, data sets. */
+  unsupported = 0;
   /** Sparkplug B: births asked for. */
   rebirths = 0;
+
+  noteTimeFault(fault: TimeFault, topic: string): void {
+    this.untimed[fault.kind]++;
+    this.lastTimeFault = `${topic}: ${fault.text}`;
+  }
 
   /** Adds what was counted since the last call to the metrics of `source`. */
   publish(metrics: Metrics, source: string): void {
@@ -30,6 +40,11 @@ export class MessageCounts {
       if (this[field] === 0) continue;
       metrics.counter(declaration).add(this[field], { source });
       this[field] = 0;
+    }
+    for (const reason of timeFaults) {
+      if (this.untimed[reason] === 0) continue;
+      metrics.counter(untimedValues).add(this.untimed[reason], { source, reason });
+      this.untimed[reason] = 0;
     }
   }
 }
@@ -49,14 +64,6 @@ const declarations = [
   ["empty", { name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels }],
   ["missing", { name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels }],
   [
-    "untimed",
-    {
-      name: "source_mqtt_untimed_values_total",
-      help: "Values stored with the time of arrival, or not at all if retained, because the payload's own time is missing or cannot be right",
-      labels,
-    },
-  ],
-  [
     "stale",
     {
       name: "source_mqtt_stale_values_total",
@@ -73,7 +80,21 @@ const declarations = [
     },
   ],
   [
+    "unsupported",
+    {
+      name: "source_mqtt_unsupported_values_total",
+      help: "Values of Sparkplug metrics of types without a number, as files and data sets, not stored",
+      labels,
+    },
+  ],
+  [
     "rebirths",
     { name: "source_mqtt_rebirth_requests_total", help: "Births asked for from Sparkplug edge nodes", labels },
   ],
 ] as const;
+
+const untimedValues = {
+  name: "source_mqtt_untimed_values_total",
+  help: "Values stored with the time of arrival, or not at all if retained or unusable: drop says so, because the payload's own time is missing or cannot be right",
+  labels: ["source", "reason"],
+} as const;

@@ -36,8 +36,7 @@ export class MessageReader {
     const { readings } = sink;
     const groups = this.#router.routes(message.topic);
     if (groups.length === 0) {
-      this.#counts.unmatched++;
-      this.#options.unknown.note(message);
+      this.#noteUnmatched(message);
       return;
     }
     // An empty retained message deletes one, and an empty one says nothing.
@@ -66,7 +65,7 @@ export class MessageReader {
       }
       if (wanted[0]?.address.decoder === "sparkplugB") {
         try {
-          this.#options.sparkplug.read(wanted, message, arrival, sink);
+          if (!this.#options.sparkplug.read(wanted, message, arrival, sink)) this.#noteUnmatched(message);
         } catch (error) {
           for (const route of wanted) complain(route, error);
         }
@@ -82,6 +81,11 @@ export class MessageReader {
       }
     }
     if (malformed) this.#counts.malformed++;
+  }
+
+  #noteUnmatched(message: Message): void {
+    this.#counts.unmatched++;
+    this.#options.unknown.note(message);
   }
 
   #checkSize({ length }: Buffer): void {

@@ -2,6 +2,7 @@
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { parseDecimal } from "./decoders/decimal.ts";
+import { scalarText } from "./json-path.ts";
 import type { TimeZone } from "./time-zone.ts";
 
 /** Names of the formats a payload's time may have. */
@@ -24,8 +25,19 @@ const earliest = Date.UTC(2000, 0, 1) * 1_000;
 /** Times further ahead than this are wrong; in microseconds. */
 const maxFuture = 5 * 60_000_000;
 
+/** Why a payload has no time that can be right. */
+export interface TimeFault {
+  readonly kind: (typeof timeFaults)[number];
+  /** For people, in lower case: it becomes part of the `reason` of a reading. */
+  readonly text: string;
+}
+export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
+
+/** There is nothing where the time should stand. */
+export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
+
 /**
- * The time, or undefined when `value` is none in this format, lies before the year 2000 or more than 5 minutes after
+ * The time, or why there is none: `value` is none in this format, lies before the year 2000 or more than 5 minutes after
  * `now`. `zone` is that of texts without one, and of Excel's days; UTC if undefined.
  */
 export function payloadTime(
@@ -33,10 +45,29 @@ export function payloadTime(
   format: TimeFormat,
   zone: TimeZone | undefined,
   now: EpochMicros,
-): EpochMicros | undefined {
+): EpochMicros | TimeFault {
+  if (value === undefined || value === null) return noTime;
   const micros = toMicros(value, format, zone);
-  // Written so that NaN is refused.
-  return micros !== undefined && micros >= earliest && micros <= now + maxFuture ? epochMicros(micros) : undefined;
+  if (micros === undefined || Number.isNaN(micros)) return unreadable(value, format);
+  if (micros < earliest) return { kind: "past", text: `the time in the payload, ${shown(micros)}, is before 2000` };
+  if (micros <= now + maxFuture) return epochMicros(micros);
+  return { kind: "future", text: `the time in the payload, ${shown(micros)}, is more than 5 minutes ahead` };
+}
+
+/** What is said of a value whose time is that of arrival because of `fault`. */
+export function arrivalTaken({ text }: TimeFault): string {
+  return `${text}; the time of arrival is taken`;
+}
+
+function unreadable(value: unknown, format: TimeFormat): TimeFault {
+  const text = scalarText(value)?.slice(0, 40) ?? "an object";
+  return { kind: "unreadable", text: `the time in the payload, ${text}, is none of format ${format}` };
+}
+
+/** As people read it; a number that no calendar has stays one. */
+function shown(micros: number): string {
+  const date = new Date(micros / 1_000);
+  return Number.isNaN(date.getTime()) ? `${micros / 1e6} s` : date.toISOString();
 }
 
 /** Microseconds since 1970; NaN or undefined: it is no time. */

@@ -98,6 +98,11 @@ export class Reception implements MessageHandler {
     return this.#counts.lastMalformed;
   }
 
+  /** Topic and fault of the last time in a payload that could not be taken. */
+  get lastTimeFault(): string | undefined {
+    return this.#counts.lastTimeFault;
+  }
+
   /** Topics that came and that no tag wants. */
   get unknown(): readonly UnknownAddress[] {
     return this.#unknown.top();

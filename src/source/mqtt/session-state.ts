@@ -11,9 +11,14 @@ const state = z.object({
   url: z.string(),
   clientId: z.string(),
   protocolVersion: z.literal([3, 4, 5]).optional(),
+  /** How often in a row the broker has hung up on version 5 without a word, although it spoke it before. */
+  hangUps: z.int().min(0).default(0),
   filters: z.array(z.string()),
 });
 type State = z.output<typeof state>;
+
+/** A broker that restarts hangs up a few times; one that was replaced by an older one always does. */
+const maxHangUps = 5;
 
 /** One session's memory on disk. Losing it costs messages of filters no longer wanted, nothing else. */
 export class SessionState {
@@ -27,9 +32,14 @@ export class SessionState {
     this.#log = log;
   }
 
-  /** The version that was spoken last. */
+  /** The version that was spoken last; undefined if that is not to be relied on any more. */
   get protocolVersion(): 3 | 4 | 5 | undefined {
-    return this.#state.protocolVersion;
+    return this.#state.hangUps < maxHangUps ? this.#state.protocolVersion : undefined;
+  }
+
+  /** The broker hung up on what it spoke before. After a few times in a row it is taken to be another broker. */
+  async hungUp(): Promise<void> {
+    await this.remember({ hangUps: Math.min(this.#state.hangUps + 1, maxHangUps) });
   }
 
   /** Filters that may be subscribed in the session. */
@@ -38,7 +48,7 @@ export class SessionState {
   }
 
   /** Resolves when it is on disk, or when it is logged why not. */
-  async remember(change: Partial<Pick<State, "protocolVersion" | "filters">>): Promise<void> {
+  async remember(change: Partial<Pick<State, "protocolVersion" | "hangUps" | "filters">>): Promise<void> {
     const next = { ...this.#state, ...change, filters: (change.filters ?? this.#state.filters).toSorted() };
     const text = JSON.stringify(next);
     if (text === JSON.stringify(this.#state)) return;
@@ -58,7 +68,7 @@ export async function loadSessionState(
   session: { readonly url: string; readonly clientId: string },
   log: Logger,
 ): Promise<SessionState> {
-  const nothing: State = { ...session, filters: [] };
+  const nothing: State = { ...session, hangUps: 0, filters: [] };
   try {
     const known = state.parse(JSON.parse(await readFile(fileOf(folder, session), "utf8")));
     return new SessionState(folder, known, log);

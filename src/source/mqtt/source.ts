@@ -1,5 +1,6 @@
 // One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
 import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Recovery } from "../../core/gap.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import type { Delivery, DriverConfig, Source, UnknownAddress } from "../../core/source.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
@@ -56,13 +57,13 @@ async function openAt(
   const clientId = options.clientId ?? `${config.agent}-${name}`;
   const state = await loadSessionState(config.stateDir, { url, clientId }, log);
   const attach = (link: Link) => new Reception({ source: name, tags, maxPayload, requestRebirth }, runtime, link);
-  const connecting = { url, options, clientId, spoken: state.protocolVersion, attach, log };
+  const connecting = { url, options, clientId, state, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;
   log.info({ url, clientId, protocolVersion, sessionPresent }, "connected");
   if (session.persistent && !sessionPresent && state.filters.length > 0)
     log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
-  if (session.persistent) await state.remember({ protocolVersion });
+  if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
   const source = new MqttSource({ url, config, clientId, runtime, log, connection, reception: handler, state });
   try {
     await source.subscribed(signal);
@@ -99,6 +100,16 @@ class MqttSource implements Source {
     void this.#inBackground(this.#keepAlive());
     void this.#inBackground(this.#watchSilence());
     void this.#inBackground(this.#releaseOverdue());
+  }
+
+  get holder(): string | undefined {
+    return this.#parts.config.options.qos > 0 ? "the broker" : undefined;
+  }
+
+  get recovery(): Recovery | undefined {
+    const { connection, config } = this.#parts;
+    const kept = connection.sessionPresent && config.options.qos > 0;
+    return kept ? { how: "kept", by: "the broker had kept the session" } : undefined;
   }
 
   /**
@@ -152,6 +163,7 @@ class MqttSource implements Source {
       refusedSubscriptions: refused.size,
       keepaliveSeconds: keepaliveMs / 1_000,
       ...(reception.lastMalformed !== undefined && { lastMalformed: reception.lastMalformed }),
+      ...(reception.lastTimeFault !== undefined && { lastUnusableTime: reception.lastTimeFault }),
       ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
     };
   }

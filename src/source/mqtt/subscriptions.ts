@@ -1,5 +1,6 @@
 // Brings the broker's subscriptions in line with the configuration.
 import type { Logger } from "../../core/runtime.ts";
+import { brokerLimits, packetsOf, refusalOf } from "./broker-limits.ts";
 import type { MqttConnection } from "./client.ts";
 import { minimalCover } from "./filter-cover.ts";
 import { describeReason } from "./reason-code.ts";
@@ -32,8 +33,17 @@ export async function applySubscriptions(
   log: Logger,
 ): Promise<Subscriptions> {
   const inSession = new Set(options.inSession);
+  const limits = brokerLimits(connection.limits);
   const granted = new Set<string>();
   const refused = new Map<string, number>();
+  const refuse = (filter: string, code: number) => {
+    refused.set(filter, code);
+    log.error({ filter, reason: describeReason(code) }, "the broker refused a subscription");
+  };
+  for (const filter of new Set(wanted)) {
+    const code = refusalOf(filter, limits);
+    if (code !== undefined) refuse(filter, code);
+  }
   for (;;) {
     const open = wanted.filter((filter) => !refused.has(filter));
     const next = minimalCover(open).filter((filter) => !granted.has(filter));
@@ -42,14 +52,11 @@ export async function applySubscriptions(
     await state.remember({ filters: [...new Set([...inSession, ...granted, ...next])] });
     for (const [filter, code] of await subscribe(connection, next, options)) {
       if (code < 0x80) granted.add(filter);
-      else {
-        refused.set(filter, code);
-        log.error({ filter, reason: describeReason(code) }, "the broker refused a subscription");
-      }
+      else refuse(filter, code);
     }
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
-  for (const filters of chunks(stale, filtersPerPacket)) await connection.unsubscribe(filters);
+  for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);
   if (stale.length > 0) log.info({ filters: stale.length }, "subscriptions no longer configured were ended");
   await state.remember({ filters: [...granted] });
   return { granted: [...granted], refused };
@@ -65,7 +72,7 @@ async function subscribe(
   const answers = filters.filter((filter) => have.has(filter)).map((filter): [string, number] => [filter, qos]);
   const missing = filters.filter((filter) => !have.has(filter));
   const retainHandling = retained ? 1 : 2;
-  for (const packets of chunks(chunks(missing, filtersPerPacket), packetsInFlight)) {
+  for (const packets of chunks(packetsOf(missing, brokerLimits(connection.limits)), packetsInFlight)) {
     const codes = await Promise.all(packets.map((some) => connection.subscribe(some, { qos, retainHandling })));
     for (const [i, some] of packets.entries())
       for (const [j, filter] of some.entries()) answers.push([filter, codes[i]?.[j] ?? unanswered]);
@@ -73,8 +80,6 @@ async function subscribe(
   return answers;
 }
 
-/** Some cloud brokers take no more than this in one SUBSCRIBE. */
-const filtersPerPacket = 8;
 const packetsInFlight = 16;
 /** Unspecified error: the code of a filter that the broker passed over. */
 const unanswered = 0x80;

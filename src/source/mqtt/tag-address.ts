@@ -20,12 +20,12 @@ const implied: Readonly<Partial<Record<MqttTag["format"], Omit<TagAddress, "deco
   {
     senml: {
       value: path("$[*].value"),
-      time: { at: path("$[*].time"), format: "unixS", anchor: "first" },
+      time: { at: path("$[*].time"), format: "unixS", unusable: "arrival", anchor: "first" },
       capture: { name: path("$[*].name") },
     },
     lineProtocol: {
       value: path("$[*].value"),
-      time: { at: path("$[*].time"), format: "unixNs", anchor: "first" },
+      time: { at: path("$[*].time"), format: "unixNs", unusable: "arrival", anchor: "first" },
       capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
     },
   };

@@ -7,7 +7,7 @@ import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import { expand, type Found, follow } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
-import { payloadTime } from "./payload-time.ts";
+import { arrivalTaken, noTime, payloadTime, type TimeFault } from "./payload-time.ts";
 import { readStruct } from "./struct.ts";
 import type { Route } from "./topic-router.ts";
 
@@ -44,13 +44,14 @@ function readBlock(route: Route, samples: readonly Found[], reception: Reception
   if (step === undefined) throw new PayloadError("has no time between its samples");
   const known = timeOf(route, noKeys, reception);
   // Without a time of its own the block ended when it arrived.
-  const last = known === undefined || route.address.time?.anchor === "last";
+  const timed = typeof known === "number";
+  const last = !timed || route.address.time?.anchor === "last";
   const anchor = last ? samples.length - 1 : 0;
-  const start = known ?? reception.arrival;
+  const start = timed ? known : reception.arrival;
   // From the exact product, so that rounding does not add up.
   for (const [i, sample] of samples.entries()) {
     const time = epochMicros(start + Math.round((i - anchor) * step));
-    readValue(route, sample, known === undefined ? undefined : time, reception, time);
+    readValue(route, sample, timed ? time : known, reception, time);
   }
 }
 
@@ -64,8 +65,12 @@ function stepMicros({ address }: Route, document: unknown): number | undefined {
   return found > 0 ? found * unitMicros[step.unit] : undefined;
 }
 
-/** The time in the message, or undefined: none is asked for, or none that can be right is there. */
-function timeOf({ address, captures }: Route, keys: readonly string[], reception: Reception): EpochMicros | undefined {
+/** The time in the message, or why it has none that can be right; undefined: none is asked for. */
+function timeOf(
+  { address, captures }: Route,
+  keys: readonly string[],
+  reception: Reception,
+): EpochMicros | TimeFault | undefined {
   const { time } = address;
   if (time === undefined) return undefined;
   const { document, message, arrival } = reception;
@@ -79,11 +84,13 @@ function timeOf({ address, captures }: Route, keys: readonly string[], reception
     return parse(date ? joined(follow(document, date, keys), found) : found);
   };
   if (!Array.isArray(time.at)) return read(time.at);
+  let fault = noTime;
   for (const place of time.at) {
     const found = read(place);
-    if (found !== undefined) return found;
+    if (typeof found === "number") return found;
+    if (fault.kind === "missing") fault = found;
   }
-  return undefined;
+  return fault;
 }
 
 /** A date and a time of day, which as a number has lost the zero before nine o'clock. */
@@ -93,11 +100,11 @@ function joined(date: unknown, time: unknown): string | undefined {
   return `${day} ${typeof time === "number" ? hour.padStart(6, "0") : hour}`;
 }
 
-/** `time` is the message's own, or undefined; `assumed` that of a block without one. */
+/** `time` is the message's own, or why it has none; `assumed` that of a block without one. */
 function readValue(
   route: Route,
   { value, keys }: Found,
-  time: EpochMicros | undefined,
+  time: EpochMicros | TimeFault | undefined,
   reception: Reception,
   assumed: EpochMicros = reception.arrival,
 ): void {
@@ -108,17 +115,20 @@ function readValue(
     counts.missing++;
     return;
   }
-  if (time === undefined && address.time) counts.untimed++;
-  if (time === undefined && message.retained && tag.retained === "timestamped") {
+  const timed = typeof time === "number";
+  const fault = timed ? undefined : time;
+  if (fault) counts.noteTimeFault(fault, message.topic);
+  if (!timed && message.retained && tag.retained === "timestamped") {
     counts.stale++;
     return;
   }
+  if (fault && address.time?.unusable === "drop") return;
   const place = {
     tag: id,
     captures: capturesOf(route, keys, document),
     address: message.topic,
-    time: time ?? assumed,
-    clock: time === undefined ? ("agent" as const) : ("device" as const),
+    time: timed ? time : assumed,
+    clock: timed ? ("device" as const) : ("agent" as const),
     historical: false,
   };
   const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
@@ -127,9 +137,10 @@ function readValue(
     return;
   }
   const code = tag.quality && follow(document, tag.quality.at, keys);
-  if (code === undefined || tag.quality?.good.some((good) => good === code) === true)
-    readings.push({ ...place, value: found, quality: "good" });
-  else readings.push({ ...place, value: found, quality: "bad", reason: `quality is ${describe(code)}` });
+  if (code !== undefined && tag.quality?.good.some((good) => good === code) !== true)
+    readings.push({ ...place, value: found, quality: "bad", reason: `quality is ${describe(code)}` });
+  else if (fault) readings.push({ ...place, value: found, quality: "good", reason: arrivalTaken(fault) });
+  else readings.push({ ...place, value: found, quality: "good" });
 }
 
 function isValue(found: unknown): found is number | bigint | boolean | string {

@@ -48,6 +48,12 @@ const time = z
       .optional()
       .describe("Zone of times that do not name one, UTC by default.")
       .meta({ examples: ["Europe/Madrid", "+02:00"] }),
+    unusable: z
+      .enum(["arrival", "drop"])
+      .default("arrival")
+      .describe(
+        "What becomes of a value whose time is missing, unreadable, before 2000 or more than 5 minutes ahead: arrival stores it with the time of arrival, drop does not store it. Both are counted.",
+      ),
     step: step
       .optional()
       .describe("Time between two samples of a block, of which the payload has one time only; see each: sample."),

@@ -74,6 +74,47 @@ test("what the broker says of itself in CONNACK is shown, and its keep-alive goe
   await broker.connections[0]?.received("pingreq");
 });
 
+test("what the broker says it does not take is not asked for: it shows under its tags and takes no other down", async () => {
+  const properties = {
+    maximumPacketSize: 60,
+    wildcardSubscriptionAvailable: false,
+    sharedSubscriptionAvailable: false,
+  };
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd !== "connect") politeAnswer(packet, client);
+    else client.send({ cmd: "connack", reasonCode: 0, sessionPresent: false, properties });
+  });
+  const long = "x".repeat(100);
+  const topics = [
+    "line/1/a",
+    "line/+/b",
+    "$share/agents/line/1/c",
+    long,
+    "line/1/d",
+    "line/1/e",
+    "line/1/f",
+    "line/1/g",
+  ];
+  const tags = topics.map((topic) => ({ topic }));
+  await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
+
+  const refused = await pull(source, signal).readings(3);
+
+  expect(refused.map(({ tag, reason }) => [tag, reason])).toEqual([
+    [1, "the broker refused the subscription: it does not support wildcards in subscriptions (162)"],
+    [2, "the broker refused the subscription: it does not support shared subscriptions (158)"],
+    [3, "the broker refused the subscription: packet too large (149)"],
+  ]);
+  const packets = broker.connections[0]?.packets ?? [];
+  const asked = packets.flatMap((packet) => (packet.cmd === "subscribe" ? [packet] : []));
+  expect(asked.map(({ subscriptions }) => subscriptions.map(({ topic }) => topic))).toEqual([
+    ["line/1/a", "line/1/d", "line/1/e", "line/1/f"],
+    ["line/1/g"],
+  ]);
+  for (const { length } of asked) expect((length ?? 0) + 2).toBeLessThanOrEqual(60);
+  expect(source.details?.()).toMatchObject({ subscriptions: 5, refusedSubscriptions: 3 });
+});
+
 test("hostile messages among 10,000 good ones change nothing for these, and each is acknowledged in its turn", async () => {
   await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client));
   const runtime = testRuntime();

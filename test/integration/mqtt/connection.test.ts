@@ -111,6 +111,30 @@ test("a broker known to speak version 5 that hangs up is not degraded to an olde
   expect(broker.connections).toHaveLength(2);
 });
 
+test("a broker that hangs up on version 5 time and again was replaced: older versions are tried after five times", async () => {
+  let replaced = false;
+  await using broker = await scriptedBroker((packet, client) => {
+    if (!replaced) politeAnswer(packet, client);
+    else if (packet.cmd === "connect" && packet.protocolVersion === 5) client.socket.destroy();
+    else if (packet.cmd === "connect") client.socket.write(Buffer.from([0x20, 2, 0, 0]));
+    else if (packet.cmd === "subscribe") client.socket.write(Buffer.from([0x90, 3, 0, packet.messageId ?? 0, 1]));
+  });
+  using folder = temporaryFolder();
+  const text = { options: { url: broker.url }, tags, stateDir: folder.path };
+  {
+    await using _source = await openMqttSource(text, testRuntime(), signal);
+  }
+  replaced = true;
+  for (let times = 0; times < 5; times++)
+    await expect(openMqttSource(text, testRuntime(), signal)).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });
+
+  await using source = await openMqttSource(text, testRuntime(), signal);
+
+  expect(source.details?.()).toMatchObject({ protocol: "MQTT 3.1.1" });
+  const versions = await Promise.all(broker.connections.map((each) => each.received("connect")));
+  expect(versions.map(({ protocolVersion }) => protocolVersion)).toEqual([5, 5, 5, 5, 5, 5, 5, 4]);
+});
+
 test("a port where nobody listens is unreachable, with address and remedy", async () => {
   const broker = await scriptedBroker(() => {});
   await broker[Symbol.asyncDispose]();

@@ -84,6 +84,12 @@ test("bad quality is dropped with the device's reason, or kept where the tag say
   expect(mapping.tags()[1]).toMatchObject({ value: 1, quality: "bad", reason: "sensor failure", bad: 0, stored: 1 });
 });
 
+test("what is doubtful about a good value is shown with it", () => {
+  const { read, mapping } = tryMapping([{}]);
+  expect(read(1, { quality: "good", reason: "the time of arrival is taken" })).toEqual([["a", 1]]);
+  expect(mapping.tags()[0]).toMatchObject({ quality: "good", reason: "the time of arrival is taken", bad: 0 });
+});
+
 test("an uncertain value is stored", () => {
   expect(tryMapping([{}]).read(1, { quality: "uncertain", reason: "last usable value" })).toEqual([["a", 1]]);
 });

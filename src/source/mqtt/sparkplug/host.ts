@@ -14,7 +14,7 @@ import { type Arrival, markStale, readMetric, type Sink, wants } from "./metric-
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import type { RebirthRequests } from "./rebirth.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
-import { parseSparkplugTopic, type SparkplugTopic } from "./topic.ts";
+import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "./topic.ts";
 
 export interface SparkplugParts {
   readonly maxPayload: number;
@@ -57,16 +57,18 @@ export class SparkplugHost {
     this.#parts = parts;
   }
 
-  /** Adds what the message says, and what waited for it, to `sink`. Throws `PayloadError` when it is no Sparkplug message. */
-  read(routes: readonly Route[], message: Message, time: EpochMicros, sink: Sink): void {
+  /**
+   * Adds what the message says, and what waited for it, to `sink`. False: its topic is none of an edge node's data.
+   * Throws `PayloadError` when the payload is not what the topic says.
+   */
+  read(routes: readonly Route[], message: Message, time: EpochMicros, sink: Sink): boolean {
     const { topic: address } = message;
     const topic = parseSparkplugTopic(address);
-    // STATE, commands and other namespaces are none of ours.
-    if (!topic) return;
+    if (!topic) return isHostTopic(address);
     const payload = decodeSparkplug(message.payload, this.#parts.maxPayload);
     const member = this.#memberOf(topic);
     const { node, sequence } = member;
-    const arrival = { topic, node, payload, routes, address, time, sink };
+    const arrival = { topic, node, payload, routes, address, time, sink, counts: this.#parts.counts };
     this.#giveUp(member, reorderMs, time, sink);
     if (topic.type === "NBIRTH") {
       this.#release(sequence.begin(payload.seq), member, sink);
@@ -78,11 +80,12 @@ export class SparkplugHost {
       const seq = payload.seq === undefined ? undefined : payload.seq & 0xff;
       if (seq !== undefined && !sequence.admits(seq, opens)) {
         this.#wait(seq, opens, arrival, message, member);
-        return;
+        return true;
       }
       this.#apply(arrival);
     }
     this.#release(sequence.closed(), member, sink);
+    return true;
   }
 
   /** Whether messages have waited for long enough. */
@@ -134,7 +137,7 @@ export class SparkplugHost {
       this.#waitingBytes -= item.payload.length;
       const { payload: bytes, ...rest } = item;
       const payload = decodeSparkplug(bytes, this.#parts.maxPayload);
-      this.#apply({ ...rest, payload, node: member.node, sink });
+      this.#apply({ ...rest, payload, node: member.node, sink, counts: this.#parts.counts });
     }
     if (member.sequence.waitingSince === undefined) this.#waiting.delete(member);
   }

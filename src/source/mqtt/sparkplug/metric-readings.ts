@@ -1,7 +1,8 @@
 // From the metrics of a Sparkplug message to readings of the tags that want them.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Description, Reading } from "../../../core/source.ts";
-import { payloadTime } from "../payload-time.ts";
+import type { MessageCounts } from "../message-counts.ts";
+import { arrivalTaken, payloadTime } from "../payload-time.ts";
 import type { Route } from "../topic-router.ts";
 import { elementsOf, type Scalar, scalarOf } from "./datatype.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
@@ -25,6 +26,7 @@ export interface Arrival {
   readonly address: string;
   readonly time: EpochMicros;
   readonly sink: Sink;
+  readonly counts: MessageCounts;
 }
 
 /** Whether a tag asks for this metric: it names it, or its beginning with a `*` behind it, or nothing. */
@@ -61,16 +63,21 @@ export function readMetric(arrival: Arrival, metric: SparkplugMetric, known: Kno
 }
 
 function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
-  const { payload, routes, address, time: now, sink } = arrival;
+  const { payload, routes, address, time: now, sink, counts } = arrival;
   const missing = metric.isNull || metric.value === undefined;
   // Files, data sets and the like have no number in them.
-  if (value === undefined && !missing) return;
+  if (value === undefined && !missing) {
+    counts.unsupported++;
+    return;
+  }
   const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now);
+  // To say no time is allowed here.
+  const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
   const place = {
     captures: known.captures,
     address: `${address} ${known.name}`,
-    time: timed ?? now,
-    clock: timed === undefined ? ("agent" as const) : ("device" as const),
+    time: typeof timed === "number" ? timed : now,
+    clock: typeof timed === "number" ? ("device" as const) : ("agent" as const),
     historical: metric.isHistorical,
   };
   const code = metric.properties["Quality"] ?? metric.properties["quality"];
@@ -78,8 +85,10 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
   for (const { id, tag } of routes) {
     // A text is a value only to a tag that asked for this metric.
     if (!wants(tag.metric, known.name) || (typeof value === "string" && tag.metric === undefined)) continue;
+    if (fault) counts.noteTimeFault(fault, address);
     if (missing) sink.readings.push({ ...place, tag: id, value: undefined, quality: "bad", reason: "value is null" });
-    else if (quality === "good") sink.readings.push({ ...place, tag: id, value, quality });
+    else if (quality === "good")
+      sink.readings.push({ ...place, tag: id, value, quality, ...(fault && { reason: arrivalTaken(fault) }) });
     else sink.readings.push({ ...place, tag: id, value, quality, reason: `quality is ${String(code)}` });
   }
 }

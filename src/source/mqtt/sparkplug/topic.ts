@@ -22,3 +22,8 @@ export function parseSparkplugTopic(topic: string): SparkplugTopic | undefined {
   if (namespace !== "spBv1.0" || !group || !node || !type || rest.length > 0) return undefined;
   return type.startsWith("D") === (device !== "") ? { type, group, node, device } : undefined;
 }
+
+/** Whether it belongs to hosts: their state and their commands, which every host hears and none of which is data. */
+export function isHostTopic(topic: string): boolean {
+  return /^spBv1\.0\/(?:STATE(?:\/|$)|[^/]+\/[ND]CMD\/)/.test(topic);
+}

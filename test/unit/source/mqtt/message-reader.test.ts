@@ -71,11 +71,35 @@ test("the time may stand in the topic or in a user property, and of several plac
   ]);
 });
 
-test("a time that cannot be right gives way to that of arrival and is counted", () => {
+test("a time that cannot be right gives way to that of arrival, which the reading says, and is counted by its fault", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: "$.ts" } }]);
   const readings = ["0", "1767999999", '"never"', "null"].flatMap((ts) => reader.read("a", `{"v":1,"ts":${ts}}`));
-  expect(readings.map(({ time, clock }) => [time, clock])).toEqual(Array(4).fill([arrival, "agent"]));
-  expect(reader.counts.untimed).toBe(4);
+  expect(readings.map(({ time, clock, quality }) => [time, clock, quality])).toEqual(
+    Array(4).fill([arrival, "agent", "good"]),
+  );
+  expect(readings.map(({ reason }) => reason?.replace("; the time of arrival is taken", ""))).toEqual([
+    "the time in the payload, 1970-01-01T00:00:00.000Z, is before 2000",
+    "the time in the payload, 2026-01-09T23:06:39.000Z, is more than 5 minutes ahead",
+    "the time in the payload, never, is none of format auto",
+    "the payload has no time",
+  ]);
+  expect(reader.counts).toMatchObject({
+    untimed: { past: 1, future: 1, unreadable: 1, missing: 1 },
+    lastTimeFault: "a: the payload has no time",
+  });
+});
+
+test("of several places without a time that can be right, the first that has something is told", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: ["$.exact", "$.coarse"] } }]);
+  const [reading] = reader.read("a", '{"v":1,"coarse":"soon"}');
+  expect(reading?.reason).toMatch(/^the time in the payload, soon, is none of format auto;/);
+});
+
+test("a value whose time cannot be right is dropped where the tag says so, and counted", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v", time: { at: "$.ts", unusable: "drop" } }]);
+  expect(reader.read("a", '{"v":1,"ts":0}')).toEqual([]);
+  expect(reader.read("a", '{"v":2,"ts":1767225599}')).toMatchObject([{ value: 2, clock: "device" }]);
+  expect(reader.counts.untimed).toMatchObject({ past: 1 });
 });
 
 test("a block of samples without a time of its own ended when it arrived", () => {

@@ -4,8 +4,8 @@ import { payloadTime } from "../../../../src/source/mqtt/payload-time.ts";
 import { timeZone } from "../../../../src/source/mqtt/time-zone.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
-const iso = (micros: number | undefined) =>
-  micros === undefined ? undefined : `${new Date(Math.floor(micros / 1_000)).toISOString()}+${micros % 1_000}`;
+const iso = (micros: ReturnType<typeof payloadTime>) =>
+  typeof micros !== "number" ? undefined : `${new Date(Math.floor(micros / 1_000)).toISOString()}+${micros % 1_000}`;
 
 test.each([
   [1_767_225_600, "auto", "2026-01-01T00:00:00.000Z+0"],
@@ -55,21 +55,26 @@ test("a local time that comes twice is the first of the two, one that is skipped
 });
 
 test.each([
-  [0, "auto"],
-  [946_684_799, "unixS"],
-  [1_767_225_600, "unixMs"],
-  [1_867_225_600, "unixS"],
-  ["yesterday", "auto"],
-  ["2026-02-30T00:00:00Z", "iso"],
-  ["2026-13-01T00:00:00Z", "iso"],
-  ["2026-01-01T25:00:00Z", "iso"],
-  [1_767_225_600, "iso"],
-  [Number.NaN, "auto"],
-  [null, "auto"],
-  [undefined, "auto"],
-  [true, "auto"],
-  [{}, "auto"],
-  ["", "auto"],
-] as const)("%s as %s is no time, or none that can be right", (value, format) => {
-  expect(payloadTime(value, format, undefined, now)).toBeUndefined();
+  [0, "auto", "past", "1970-01-01T00:00:00.000Z, is before 2000"],
+  [946_684_799, "unixS", "past", "1999-12-31T23:59:59.000Z, is before 2000"],
+  [1_767_225_600, "unixMs", "past", "1970-01-21T10:53:45.600Z, is before 2000"],
+  [1_867_225_600, "unixS", "future", "2029-03-03T09:46:40.000Z, is more than 5 minutes ahead"],
+  [1e300, "unixS", "future", `${1e300} s, is more than 5 minutes ahead`],
+  ["yesterday", "auto", "unreadable", "yesterday, is none of format auto"],
+  ["2026-02-30T00:00:00Z", "iso", "unreadable", "2026-02-30T00:00:00Z, is none of format iso"],
+  ["2026-13-01T00:00:00Z", "iso", "unreadable", "2026-13-01T00:00:00Z, is none of format iso"],
+  ["2026-01-01T25:00:00Z", "iso", "unreadable", "2026-01-01T25:00:00Z, is none of format iso"],
+  [1_767_225_600, "iso", "unreadable", "1767225600, is none of format iso"],
+  ["tomorrow", "rfc1123", "unreadable", "tomorrow, is none of format rfc1123"],
+  [Number.NaN, "auto", "unreadable", "NaN, is none of format auto"],
+  [true, "auto", "unreadable", "true, is none of format auto"],
+  [{}, "auto", "unreadable", "an object, is none of format auto"],
+  ["", "auto", "unreadable", ", is none of format auto"],
+  ["x".repeat(1_000), "auto", "unreadable", `${"x".repeat(40)}, is none of format auto`],
+] as const)("%s as %s is no time that can be right: %s", (value, format, kind, text) => {
+  expect(payloadTime(value, format, undefined, now)).toEqual({ kind, text: `the time in the payload, ${text}` });
+});
+
+test.each([null, undefined])("%s is no time at all", (value) => {
+  expect(payloadTime(value, "auto", undefined, now)).toEqual({ kind: "missing", text: "the payload has no time" });
 });

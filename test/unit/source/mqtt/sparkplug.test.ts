@@ -93,6 +93,24 @@ test("null, bad and stale are bad; transient values, texts, files and what serve
     ["stale", 2, "quality is 500"],
     ["good", 3, undefined],
   ]);
+  expect(host.counts.unsupported).toBe(1);
+});
+
+test("a metric whose time cannot be right is stored with that of arrival, which its reading says", () => {
+  const host = sparkplugHost();
+  const time = t0 + 86_400_000 * 30;
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0), { name: "a", datatype: 3, int: 1, timestamp: time }] });
+  expect(host.readings).toMatchObject([
+    {
+      value: 1,
+      time: arrival,
+      clock: "agent",
+      quality: "good",
+      reason:
+        "the time in the payload, 2026-01-30T00:00:00.000Z, is more than 5 minutes ahead; the time of arrival is taken",
+    },
+  ]);
+  expect(host.counts.untimed).toMatchObject({ future: 1 });
 });
 
 test("arrays are read by index and instances of templates by member", () => {
@@ -340,10 +358,13 @@ test.each([
   expect(() => decodeSparkplug(bomb, 1_000)).toThrow(PayloadError);
 });
 
-test("STATE, commands, other namespaces and broken topics are passed over", () => {
+test("STATE and commands are passed over, other namespaces and broken topics are told to be none of ours", () => {
   const host = sparkplugHost();
-  for (const topic of ["spBv1.0/STATE/h", "spBv1.0/G1/NCMD/E1", "spBv2.0/G1/NDATA/E1", "spBv1.0/G1/DDATA/E1", "x"])
-    host.receive(topic, Buffer.from("{}"));
+  const take = (topic: string) => host.receive(topic, Buffer.from("{}"));
+  expect(["spBv1.0/STATE/h", "spBv1.0/G1/NCMD/E1", "spBv1.0/G1/DCMD/E1/D1"].map(take)).toEqual([true, true, true]);
+  expect(["spBv2.0/G1/NDATA/E1", "spAv1.0/G1/NDATA/E1", "spBv1.0/G1/DDATA/E1", "x"].map(take)).toEqual(
+    Array(4).fill(false),
+  );
   expect(host.readings).toEqual([]);
 });
 
@@ -379,7 +400,7 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
   });
   const receive = (topic: string, payload: Buffer, held?: number) => {
     const message = { topic, payload, retained: false, held };
-    host.read(routes, message, arrival, { readings, descriptions });
+    return host.read(routes, message, arrival, { readings, descriptions });
   };
   return {
     asked,
