@@ -8,6 +8,10 @@ import type { Sink } from "../core/sink.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { startDelivery } from "./delivery.ts";
+import { BufferGaps } from "./gaps/buffer-gaps.ts";
+import type { GapList } from "./gaps/gap.ts";
+import { gapFolder } from "./gaps/gap-file.ts";
+import { GapRecord } from "./gaps/gap-record.ts";
 import { boundGarbage } from "./process-memory.ts";
 import { snapshot } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
@@ -27,6 +31,8 @@ export interface AgentOptions {
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;
+  /** Intervals in which tags were not recorded that touch the last `sinceMs` milliseconds, newest first, at most `most`. */
+  gaps(sinceMs: number, most: number): GapList;
   /** Whether it makes progress on its own side. An unreachable service or a dead device is no ill health. */
   health(): { readonly ok: boolean; readonly reason?: string };
   /**
@@ -76,7 +82,11 @@ export async function openAgent(
       runtime,
     ),
   );
-  const parts = { agent: config.agent, buffer, catalog, owners: inputOwners() };
+  const names = config.sources.map((source) => source.name);
+  const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), names, runtime));
+  const losses = new BufferGaps(gaps, runtime.clock);
+  opened.use(gaps.eachSecond(() => losses.look(buffer.stats())));
+  const parts = { agent: config.agent, buffer, catalog, owners: inputOwners(), gaps };
   const sources = new SourceSet(parts, runtime);
   opened.defer(async () => {
     // The request in flight and the sources have their time side by side, not one after the other.
@@ -96,13 +106,16 @@ export async function openAgent(
         sources: sources.running,
         buffer: buffer.stats(),
         delivery,
+        gaps: gaps.summary(),
       }),
+    gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();
       return degraded === undefined ? { ok: true } : { ok: false, reason: `points cannot be stored: ${degraded}` };
     },
     async reload(next) {
       const changes = await sources.change(next.sources);
+      for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;
       return { ...changes, needRestart: changedSections(config, next) };
     },

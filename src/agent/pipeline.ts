@@ -8,6 +8,7 @@ import type { Source } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import type { Mapping } from "../mapping/mapping.ts";
+import type { SourceGaps } from "./gaps/source-gaps.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
 
 export interface PipelineParts {
@@ -16,6 +17,8 @@ export interface PipelineParts {
   readonly mapping: Mapping;
   readonly buffer: PointBuffer;
   readonly monitor: SourceMonitor;
+  /** Where the times are recorded in which nothing is. */
+  readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "lost" | "bufferFailed">;
 }
 
 /**
@@ -30,6 +33,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
     if (error === undefined) break;
     const waitMs = backOff.next();
     parts.monitor.lost(error, waitMs);
+    parts.gaps?.lost(error);
     await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
   }
   await holding;
@@ -44,17 +48,20 @@ async function readUntilLost(
   arrived: () => void,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const { mapping, monitor } = parts;
+  const { mapping, monitor, gaps } = parts;
   try {
     monitor.connecting();
     await using source = await parts.open(runtime, signal);
     monitor.online(source);
+    gaps?.online(source);
     mapping.reconnected();
     for await (const delivery of source.deliveries(signal)) {
       arrived();
       const points = mapping.map(delivery);
       monitor.delivered(delivery.readings.length, points.length);
-      if (await store(points, delivery.awaited, parts, runtime, signal)) delivery.ack();
+      if (!(await store(points, delivery.awaited, parts, runtime, signal))) continue;
+      delivery.ack();
+      gaps?.delivered(delivery);
     }
     return signal.aborted ? undefined : new Error("the source ended without a reason");
   } catch (error) {
@@ -70,7 +77,7 @@ async function readUntilLost(
 async function store(
   points: readonly Point[],
   awaited: boolean,
-  { buffer, monitor }: PipelineParts,
+  { buffer, monitor, gaps }: PipelineParts,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -81,10 +88,12 @@ async function store(
       // Not given `signal`: what has been read when the agent stops is still stored, which takes one sync.
       await buffer.append(points, { awaited }, new AbortController().signal);
       monitor.bufferFailed(undefined);
+      gaps?.bufferFailed(undefined);
       return true;
     } catch (error) {
       if (!isAgentError(error, "BUFFER_UNAVAILABLE")) throw error;
       monitor.bufferFailed(error satisfies AgentError);
+      gaps?.bufferFailed(error);
       if (signal.aborted) return false;
       await untilAborted(runtime.clock.sleep(backOff.next(), signal), signal);
     }

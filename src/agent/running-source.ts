@@ -8,6 +8,8 @@ import { withoutUser } from "../lib/without-user.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping } from "../mapping/mapping.ts";
 import type { Catalog } from "../upload/catalog.ts";
+import type { GapRecord } from "./gaps/gap-record.ts";
+import { SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
 import { SourceMonitor } from "./source-monitor.ts";
 
@@ -23,6 +25,7 @@ export interface SourceParts {
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
   readonly owners: InputOwners;
+  readonly gaps: GapRecord;
 }
 
 /** How long a source may take to stop before it is left behind, in milliseconds. */
@@ -31,13 +34,15 @@ const stopWithinMs = 5_000;
 /** Runs from now on; what becomes of it shows in its monitor. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, buffer, catalog, owners }: SourceParts,
+  { agent, buffer, catalog, owners, gaps: record }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
   const { url } = options as { readonly url?: unknown };
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
-  const mapping = openMapping({ source: name, rules, catalog, owners }, own);
+  const gaps = new SourceGaps(record, { name, tags: tags.length }, runtime);
+  const mapping = openMapping({ source: name, rules, catalog, owners, watch: gaps }, own);
+  gaps.names((tag, captures) => mapping.inputOf(tag, captures));
   const monitor = new SourceMonitor(
     { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutUser(url) }) },
     runtime,
@@ -51,7 +56,7 @@ export function startSource(
     tags,
   };
   const running = runPipeline(
-    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor },
+    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor, gaps },
     own,
     stop.signal,
   ).catch((error: unknown) => own.log.error({ err: error }, "the pipeline ended unexpectedly"));
@@ -61,6 +66,7 @@ export function startSource(
     mapping,
     async [Symbol.asyncDispose]() {
       using _mapping = mapping;
+      using _gaps = gaps;
       stop.abort(new Error("the agent stops"));
       try {
         await orAbort(running, AbortSignal.timeout(stopWithinMs));

@@ -5,6 +5,7 @@ import type { EpochMicros } from "../core/point.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Mapping, TagState } from "../mapping/mapping.ts";
 import type { RunningDelivery } from "./delivery.ts";
+import type { GapSummary } from "./gaps/gap.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
 import type { AgentStatus, Status, TagStatus, UploadState, UploadStatus, Warning } from "./status.ts";
 
@@ -15,9 +16,10 @@ export interface SnapshotParts {
   readonly sources: readonly { readonly monitor: SourceMonitor; readonly mapping: Mapping }[];
   readonly buffer: BufferStats;
   readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
+  readonly gaps: GapSummary;
 }
 
-export function snapshot({ time, agent, config, sources, buffer, delivery }: SnapshotParts): Status {
+export function snapshot({ time, agent, config, sources, buffer, delivery, gaps }: SnapshotParts): Status {
   const statuses = sources.map(({ monitor }) => monitor.status());
   const upload = uploadStatus(config, buffer, delivery, agent.startedAt);
   return {
@@ -27,6 +29,7 @@ export function snapshot({ time, agent, config, sources, buffer, delivery }: Sna
     tags: sources.flatMap(({ mapping }, i) => mapping.tags().map((tag) => tagStatus(statuses[i]?.name ?? "", tag))),
     buffer: { ...buffer, maxBytes: config.buffer.maxSize, maxAgeMs: config.buffer.maxAge },
     upload,
+    gaps,
     warnings: [
       ...bufferWarnings(buffer),
       ...refusalWarnings(sources),

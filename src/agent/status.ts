@@ -2,6 +2,7 @@
 import type { BufferStats } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Quality, UnknownAddress } from "../core/source.ts";
+import type { GapSummary } from "./gaps/gap.ts";
 
 /** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
 export interface Status {
@@ -16,6 +17,8 @@ export interface Status {
     readonly maxAgeMs: number;
   };
   readonly upload: UploadStatus;
+  /** How many intervals there are in which tags were not recorded; which, `/api/gaps` tells. */
+  readonly gaps: GapSummary;
   /** What an operator should know or mend, worst first. Each a sentence for people. */
   readonly warnings: readonly Warning[];
 }

@@ -6,6 +6,7 @@ import type { Console } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
 import { durationArgument } from "./duration-argument.ts";
 import type { ExitStatus } from "./exit-status.ts";
+import type { GapsOptions } from "./gaps.ts";
 import type { ReadOptions } from "./read.ts";
 import type { RejectsOptions } from "./rejects.ts";
 import type { ReloadOptions } from "./reload.ts";
@@ -40,6 +41,16 @@ Example: tagferry reload -c tagferry.yaml`,
     .action(async (options: ReloadOptions) =>
       ended(await toItsEnd((await import("./reload.ts")).reload(options, io), io)),
     );
+
+  program
+    .command("gaps")
+    .description("every interval in which tags were not recorded, with its cause and what became of it")
+    .option("--since <time>", "how far back", durationArgument, 7 * 86_400_000)
+    .option("-c, --config <file>", "configuration of the agent: it is asked, or its data directory is read")
+    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)")
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry gaps --since 24h -c tagferry.yaml")
+    .action(async (options: GapsOptions) => ended(await toItsEnd((await import("./gaps.ts")).gaps(options, io), io)));
 
   const buffer = program
     .command("buffer")

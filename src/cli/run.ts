@@ -9,8 +9,10 @@ import { loadConfig } from "../config/load.ts";
 import { openWeb } from "../web/server.ts";
 import { type Console, stopped } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { count } from "./figures.ts";
 import { version } from "./program.ts";
 import { reloading } from "./reload-config.ts";
+import { serviceManager } from "./service-manager.ts";
 import { surviveDefects } from "./survive-defects.ts";
 
 export async function run(
@@ -41,6 +43,7 @@ export async function run(
         listen: config.http.listen,
         allowedHosts: config.http.allowedHosts,
         snapshot: () => agent.status(),
+        gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
         metrics: () => metrics.text(),
         health: () => agent.health(),
         ready: () => ({ ok: true }),
@@ -54,11 +57,19 @@ export async function run(
       runtime,
       io.signal,
     );
-    io.onHangUp(() => void reload());
+    // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
+    await using manager = serviceManager(io.environment.variables, () => true, runtime);
+    const state = `${count(config.sources.length, "source")}, page ${web.url}`;
+    io.onHangUp(async () => {
+      await manager.reloading();
+      await reload();
+      await manager.ready(state);
+    });
     log.info(
       { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
       "ready",
     );
+    await manager.ready(state);
     // What reading the configuration needed is given back once: 7 MB. Only where Node was started with --expose-gc.
     setTimeout(() => globalThis.gc?.(), 1_000).unref();
     await stopped(io.signal);

@@ -6,11 +6,13 @@ import type { Captures, TagId } from "./source.ts";
  * How values of the time since the connection before this one come after all. `kept`: the other side has kept all of
  * them and hands them over. `history`: they are looked for, and each tag that misses some is told in `Delivery.gaps`.
  */
-export interface Recovery {
-  readonly how: "kept" | "history";
-  /** Who does: `the broker had kept the session`, `the server's history`. */
-  readonly by: string;
-}
+export type Recovery =
+  | {
+      readonly how: "kept";
+      /** As it is shown: `the broker had kept the session`. */
+      readonly by: string;
+    }
+  | { readonly how: "history" };
 
 /** A time of which values of one tag are missing. Told again when it becomes known what comes of it. */
 export interface TagGap {

@@ -22,6 +22,8 @@ export class InputState {
   time: EpochMicros | undefined;
   quality: Quality | undefined;
   reason: string | undefined;
+  /** Whether the last reading was of no use, and that was told. */
+  failing = false;
   readings = 0;
   stored = 0;
   filtered = 0;

@@ -1,8 +1,8 @@
 // From readings to points: finds each reading's input and applies the rules of its tag.
-import type { EpochMicros, Point } from "../core/point.ts";
+import type { EpochMicros, InputId, Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Delivery, Quality, TagId } from "../core/source.ts";
+import type { Captures, Delivery, Quality, TagId } from "../core/source.ts";
 import type { InputOwners } from "./input-owners.ts";
 import type { TagRule } from "./options.ts";
 import { SourceMapping } from "./source-mapping.ts";
@@ -15,6 +15,19 @@ export interface MappingParts {
   readonly catalog: SignalCatalog;
   /** Who uses which Input ID, shared by all sources of an agent. Without it, inputs are unique within this source only. */
   readonly owners?: InputOwners;
+  /** Told of every input that begins or ends to give nothing usable. */
+  readonly watch?: InputWatch;
+}
+
+/** Told while a delivery is mapped; must return quickly. */
+export interface InputWatch {
+  /**
+   * `since`: its last usable reading, or when the device says that it has been unusable; undefined: there was none.
+   * `refused`: there is no Input ID for it; `input` may be a template then.
+   */
+  failed(input: string, since: EpochMicros | undefined, cause: "bad" | "refused", reason: string): void;
+  /** With the time of the first usable reading. */
+  recovered(input: string, time: EpochMicros): void;
 }
 
 /** Maps the readings of one source. Holds memory only; disposing it gives its Input IDs back. */
@@ -36,6 +49,8 @@ export interface Mapping extends Disposable {
   reconnected(): void;
   /** One entry for each input seen, and one for each tag that has none yet. */
   tags(): readonly TagState[];
+  /** The Input ID that readings of this tag with these captures have. Undefined: they are refused. */
+  inputOf(tag: TagId, captures: Captures): InputId | undefined;
   /** Inputs that were refused, at most 100, with the reason. */
   refusals(): readonly RefusedInput[];
 }

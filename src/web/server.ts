@@ -1,9 +1,11 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { GapList } from "../agent/gaps/gap.ts";
 import type { Status } from "../agent/status.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
+import { parseDuration } from "../lib/duration.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { isAllowedHost } from "./allowed-host.ts";
@@ -31,6 +33,8 @@ export interface WebOptions {
   readonly health: () => Health;
   /** Configuration loaded, buffer open, sources started; a faulty source or an unreachable service does not make it unready. */
   readonly ready: () => Health;
+  /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */
+  readonly gaps?: (sinceMs: number, most: number) => GapList;
   /** What only those may ask for who have a token. Undefined: nobody. */
   readonly control?: Control;
 }
@@ -80,6 +84,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     switch (url.pathname) {
       case "/api/status":
         return json(response, 200, snapshot());
+      case "/api/gaps":
+        return json(response, 200, gapsAsked(url.searchParams, options) ?? { gaps: [] });
       case "/api/view":
         return json(response, 200, viewOf(snapshot(), parseTagQuery(url.searchParams), history));
       case "/api/events":
@@ -176,6 +182,16 @@ async function command(
     );
   const result = await control.reload();
   return json(response, result.ok ? 200 : 422, result);
+}
+
+const gapsSinceMs = 7 * 86_400_000;
+const mostGaps = 5_000;
+
+/** `?since=7d&most=100`; what is left out or no such thing counts as 7 days and 500 rows. */
+function gapsAsked(query: URLSearchParams, { gaps }: WebOptions): GapList | undefined {
+  const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
+  const most = Number(query.get("most") ?? 500);
+  return gaps?.(since, most >= 1 && most <= mostGaps ? Math.floor(most) : 500);
 }
 
 /** Many pages, one snapshot. */

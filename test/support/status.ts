@@ -40,6 +40,7 @@ export function statusWith(changes: Partial<Status> = {}): Status {
       bytesPerRequest: 6_300,
       budgetShare: 0.98,
     },
+    gaps: { open: 0, day: 0, dayLost: 0, revision: 1 },
     warnings: [],
     ...changes,
   };

@@ -37,6 +37,7 @@ async function snapshotOf(buffer: Partial<BufferStats>) {
     sources: [],
     buffer: { ...emptyBuffer, ...buffer },
     delivery: { status: () => undefined, standstill: undefined },
+    gaps: { open: 0, day: 0, dayLost: 0, revision: 0 },
   });
 }
 

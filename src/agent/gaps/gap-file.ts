@@ -1,0 +1,110 @@
+// The gap record on disk: `record.ndjson`, a line for each change, the last one of a row holds; and `alive.json`, the last
+// sign of life. Both may be read while an agent runs, and after it was killed at any moment.
+import { mkdir, open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { epochMicros } from "../../core/point.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+import { type Gap, gapSchema } from "./gap.ts";
+
+const line = z.union([
+  z.object({ gap: gapSchema }),
+  /** A row that became part of another, or was too old. */
+  z.object({ gone: z.int() }),
+  /** Points lost from the buffer, by reason, that rows account for, and up to which time. */
+  z.object({ losses: z.record(z.string(), z.object({ points: z.int(), to: z.number().optional() })) }),
+]);
+export type GapLine = z.output<typeof line>;
+export type AccountedLosses = Extract<GapLine, { readonly losses: unknown }>["losses"];
+
+const life = z.object({
+  time: z.int().transform(epochMicros),
+  /** Whether the agent ended in order. */
+  stopped: z.boolean(),
+  /** Up to when each source is accounted for: recorded, or in a row. */
+  sources: z.record(z.string(), z.int().transform(epochMicros)),
+});
+export type Life = z.output<typeof life>;
+
+export interface GapFolderContent {
+  readonly gaps: Map<number, Gap>;
+  readonly losses: AccountedLosses;
+  /** Undefined: no agent has run with this folder. */
+  readonly life: Life | undefined;
+}
+
+/** Of a file that grows: it is written anew when it is this much longer than what it stands for. */
+const spareBytes = 2 * 1024 * 1024;
+
+/** The folder of the record within `agent.dataDir`. */
+export function gapFolder(dataDir: string): string {
+  return join(dataDir, "gaps");
+}
+
+/** Never rejects for what is missing or damaged: a line that cannot be read is passed by. */
+export async function readGapFolder(folder: string): Promise<GapFolderContent> {
+  const [text, lastLife] = await Promise.all([
+    readFile(join(folder, "record.ndjson"), "utf8").catch(() => ""),
+    readFile(join(folder, "alive.json"), "utf8").then(
+      (content) => life.safeParse(parsed(content)).data,
+      () => undefined,
+    ),
+  ]);
+  const gaps = new Map<number, Gap>();
+  let losses: AccountedLosses = {};
+  for (const written of text.split("\n")) {
+    const read = line.safeParse(parsed(written)).data;
+    if (!read) continue;
+    if ("gap" in read) gaps.set(read.gap.id, read.gap);
+    else if ("gone" in read) gaps.delete(read.gone);
+    else losses = read.losses;
+  }
+  return { gaps, losses, life: lastLife };
+}
+
+/** Writes the folder. One at a time. */
+export class GapFile {
+  readonly #folder: string;
+  #bytes = 0;
+  #full = 0;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Writes all of it anew, mode 0600. Rejects when the disk does. */
+  async rewrite(lines: readonly GapLine[]): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const text = textOf(lines);
+    await writeAtomically(join(this.#folder, "record.ndjson"), text);
+    this.#bytes = this.#full = Buffer.byteLength(text);
+  }
+
+  /** Adds changes; resolves once they survive a power cut. `all` gives everything, for when the file has grown. */
+  async append(changes: readonly GapLine[], all: () => readonly GapLine[]): Promise<void> {
+    if (this.#bytes > 2 * this.#full + spareBytes) return this.rewrite(all());
+    const text = textOf(changes);
+    await using file = await open(join(this.#folder, "record.ndjson"), "a", 0o600);
+    // A write that was torn before must not take the next line with it.
+    await file.appendFile(`\n${text}`);
+    await file.datasync();
+    this.#bytes += Buffer.byteLength(text) + 1;
+  }
+
+  async alive(sign: Life): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await writeAtomically(join(this.#folder, "alive.json"), JSON.stringify(sign));
+  }
+}
+
+function textOf(lines: readonly GapLine[]): string {
+  return lines.map((each) => `${JSON.stringify(each)}\n`).join("");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

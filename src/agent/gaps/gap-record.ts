@@ -1,0 +1,241 @@
+// The gap record of an agent: every interval in which tags were not recorded, in memory and on disk.
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { isAbort } from "../../lib/abort.ts";
+import type { Gap, GapList, GapSummary } from "./gap.ts";
+import {
+  type AccountedLosses,
+  GapFile,
+  type GapFolderContent,
+  type GapLine,
+  type Life,
+  readGapFolder,
+} from "./gap-file.ts";
+import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
+
+/** Written this often where something has changed. */
+const writeEveryMs = 1_000;
+/** How exactly the begin of a gap is known after a kill. */
+const aliveEveryMs = 10_000;
+/** A source that has not run for so long is forgotten. */
+const forgottenUs = 90 * 86_400e6;
+
+const metrics = {
+  gaps: { name: "gap_intervals_total", help: "Intervals in which tags were not recorded", labels: ["source", "cause"] },
+  open: { name: "gap_open", help: "Intervals in which tags are not recorded, going on now", labels: ["source"] },
+  lost: {
+    name: "gap_lost_seconds_total",
+    help: "Seconds in which tags were not recorded and that were not filled later",
+    labels: ["source", "cause"],
+  },
+} as const;
+
+/** Disposing it writes what has changed, and that the agent ended in order. */
+export class GapRecord implements AsyncDisposable {
+  readonly #runtime: Runtime;
+  readonly #file: GapFile;
+  readonly #rows: GapRows;
+  readonly #former: Life | undefined;
+  readonly #accounted: Map<string, EpochMicros>;
+  readonly #running = new Set<string>();
+  readonly #ticks = new Set<() => void>();
+  readonly #ending = new AbortController();
+  #working: Promise<void> = Promise.resolve();
+  #losses: AccountedLosses;
+  #lossesChanged = false;
+  #unwritable = false;
+  #signedAtMs = Number.NEGATIVE_INFINITY;
+
+  private constructor({ gaps, losses, life }: GapFolderContent, file: GapFile, runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#file = file;
+    this.#rows = new GapRows(gaps);
+    this.#losses = losses;
+    this.#former = life;
+    this.#accounted = new Map(Object.entries(life?.sources ?? {}));
+  }
+
+  /**
+   * Resolves when what was recorded before is read. `sources`: all that are configured. Never rejects: what cannot be
+   * written is told in the log, and written when it can be.
+   */
+  static async open(folder: string, sources: readonly string[], runtime: Runtime): Promise<GapRecord> {
+    const file = new GapFile(folder);
+    const record = new GapRecord(await readGapFolder(folder), file, runtime);
+    record.#endLeftOver(sources);
+    await record.#write(() => file.rewrite(record.#all()));
+    record.#working = record.#work();
+    return record;
+  }
+
+  /** Up to when this source is accounted for by an earlier run or before it was stopped. Undefined: it is new. */
+  accountedUpTo(source: string): EpochMicros | undefined {
+    return this.#accounted.get(source);
+  }
+
+  /** How the agent before this one ended. Undefined: there was none. */
+  get formerEnd(): { readonly time: EpochMicros; readonly stopped: boolean } | undefined {
+    return this.#former;
+  }
+
+  /** Points lost from the buffer that rows account for. */
+  get losses(): AccountedLosses {
+    return this.#losses;
+  }
+
+  set losses(accounted: AccountedLosses) {
+    this.#losses = accounted;
+    this.#lossesChanged = true;
+  }
+
+  /** From now on the source accounts for its time itself. */
+  sourceRuns(source: string): void {
+    this.#running.add(source);
+  }
+
+  sourceStopped(source: string): void {
+    this.#running.delete(source);
+    this.#accounted.set(source, this.#runtime.clock.now());
+  }
+
+  /** The source is not in the configuration any more: nobody goes on with what is open. */
+  sourceRemoved(source: string): void {
+    this.#accounted.delete(source);
+    const outcome = "the source is not in the configuration any more";
+    for (const { id, state, to = this.#runtime.clock.now() } of this.of(source))
+      if (state === "open" || state === "filling") this.change(id, { to, state: "lost", outcome });
+  }
+
+  /** Calls `act` once a second, until it is disposed. */
+  eachSecond(act: () => void): Disposable {
+    this.#ticks.add(act);
+    return { [Symbol.dispose]: () => void this.#ticks.delete(act) };
+  }
+
+  get(id: number): Gap | undefined {
+    return this.#rows.get(id);
+  }
+
+  /** Rows of a source, oldest first. */
+  of(source: string): readonly Gap[] {
+    return this.#rows.all().filter((gap) => gap.source === source);
+  }
+
+  /** Gives its number. */
+  add(gap: NewGap): number {
+    const { cause, source = "buffer" } = gap;
+    const added = this.#rows.add(gap, this.#runtime.clock.now());
+    this.#runtime.metrics.counter(metrics.gaps).add(1, { source, cause });
+    if (isFinal(added)) this.#settle(added);
+    return added.id;
+  }
+
+  /** A row that is not there any more stays so. */
+  change(id: number, changes: Partial<NewGap>): void {
+    const before = this.#rows.get(id);
+    const after = this.#rows.change(id, changes);
+    if (before && after && isFinal(after) && !isFinal(before)) this.#settle(after);
+  }
+
+  /** Newest first, those that touch the time from `since` on. */
+  list(since: number, most: number): GapList {
+    const all = this.#rows.all();
+    const oldest = all.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
+    const time = this.#runtime.clock.now();
+    return { time, ...newest(all, since, most), ...(all.length > 0 && { since: epochMicros(oldest) }) };
+  }
+
+  summary(): GapSummary {
+    return this.#rows.summary(this.#runtime.clock.now());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort(new Error("the agent stops"));
+    await this.#working;
+    await this.#save();
+    await this.#sign(true);
+  }
+
+  /** What was open when the agent before this one ended, and is nobody's now, ended with it. */
+  #endLeftOver(sources: readonly string[]): void {
+    const end = this.#former?.time ?? 0;
+    for (const gap of this.#rows.all())
+      if (gap.source !== undefined && !sources.includes(gap.source)) this.sourceRemoved(gap.source);
+      else if (gap.to === undefined && !isOutage(gap))
+        this.change(gap.id, { to: epochMicros(Math.max(gap.from, end)), state: "lost" });
+  }
+
+  /** Nothing more will become of it. */
+  #settle(gap: Gap): void {
+    const { source = "buffer", cause, state, missingMs = 0 } = gap;
+    if (state !== "filled") this.#runtime.metrics.counter(metrics.lost).add(missingMs / 1_000, { source, cause });
+    this.#rows.join(gap);
+  }
+
+  async #work(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      try {
+        for (const act of this.#ticks) act();
+        this.#measure();
+        await this.#save();
+        if (clock.monotonic() - this.#signedAtMs >= aliveEveryMs) await this.#sign(false);
+      } catch (error) {
+        log.error({ part: "gaps", err: error }, "the gap record does not do its work");
+      }
+      await clock.sleep(writeEveryMs, signal).catch((error: unknown) => {
+        if (!isAbort(error, signal)) throw error;
+      });
+    }
+  }
+
+  #measure(): void {
+    const open = new Map<string, number>([...this.#running].map((source) => [source, 0]));
+    for (const { to, source } of this.#rows.all())
+      if (to === undefined && source !== undefined) open.set(source, (open.get(source) ?? 0) + 1);
+    for (const [source, n] of open) this.#runtime.metrics.gauge(metrics.open).set(n, { source });
+  }
+
+  async #save(): Promise<void> {
+    const ids = this.#rows.takeChanged();
+    if (ids.length === 0 && !this.#lossesChanged) return;
+    const lines: GapLine[] = ids.map((id) => {
+      const gap = this.#rows.get(id);
+      return gap ? { gap } : { gone: id };
+    });
+    if (this.#lossesChanged) lines.push({ losses: this.#losses });
+    this.#lossesChanged = false;
+    if (await this.#write(() => this.#file.append(lines, () => this.#all()))) return;
+    this.#rows.giveBack(ids);
+    this.#lossesChanged = true;
+  }
+
+  async #sign(stopped: boolean): Promise<void> {
+    const { clock } = this.#runtime;
+    const time = clock.now();
+    this.#signedAtMs = clock.monotonic();
+    for (const source of this.#running) this.#accounted.set(source, time);
+    for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);
+    await this.#write(() => this.#file.alive({ time, stopped, sources: Object.fromEntries(this.#accounted) }));
+  }
+
+  #all(): readonly GapLine[] {
+    return [{ losses: this.#losses }, ...this.#rows.all().map((gap) => ({ gap }))];
+  }
+
+  /** False: the disk does not take it now. */
+  async #write(write: () => Promise<void>): Promise<boolean> {
+    const { log } = this.#runtime;
+    try {
+      await write();
+      if (this.#unwritable) log.info({ part: "gaps" }, "the gap record is written again");
+      this.#unwritable = false;
+      return true;
+    } catch (error) {
+      if (!this.#unwritable) log.warn({ part: "gaps", err: error }, "the gap record cannot be written for now");
+      this.#unwritable = true;
+      return false;
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// The rows of the gap record in memory: never too many, and those that are alike and close together become one.
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Gap, GapSummary } from "./gap.ts";
+
+const mostRows = 5_000;
+const oldestUs = 90 * 86_400e6;
+/** Beyond so many Input IDs in all rows together the oldest rows keep a few only. */
+const mostNames = 100_000;
+const keptNames = 20;
+/** Of the same kind within an hour; further ones become part of the row before them. */
+const apartPerHour = 10;
+const hourUs = 3_600e6;
+const dayUs = 86_400e6;
+
+/** A row before it is in the record. */
+export type NewGap = Omit<Gap, "id" | "times" | "missingMs">;
+
+export class GapRows {
+  readonly #rows: Map<number, Gap>;
+  readonly #changed = new Set<number>();
+  #nextId: number;
+  #names = 0;
+  #revision = 0;
+
+  constructor(rows: Map<number, Gap>) {
+    this.#rows = rows;
+    this.#nextId = Math.max(0, ...rows.keys()) + 1;
+    for (const { inputs } of rows.values()) this.#names += inputs.length;
+  }
+
+  get(id: number): Gap | undefined {
+    return this.#rows.get(id);
+  }
+
+  /** Oldest first. */
+  all(): readonly Gap[] {
+    return [...this.#rows.values()];
+  }
+
+  add(gap: NewGap, now: EpochMicros): Gap {
+    const added = { ...gap, id: this.#nextId++, times: 1, ...missing(gap) };
+    this.#set(added);
+    this.#bound(now);
+    return added;
+  }
+
+  /** Gives the row as it is then; undefined: there is none any more. */
+  change(id: number, changes: Partial<NewGap>): Gap | undefined {
+    const before = this.#rows.get(id);
+    if (!before) return undefined;
+    const after = { ...before, ...changes };
+    // Of a row that stands for several the sum stays.
+    const changed = before.times > 1 ? after : { ...after, ...missing(after) };
+    this.#set(changed);
+    return changed;
+  }
+
+  /** Of a row that is final: it becomes part of the last one of its kind where there are many. */
+  join(gap: Gap): void {
+    const alike = this.all().filter(
+      (other) => other.id !== gap.id && isFinal(other) && sameKind(other, gap) && (other.to ?? 0) > gap.from - hourUs,
+    );
+    const last = alike.toSorted((a, b) => a.from - b.from).at(-1);
+    if (!last || alike.reduce((sum, { times }) => sum + times, 0) < apartPerHour) return;
+    this.#remove(gap.id);
+    this.#set({
+      ...last,
+      from: epochMicros(Math.min(last.from, gap.from)),
+      to: epochMicros(Math.max(last.to ?? 0, gap.to ?? 0)),
+      times: last.times + gap.times,
+      missingMs: (last.missingMs ?? 0) + (gap.missingMs ?? 0),
+      ...((last.points ?? gap.points) !== undefined && { points: (last.points ?? 0) + (gap.points ?? 0) }),
+    });
+  }
+
+  summary(now: EpochMicros): GapSummary {
+    let [open, day, dayLost] = [0, 0, 0];
+    for (const { to, state } of this.#rows.values()) {
+      if (to === undefined) open++;
+      if (to !== undefined && to < now - dayUs) continue;
+      day++;
+      if (state === "lost" || state === "partly") dayLost++;
+    }
+    return { open, day, dayLost, revision: this.#revision };
+  }
+
+  /** Numbers of the rows that have changed or are gone since this was asked the last time. */
+  takeChanged(): readonly number[] {
+    const ids = [...this.#changed];
+    this.#changed.clear();
+    return ids;
+  }
+
+  /** They could not be written. */
+  giveBack(ids: readonly number[]): void {
+    for (const id of ids) this.#changed.add(id);
+  }
+
+  #set(gap: Gap): void {
+    this.#names += gap.inputs.length - (this.#rows.get(gap.id)?.inputs.length ?? 0);
+    this.#rows.set(gap.id, gap);
+    this.#changed.add(gap.id);
+    this.#revision++;
+  }
+
+  #remove(id: number): void {
+    this.#names -= this.#rows.get(id)?.inputs.length ?? 0;
+    this.#rows.delete(id);
+    this.#changed.add(id);
+    this.#revision++;
+  }
+
+  #bound(now: EpochMicros): void {
+    for (const gap of this.all()) {
+      if (gap.to === undefined) continue;
+      if (this.#rows.size > mostRows || gap.to < now - oldestUs) this.#remove(gap.id);
+      else if (this.#names > mostNames && gap.inputs.length > keptNames)
+        this.#set({ ...gap, inputs: gap.inputs.slice(0, keptNames) });
+    }
+  }
+}
+
+/** Whether nothing more is expected to become of it. */
+export function isFinal({ to, state }: Pick<Gap, "to" | "state">): boolean {
+  return to !== undefined && state !== "open" && state !== "filling";
+}
+
+/** Whether it is of all of a source, which goes on accounting for it when it starts again. */
+export function isOutage({ cause }: Pick<Gap, "cause">): boolean {
+  return cause === "agentDown" || cause === "disconnected" || cause === "stopped";
+}
+
+/** Those that touch the time from `since` on, newest first, `most` of them, and how many more there are. */
+export function newest(gaps: readonly Gap[], since: number, most: number): { gaps: Gap[]; more: number } {
+  const found = gaps.filter(({ to }) => to === undefined || to >= since);
+  found.sort((a, b) => b.from - a.from || b.id - a.id);
+  return { gaps: found.slice(0, most), more: Math.max(0, found.length - most) };
+}
+
+function missing({ from, to }: Pick<Gap, "from" | "to">): { missingMs?: number } {
+  return to === undefined ? {} : { missingMs: Math.max(0, (to - from) / 1_000) };
+}
+
+function sameKind(a: Gap, b: Gap): boolean {
+  return (
+    a.source === b.source &&
+    a.cause === b.cause &&
+    a.state === b.state &&
+    a.tags === b.tags &&
+    a.inputs.length === b.inputs.length &&
+    a.inputs.every((input, i) => input === b.inputs[i])
+  );
+}

@@ -1,0 +1,208 @@
+// The gaps of one source: fed by its pipeline and its mapping, and by what its driver finds in the device's history.
+import type { AgentError } from "../../core/errors.ts";
+import type { TagGap } from "../../core/gap.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
+import type { GapRecord } from "./gap-record.ts";
+import { isOutage } from "./gap-rows.ts";
+import { type FailureCause, TagFailures } from "./tag-failures.ts";
+import { Verdict } from "./verdict.ts";
+
+/**
+ * A connection that is lost was in order until this long before it was noticed, at most: values that came later had
+ * come before.
+ */
+const noticedWithinUs = 60e6;
+/** A source tells of its first values, and so of what is missing before them, within this time. */
+const settledAfterMs = 15_000;
+/** Gaps of a source that may still be filled. */
+const mostVerdicts = 100;
+
+export interface GapsOf {
+  readonly name: string;
+  /** Configured tags. */
+  readonly tags: number;
+}
+
+export class SourceGaps implements Disposable {
+  readonly #record: GapRecord;
+  readonly #source: GapsOf;
+  readonly #runtime: Runtime;
+  readonly #failures: TagFailures;
+  readonly #ticking: Disposable;
+  #inputOf: (tag: TagId, captures: Captures) => string | undefined = () => undefined;
+  #verdicts: Verdict[] = [];
+  /** The row of what goes on while there is no connection. */
+  #outage: Verdict | undefined;
+  #bufferRow: number | undefined;
+  #connection: Pick<Source, "holder" | "recovery"> | undefined;
+  #connectedAtMs = 0;
+  #settled = true;
+  /** Up to when everything was recorded, as far as is known. */
+  #heard: EpochMicros;
+
+  constructor(record: GapRecord, source: GapsOf, runtime: Runtime) {
+    this.#record = record;
+    this.#source = source;
+    this.#runtime = runtime;
+    this.#failures = new TagFailures(record, source.name, runtime.clock);
+    this.#heard = runtime.clock.now();
+    this.#begin();
+    record.sourceRuns(source.name);
+    this.#ticking = record.eachSecond(() => this.#tick());
+  }
+
+  /** Given once, before the first delivery: which Input ID a tag of the driver has. */
+  names(inputOf: (tag: TagId, captures: Captures) => string | undefined): void {
+    this.#inputOf = inputOf;
+  }
+
+  online(connection: Pick<Source, "holder" | "recovery">): void {
+    const { clock } = this.#runtime;
+    const now = clock.now();
+    this.#connection = connection;
+    this.#connectedAtMs = clock.monotonic();
+    this.#heard = now;
+    const { recovery } = connection;
+    const outage = this.#outage;
+    this.#outage = undefined;
+    outage?.end(now);
+    if (recovery?.how === "kept") outage?.kept(recovery.by);
+    else if (outage) this.#verdicts.push(outage);
+    if (recovery?.how === "history") {
+      this.#settled = false;
+      return;
+    }
+    // Whatever an earlier connection had asked for has been told, or nobody asks for it any more.
+    for (const verdict of this.#verdicts)
+      if (recovery) verdict.settle();
+      else verdict.giveUp("what happened meanwhile is kept nowhere");
+    this.#verdicts = [];
+    this.#settled = true;
+  }
+
+  /** After the readings are on disk and acknowledged. */
+  delivered({ readings, gaps = [] }: Pick<Delivery, "readings" | "gaps">): void {
+    const now = this.#runtime.clock.now();
+    this.#heard = now;
+    let newest = 0;
+    for (const { time, historical } of readings) if (!historical && time > newest) newest = time;
+    // What the device measured after its newest value is not here yet.
+    if (newest <= now && newest > now - noticedWithinUs) this.#heard = epochMicros(newest);
+    for (const gap of gaps) this.#take(gap);
+    this.#failures.flush();
+  }
+
+  lost(error: unknown): void {
+    const { clock } = this.#runtime;
+    this.#connection = undefined;
+    if (this.#outage) return;
+    const from = epochMicros(Math.max(this.#heard, clock.now() - noticedWithinUs));
+    this.#outage = this.#open("disconnected", error instanceof Error ? error.message : String(error), from);
+  }
+
+  /** The points of this source cannot be stored; undefined: they can again. */
+  bufferFailed(error: AgentError | undefined): void {
+    const now = this.#runtime.clock.now();
+    const { name: source, tags } = this.#source;
+    if (error && this.#bufferRow === undefined) {
+      const row = { source, cause: "buffer", reason: error.message, from: this.#heard, state: "open" } as const;
+      this.#bufferRow = this.#record.add({ ...row, tags, inputs: [] });
+    }
+    if (error || this.#bufferRow === undefined) return;
+    const holder = this.#connection?.holder;
+    const became = holder
+      ? ({ state: "filled", outcome: `${holder} kept them` } as const)
+      : ({ state: "lost" } as const);
+    this.#record.change(this.#bufferRow, { to: now, ...became });
+    this.#bufferRow = undefined;
+  }
+
+  /** An input gives no usable value. `since`: when it last did; undefined: unknown, or never. */
+  failed(input: string, since: EpochMicros | undefined, cause: FailureCause, reason: string): void {
+    const from = Math.min(this.#runtime.clock.now(), Math.max(since ?? 0, this.#connectedSince()));
+    this.#failures.failed(input, epochMicros(from), cause, reason);
+  }
+
+  recovered(input: string, time: EpochMicros): void {
+    this.#failures.recovered(input, epochMicros(Math.min(time, this.#runtime.clock.now())));
+  }
+
+  /** The source stops. What it has not got is not its to look for any longer, but that of whoever starts it again. */
+  [Symbol.dispose](): void {
+    this.#ticking[Symbol.dispose]();
+    this.#failures.end();
+    if (this.#bufferRow !== undefined)
+      this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), state: "lost" });
+    this.#record.sourceStopped(this.#source.name);
+  }
+
+  #connectedSince(): number {
+    const { clock } = this.#runtime;
+    return this.#connection ? clock.now() - (clock.monotonic() - this.#connectedAtMs) * 1_000 : this.#heard;
+  }
+
+  /** Takes over what an earlier run left open, or opens a row for the time in between. */
+  #begin(): void {
+    const { name } = this.#source;
+    const rows = this.#record.of(name);
+    for (const { id, state, cause } of rows)
+      if (state === "filling") this.#verdicts.push(new Verdict(this.#record, id));
+      else if (state === "open" && isOutage({ cause })) this.#outage = new Verdict(this.#record, id);
+    const upTo = this.#record.accountedUpTo(name);
+    if (upTo === undefined || this.#outage) return;
+    const { formerEnd } = this.#record;
+    if (formerEnd === undefined || upTo > formerEnd.time)
+      this.#outage = this.#open("stopped", "the source was started anew with its configuration", upTo);
+    else
+      this.#outage = this.#open(
+        "agentDown",
+        formerEnd.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down",
+        upTo,
+      );
+  }
+
+  #open(cause: "agentDown" | "disconnected" | "stopped", reason: string, from: EpochMicros): Verdict {
+    const { name: source, tags } = this.#source;
+    return new Verdict(
+      this.#record,
+      this.#record.add({ source, cause, reason, from, state: "open", tags, inputs: [] }),
+    );
+  }
+
+  #take(gap: TagGap): void {
+    const input = this.#inputOf(gap.tag, gap.captures);
+    // Of what has no Input ID nothing is recorded anyway.
+    if (input === undefined) return;
+    const concerned = this.#verdicts.filter((verdict) => verdict.concerns(gap));
+    if (concerned.length === 0) concerned.push(this.#adopt(gap));
+    for (const verdict of concerned) verdict.take(input, gap);
+  }
+
+  /** A gap that nobody else has noticed: the other side threw values away, or the record began later. */
+  #adopt({ cause, reason, from, to }: TagGap): Verdict {
+    const verdict = new Verdict(
+      this.#record,
+      this.#record.add({
+        source: this.#source.name,
+        cause: cause === "overflow" ? "overflow" : "disconnected",
+        reason,
+        from,
+        to,
+        state: "filling",
+        tags: 0,
+        inputs: [],
+      }),
+    );
+    this.#verdicts.push(verdict);
+    return verdict;
+  }
+
+  #tick(): void {
+    this.#failures.flush();
+    if (this.#connection) this.#settled ||= this.#runtime.clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
+    if (this.#settled) for (const verdict of this.#verdicts) verdict.settle();
+    this.#verdicts = this.#verdicts.slice(-mostVerdicts);
+  }
+}
