@@ -4,11 +4,12 @@ import type { BrowsedNode } from "../core/source.ts";
 
 /**
  * `tags:`, or `devices:` where the tags are those of units. Each tag has an Input ID of its own, made of the names on the
- * way to it where the driver gives none. A text, which is no number that could be stored, stands as a comment.
+ * way to it where the driver gives none, and other than those of `inputs`, which it is added to. A text, which is no
+ * number that could be stored, stands as a comment.
  */
-export function browsedYaml(nodes: readonly BrowsedNode[]): string {
-  const inputs = new Set<string>();
+export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> = new Set()): string {
   const units = new Map<number, string[]>();
+  const identities = new Map<number, string[]>();
   const lines: string[] = [];
   const path: string[] = [];
   for (const { name, depth, value, signal, tag } of nodes) {
@@ -16,6 +17,11 @@ export function browsedYaml(nodes: readonly BrowsedNode[]): string {
     path[depth] = name;
     if (value === undefined && tag["input"] === undefined && Object.keys(signal).length === 0) continue;
     const { unit, ...own } = tag;
+    if (typeof value === "string" && typeof unit === "number" && Object.keys(own).length === 0) {
+      // What a unit says of itself is nothing to read again and again.
+      identities.set(unit, [...(identities.get(unit) ?? []), `# ${name}: ${value}`]);
+      continue;
+    }
     const input = unique(typeof own["input"] === "string" ? own["input"] : inputOf(path, tag), inputs);
     // An OPC UA server describes its nodes to the agent by itself.
     const described = "node" in own || Object.keys(signal).length === 0 ? {} : { signal };
@@ -28,7 +34,7 @@ export function browsedYaml(nodes: readonly BrowsedNode[]): string {
   const devices = [...units].flatMap(([unit, tags]) => [
     `  - unit: ${unit}`,
     "    tags:",
-    ...tags.map((line) => `      ${line}`),
+    ...[...(identities.get(unit) ?? []), ...tags].map((line) => `      ${line}`),
   ]);
   return ["devices:", ...devices].join("\n");
 }

@@ -89,6 +89,30 @@ test("a Modbus device is listed with what its registers hold, and its YAML is by
   expect(source?.tags).toHaveLength(1);
 });
 
+test("what a Modbus device says that it is stands in the list, in the JSON, and as a comment in the YAML", async () => {
+  await using device = await modbusDevice();
+  device.unit(3).set("hr", 5, [42]);
+  for (const table of ["ir", "co", "di"] as const) device.unit(3).refuse(table, 0, 65_535, 1);
+  device.unit(3).identity = { 0: "Acme", 1: "PM-53", 2: "V2.6\n- { input: x }" };
+  device.unit(3).serverId = Uint8Array.from([7, 0xff]);
+  const url = `${device.url}?unit=3&to=20`;
+
+  const [listed, json, yaml] = await Promise.all(
+    [[], ["--json"], ["--yaml"]].map((how) => command(["browse", url, ...how])),
+  );
+
+  expect(listed?.stdout).toMatch(/^ {2}VendorName +Acme +unit 3$/m);
+  expect(JSON.parse(json?.stdout ?? "")).toMatchObject({
+    nodes: expect.arrayContaining([
+      { address: "unit 3", name: "server id", depth: 1, value: "07 FF", signal: {}, tag: { unit: 3 } },
+    ]),
+  });
+  expect(yaml?.stdout).toContain("    tags:\n      # VendorName: Acme\n      # ProductCode: PM-53\n");
+  expect(yaml?.stdout).toContain("      # MajorMinorRevision: V2.6 - { input: x }\n");
+  const source = await pasted(`    type: modbus\n    url: ${device.url}`, yaml?.stdout ?? "");
+  expect(source?.tags).toHaveLength(1);
+});
+
 test("a value read off the display finds the address as it stands in a tag", async () => {
   await using device = await modbusDevice();
   device.unit(5).set("hr", 99, [2314, 0x2065, 0x47f1]);
