@@ -1,6 +1,7 @@
 // What was browsed as tags to paste into a configuration. Pure.
 import { stringify } from "yaml";
 import type { BrowsedNode } from "../core/source.ts";
+import { visible } from "./table.ts";
 
 /**
  * `tags:`, or `devices:` where the tags are those of units. Each tag has an Input ID of its own, made of the names on the
@@ -19,7 +20,7 @@ export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> =
     const { unit, ...own } = tag;
     if (typeof value === "string" && typeof unit === "number" && Object.keys(own).length === 0) {
       // What a unit says of itself is nothing to read again and again.
-      identities.set(unit, [...(identities.get(unit) ?? []), `# ${name}: ${value}`]);
+      identities.set(unit, [...(identities.get(unit) ?? []), visible(`# ${name}: ${value}`)]);
       continue;
     }
     const input = unique(typeof own["input"] === "string" ? own["input"] : inputOf(path, tag), inputs);
@@ -62,5 +63,7 @@ function unique(wanted: string, taken: Set<string>): string {
 
 /** `{ input: …, … }` on one line, the Input ID first. */
 function flow({ input, ...rest }: Readonly<Record<string, unknown>>): string {
-  return stringify({ input, ...rest }, { collectionStyle: "flow", lineWidth: 0 }).trimEnd();
+  // A line end in a name stays an escape: whatever devices call their nodes, it is one line.
+  const oneLine = { lineWidth: 0, singleQuote: false, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER };
+  return stringify({ input, ...rest }, { collectionStyle: "flow", ...oneLine }).trimEnd();
 }

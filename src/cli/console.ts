@@ -1,6 +1,7 @@
 // Where a command reads from and writes to, and what tells it to stop.
 import { setImmediate } from "node:timers/promises";
 import { type Environment, processEnvironment } from "../config/environment.ts";
+import { type ConsoleInput, processInput } from "./console-input.ts";
 
 export interface Console {
   /** Results: what a script may read. */
@@ -11,6 +12,7 @@ export interface Console {
   write(text: string): Promise<boolean>;
   /** One line that is replaced by the next and gone with the next result; undefined: none. Only where a person is reading. */
   progress(line: string | undefined): void;
+  readonly input: ConsoleInput;
   /** What a configuration may refer to. */
   readonly environment: Environment;
   /** Whether a person is reading. */
@@ -18,7 +20,7 @@ export interface Console {
   /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
   readonly signal: AbortSignal;
   /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
-  onHangUp(act: () => void): void;
+  onHangUp(act: () => void | Promise<void>): void;
 }
 
 /** ^C reaches the program from the terminal and once more through npm: signals this close together are one. In milliseconds. */
@@ -28,16 +30,17 @@ const sameSignalMs = 1_000;
 export function processConsole(): Console & Disposable {
   const controller = new AbortController();
   let stoppedAtMs = 0;
-  let hungUp: (() => void) | undefined;
+  let hungUp: (() => void | Promise<void>) | undefined;
   let unread = false;
   const progress = progressLine();
+  const input = processInput();
   const stop = () => {
     if (!controller.signal.aborted) {
       stoppedAtMs = performance.now();
       controller.abort(new Error("stopped by a signal"));
     } else if (performance.now() - stoppedAtMs >= sameSignalMs) process.kill(process.pid, "SIGKILL");
   };
-  const hangUp = () => (hungUp ?? stop)();
+  const hangUp = () => void (hungUp ?? stop)();
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
   process.on("SIGHUP", hangUp);
@@ -62,6 +65,7 @@ export function processConsole(): Console & Disposable {
       return !unread;
     },
     progress,
+    input,
     environment: processEnvironment(),
     interactive: process.stderr.isTTY === true,
     signal: controller.signal,
@@ -69,6 +73,7 @@ export function processConsole(): Console & Disposable {
       hungUp = act;
     },
     [Symbol.dispose]() {
+      input[Symbol.dispose]();
       process.off("SIGHUP", hangUp);
       process.off("SIGINT", stop);
       process.off("SIGTERM", stop);

@@ -91,3 +91,12 @@ export function dataDirOf(given: string | undefined, { variables, cwd }: Environ
   const folder = variables.STATE_DIRECTORY?.split(":")[0];
   return resolve(cwd, given ?? (folder || "data"));
 }
+
+/** The name of the machine, as far as it may stand in an Input ID. */
+export function nameOf(hostname: string): string {
+  const name = hostname
+    .replace(/[^A-Za-z0-9_.-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "")
+    .slice(0, 64);
+  return name === "" ? "tagferry" : name;
+}

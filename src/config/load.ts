@@ -7,7 +7,7 @@ import { checkNode, unknownKey } from "./check-node.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { mapsOf } from "./expand.ts";
-import { cascadedOptions, dataDirOf, fileKeys, sections, sourceName, version } from "./file-schema.ts";
+import { cascadedOptions, dataDirOf, fileKeys, nameOf, sections, sourceName, version } from "./file-schema.ts";
 import { readIncludes } from "./include.ts";
 import { type ConfigIssue, Issues } from "./issue.ts";
 import type { Fields } from "./layers.ts";
@@ -160,13 +160,4 @@ function entriesOf(
       `as in ${key}: { name: ... }`,
     );
   return [];
-}
-
-/** The name of the machine, as far as it may stand in an Input ID. */
-function nameOf(hostname: string): string {
-  const name = hostname
-    .replace(/[^A-Za-z0-9_.-]+/g, "-")
-    .replace(/^[^A-Za-z0-9]+/, "")
-    .slice(0, 64);
-  return name === "" ? "tagferry" : name;
 }

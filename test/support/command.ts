@@ -9,17 +9,25 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
   /** Sees each line of results as it comes. */
   readonly print?: (line: string) => void;
+  /** What a pipe brings; empty where nothing is said. */
+  readonly stdin?: string;
+  /** What a person types, an answer each; then the input ends. Goes before `stdin`. */
+  readonly answers?: readonly string[];
 }
 
 export interface EndedCommand extends Ended {
   /** Lines of progress as a person saw them; undefined: gone. */
   readonly progress: readonly (string | undefined)[];
+  /** Questions that were asked, those with a hidden answer followed by `(hidden)`. */
+  readonly questions: readonly string[];
 }
 
 /** Runs `tagferry` with these arguments to its end. */
 export async function command(args: readonly string[], options: CommandOptions = {}): Promise<EndedCommand> {
   const { variables = {}, signal = new AbortController().signal } = options;
   const progress: (string | undefined)[] = [];
+  const questions: string[] = [];
+  const answers = options.answers?.values();
   const ended = { stdout: "", stderr: "" };
   const status = await runCommand(args, {
     print(line) {
@@ -32,10 +40,18 @@ export async function command(args: readonly string[], options: CommandOptions =
       return true;
     },
     progress: (line) => void progress.push(line),
+    input: {
+      typed: answers !== undefined,
+      readAll: async () => options.stdin ?? "",
+      async ask(question, { hidden = false } = {}) {
+        questions.push(hidden ? `${question} (hidden)` : question);
+        return answers?.next().value;
+      },
+    },
     environment: { ...processEnvironment(), variables },
     interactive: false,
     signal,
     onHangUp() {},
   });
-  return { status, ...ended, progress };
+  return { status, ...ended, progress, questions };
 }

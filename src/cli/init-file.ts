@@ -1,0 +1,98 @@
+// The configuration that `tagferry init` writes: commented, for people who go on with it by hand. Pure.
+
+export interface InitAnswers {
+  /** The file's name, for the commands in its comments. */
+  readonly file: string;
+  readonly agent: string;
+  readonly service: string;
+  readonly integration: string;
+  /** Whether the Integration ID is only an example. */
+  readonly exampleIntegration: boolean;
+  /** File of the password, relative to the configuration or absolute. */
+  readonly passwordFile: string;
+  readonly sources: readonly InitSource[];
+}
+
+export interface InitSource {
+  readonly name: string;
+  readonly type: string;
+  readonly url?: string | undefined;
+  readonly username?: string | undefined;
+  readonly passwordFile?: string | undefined;
+  /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: an example stands there, commented out. */
+  readonly tags?: string | undefined;
+}
+
+/** What a tag looks like, by the type of the source; a source that is known by nothing else is given these. */
+const examples: Readonly<Record<string, readonly string[]>> = {
+  mqtt: ['- { input: "hall.{room}.temp", topic: "sensors/{room}/env", value: "$.t", signal: { engUnit: °C } }'],
+  modbus: ['- { unit: 1, tags: [{ input: meter.voltage, at: "hr:0 u16", scale: 0.1, signal: { engUnit: V } }] }'],
+  opcua: ['- { input: line3.temp, node: "nsu=urn:plc:line3;s=Temp", report: { deadband: 0.2 } }'],
+  simulator: [
+    "- { input: demo.sine, wave: sine, period: 60s, min: 0, max: 100, signal: { engUnit: °C } }",
+    "- { input: demo.count, wave: counter }",
+  ],
+};
+
+export function initFile(answers: InitAnswers): string {
+  const { file, agent, service, integration, exampleIntegration, passwordFile, sources } = answers;
+  return `# yaml-language-server: $schema=./tagferry.schema.json
+# Configuration of tagferry. Every option: tagferry schema --reference
+#   tagferry check -c ${file}    every error with its line, or what it will cost
+#   tagferry test -c ${file}     reads every tag and shows what comes, sends nothing
+#   tagferry run -c ${file}      runs the agent; status page at http://127.0.0.1:8421
+version: 1
+
+agent:
+  name: ${text(agent)}    # in logs, metrics and the status page; another one for each agent of a plant
+  # dataDir: /var/lib/tagferry    # the buffer; default: $STATE_DIRECTORY, else ./data
+
+service:
+  url: ${text(service)}    # requests go to {url}/rpc
+  integration: ${text(integration)}    # Integration ID${exampleIntegration ? ": an example, put yours here" : ""}
+  auth:
+    # The file holds the password and nothing else; only the user of the agent needs to read it.
+    basic: { password: ${text(`\${file:${passwordFile}}`)} }
+
+# Points wait on disk until the service has them. Where that is too little, the oldest go, and are counted.
+buffer: { maxSize: 2GiB, maxAge: 30d, whenFull: dropOldest }
+
+http: { listen: 127.0.0.1:8421 }    # status page, /metrics, /healthz, /readyz
+
+defaults:
+  every: 1s    # how often tags are read that say nothing else
+
+${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what a device offers\n" : `sources:\n${sources.map(sourceText).join("\n")}`}`;
+}
+
+function sourceText({ name, type, url, username, passwordFile, tags }: InitSource): string {
+  const lines = [
+    `${name}:    # stands in logs, metrics and status`,
+    `  type: ${type}`,
+    ...(url === undefined ? [] : [`  url: ${text(url)}`]),
+    ...(username === undefined ? [] : [`  username: ${text(username)}`]),
+    ...(passwordFile === undefined ? [] : [`  password: ${text(`\${file:${passwordFile}}`)}`]),
+    ...tagLines(type, tags).map((line) => `  ${line}`),
+  ];
+  return lines.map((line) => `  ${line}\n`).join("");
+}
+
+function tagLines(type: string, tags: string | undefined): readonly string[] {
+  const example = examples[type] ?? [];
+  if (tags === undefined && type === "simulator") return ["tags:", ...example.map((line) => `  ${line}`)];
+  const lines = tags?.split("\n") ?? [];
+  // A list whose every line is commented out is none.
+  if (lines.some((line) => /^\s*- /.test(line))) return lines;
+  const key = type === "modbus" ? "devices" : "tags";
+  const found = lines.slice(1);
+  return [`${key}: []    # as in the line below`, ...(found.length > 0 ? found : example.map((line) => `# ${line}`))];
+}
+
+/** As YAML: bare where nothing can be mistaken, else in quotes. */
+function text(value: string): string {
+  return /^[A-Za-z][A-Za-z0-9_./-]*(:\/\/[A-Za-z0-9_.:/-]+)?$/.test(value) &&
+    !/^(true|false|null|yes|no|on|off)$/i.test(value) &&
+    !value.endsWith(":")
+    ? value
+    : JSON.stringify(value);
+}
