@@ -1,6 +1,8 @@
 // An OPC UA server in this process (node-opcua-server) with a line of variables that a test sets, a user, endpoints with
 // and without security, and its keys in a folder that the test gives.
 
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { UAVariable } from "node-opcua-address-space";
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
@@ -25,8 +27,12 @@ export interface OpcuaServerOptions {
   readonly folder: string;
   /** 0: any. */
   readonly port?: number;
-  /** Endpoints beside the one without security. */
-  readonly secure?: boolean;
+  /** Endpoints beside the one without security; `deprecated`: with policies that nobody should use any more. */
+  readonly secure?: boolean | "deprecated";
+  /** Host that the endpoints name; default 127.0.0.1. */
+  readonly hostname?: string;
+  /** Folder for the certificates of users that it trusts, none at first; default: any user's is good. */
+  readonly users?: string;
   readonly anonymous?: boolean;
   /** Items that a subscription may have; more are refused. */
   readonly maxItems?: number;
@@ -47,6 +53,8 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly subscriptions: number;
   /** Values of Count that were sampled or read so far. */
   readonly counted: ReadonlySet<number>;
+  /** Trusts a user's certificate, PEM. */
+  trustUser(certificateFile: string): Promise<void>;
   /** Sets a variable of the line, stamped now unless told otherwise. */
   set(name: keyof LineVariables, value: unknown, at?: Date): void;
   /** Makes a variable of the line bad. */
@@ -97,21 +105,28 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       startDate: new Date(options.validTo.getTime() - 10 * 86_400_000),
       validity: 10,
     });
+  const users =
+    options.users === undefined
+      ? certificates
+      : new OPCUACertificateManager({
+          rootFolder: options.users,
+          automaticallyAcceptUnknownCertificate: false,
+          disableFileWatchers: true,
+        });
   const { None, Sign, SignAndEncrypt } = MessageSecurityMode;
-  const { Basic256Sha256, Aes256_Sha256_RsaPss } = SecurityPolicy;
+  const { Basic256Sha256, Aes256_Sha256_RsaPss, Basic256, Basic128Rsa15 } = SecurityPolicy;
+  const safe = options.secure === "deprecated" ? [Basic256, Basic128Rsa15] : [Basic256Sha256, Aes256_Sha256_RsaPss];
   const server = new OPCUAServer({
     host: "127.0.0.1",
-    hostname: "127.0.0.1",
+    hostname: options.hostname ?? "127.0.0.1",
     port: options.port ?? 0,
     securityModes: options.secure ? [None, Sign, SignAndEncrypt] : [None],
-    securityPolicies: options.secure
-      ? [SecurityPolicy.None, Basic256Sha256, Aes256_Sha256_RsaPss]
-      : [SecurityPolicy.None],
+    securityPolicies: [SecurityPolicy.None, ...(options.secure ? safe : [])],
     allowAnonymous: options.anonymous ?? true,
     userManager: { isValidUser: (name: string, password: string) => name === user.name && password === user.password },
     ...(options.validTo && { certificateFile }),
     serverCertificateManager: certificates,
-    userCertificateManager: certificates,
+    userCertificateManager: users,
     ...(options.maxItems !== undefined && {
       serverCapabilities: { maxMonitoredItemsPerSubscription: options.maxItems },
     }),
@@ -216,6 +231,9 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     counted,
     break: (name) =>
       variables[name].setValueFromSource({ dataType: DataType.Null }, StatusCodes.BadNoCommunication, new Date()),
+    trustUser: async (certificateFile) => {
+      await users.trustCertificate(new X509Certificate(readFileSync(certificateFile)).raw);
+    },
     drive: async (value, at = new Date()) => {
       structures ??= await addStructures(space, own, line);
       structures.set(value, at);

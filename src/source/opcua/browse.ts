@@ -8,6 +8,7 @@ import type { BrowsedNode, BrowseTarget, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
 import { discover } from "./discovery.ts";
 import { chooseEndpoint } from "./endpoint.ts";
+import { identityOf } from "./identity.ts";
 import type { Item } from "./items.ts";
 import { openLink } from "./link.ts";
 import { portableNodeId } from "./node-address.ts";
@@ -39,7 +40,8 @@ export async function* browseOpcua(
   resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
   const pki = resources.use(await openPki(stack, { agent: "browse", stateDir: target.stateDir ?? temporaryDir }));
   const options = optionsOf(target);
-  const linkOptions = { name: "browse", agent: "browse", options, pki };
+  const identity = await identityOf(stack, options);
+  const linkOptions = { name: "browse", agent: "browse", options, pki, identity };
   const offered = await discover(stack, linkOptions, signal);
   const open: OpcuaOptions = { ...options, security: options.security ?? { mode: "none" } };
   const endpoint = tryOr(

@@ -1,5 +1,5 @@
 // The stack's client, set up so that it keeps quiet, reconnects nothing and stores nothing outside the source's folder.
-import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
+import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import { deadline, orAbort } from "../../lib/abort.ts";
 import { sourceError } from "./failure.ts";
@@ -12,6 +12,8 @@ export interface LinkOptions {
   readonly agent: string;
   readonly options: OpcuaOptions;
   readonly pki: Pki;
+  /** Who logs in. */
+  readonly identity: UserIdentityInfo;
 }
 
 const longestSilenceMs = 86_400_000;
@@ -42,12 +44,6 @@ export function createClient(
     transportTimeout: longestSilenceMs,
     defaultTransactionTimeout: options.timeout,
   });
-}
-
-/** Who logs in. */
-export function identity({ ua }: Stack, { username, password }: OpcuaOptions) {
-  if (username === undefined) return { type: ua.UserTokenType.Anonymous } as const;
-  return { type: ua.UserTokenType.UserName, userName: username, password: password?.reveal() ?? "" } as const;
 }
 
 /** Waits for `work` until its deadline; what it rejects with becomes `SOURCE_*`. */

@@ -22,7 +22,8 @@ export async function discover(stack: Stack, link: LinkOptions, signal: AbortSig
 
 /** Names whom we are connected to, as whom and how: what a session on the server belongs to. */
 export function connectionDigest({ options, pki }: LinkOptions, endpoint: EndpointDescription): string {
-  const parts = [options.url, options.username ?? "", securityOf(endpoint), pki.thumbprint];
+  const user = options.username ?? options.userCertificate?.certFile ?? "";
+  const parts = [options.url, user, securityOf(endpoint), pki.thumbprint];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 

@@ -1,6 +1,6 @@
 // Which of the endpoints that a server offers to use, and whether a password would go over it in clear text. Pure.
 import { AgentError } from "../../core/errors.ts";
-import type { OpcuaOptions } from "./options.ts";
+import { deprecatedPolicies, type OpcuaOptions } from "./options.ts";
 
 /** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
 export interface Endpoint {
@@ -20,8 +20,16 @@ export interface TokenPolicy {
 const modes = { none: 1, sign: 2, signAndEncrypt: 3 } as const;
 const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
 /** Weakest first. */
-const policies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"];
-const deprecated = ["Basic128", "Basic128Rsa15"];
+const policies = [
+  "Basic128Rsa15",
+  "Basic256",
+  "None",
+  "Basic256Sha256",
+  "Aes128_Sha256_RsaOaep",
+  "Aes256_Sha256_RsaPss",
+];
+/** What a password cannot be entrusted to: RSA with PKCS #1 1.5 padding. */
+const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
 
 const policyName = (uri: string | null) => uri?.split("#")[1] ?? "";
 
@@ -39,23 +47,31 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
   const offer = [...new Set(offered.map(securityOf))].join("; ") || "nothing";
   const secure = offered
     .filter(({ transportProfileUri: uri }) => !uri || uri.endsWith("/uatcp-uasc-uabinary"))
-    .filter(({ securityPolicyUri }) => policies.includes(policyName(securityPolicyUri)))
+    .filter(({ securityPolicyUri: uri }) => policies.includes(policyName(uri)))
+    .filter(({ securityPolicyUri: uri }) => security?.policy === policyName(uri) || !isDeprecated(policyName(uri)))
     .filter(({ securityMode }) => (security ? securityMode === modes[security.mode] : securityMode > modes.none))
     .filter(({ securityPolicyUri: uri }) => security?.policy === undefined || policyName(uri) === security.policy);
   if (secure.length === 0) {
     const advice = security
       ? ""
-      : "; without security it is read only where the configuration says so: security: { mode: none }";
+      : "; without security, or with a deprecated policy, it is read only where the configuration says so: " +
+        "security: { mode: none }";
     const wanted = security ? `${security.mode}, ${security.policy ?? "any policy"}` : "an endpoint with security";
     throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wanted}, it offers ${offer}${advice}`);
   }
-  const tokenType = options.username === undefined ? 0 : 1;
+  const tokenType = options.userCertificate ? 2 : options.username === undefined ? 0 : 1;
   const fitting = secure.filter((endpoint) => endpoint.userIdentityTokens?.some((t) => t.tokenType === tokenType));
   const best = fitting.toSorted((a, b) => rank(b) - rank(a))[0];
   if (!best) {
-    const what = tokenType === 0 ? "logs nobody in anonymously; set username and password" : "takes no user names";
+    const what = refusals[tokenType];
     throw new AgentError("SOURCE_REFUSED", `${url} ${what} over ${secure.map(securityOf).join("; ")}`);
   }
+  if (tokenType === 2 && !provesPossession(best))
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${url} takes a user's certificate over ${securityOf(best)} without a proof that it is the user's; ` +
+        "choose an endpoint with security",
+    );
   if (tokenType === 1 && !options.allowInsecurePassword && passwordInClear(best))
     throw new AgentError(
       "SOURCE_REFUSED",
@@ -63,6 +79,31 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
         "choose an endpoint with security, or set allowInsecurePassword: true",
     );
   return best;
+}
+
+const refusals = {
+  0: "logs nobody in anonymously; set username and password, or userCertificate",
+  1: "takes no user names",
+  2: "takes no certificates of users",
+} as const;
+
+/** What is wrong with an endpoint that the configuration insists on. Undefined: nothing. */
+export function weaknessOf({ securityMode, securityPolicyUri }: Endpoint): string | undefined {
+  if (securityMode === modes.none) return "no security: everything can be read and changed on the way";
+  const policy = policyName(securityPolicyUri);
+  return isDeprecated(policy) ? `the security policy ${policy} is deprecated: it can be broken` : undefined;
+}
+
+function isDeprecated(policy: string): boolean {
+  return deprecatedPolicies.some((name) => name === policy);
+}
+
+/** A user's certificate is worth something where its key signs what the server has sent. */
+function provesPossession(endpoint: Endpoint): boolean {
+  return (endpoint.userIdentityTokens ?? []).some(({ tokenType, securityPolicyUri }) => {
+    const policy = policyName(securityPolicyUri || endpoint.securityPolicyUri);
+    return tokenType === 2 && policy !== "None" && policy !== "";
+  });
 }
 
 function rank({ securityMode, securityPolicyUri }: Endpoint): number {
@@ -75,7 +116,7 @@ export function passwordInClear(endpoint: Endpoint): boolean {
   const tokens = (endpoint.userIdentityTokens ?? []).filter(({ tokenType }) => tokenType === 1);
   const encrypts = tokens.map((token) => {
     const policy = policyName(token.securityPolicyUri || endpoint.securityPolicyUri);
-    return policy !== "None" && policy !== "" && !deprecated.includes(policy);
+    return policy !== "None" && policy !== "" && !unsafeForPasswords.includes(policy);
   });
   return !encrypts.includes(true);
 }

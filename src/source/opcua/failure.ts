@@ -34,38 +34,88 @@ export function refusalOf(error: unknown): string | undefined {
   return status === undefined || transport.includes(status) || status.startsWith("BadTcp") ? undefined : status;
 }
 
-/** What to do about a status. The others speak for themselves. */
-const remedies: Readonly<Record<string, { readonly refused: boolean; readonly text: string }>> = {
-  BadUserAccessDenied: { refused: true, text: "the server refuses this user or password" },
-  BadIdentityTokenRejected: { refused: true, text: "the server refuses this user or password" },
-  BadIdentityTokenInvalid: { refused: true, text: "the server does not take this kind of login" },
-  BadSecurityChecksFailed: { refused: true, text: "the server does not trust this agent; trust its certificate there" },
-  BadCertificateUntrusted: { refused: true, text: "the server does not trust this agent; trust its certificate there" },
-  BadCertificateInvalid: { refused: true, text: "the server does not take this agent's certificate" },
-  BadCertificateUseNotAllowed: { refused: true, text: "the server does not take this agent's certificate" },
-  BadCertificateUriInvalid: {
-    refused: true,
-    text: "the server finds another application URI in this agent's certificate",
-  },
-  BadCertificateHostNameInvalid: { refused: true, text: "the server finds another host in this agent's certificate" },
-  BadCertificateTimeInvalid: {
-    refused: true,
-    text: "the server finds this agent's certificate out of date; compare both clocks",
-  },
-  BadSecurityModeRejected: { refused: true, text: "the server refuses this security mode" },
-  BadSecurityPolicyRejected: { refused: true, text: "the server refuses this security policy" },
-  BadTooManySessions: { refused: false, text: "all sessions of the server are taken; close one or raise its limit" },
-  BadMaxConnectionsReached: { refused: false, text: "all connections of the server are taken" },
-  BadTcpEndpointUrlInvalid: { refused: false, text: "the server expects its own address; try endpointHost: server" },
+interface Remedy {
+  /** Whether the server turned us away. */
+  readonly refused: boolean;
+  readonly text: string;
+}
+const refused = (text: string): Remedy => ({ refused: true, text });
+const notNow = (text: string): Remedy => ({ refused: false, text });
+
+const login = refused(
+  "the server refuses this user or password, or does not trust userCertificate; mend that, then: tagferry check --online",
+);
+const untrusted = refused("the server does not trust this agent; trust its certificate there");
+const badCertificate = refused("the server does not take this agent's certificate");
+const offers = "tagferry browse URL --endpoints lists what it offers";
+
+/** What a status means to the operator, and what mends it. The others are told by their name. */
+const remedies: Readonly<Record<string, Remedy>> = {
+  BadUserAccessDenied: login,
+  BadIdentityTokenRejected: login,
+  BadUserSignatureInvalid: refused("the server finds that userCertificate and its key do not belong together"),
+  BadIdentityTokenInvalid: refused(`the server does not take this kind of login; ${offers}`),
+  BadSecurityChecksFailed: untrusted,
+  BadCertificateUntrusted: untrusted,
+  BadCertificateInvalid: badCertificate,
+  BadCertificateUseNotAllowed: badCertificate,
+  BadCertificatePolicyCheckFailed: refused("the server wants a longer or a shorter key in this agent's certificate"),
+  BadCertificateUriInvalid: refused("the server finds another application URI in this agent's certificate"),
+  BadCertificateHostNameInvalid: refused("the server finds another host in this agent's certificate"),
+  BadCertificateTimeInvalid: refused("the server finds this agent's certificate out of date; compare both clocks"),
+  BadCertificateRevoked: refused("the server finds this agent's certificate revoked"),
+  BadSecurityModeRejected: refused(`the server refuses this security mode; ${offers}`),
+  BadSecurityPolicyRejected: refused(`the server refuses this security policy; ${offers}`),
+  BadServiceUnsupported: notNow("the server does not have this service"),
+  BadTooManySessions: notNow("all sessions of the server are taken; close one or raise its limit"),
+  BadMaxConnectionsReached: notNow("all connections of the server are taken"),
+  BadTcpEndpointUrlInvalid: notNow("the server expects its own address; try endpointHost: server"),
+  BadTcpServerTooBusy: notNow("the server is too busy"),
+  BadServerHalted: notNow("the server is stopped"),
+  BadShutdown: notNow("the server is being stopped"),
+  BadTimeout: notNow("no answer in time"),
+  BadRequestTimeout: notNow("no answer in time"),
 };
 
-/** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. */
+/** What the operating system says of a network, and what is meant. */
+const networkFaults: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there",
+  ECONNRESET: "the connection was cut",
+  EPIPE: "the connection was cut",
+  ENOTFOUND: "nobody knows a host of this name",
+  EAI_AGAIN: "the name server does not answer",
+  ETIMEDOUT: "no answer in time",
+  EHOSTUNREACH: "there is no way to this host",
+  ENETUNREACH: "there is no way to this network",
+};
+
+/** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
-  const text = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ").trim();
-  const remedy = remedies[statusOf(error) ?? ""];
+  const status = statusOf(error);
+  const remedy = remedies[status ?? ""];
   const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";
-  return new AgentError(code, `${doing}: ${remedy ? `${remedy.text} (${text})` : text}`, { cause: error });
+  return new AgentError(code, `${doing}: ${explained(error, status, remedy)}`, { cause: error });
+}
+
+function explained(error: unknown, status: string | undefined, remedy: Remedy | undefined): string {
+  if (status !== undefined) return remedy ? `${remedy.text} (${status})` : `the server answers ${status}`;
+  const text = error instanceof Error ? error.message : String(error);
+  const fault = /\bE[A-Z_]{3,}\b/.exec(text)?.[0] ?? "";
+  const meant = networkFaults[fault];
+  if (meant !== undefined) return `${meant} (${fault})`;
+  if (/timeout/i.test(text)) return "no answer in time";
+  if (/ACK|Packet Assembler/.test(text)) return "what answers there does not speak OPC UA";
+  return hungUp(error) ? "the server hangs up" : "the connection failed without a word why";
+}
+
+const hangingUp =
+  /rejected by server|ended by server|premature disconnection|disconnected by third party|Secure Channel Closed|Connection Break|No data|ECONNRESET/i;
+
+/** Whether the other side ended the connection, in the stack's words. */
+function hungUp(error: unknown): boolean {
+  const text = error instanceof Error ? error.message : String(error);
+  return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
 }
 
 /** What a server has to trust of the agent. */
@@ -78,11 +128,12 @@ export interface OwnCertificate {
  * A failure to open a channel with security, with the certificate that the server has to trust. Some servers hang up
  * without a word on an agent that they do not trust; they have just told their endpoints, so it is not the network.
  */
-export function channelError(error: unknown, { thumbprint, certificateFile }: OwnCertificate): unknown {
+export function channelError(error: unknown, { thumbprint, certificateFile }: OwnCertificate, now: Date): unknown {
   if (!isAgentError(error)) return error;
-  const speechless = error.message.includes("may have been rejected by server");
+  const speechless = error.code === "SOURCE_UNREACHABLE" && statusOf(error) === undefined && hungUp(error.cause);
   if (!speechless && error.code !== "SOURCE_REFUSED") return error;
   const what = speechless ? "the server hangs up, most likely because it does not trust this agent" : error.message;
-  const message = `${what}; the certificate to trust there is ${thumbprint}, ${certificateFile}`;
+  const clock = statusOf(error) === "BadCertificateTimeInvalid" ? `; this clock says ${now.toISOString()}` : "";
+  const message = `${what}${clock}; the certificate to trust there is ${thumbprint}, ${certificateFile} (tagferry trust list shows it)`;
   return new AgentError("SOURCE_REFUSED", message, { cause: error });
 }

@@ -3,7 +3,7 @@
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { bounded, createClient, hangUp, identity, type LinkOptions } from "./client.ts";
+import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { channelError, refusalOf, statusOf } from "./failure.ts";
 import type { OpcuaOptions } from "./options.ts";
 import type { Resumption, SessionRecord } from "./resumption.ts";
@@ -52,11 +52,11 @@ export async function openLink(
     const secure = endpoint.securityMode !== stack.ua.MessageSecurityMode.None;
     await bounded(`connecting to ${url}`, options.timeout, signal, () => client.connect(url)).catch(
       (error: unknown) => {
-        throw secure ? channelError(error, link.pki) : error;
+        throw secure ? channelError(error, link.pki, new Date()) : error;
       },
     );
     const former = await resume(stack, client, link, resumption, log, signal);
-    const login = () => client.createSession(identity(stack, options));
+    const login = () => client.createSession(link.identity);
     // The stack declares less of a session than it gives.
     const used = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
     return makeLink(stack, client, used, former !== undefined, lost, options);
@@ -95,7 +95,13 @@ async function resume(
 }
 
 /** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
-async function takeUp(stack: Stack, client: Client, old: SessionRecord, { options }: LinkOptions, signal: AbortSignal) {
+async function takeUp(
+  stack: Stack,
+  client: Client,
+  old: SessionRecord,
+  { options, identity }: LinkOptions,
+  signal: AbortSignal,
+) {
   const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
   // The stack knows whose session it is only once it is activated.
   session._client = null;
@@ -105,7 +111,7 @@ async function takeUp(stack: Stack, client: Client, old: SessionRecord, { option
   session.timeout = old.timeoutMs;
   session.serverNonce = Buffer.from(old.nonce, "base64");
   session.serverCertificate = Buffer.from(old.certificate, "base64");
-  session.userIdentityInfo = identity(stack, options);
+  session.userIdentityInfo = identity;
   await bounded("taking up the session", options.timeout, signal, () => client.reactivateSession(session));
   return session;
 }

@@ -4,8 +4,9 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Description, DriverConfig, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
 import { connectionDigest, findEndpoint } from "./discovery.ts";
-import { passwordInClear, securityOf } from "./endpoint.ts";
+import { passwordInClear, securityOf, weaknessOf } from "./endpoint.ts";
 import { HistoryMemory } from "./history-memory.ts";
+import { identityOf } from "./identity.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
 import { type Link, openLink } from "./link.ts";
 import { Monitoring } from "./monitoring.ts";
@@ -32,11 +33,12 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const stack = await loadStack(log);
   await using resources = new AsyncDisposableStack();
   const pki = resources.use(await openPki(stack, config));
-  const linkOptions = { name: config.name, agent: config.agent, options: config.options, pki };
+  const { name, agent, options } = config;
+  const linkOptions = { name, agent, options, pki, identity: await identityOf(stack, options) };
   const endpoint = await findEndpoint(stack, linkOptions, signal);
   const warnings: string[] = [];
-  if (endpoint.securityMode === stack.ua.MessageSecurityMode.None)
-    warnings.push("no security: everything can be read and changed on the way");
+  const weakness = weaknessOf(endpoint);
+  if (weakness !== undefined) warnings.push(weakness);
   if (config.options.username !== undefined && passwordInClear(endpoint))
     warnings.push("the password goes in clear text");
   for (const warning of warnings) log.warn({ url: config.options.url, warning }, "insecure connection");

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { chooseEndpoint, type Endpoint, passwordInClear, securityOf } from "../../../../src/source/opcua/endpoint.ts";
+import {
+  chooseEndpoint,
+  type Endpoint,
+  passwordInClear,
+  securityOf,
+  weaknessOf,
+} from "../../../../src/source/opcua/endpoint.ts";
 import { opcuaOptions } from "../../../../src/source/opcua/options.ts";
 
 const uri = (policy: string) => `http://opcfoundation.org/UA/SecurityPolicy#${policy}`;
@@ -28,8 +34,28 @@ test("without a choice an endpoint without security is never taken", () => {
   expect(() => chooseEndpoint([none], options())).toThrow(/does not offer an endpoint with security.*mode: none/);
 });
 
-test("no deprecated policy is taken by itself", () => {
-  expect(() => chooseEndpoint([endpoint(3, "Basic128Rsa15")], options())).toThrow(/does not offer/);
+test("a deprecated policy is taken only where it is written, and is a weakness then", () => {
+  for (const policy of ["Basic128Rsa15", "Basic256"]) {
+    const offered = [endpoint(3, policy)];
+    expect(() => chooseEndpoint(offered, options())).toThrow(/does not offer/);
+    expect(() => chooseEndpoint(offered, options({ security: { mode: "signAndEncrypt" } }))).toThrow(/does not offer/);
+    const chosen = chooseEndpoint(offered, options({ security: { mode: "signAndEncrypt", policy } }));
+    expect(weaknessOf(chosen)).toBe(`the security policy ${policy} is deprecated: it can be broken`);
+  }
+  expect(weaknessOf(endpoint(3, "Basic256Sha256"))).toBeUndefined();
+  expect(weaknessOf(none)).toMatch(/^no security/);
+});
+
+test("a user's certificate goes where the server asks for one, and proves itself", () => {
+  const userCertificate = { certFile: "u.pem", keyFile: "k.pem" };
+  const certified = (policy?: string) => ({ tokenType: 2, securityPolicyUri: policy ? uri(policy) : null });
+  const offered = [endpoint(3, "Aes256_Sha256_RsaPss"), endpoint(3, "Basic256Sha256", [certified()])];
+  expect(chooseEndpoint(offered, options({ userCertificate }))).toBe(offered[1]);
+  expect(() => chooseEndpoint(offered.slice(0, 1), options({ userCertificate }))).toThrow(/no certificates of users/);
+  const insecure = { userCertificate, security: { mode: "none" } };
+  expect(() => chooseEndpoint([endpoint(1, "None", [certified()])], options(insecure))).toThrow(/without a proof/);
+  const own = [endpoint(1, "None", [certified("Basic256Sha256")])];
+  expect(chooseEndpoint(own, options(insecure))).toBe(own[0]);
 });
 
 test("mode and policy are taken as they are written", () => {

@@ -9,17 +9,35 @@ test("what the server refuses is told from what the network swallowed", () => {
     expect(refusalOf(new Error(lost))).toBeUndefined();
 });
 
-test("a refusal says what the operator can do, anything else stays unreachable with its text", () => {
+test("a refusal says what the operator can do, and which command tells more", () => {
   expect(sourceError(new Error("BadIdentityTokenRejected (0x80210000)"), "logging in")).toMatchObject({
     code: "SOURCE_REFUSED",
-    message: "logging in: the server refuses this user or password (BadIdentityTokenRejected (0x80210000))",
+    message: expect.stringMatching(/^logging in: the server refuses this user or password,.*tagferry check --online/),
   });
   expect(sourceError(new Error("BadSecurityChecksFailed"), "connecting").message).toContain(
     "trust its certificate there",
   );
-  expect(sourceError(new Error("connect\n  ECONNREFUSED"), "connecting")).toMatchObject({
+  expect(sourceError(new Error("BadSecurityPolicyRejected"), "connecting").message).toContain("tagferry browse URL");
+});
+
+test.each([
+  ["connect ECONNREFUSED 10.0.0.1:4840", "nothing listens there (ECONNREFUSED)"],
+  ["getaddrinfo ENOTFOUND plc", "nobody knows a host of this name (ENOTFOUND)"],
+  [
+    "The connection cannot be established with server opc.tcp://x .\n connect EHOSTUNREACH",
+    "there is no way to this host (EHOSTUNREACH)",
+  ],
+  ["Timeout(A) in waiting for data on socket(timeout was = 1000 ms)", "no answer in time"],
+  ["socket has been disconnected by third party", "the server hangs up"],
+  ["ACK: failed to decode ERR response (malformed or truncated)", "what answers there does not speak OPC UA"],
+  ["ServiceFault serviceResult = BadOutOfRange (0x803c0000) at x.js:13", "the server answers BadOutOfRange"],
+  ["performMessageTransaction: No SecureChannel , internal state", "the connection failed without a word why"],
+])("the stack's words stay in the cause: %s", (text, message) => {
+  const cause = new Error(text);
+  expect(sourceError(cause, "connecting")).toMatchObject({
     code: "SOURCE_UNREACHABLE",
-    message: "connecting: connect ECONNREFUSED",
+    message: `connecting: ${message}`,
+    cause,
   });
 });
 
@@ -29,12 +47,15 @@ test("an error that is ours already stays as it is", () => {
 });
 
 test("a server that refuses the agent's certificate, or hangs up on it, is told with the certificate to trust there", () => {
+  const now = new Date("2026-03-01T00:00:00Z");
   const own = { thumbprint: "ab12", certificateFile: "/state/own.pem" };
   for (const text of ["BadSecurityChecksFailed", "The connection may have been rejected by server, Err = (socket)"])
-    expect(channelError(sourceError(new Error(text), "connecting"), own)).toMatchObject({
+    expect(channelError(sourceError(new Error(text), "connecting"), own, now)).toMatchObject({
       code: "SOURCE_REFUSED",
-      message: expect.stringMatching(/trust.*ab12, \/state\/own\.pem$/),
+      message: expect.stringMatching(/trust.*ab12, \/state\/own\.pem \(tagferry trust list/),
     });
+  const late = channelError(sourceError(new Error("BadCertificateTimeInvalid"), "connecting"), own, now);
+  expect(String(late)).toContain("this clock says 2026-03-01T00:00:00.000Z");
   const unreachable = sourceError(new Error("connect ECONNREFUSED"), "connecting");
-  expect(channelError(unreachable, own)).toBe(unreachable);
+  expect(channelError(unreachable, own, now)).toBe(unreachable);
 });

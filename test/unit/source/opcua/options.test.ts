@@ -28,6 +28,10 @@ test("user name and password stand together", () => {
   expect(problems(opcuaOptions, { url: "opc.tcp://a", username: "x" })).toEqual([
     expect.stringContaining("username: "),
   ]);
+  const userCertificate = { certFile: "a", keyFile: "b" };
+  expect(problems(opcuaOptions, { url: "opc.tcp://a", username: "x", password: "y", userCertificate })).toEqual([
+    expect.stringContaining("userCertificate: must not stand beside username"),
+  ]);
   expect(problems(opcuaOptions, { url: "opc.tcp://a", password: "x" })).toEqual([
     expect.stringContaining("password: "),
   ]);
@@ -42,6 +46,17 @@ test.each([
   "ns=1;b=M/RbKBsRVkePCePcx24oRA==",
 ])("%s is a NodeId", (node) => {
   expect(problems(opcuaTag, { node })).toEqual([]);
+});
+
+test("a field is a way of names and elements", () => {
+  expect(opcuaTag.parse({ node: "i=1", field: "A.B[1]" }).field).toEqual([
+    { name: "A" },
+    { name: "B" },
+    { index: [1] },
+  ]);
+  expect(problems(opcuaTag, { node: "i=1", field: "A..B" })).toEqual([
+    expect.stringContaining("as in Temp, Motor.Speed"),
+  ]);
 });
 
 test("a tag has exactly one address", () => {
