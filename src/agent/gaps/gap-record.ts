@@ -13,8 +13,8 @@ import {
 } from "./gap-file.ts";
 import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 
-/** Written this often where something has changed. */
-const writeEveryMs = 1_000;
+/** Looked at and, where something has changed, written this often. */
+const everyMs = 1_000;
 /** How exactly the begin of a gap is known after a kill. */
 const aliveEveryMs = 10_000;
 /** A source that has not run for so long is forgotten. */
@@ -91,6 +91,8 @@ export class GapRecord implements AsyncDisposable {
   /** From now on the source accounts for its time itself. */
   sourceRuns(source: string): void {
     this.#running.add(source);
+    // Soon on disk: were the agent killed at once, the next one knew nothing of the source.
+    this.#signedAtMs = Number.NEGATIVE_INFINITY;
   }
 
   sourceStopped(source: string): void {
@@ -172,19 +174,30 @@ export class GapRecord implements AsyncDisposable {
     this.#rows.join(gap);
   }
 
+  /** Looks and writes, each once a second: a slow disk does not keep it from looking. */
   async #work(): Promise<void> {
+    const { clock } = this.#runtime;
+    const look = () => {
+      for (const act of this.#ticks) act();
+      this.#measure();
+    };
+    const write = async () => {
+      await this.#save();
+      if (clock.monotonic() - this.#signedAtMs >= aliveEveryMs) await this.#sign(false);
+    };
+    await Promise.all([this.#repeat(look), this.#repeat(write)]);
+  }
+
+  async #repeat(act: () => void | Promise<void>): Promise<void> {
     const { clock, log } = this.#runtime;
     const { signal } = this.#ending;
     while (!signal.aborted) {
       try {
-        for (const act of this.#ticks) act();
-        this.#measure();
-        await this.#save();
-        if (clock.monotonic() - this.#signedAtMs >= aliveEveryMs) await this.#sign(false);
+        await act();
       } catch (error) {
         log.error({ part: "gaps", err: error }, "the gap record does not do its work");
       }
-      await clock.sleep(writeEveryMs, signal).catch((error: unknown) => {
+      await clock.sleep(everyMs, signal).catch((error: unknown) => {
         if (!isAbort(error, signal)) throw error;
       });
     }

@@ -1,0 +1,105 @@
+// A gap record with one source in it, told what happens to the source; time stands still until it is moved.
+import { cpSync } from "node:fs";
+import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
+import { GapRecord } from "../../src/agent/gaps/gap-record.ts";
+import { SourceGaps } from "../../src/agent/gaps/source-gaps.ts";
+import { type EpochMicros, epochMicros } from "../../src/core/point.ts";
+import type { Reading, Source, TagId } from "../../src/core/source.ts";
+import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
+
+export interface GapStory {
+  readonly clock: ManualClock;
+  readonly runtime: TestRuntime;
+  readonly folder: string;
+  record: GapRecord;
+  source: SourceGaps;
+  /** Opens the record anew, as the next run of the agent does. `killed`: the one before could write nothing more. */
+  restart(options: { readonly killed: boolean; readonly afterMs: number }): Promise<void>;
+  /** A delivery with one reading of now. */
+  read(): void;
+  /** `afterMs` milliseconds later. */
+  later(ms: number): Promise<EpochMicros>;
+  /** Rows as a person would tell them: source, cause, state, seconds since the start of the story. */
+  rows(): readonly string[];
+  end(): Promise<void>;
+}
+
+export const gapSource = { name: "line", tags: 10_000 };
+export const connected: Pick<Source, "holder" | "recovery"> = {};
+
+/** Starts at 2026-01-01 with a source that is online and has just been read. */
+export async function gapStory(dataDir: string): Promise<GapStory> {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const left: Pick<GapStory, "source" | "record">[] = [];
+  let runs = 0;
+  let folder = gapFolder(dataDir);
+  const start = clock.now();
+  const at = (time: number | undefined) => (time === undefined ? "" : String(Math.round((time - start) / 1e5) / 10));
+  const open = async () => {
+    const record = await GapRecord.open(folder, [gapSource.name], runtime);
+    const source = new SourceGaps(record, gapSource, runtime);
+    source.names((tag) => `tag${tag}`);
+    return { record, source };
+  };
+  const story: GapStory = {
+    clock,
+    runtime,
+    get folder() {
+      return folder;
+    },
+    ...(await open()),
+    async restart({ killed, afterMs }) {
+      if (killed) {
+        // What the one before still writes, it writes where nobody reads it.
+        left.push({ source: story.source, record: story.record });
+        const next = gapFolder(`${dataDir}/run${++runs}`);
+        cpSync(folder, next, { recursive: true });
+        folder = next;
+      } else await story.end();
+      await clock.advance(afterMs);
+      Object.assign(story, await open());
+    },
+    read: () => story.source.delivered({ readings: [readingAt(clock.now())] }),
+    async later(ms) {
+      await clock.advance(ms);
+      return clock.now();
+    },
+    rows: () =>
+      story.record
+        .list(0, 100)
+        .gaps.toReversed()
+        .map(({ source, cause, state, from, to, tags, inputs, outcome }) =>
+          [
+            source ?? "buffer",
+            cause,
+            `${at(from)}-${at(to)}`,
+            inputs.length === 0 ? `all ${tags}` : inputs.slice(0, 3).join("+"),
+            state,
+            ...(outcome === undefined ? [] : [outcome]),
+          ].join(" "),
+        ),
+    async end() {
+      for (const { source, record } of [story, ...left.splice(0)]) {
+        source[Symbol.dispose]();
+        await record[Symbol.asyncDispose]();
+      }
+    },
+  };
+  story.source.online(connected);
+  story.read();
+  return story;
+}
+
+export function readingAt(time: EpochMicros): Reading {
+  return {
+    tag: 0 as TagId, // the first tag
+    captures: {},
+    address: "a",
+    value: 1,
+    time: epochMicros(time),
+    clock: "agent",
+    quality: "good",
+    historical: false,
+  };
+}

@@ -1,0 +1,244 @@
+// The gap record: every interval in which tags were not recorded is a row, and one outage is one row.
+import { appendFileSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { BufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
+import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { AgentError } from "../../../../src/core/errors.ts";
+import type { TagGap } from "../../../../src/core/gap.ts";
+import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
+import type { TagId } from "../../../../src/core/source.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { connected, type GapStory, gapStory } from "../../../support/gap-story.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
+  using folder = temporaryFolder();
+  const story = await gapStory(folder.path);
+  try {
+    await act(story);
+  } finally {
+    await story.end();
+  }
+}
+const unreachable = new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:4840 does not answer");
+
+test("an outage of ten thousand tags is one row, from the last reading to the next connection", () =>
+  told(async (story) => {
+    await story.later(5_000);
+    story.source.lost(unreachable);
+    expect(story.rows()).toEqual(["line disconnected 0- all 10000 open"]);
+    await story.later(60_000);
+    story.source.lost(unreachable);
+    story.source.online(connected);
+    expect(story.rows()).toEqual(["line disconnected 0-65 all 10000 lost what happened meanwhile is kept nowhere"]);
+    expect(story.record.list(0, 9).gaps[0]).toMatchObject({ reason: unreachable.message, missingMs: 65_000 });
+    expect(story.runtime.metric("gap_intervals_total", { cause: "disconnected" })).toBe(1);
+    expect(story.runtime.metric("gap_lost_seconds_total")).toBe(65);
+  }));
+
+test("a loss noticed long after the last reading begins a minute before, not with a value of hours ago", () =>
+  told(async (story) => {
+    await story.later(3_600_000);
+    story.source.lost(unreachable);
+    expect(story.rows()).toEqual(["line disconnected 3540- all 10000 open"]);
+  }));
+
+test("what the broker had kept is filled", () =>
+  told(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source.online({ recovery: { how: "kept", by: "the broker had kept the session" } });
+    expect(story.rows()).toEqual(["line disconnected 0-10 all 10000 filled the broker had kept the session"]);
+    expect(story.runtime.metric("gap_lost_seconds_total")).toBe(0);
+  }));
+
+test("the time between a kill and the next start is a row, from the last sign of life", () =>
+  told(async (story) => {
+    await story.later(30_000);
+    await eventually(async () => {
+      await story.later(1_000);
+      return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
+    });
+    await story.restart({ killed: true, afterMs: 100_000 });
+    await story.later(2_000);
+    story.source.online(connected);
+    const [row] = story.record.list(0, 9).gaps;
+    expect(row).toMatchObject({
+      cause: "agentDown",
+      reason: expect.stringContaining("killed"),
+      from: story.record.formerEnd?.time,
+    });
+    expect(row?.to).toBe(story.clock.now());
+  }));
+
+test("the time between a stop and the next start is a row that says so, and goes on where an outage was open", () =>
+  told(async (story) => {
+    await story.restart({ killed: false, afterMs: 10_000 });
+    story.source.online(connected);
+    story.source.lost(unreachable);
+    await story.later(5_000);
+    await story.restart({ killed: false, afterMs: 10_000 });
+    await story.later(1_000);
+    story.source.online(connected);
+    expect(story.rows()).toEqual([
+      "line agentDown 0-10 all 10000 lost what happened meanwhile is kept nowhere",
+      "line disconnected 10-26 all 10000 lost what happened meanwhile is kept nowhere",
+    ]);
+    expect(story.record.list(0, 9).gaps[1]?.reason).toBe("the agent was stopped");
+  }));
+
+test("tags that fail together and come back together are one row; who comes back sooner has a row of its own", () =>
+  told(async (story) => {
+    const dead = "unit 3 does not answer";
+    const failing = await story.later(10_000);
+    for (const input of ["a", "b", "c"]) story.source.failed(input, epochMicros(failing - 1e6), "bad", dead);
+    story.read();
+    expect(story.rows()).toEqual(["line bad 9- a+b+c open"]);
+    story.source.recovered("b", await story.later(20_000));
+    story.read();
+    await story.later(10_000);
+    const end = await story.later(0);
+    story.source.recovered("a", end);
+    story.source.recovered("c", end);
+    story.read();
+    expect(story.rows()).toEqual(["line bad 9-40 a+c lost", "line bad 9-30 b lost"]);
+  }));
+
+test("a tag that fails again and again is some rows and then one that counts", () =>
+  told(async (story) => {
+    for (let i = 0; i < 50; i++) {
+      story.source.failed("a", await story.later(1_000), "bad", `no answer within ${i} ms`);
+      story.read();
+      story.source.recovered("a", await story.later(1_000));
+      story.read();
+    }
+    const { gaps } = story.record.list(0, 100);
+    expect(gaps.length).toBeLessThan(12);
+    expect(gaps.reduce((sum, { times }) => sum + times, 0)).toBe(50);
+    expect(gaps.reduce((sum, { missingMs = 0 }) => sum + missingMs, 0)).toBe(50_000);
+  }));
+
+const tagGap = (tag: number, state: TagGap["state"], from: EpochMicros, to: EpochMicros, reason = "?"): TagGap => ({
+  tag: tag as TagId, // an index
+  captures: {},
+  from,
+  to,
+  cause: "interruption",
+  state,
+  reason,
+});
+
+test("a gap that the device's history fills for some tags is filled in part, and names the others", () =>
+  told(async (story) => {
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    const to = await story.later(10_000);
+    story.source.online({ recovery: { how: "history" } });
+    story.source.delivered({ readings: [], gaps: [1, 2, 3].map((tag) => tagGap(tag, "open", from, to)) });
+    expect(story.rows()).toEqual(["line disconnected 0-10 all 10000 filling"]);
+    story.source.delivered({
+      readings: [],
+      gaps: [tagGap(1, "filled", from, to), tagGap(2, "lost", from, to, "no history"), tagGap(3, "filled", from, to)],
+    });
+    await story.later(20_000);
+    expect(story.rows()).toEqual(["line disconnected 0-10 all 10000 partly no history"]);
+    expect(story.record.list(0, 9).gaps[0]?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
+  }));
+
+test("a gap is being filled until nothing is looked for any more, over connections and restarts", () =>
+  told(async (story) => {
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    const to = await story.later(10_000);
+    story.source.online({ recovery: { how: "history" } });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to)] });
+    await story.later(20_000);
+    story.source.lost(unreachable);
+    await story.restart({ killed: false, afterMs: 1_000 });
+    expect(story.rows()[0]).toContain("filling");
+    story.source.online({ recovery: { how: "history" } });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to)] });
+    await story.later(20_000);
+    expect(story.rows()[0]).toContain("filling");
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", from, to)] });
+    await story.later(2_000);
+    expect(story.rows()[0]).toBe("line disconnected 0-10 all 10000 filled filled from the device's history");
+  }));
+
+test("values that the server threw away are a row of the tags concerned", () =>
+  told(async (story) => {
+    const from = story.clock.now();
+    const to = await story.later(3_000);
+    story.source.delivered({
+      readings: [],
+      gaps: [{ ...tagGap(7, "lost", from, to, "no history"), cause: "overflow" }],
+    });
+    await story.later(2_000);
+    expect(story.rows()).toEqual(["line overflow 0-3 tag7 lost no history"]);
+  }));
+
+test("while points cannot be stored nothing is read, unless somebody keeps it", () =>
+  told(async (story) => {
+    const full = new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk");
+    for (const holder of [undefined, "the broker"]) {
+      story.source.online({ holder });
+      story.source.bufferFailed(full);
+      await story.later(5_000);
+      story.source.bufferFailed(full);
+      story.source.bufferFailed(undefined);
+    }
+    expect(story.rows()).toEqual([
+      "line buffer 0-5 all 10000 lost",
+      "line buffer 5-10 all 10000 filled the broker kept them",
+    ]);
+  }));
+
+test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
+  told(async (story) => {
+    const at = (seconds: number) => epochMicros(story.clock.now() + seconds * 1e6);
+    const loss = (points: number, to: EpochMicros) => ({ losses: [{ reason: "maxSize", points, from: at(-100), to }] });
+    const ends = [at(-50), at(-40)] as const;
+    const before = new BufferGaps(story.record, story.clock);
+    before.look(loss(10, ends[0]));
+    before.look(loss(10, ends[0]));
+    await story.restart({ killed: false, afterMs: 1 });
+    const after = new BufferGaps(story.record, story.clock);
+    after.look(loss(10, ends[0]));
+    after.look(loss(25, ends[1]));
+    const rows = story.record.list(0, 9).gaps.filter(({ cause }) => cause === "buffer");
+    expect(rows.map(({ points, to }) => ({ points, to }))).toEqual([
+      { points: 15, to: ends[1] },
+      { points: 10, to: ends[0] },
+    ]);
+    expect(rows[0]?.from).toBe(ends[0]);
+  }));
+
+test("a record that was torn while it was written keeps its other rows, and is for the owner alone", () =>
+  told(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source.online(connected);
+    await story.end();
+    const file = join(story.folder, "record.ndjson");
+    appendFileSync(file, '{"gap":{"id":99,"sou');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await story.restart({ killed: true, afterMs: 1_000 });
+    story.source.online(connected);
+    await story.end();
+    expect(readFileSync(file, "utf8")).not.toContain('"sou\n');
+    expect([...(await readGapFolder(story.folder)).gaps.values()].map(({ cause }) => cause)).toEqual([
+      "disconnected",
+      "agentDown",
+    ]);
+    await story.restart({ killed: true, afterMs: 1 });
+  }));
+
+test("a source that is taken out of the configuration leaves nothing open", () =>
+  told(async (story) => {
+    story.source.lost(unreachable);
+    await story.later(10_000);
+    story.source[Symbol.dispose]();
+    story.record.sourceRemoved("line");
+    expect(story.rows()[0]).toContain("0-10 all 10000 lost");
+  }));
