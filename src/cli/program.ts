@@ -1,10 +1,11 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
-import { Command, CommanderError } from "commander";
+import { Argument, Command, CommanderError } from "commander";
 import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import type { CheckOptions } from "./check.ts";
+import type { Shell } from "./completion.ts";
 import { type Console, processConsole } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
 import { addDeviceCommands } from "./device-commands.ts";
@@ -146,6 +147,13 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
     .command("version")
     .description("print the version")
     .action(() => io.print(`tagferry ${version()}, Node ${process.version}`));
+
+  program
+    .command("completion")
+    .description("print a script that has a shell complete commands and options")
+    .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
+    .addHelpText("after", "\nExample: tagferry completion bash > /etc/bash_completion.d/tagferry")
+    .action(async (shell: Shell) => ended((await import("./completion.ts")).completion(shell, program, io)));
 
   addInspectionCommands(program, io, ended);
   addDeviceCommands(program, io, ended);

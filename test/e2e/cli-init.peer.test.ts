@@ -1,42 +1,15 @@
 // `tagferry init` on a real terminal: a pseudo-terminal of util-linux's `script`.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { eventually } from "../support/eventually.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { terminal } from "../support/terminal.ts";
 
-const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
-
-/** The program on a terminal; `type` waits for a question and answers it. */
-function terminal(folder: string) {
-  const program = `${process.execPath} ${main} init`;
-  const child = spawn("script", ["-q", "-e", "-c", program, "/dev/null"], {
-    cwd: folder,
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  let screen = "";
-  let seen = 0;
-  child.stdout.on("data", (chunk) => (screen += String(chunk)));
-  const ended = once(child, "close");
-  return {
-    screen: () => screen,
-    async type(question: string, keys: string) {
-      await eventually(() => screen.indexOf(question, seen) >= 0, 30_000);
-      seen = screen.indexOf(question, seen) + question.length;
-      child.stdin.write(keys);
-    },
-    async status() {
-      await ended;
-      return child.exitCode;
-    },
-  };
-}
+const init = `${process.execPath} ${resolve(import.meta.dirname, "../../src/cli/main.ts")} init`;
 
 test("questions are answered on a terminal, and a password is not shown", async () => {
   using folder = temporaryFolder();
-  const person = terminal(folder.path);
+  await using person = terminal(init, { cwd: folder.path });
   await person.type("Name of this agent", "gx\u007fw1\r");
   await person.type("Address of the service", "\r");
   await person.type("Integration ID", "c8ktonqsahsmemfs7lvg\r");
@@ -53,7 +26,7 @@ test("questions are answered on a terminal, and a password is not shown", async 
 
 test("^C ends the questions and nothing is written", async () => {
   using folder = temporaryFolder();
-  const person = terminal(folder.path);
+  await using person = terminal(init, { cwd: folder.path });
   await person.type("Name of this agent", "gw1\r");
   await person.type("Address of the service", "\u0003");
   expect(await person.status()).toBe(1);
