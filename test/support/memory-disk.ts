@@ -1,6 +1,7 @@
 // A disk in memory for tests of storage: it remembers what is synced and what is not, can lose power, and can be made
 // to fail or to lie, call by call.
 import { dirname } from "node:path";
+import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../src/buffer/disk/disk.ts";
 
 export type DiskCall =
@@ -29,8 +30,10 @@ export interface MemoryDiskOptions {
 /** What of the unsynced changes survives a power cut, drawn for each. */
 export type Survives = () => boolean;
 
+/** Arrays are shared between disks and never changed, but for `data` while `owned`. */
 interface Inode {
   data: Uint8Array<ArrayBufferLike>;
+  owned: boolean;
   /** As of the last sync. */
   synced: Uint8Array;
   /** Writes and changes of size since, in order. */
@@ -69,7 +72,7 @@ export class MemoryDisk implements Disk {
       let copy = copies.get(inode);
       if (!copy) {
         const data = survivingData(inode, survives);
-        copy = { data, synced: data.slice(), pending: [] };
+        copy = { data, owned: false, synced: data, pending: [] };
         copies.set(inode, copy);
       }
       after.#names.set(path, copy);
@@ -102,7 +105,7 @@ export class MemoryDisk implements Disk {
     if (mode === "create") {
       if (there) throw failure("EEXIST", path);
       if (!this.#folders.has(dirname(path))) throw failure("ENOENT", path);
-      const inode = { data: new Uint8Array(), synced: new Uint8Array(), pending: [] };
+      const inode = { data: new Uint8Array(), owned: false, synced: new Uint8Array(), pending: [] };
       if (!ignored) this.#names.set(path, inode);
       return this.#file(path, inode);
     }
@@ -143,12 +146,23 @@ export class MemoryDisk implements Disk {
     const inode = this.#names.get(path);
     if (!inode) throw failure("ENOENT", path);
     inode.data = change(inode.data.slice());
-    inode.synced = inode.data.slice();
+    inode.owned = false;
+    inode.synced = inode.data;
     inode.pending = [];
   }
 
   content(path: string): Uint8Array {
     return this.#names.get(path)?.data.slice() ?? new Uint8Array();
+  }
+
+  /** The same for disks with the same files, another one for others. `known`: checksums made before, of a disk not written to since. */
+  fingerprint(known: WeakMap<Uint8Array, number>): string {
+    const files = [...this.#names].map(([path, { data }]) => {
+      const checksum = known.get(data) ?? crc32(data);
+      known.set(data, checksum);
+      return `${path} ${data.length} ${checksum}`;
+    });
+    return files.toSorted().join("\n");
   }
 
   #file(path: string, inode: Inode): DiskFile {
@@ -162,7 +176,8 @@ export class MemoryDisk implements Disk {
         const count = Math.min(fault === "short" ? Math.ceil(bytes.length / 2) : bytes.length, room);
         if (count <= 0) throw failure("ENOSPC", path);
         const part = bytes.slice(0, count);
-        inode.data = written(inode.data, part, position);
+        inode.data = written(inode.owned ? inode.data : inode.data.slice(), part, position);
+        inode.owned = true;
         inode.pending.push({ position, bytes: part });
         return count;
       },
@@ -175,6 +190,7 @@ export class MemoryDisk implements Disk {
       setSize: (size) => {
         if (this.#check("setSize", path) === "ignore") return;
         inode.data = resized(inode.data, size);
+        inode.owned = true;
         inode.pending.push({ size });
       },
       size: () => {
@@ -183,7 +199,8 @@ export class MemoryDisk implements Disk {
       },
       sync: () => {
         if (this.#check("sync", path) === "ignore") return;
-        inode.synced = inode.data.slice();
+        inode.synced = inode.data;
+        inode.owned = false;
         inode.pending = [];
       },
       close: () => void this.#check("close", path),
@@ -216,19 +233,30 @@ function usedBytes(inode: Inode): number {
 
 /** Each unsynced block of each write may have reached the disk or not. */
 function survivingData(inode: Inode, survives: Survives): Uint8Array {
-  let data: Uint8Array = inode.synced.slice();
+  if (inode.pending.length === 0) return inode.synced;
+  let capacity = inode.synced.length;
+  for (const change of inode.pending)
+    capacity = Math.max(capacity, "size" in change ? change.size : change.position + change.bytes.length);
+  const data = new Uint8Array(capacity);
+  data.set(inode.synced);
+  let size = inode.synced.length;
   for (const change of inode.pending) {
     if ("size" in change) {
-      if (survives()) data = resized(data, change.size);
+      if (!survives()) continue;
+      data.fill(0, change.size, Math.max(size, change.size));
+      size = change.size;
       continue;
     }
     for (let at = 0; at < change.bytes.length; ) {
       const end = Math.min(change.bytes.length, at + blockBytes - ((change.position + at) % blockBytes));
-      if (survives()) data = written(data, change.bytes.subarray(at, end), change.position + at);
+      if (survives()) {
+        data.set(change.bytes.subarray(at, end), change.position + at);
+        size = Math.max(size, change.position + end);
+      }
       at = end;
     }
   }
-  return data;
+  return data.subarray(0, size);
 }
 
 function written(data: Uint8Array, bytes: Uint8Array, position: number): Uint8Array {

@@ -1,78 +1,183 @@
 // A short life of a log that goes through everything it does to a disk, for tests that stop it or make it fail anywhere.
-import type { Disk } from "../../src/buffer/disk/disk.ts";
-import { append, moment, openStore, type StoreSetup, settle, type Triple, take } from "./disk-store.ts";
+import type { Disk, DiskFile } from "../../src/buffer/disk/disk.ts";
+import type { Store } from "../../src/buffer/disk/store.ts";
+import { AgentError } from "../../src/core/errors.ts";
+import {
+  append,
+  moment,
+  openStore,
+  type StoreSetup,
+  settle,
+  type TakenBlock,
+  type Triple,
+  take,
+} from "./disk-store.ts";
 import { seeded } from "./runtime.ts";
 
 export interface ScriptRun {
   /** Points whose append returned. */
-  readonly acknowledged: Set<string>;
+  readonly acknowledged: Set<number>;
   /** Points whose append failed or did not end: they may be stored. */
-  readonly unsure: Set<string>;
+  readonly unsure: Set<number>;
   /** Points that were settled: they may be gone. */
-  readonly settled: Set<string>;
+  readonly settled: Set<number>;
+  /** Settled points of which the state on disk says so: they must not come again. Only right while no call fails. */
+  readonly done: Set<number>;
   /** Errors of appends and of opening. */
   readonly errors: unknown[];
 }
 
-export const keyOf = ([input, time, value]: Triple) => `${input} ${time} ${value}`;
 const t0 = 1_767_225_600_000_000;
 
-export function emptyRun(): ScriptRun {
-  return { acknowledged: new Set(), unsure: new Set(), settled: new Set(), errors: [] };
+const pointOf = (number: number, variant: number): Triple => [
+  `tag${number % 3}`,
+  t0 + number * 1_000,
+  variant === 0 ? number / 4 : Math.sqrt(number),
+];
+
+/** The number of a point of the script; −1 for one that is none of it. */
+export function keyOf([input, time, value]: Triple): number {
+  const number = (time - t0) / 1_000;
+  const isValue = value === number / 4 || value === Math.sqrt(number);
+  return isValue && input === `tag${number % 3}` ? number : -1;
 }
 
-/** `variant` changes how many points are appended at a time. Runs the script and keeps `run` up to date, so that it is right whenever the script is stopped. An append that fails is tried once more. */
+export function emptyRun(): ScriptRun {
+  return { acknowledged: new Set(), unsure: new Set(), settled: new Set(), done: new Set(), errors: [] };
+}
+
+/**
+ * Variants other than 0 append more and other numbers of points, in several sectors a write. Runs the script and keeps
+ * `run` up to date, so that it is right whenever the script is stopped. An append that fails is tried once more.
+ *
+ * Three lives: the first ends in order; the second is killed between the write and the sync of an append, which the third
+ * repeats.
+ */
 export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreSetup = {}): void {
-  const random = seeded(variant);
-  const options = { segmentBytes: 4_700, whenFull: "block", ...setup } as const;
-  let at = 0;
-  let next = 0;
-  const appendTo = (store: ReturnType<typeof openStore>["store"], usual: number) => {
-    const count = variant === 0 ? usual : 1 + Math.floor(random() * 30);
-    const points = Array.from({ length: count }, (): Triple => {
-      next++;
-      return [`tag${next % 3}`, t0 + next * 1_000, next / 4];
-    });
-    for (const point of points) run.unsure.add(keyOf(point));
-    for (let attempt = 0; attempt < 2; attempt++)
-      try {
-        append(store, points, (at += 1));
-        for (const point of points) {
-          run.unsure.delete(keyOf(point));
-          run.acknowledged.add(keyOf(point));
-        }
-        return;
-      } catch (error) {
-        run.errors.push(error);
-      }
-  };
-  for (let life = 0; life < 2; life++) {
-    let opened: ReturnType<typeof openStore>;
+  const script = new Script(run, variant);
+  const options = { segmentBytes: variant === 0 ? 4_700 : 9_000, whenFull: "block", ...setup } as const;
+  for (let life = 0; life < 3; life++) {
+    const mortal = new MortalDisk(disk);
+    let store: Store;
     try {
-      opened = openStore(disk, { ...options, seed: life + 3, at: (at += 1) });
+      ({ store } = openStore(mortal.disk, { ...options, seed: life + 3, at: script.later(1) }));
     } catch (error) {
       run.errors.push(error);
       continue;
     }
-    const { store } = opened;
-    for (let i = 0; i < 3; i++) appendTo(store, 8);
-    for (const lane of ["live", "backlog"] as const) {
-      const block = take(store, lane, 10);
-      if (!block) continue;
-      for (const point of block.points) run.settled.add(keyOf(point));
-      settle(store, block);
+    if (life === 2) script.append(store, script.last);
+    for (let i = 0; i < 3; i++) script.append(store, script.newPoints(8));
+    if (life === 1) script.settleAll(store);
+    else for (const lane of ["live", "backlog"] as const) script.settle(store, take(store, lane, 10));
+    script.tick(store);
+    for (let i = 0; i < 3; i++) script.append(store, script.newPoints(12));
+    script.settle(store, take(store, "backlog", 40, ["tag1"]));
+    script.tick(store);
+    const cold = moment(script.later(100));
+    for (let i = 0; i < 20 && store.work(cold); i++);
+    script.append(store, script.newPoints(6));
+    if (life === 0) store.close(moment(script.later(1)));
+    if (life === 1) {
+      mortal.dieAtSync = true;
+      script.append(store, script.newPoints(9));
     }
-    store.tick(moment((at += 10)));
-    for (let i = 0; i < 3; i++) appendTo(store, 12);
-    const block = take(store, "backlog", 40, ["tag1"]);
-    if (block) {
-      for (const point of block.points) run.settled.add(keyOf(point));
-      settle(store, block);
-    }
-    store.tick(moment((at += 10)));
-    at += 100;
-    for (let i = 0; i < 20 && store.work(moment(at)); i++);
-    appendTo(store, 6);
-    if (life === 0) store.close(moment((at += 1)));
+  }
+}
+
+/** The caller of the buffer, and what it was promised. */
+class Script {
+  readonly #run: ScriptRun;
+  readonly #variant: number;
+  readonly #random: () => number;
+  #at = 0;
+  #next = 0;
+  /** The points of the last append. */
+  last: readonly Triple[] = [];
+
+  constructor(run: ScriptRun, variant: number) {
+    this.#run = run;
+    this.#variant = variant;
+    this.#random = seeded(variant);
+  }
+
+  /** Lets seconds pass and says how many have passed in all. */
+  later(seconds: number): number {
+    this.#at += seconds;
+    return this.#at;
+  }
+
+  newPoints(usual: number): Triple[] {
+    const random = this.#random;
+    const count = this.#variant === 0 ? usual : 1 + Math.floor(random() * (random() < 0.25 ? 250 : 20));
+    return Array.from({ length: count }, () => pointOf(++this.#next, this.#variant));
+  }
+
+  append(store: Store, points: readonly Triple[]): void {
+    const { acknowledged, unsure, errors } = this.#run;
+    this.last = points;
+    for (const point of points) unsure.add(keyOf(point));
+    for (let attempt = 0; attempt < 2; attempt++)
+      try {
+        append(store, points, this.later(1));
+        for (const point of points) {
+          unsure.delete(keyOf(point));
+          acknowledged.add(keyOf(point));
+        }
+        return;
+      } catch (error) {
+        if (error instanceof AgentError && error.cause instanceof Killed) return;
+        errors.push(error);
+      }
+  }
+
+  settle(store: Store, block: TakenBlock | undefined): void {
+    if (!block) return;
+    for (const point of block.points) this.#run.settled.add(keyOf(point));
+    settle(store, block);
+  }
+
+  settleAll(store: Store): void {
+    for (let block = take(store); block; block = take(store)) this.settle(store, block);
+  }
+
+  tick(store: Store): void {
+    store.tick(moment(this.later(10)));
+    for (const key of this.#run.settled) this.#run.done.add(key);
+  }
+}
+
+class Killed extends Error {}
+
+/** Passes calls on until the process that makes them is killed. */
+class MortalDisk {
+  readonly disk: Disk;
+  dieAtSync = false;
+  #isDead = false;
+
+  constructor(disk: Disk) {
+    const alive = <T>(call: () => T): T => {
+      if (this.#isDead) throw new Killed();
+      return call();
+    };
+    const wrapped = (file: DiskFile): DiskFile => ({
+      write: (bytes, position) => alive(() => file.write(bytes, position)),
+      read: (into, position) => alive(() => file.read(into, position)),
+      setSize: (bytes) => alive(() => file.setSize(bytes)),
+      size: () => alive(() => file.size()),
+      sync: () => {
+        this.#isDead ||= this.dieAtSync;
+        alive(() => file.sync());
+      },
+      close: () => alive(() => file.close()),
+    });
+    this.disk = {
+      makeFolder: (path) => alive(() => disk.makeFolder(path)),
+      list: (folder) => alive(() => disk.list(folder)),
+      open: (path, mode) => alive(() => wrapped(disk.open(path, mode))),
+      remove: (path) => alive(() => disk.remove(path)),
+      rename: (from, to) => alive(() => disk.rename(from, to)),
+      syncFolder: (folder) => alive(() => disk.syncFolder(folder)),
+      free: (folder) => alive(() => disk.free(folder)),
+    };
   }
 }

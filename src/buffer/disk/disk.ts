@@ -70,7 +70,7 @@ export function readFile(disk: Disk, path: string): Uint8Array {
   }
 }
 
-/** Replaces or makes a small file so that it is the old or the new one after a power cut. */
+/** Replaces or makes a small file so that it is the old or the new one after a power cut; the new one once the folder is synced. */
 export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uint8Array): void {
   const temporary = `${folder}/${name}.tmp`;
   try {
@@ -86,7 +86,6 @@ export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uin
     file.close();
   }
   disk.rename(temporary, `${folder}/${name}`);
-  disk.syncFolder(folder);
 }
 
 /** Whether the disk refused for want of room. */

@@ -59,17 +59,19 @@ export class Keeper {
 
   /** Writes the state, then removes what it says is done with. Says whether it was written; it is tried again when it is due. */
   persist(now: Moment): boolean {
-    const { note, shelf, stateFile } = this.#options;
+    const { note } = this.#options;
     this.#persistedAt = now.monotonic;
     try {
-      stateFile.write(this.#state(now));
-      this.changed = false;
-      shelf.changed = false;
+      this.#write(now);
     } catch (error) {
       note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
       // Only a full disk justifies to remove what the state does not know of yet: else nothing could ever get better.
-      if (isFull(error)) this.#remove();
-      return false;
+      if (!isFull(error) || this.#remove() === 0) return false;
+      try {
+        this.#write(now);
+      } catch {
+        return false;
+      }
     }
     this.#remove();
     return true;
@@ -104,10 +106,18 @@ export class Keeper {
     return before - this.bytes();
   }
 
-  #remove(): void {
+  #write(now: Moment): void {
+    const { shelf, stateFile } = this.#options;
+    stateFile.write(this.#state(now));
+    this.changed = false;
+    shelf.changed = false;
+  }
+
+  /** Removes the segments that are done with. Says how many they were. */
+  #remove(): number {
     const { disk, folder, note, segments, shelf } = this.#options;
     const gone = segments.filter((segment) => this.#isDone(segment));
-    if (gone.length === 0) return;
+    if (gone.length === 0) return 0;
     try {
       for (const segment of gone) {
         disk.remove(segment.path);
@@ -121,6 +131,7 @@ export class Keeper {
     } catch (error) {
       note("warn", { part: "buffer", err: String(error) }, "a segment could not be removed");
     }
+    return gone.length;
   }
 
   #isDone(segment: Segment): boolean {

@@ -1,6 +1,6 @@
 // After a start, the newest points on disk are read so that what comes again is recognised.
 import type { BlockShelf } from "./block-shelf.ts";
-import type { Disk } from "./disk.ts";
+import { type Disk, withRetries } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import { readPoints } from "./payload.ts";
 import { type RecentPoints, recentWindow } from "./recent-points.ts";
@@ -21,13 +21,14 @@ export function rememberNewest(
   disk: Disk,
   checksum: Checksum,
 ): void {
-  const newest = segments.filter((segment) => segment.points > 0).slice(-maxSegments);
+  // The last write to one that could not be mended may not be on disk: its points are to be stored when they come again.
+  const newest = segments.filter(({ points, needsMending }) => points > 0 && !needsMending).slice(-maxSegments);
   let room = recentWindow;
   const parts: { segment: Segment; index: SegmentIndex; first: number }[] = [];
   for (const segment of newest.toReversed()) {
     let index: SegmentIndex;
     try {
-      index = shelf.index(segment);
+      index = withRetries(() => shelf.index(segment));
     } catch {
       continue;
     }
@@ -37,7 +38,7 @@ export function rememberNewest(
   }
   for (const { segment, index, first } of parts)
     try {
-      rememberFrom(recent, segment, index, first, inputs, disk, checksum);
+      withRetries(() => rememberFrom(recent, segment, index, first, inputs, disk, checksum));
     } catch {
       // To know fewer points again is no reason not to start.
     }

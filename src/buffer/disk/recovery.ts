@@ -49,7 +49,9 @@ export function recover(options: RecoveryOptions): Recovered {
     if (found.length > 0) note("warn", { part: "buffer", folder }, `${formatFileName} was rebuilt from the segments`);
     writeFormat(stream, options);
   }
-  const { file: stateFile, state, damaged } = StateFile.open(disk, folder);
+  const { file: stateFile, state, slots } = StateFile.open(disk, folder);
+  // One slot and no segment: the power failed while the buffer was made for the first time.
+  const stateDamaged = state === undefined && slots > (found.length > 0 ? 0 : 1);
   const accounts = Accounts.from(state);
   const segments = openSegments(found, { ...options, stream, durable: accounts.next });
 
@@ -65,7 +67,7 @@ export function recover(options: RecoveryOptions): Recovered {
     segment.settledBySeries = known.settledBySeries;
   }
   const setAside = found.length > 0 && segments.at(-1)?.name !== found.at(-1)?.name;
-  settleAccounts(segments, accounts, { hadState: state !== undefined, stateDamaged: damaged, setAside }, options);
+  settleAccounts(segments, accounts, { hadState: state !== undefined, stateDamaged, setAside }, options);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;

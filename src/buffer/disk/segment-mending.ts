@@ -19,6 +19,9 @@ export function mendSegment(
     const file = disk.open(segment.path, "write");
     try {
       if (header) writeFully(file, writeSegmentHeader(segment.header), 0);
+      // The last write may not be safe yet, where the process alone died. Were the totals on disk and it was not, it would
+      // be taken for damage instead of a write that never ended.
+      if (seal) file.sync();
       const end = seal ? writeEnd(file, segment, checksum) : segment.bytes;
       file.sync();
       segment.bytes = end;

@@ -86,8 +86,10 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
   if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
     const error = mendSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
     // It can be read all the same, and is scanned again after the next start.
-    if (error !== undefined)
+    if (error !== undefined) {
+      segment.needsMending = true;
       note("warn", { part: "buffer", segment: found.name, err: error }, "a segment could not be mended");
+    }
   }
   segment.headerKnown = true;
   return segment;

@@ -60,8 +60,8 @@ export class StateFile {
     this.#slot = slot;
   }
 
-  /** `damaged`: there were slots and none was whole. */
-  static open(disk: Disk, folder: string): { file: StateFile; state: BufferState | undefined; damaged: boolean } {
+  /** How many slots there are, and the state of the newest that is whole. */
+  static open(disk: Disk, folder: string): { file: StateFile; state: BufferState | undefined; slots: number } {
     let newest: { generation: number; state: BufferState; slot: 0 | 1 } | undefined;
     let found = 0;
     for (const slot of [0, 1] as const) {
@@ -72,7 +72,7 @@ export class StateFile {
     }
     const next = newest?.slot === 0 ? 1 : 0;
     const file = new StateFile(disk, folder, newest?.generation ?? 0, next);
-    return { file, state: newest?.state, damaged: found > 0 && newest === undefined };
+    return { file, state: newest?.state, slots: found };
   }
 
   /** Durable when it returns. Throws what the disk throws; then the slot written before still counts. */

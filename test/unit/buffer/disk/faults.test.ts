@@ -1,70 +1,52 @@
-// Every call to the disk fails once, and from then on, with every error: nothing acknowledged is lost, nothing is unexplained.
+// Every call to the disk fails once, and from then on: nothing acknowledged is lost, nothing is unexplained.
 import { expect, test } from "vitest";
-import { AgentError } from "../../../../src/core/errors.ts";
-import { openStore, takeAll } from "../../../support/disk-store.ts";
-import { type DiskCall, failure, MemoryDisk } from "../../../support/memory-disk.ts";
+import { append, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
+import { callsOfScript, type FaultSweep, sweepFaults } from "../../../support/fault-sweep.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { emptyRun, keyOf, runScript } from "../../../support/storage-script.ts";
 
-const calls = (() => {
-  const disk = new MemoryDisk();
-  runScript(disk, emptyRun());
-  return disk.calls;
-})();
+const calls = callsOfScript();
+/** The calls from `first` on, every so many: `faults.peer.test.ts` tries all of them with every error. */
+const some = (first: number, stride: number) =>
+  Array.from({ length: Math.ceil((calls - first + 1) / stride) }, (_, i) => first + i * stride);
 
-const long = process.env.TAGFERRY_LONG !== undefined;
-const codes = long ? ["EIO", "ENOSPC", "EROFS", "EMFILE", "EACCES", "EINTR", "short"] : ["EIO", "ENOSPC", "short"];
-const errors = codes.flatMap((code) => [
-  { code, times: "once", whenFull: "block" as const },
-  { code, times: "for ever", whenFull: "block" as const },
+const sweeps: (FaultSweep & { calls: number[] })[] = [
+  { code: "EIO", times: "once", whenFull: "block", calls: some(1, 3) },
+  { code: "EIO", times: "for ever", whenFull: "block", calls: some(2, 3) },
+  { code: "ENOSPC", times: "once", whenFull: "block", calls: some(2, 5) },
   // One refusal for want of room costs nothing stored either, where dropping is allowed.
-  ...(code === "ENOSPC" ? [{ code, times: "once", whenFull: "dropOldest" as const }] : []),
-]);
-const takesRoom: readonly DiskCall[] = ["write", "sync", "setSize", "open", "makeFolder"];
+  { code: "ENOSPC", times: "once", whenFull: "dropOldest", calls: some(1, 5) },
+  { code: "ENOSPC", times: "for ever", whenFull: "block", calls: some(3, 5) },
+  { code: "short", times: "once", whenFull: "block", calls: some(1, 5) },
+  { code: "short", times: "for ever", whenFull: "block", calls: some(2, 5) },
+];
 
-/** The short form looks at every second call, and at the others with the other errors. */
-const stride = long ? 1 : 2;
+test.each(sweeps)("$code $times at any call of a run ($whenFull)", (sweep) => {
+  const { runs, wrong } = sweepFaults(sweep, sweep.calls);
 
-test.each(errors)(`$code $times at the ${calls} calls of a run ($whenFull)`, ({ code, times, whenFull }) => {
-  for (let failing = 1 + (times === "once" ? 0 : stride - 1); failing <= calls; failing += stride) {
-    const disk = new MemoryDisk();
-    const failedSyncs = new Set<string>();
-    const syncedAfterFailure: string[] = [];
-    disk.fault = (call, path) => {
-      const hit = times === "once" ? disk.calls === failing : disk.calls >= failing;
-      // A descriptor that failed to sync is never synced again: each open of a file is another descriptor.
-      if (call === "open") failedSyncs.delete(path);
-      if (call === "sync" && failedSyncs.has(path)) syncedAfterFailure.push(path);
-      if (!hit || call === "close") return undefined;
-      if (code === "short") return call === "write" ? "short" : undefined;
-      if (code === "ENOSPC" && !takesRoom.includes(call)) return undefined;
-      if (call === "sync") failedSyncs.add(path);
-      throw failure(code, path);
-    };
-    const run = emptyRun();
-    runScript(disk, run, 0, { whenFull });
-    disk.fault = () => undefined;
+  expect(wrong).toEqual([]);
+  expect(runs).toBeGreaterThan(60);
+});
 
-    const { store } = openStore(
-      disk.afterPowerCut(() => false),
-      { at: 1_000 },
-    );
-    const points = takeAll(store).map(keyOf);
-    const there = new Set(points);
-    const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
-    const lost = [...run.acknowledged].filter((key) => !there.has(key) && !run.settled.has(key));
-    expect({ failing, lost, losses }).toEqual({ failing, lost: [], losses: [] });
-    expect({ failing, unknown: points.filter((key) => !run.acknowledged.has(key) && !run.unsure.has(key)) }).toEqual({
-      failing,
-      unknown: [],
-    });
-    expect({ failing, twice: points.length - there.size }).toEqual({ failing, twice: 0 });
-    expect(settledPoints + refusedPoints + unsettledPoints).toBe(appendedPoints);
-    expect({ failing, syncedAfterFailure }).toEqual({ failing, syncedAfterFailure: [] });
-    for (const error of run.errors)
-      if (!(error instanceof AgentError && error.code === "BUFFER_UNAVAILABLE"))
-        expect(error).toHaveProperty("code", code);
-    if (times === "once" && code === "short") expect(run.errors).toEqual([]);
-  }
+test("a write that a start finds and cannot sync is not taken for stored", () => {
+  const disk = new MemoryDisk();
+  const points = (from: number): Triple[] => [0, 1, 2].map((i) => ["a", 1.7e15 + (from + i) * 1_000, i]);
+  append(openStore(disk).store, points(0));
+  // Written, and killed before the sync.
+  disk.fault = (call, path) => (call === "sync" && path.includes("seg-") ? "ignore" : undefined);
+  append(openStore(disk, { seed: 2 }).store, points(10));
+  let failed = 0;
+  disk.fault = (call, path) => {
+    if (call !== "sync" || !path.includes("seg-") || failed++ > 0) return undefined;
+    throw failure("EIO", path);
+  };
+
+  const { store } = openStore(disk, { seed: 3 });
+  append(store, points(10));
+
+  expect(failed).toBeGreaterThan(0);
+  const there = takeAll(openStore(disk.afterPowerCut(() => false)).store).map(([, time]) => time);
+  expect(there).toEqual(expect.arrayContaining(points(10).map(([, time]) => time)));
 });
 
 test("without the loop for short writes acknowledged points are lost", () => {
