@@ -11,6 +11,7 @@ import {
   type Life,
   readGapFolder,
 } from "./gap-file.ts";
+import { gapMetrics as metrics } from "./gap-metrics.ts";
 import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 
 /** Looked at and, where something has changed, written this often. */
@@ -19,16 +20,6 @@ const everyMs = 1_000;
 const aliveEveryMs = 10_000;
 /** A source that has not run for so long is forgotten. */
 const forgottenUs = 90 * 86_400e6;
-
-const metrics = {
-  gaps: { name: "gap_intervals_total", help: "Intervals in which tags were not recorded", labels: ["source", "cause"] },
-  open: { name: "gap_open", help: "Intervals in which tags are not recorded, going on now", labels: ["source"] },
-  lost: {
-    name: "gap_lost_seconds_total",
-    help: "Seconds in which tags were not recorded and that were not filled later",
-    labels: ["source", "cause"],
-  },
-} as const;
 
 /** Disposing it writes what has changed, and that the agent ended in order. */
 export class GapRecord implements AsyncDisposable {

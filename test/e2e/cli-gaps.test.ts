@@ -1,0 +1,93 @@
+// What an operator sees who asks when tags were not recorded: of a running agent, and of one that is not there any more.
+import { writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
+import { GapRecord } from "../../src/agent/gaps/gap-record.ts";
+import { SourceGaps } from "../../src/agent/gaps/source-gaps.ts";
+import { AgentError } from "../../src/core/errors.ts";
+import { openWeb } from "../../src/web/server.ts";
+import { tagferry } from "../support/cli.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { statusWith } from "../support/status.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+/** A source that was away twice, and one tag of it that is bad; the time is 2026-01-01T00:02:20Z. */
+async function recorded(dataDir: string) {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const record = await GapRecord.open(gapFolder(dataDir), ["line3"], runtime);
+  const source = new SourceGaps(record, { name: "line3", tags: 3 }, runtime);
+  source.online({});
+  await clock.advance(10_000);
+  source.delivered({ readings: [] });
+  source.lost(new AgentError("SOURCE_UNREACHABLE", "10.0.3.5:4840 does not answer\u001b[31m"));
+  await clock.advance(70_000);
+  source.online({ recovery: { how: "kept", by: "the server had kept the subscription" } });
+  source.failed("line3.temp", undefined, "bad", "bad: BadSensorFailure");
+  source.delivered({ readings: [] });
+  await clock.advance(60_000);
+  return { clock, record, source };
+}
+const end = async ({ record, source }: Awaited<ReturnType<typeof recorded>>) => {
+  source[Symbol.dispose]();
+  await record[Symbol.asyncDispose]();
+};
+const configOf = (folder: string, port: number) => `version: 1
+agent: { name: gw1, dataDir: ${folder}/data }
+http: { listen: "127.0.0.1:${port}" }
+service: { url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+sources: {}
+`;
+
+test("gaps of a running agent: when, how long, which tags, why, and what became of it", async () => {
+  using folder = temporaryFolder();
+  const agent = await recorded(`${folder.path}/data`);
+  await using web = await openWeb(
+    {
+      listen: { host: "127.0.0.1", port: 0 },
+      snapshot: () => statusWith(),
+      gaps: (sinceMs, most) => agent.record.list(agent.clock.now() - sinceMs * 1_000, most),
+      metrics: async () => "",
+      health: () => ({ ok: true }),
+      ready: () => ({ ok: true }),
+    },
+    testRuntime(),
+    new AbortController().signal,
+  );
+
+  const { status, stdout } = await tagferry(["gaps", "--url", web.url]);
+  const short = await tagferry(["gaps", "--url", web.url, "--since", "30s", "--json"]);
+  await end(agent);
+
+  expect(stdout).toBe(`  from                  to                    how long  source  tags        state   cause
+  2026-01-01T00:01:20Z                        1m        line3   line3.temp  open    no usable value: bad: BadSensorFailure
+  2026-01-01T00:00:10Z  2026-01-01T00:01:20Z  1m10s     line3   all 3       filled  not connected: 10.0.3.5:4840 does not answer\\u001b[31m; the server had kept the subscription
+2 gaps in the last 7d, 1 open, 0 with values lost (${web.url})
+`);
+  expect(status).toBe(0);
+  expect(JSON.parse(short.stdout).gaps).toMatchObject([{ inputs: ["line3.temp"], state: "open", cause: "bad" }]);
+});
+
+test("gaps of an agent that is not running are read from its data directory, and its being down is one of them", async () => {
+  using folder = temporaryFolder();
+  await end(await recorded(`${folder.path}/data`));
+  writeFileSync(`${folder.path}/tagferry.yaml`, configOf(folder.path, 1));
+
+  const { status, stdout } = await tagferry(["gaps", "-c", `${folder.path}/tagferry.yaml`, "--since", "36500d"]);
+
+  expect(stdout.split("\n").map((line) => line.replaceAll(/ {2,}/g, " | "))).toEqual([
+    expect.stringContaining(" | from | to | how long"),
+    expect.stringMatching(/2026-01-01T00:02:20Z \| \w+ \| line3 \| all \| open \| agent down: the agent was stopped/),
+    expect.stringMatching(/00:01:20Z \| 2026-01-01T00:02:20Z \| 1m \| line3 \| line3.temp \| lost \| no usable value/),
+    expect.stringMatching(/00:00:10Z \| 2026-01-01T00:01:20Z \| 1m10s \| line3 \| all 3 \| filled \| not connected/),
+    expect.stringMatching(/^3 gaps in the last .*, 1 open, 1 with values lost \(.*data\/gaps, no agent answers\)$/),
+    "",
+  ]);
+  expect(status).toBe(0);
+});
+
+test("where there is neither agent nor configuration gaps says whom to ask", async () => {
+  const { status, stderr } = await tagferry(["gaps", "--url", "http://127.0.0.1:1"]);
+  expect(stderr).toContain("no agent answers at http://127.0.0.1:1");
+  expect(status).toBe(69);
+});
