@@ -57,13 +57,13 @@ export class Dispatcher {
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
     const { reader, limit, integration, maxLagMs, holds } = parts;
-    const { maxBytes } = limit;
     const { clock } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
-    const window = new Window(Math.ceil(maxBytes * (windowShare.live + windowShare.sparse)));
+    const window = new Window(Math.ceil(limit.most * (windowShare.live + windowShare.sparse)));
     this.#window = window;
     const mostPoints = (lane: Lane) => {
+      const { maxBytes } = limit;
       if (lane === "backlog") return Math.ceil(maxBytes * windowShare[this.#loader.sparse ? "sparse" : "dense"]);
       const soon = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
       return Math.ceil(Math.min(maxBytes * windowShare.live, soon));

@@ -12,38 +12,59 @@ const schema = z.object({
 
 /** After this long larger requests are tried again: what stood in the way may have been mended. */
 const keptMs = 86_400_000;
+/** A point fits into this whatever its Input ID. Who finds that too large does not speak of size. */
+const leastBytes = 1_024;
 
 export class LearnedLimit {
   readonly #path: string;
   readonly #runtime: Runtime;
+  /** What the interface allows. */
+  readonly most: number;
   #maxBytes: number;
+  /** When larger requests are tried again, on the monotonic clock in milliseconds. */
+  #until: number;
 
-  private constructor(path: string, maxBytes: number, runtime: Runtime) {
+  private constructor(path: string, most: number, learned: { maxBytes: number; forMs: number }, runtime: Runtime) {
     this.#path = path;
-    this.#maxBytes = maxBytes;
+    this.most = most;
+    this.#maxBytes = learned.maxBytes;
+    this.#until = runtime.clock.monotonic() + learned.forMs;
     this.#runtime = runtime;
   }
 
   /** `maxBytes`: what the interface allows. A file that is missing, damaged or older than a day says nothing. */
   static async open(path: string, maxBytes: number, runtime: Runtime): Promise<LearnedLimit> {
-    let learned = maxBytes;
+    let learned = { maxBytes, forMs: 0 };
     try {
       const found = schema.parse(JSON.parse(await readFile(path, "utf8")));
       const age = runtime.clock.now() / 1_000 - found.at;
-      if (age >= 0 && age < keptMs) learned = Math.min(maxBytes, found.maxBytes);
+      const bytes = Math.max(leastBytes, Math.min(maxBytes, found.maxBytes));
+      if (age >= 0 && age < keptMs) learned = { maxBytes: bytes, forMs: keptMs - age };
     } catch {
       // Nothing was found too large yet.
     }
-    return new LearnedLimit(path, learned, runtime);
+    return new LearnedLimit(path, maxBytes, learned, runtime);
   }
 
   get maxBytes(): number {
+    if (this.#maxBytes < this.most && this.#runtime.clock.monotonic() >= this.#until) this.forget();
     return this.#maxBytes;
+  }
+
+  /** Whether requests are as small as they ever get. */
+  get least(): boolean {
+    return this.#maxBytes === Math.min(this.most, leastBytes);
+  }
+
+  /** It was not for their size that requests were found too large. */
+  forget(): void {
+    this.#maxBytes = this.most;
   }
 
   /** A request of `bytes` was too large: from now on at most half of that. */
   async tooLarge(bytes: number): Promise<void> {
-    this.#maxBytes = Math.min(this.#maxBytes, bytes >> 1);
+    this.#maxBytes = Math.max(Math.min(this.most, leastBytes), Math.min(this.#maxBytes, bytes >> 1));
+    this.#until = this.#runtime.clock.monotonic() + keptMs;
     this.#runtime.log.warn({ bytes, maxBytes: this.#maxBytes }, "the service takes smaller requests only");
     const text = JSON.stringify({ maxBytes: this.#maxBytes, at: this.#runtime.clock.now() / 1_000 });
     await writeAtomically(this.#path, text).catch((error: unknown) =>

@@ -48,7 +48,7 @@ export class Loader {
   constructor(parts: LoaderParts) {
     this.#parts = parts;
     this.#envelope = new Envelope(parts.integration);
-    this.#writer = new FrameWriter(this.#envelope, parts.limit.maxBytes);
+    this.#writer = new FrameWriter(this.#envelope, parts.limit.most);
   }
 
   /** The next frame is led by the live lane, whatever waits in the other: people want to see now, now. */

@@ -101,6 +101,7 @@ export class OutcomeHandler {
     this.#breaker.accepted(points);
     this.#backOff.reset();
     this.#holdOff.reset();
+    if (this.#parts.limit.least) this.#parts.limit.forget();
     const since = this.#troubleSince;
     this.#troubleSince = undefined;
     if (since === undefined || this.#runtime.clock.monotonic() - since <= this.#parts.maxLagMs) return;
@@ -111,6 +112,8 @@ export class OutcomeHandler {
   async #partial(shipment: Shipment, outcome: Extract<Outcome, { kind: "partial" }>): Promise<Next> {
     const stored = new Set(outcome.accepted);
     const reasons = new Map(outcome.refused.map(({ input, reason }) => [input, reason]));
+    if (!shipment.frame.inputs.some((input) => stored.has(input) || reasons.has(input)))
+      return this.#trouble(shipment, "unreachable", "a part was accepted, but not said which", this.#backOff.next());
     if (shipment.kind === "suspect") this.#parts.bisection.accepted();
     let points = 0;
     for (const column of this.#columnsOf(shipment, (input) => stored.has(input) || reasons.has(input))) {
@@ -169,8 +172,8 @@ export class OutcomeHandler {
 
   async #tooLarge(shipment: Shipment): Promise<Next> {
     const { frame } = shipment;
-    if (frame.points <= 1)
-      return this.#trouble(shipment, "holding", "a single point is too large a request", breakerMs);
+    if (frame.points <= 1 || this.#parts.limit.least)
+      return this.#trouble(shipment, "holding", "even the smallest request is found too large", breakerMs);
     await this.#parts.limit.tooLarge(frame.body.length);
     if (shipment.kind === "suspect") this.#parts.bisection.split();
     return onward;

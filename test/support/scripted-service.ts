@@ -62,6 +62,8 @@ export class ScriptedService implements AsyncDisposable {
   /** For the next requests to a method, one each; then `otherwise`. */
   readonly script: Record<string, Behaviour[]> = { "integration.insert": [], "integration.saveSignals": [] };
   otherwise: Behaviour = accepts;
+  /** What happens to requests before their body is read; true: that was all. */
+  atHead: ((incoming: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   #open = 0;
   /** The most requests of one method that were open at once. */
   mostOpen = 0;
@@ -72,9 +74,10 @@ export class ScriptedService implements AsyncDisposable {
     this.#server = tls ? createTlsServer(tls, serve) : createServer(serve);
   }
 
-  static async open(tls?: ServerOptions): Promise<ScriptedService> {
+  /** `port`: of one that is gone, whose place it takes. */
+  static async open(tls?: ServerOptions, port = 0): Promise<ScriptedService> {
     const service = new ScriptedService(tls);
-    await new Promise<void>((resolve) => service.#server.listen(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => service.#server.listen(port, "127.0.0.1", resolve));
     return service;
   }
 
@@ -100,6 +103,7 @@ export class ScriptedService implements AsyncDisposable {
     const start = performance.now();
     this.mostOpen = Math.max(this.mostOpen, ++this.#open);
     response.on("close", () => this.#open--);
+    if (this.atHead?.(incoming, response)) return;
     const chunks: Buffer[] = [];
     try {
       for await (const chunk of incoming) chunks.push(chunk as Buffer); // without an encoding chunks are Buffers

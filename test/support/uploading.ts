@@ -1,4 +1,6 @@
 // An uploader at work between a buffer in memory and a scripted service, in time that runs faster where that is wanted.
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { ClientRequest } from "node:http";
 import { join } from "node:path";
 import type { Clock } from "../../src/core/runtime.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -11,14 +13,52 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 export const uploadIntegration = "c8ktonqsahsmemfs7lv0";
 
-/** Monotonic time and sleeping run `factor` times as fast as on the wall. */
+/**
+ * Monotonic time and sleeping run `factor` times as fast as on the wall. Time stands still within a turn of the event loop:
+ * what begins in one turn begins at one time, however long the machine takes for it.
+ */
 export function fastClock(factor: number): Clock {
   const real = systemClock();
+  let turn: number | undefined;
   return {
     now: () => real.now(),
-    monotonic: () => real.monotonic() * factor,
+    monotonic: () => {
+      if (turn === undefined) {
+        turn = real.monotonic() * factor;
+        setImmediate(() => {
+          turn = undefined;
+        });
+      }
+      return turn;
+    },
     sleep: (ms, signal) => real.sleep(ms / factor, signal),
   };
+}
+
+/** A request as it left the agent. */
+export interface Departure {
+  /** Monotonic time of the agent in milliseconds. */
+  readonly at: number;
+  readonly bytes: number;
+}
+
+/** Notes when requests to `url` begin, in the time of the agent: unlike arrivals, that does not hang on the machine. */
+function departuresTo(url: string, clock: Clock): { readonly seen: Departure[]; readonly end: () => void } {
+  const channel = "http.client.request.created";
+  const { host } = new URL(url);
+  const seen: Departure[] = [];
+  const note = (message: unknown) => {
+    const { request } = message as { request: ClientRequest }; // as Node documents the channel
+    if (request.getHeader("host") === host)
+      seen.push({ at: clock.monotonic(), bytes: Number(request.getHeader("content-length")) });
+  };
+  subscribe(channel, note);
+  return { seen, end: () => void unsubscribe(channel, note) };
+}
+
+/** Milliseconds between the two departures that were closest. */
+export function closest(departures: readonly Departure[]): number {
+  return Math.min(...departures.slice(1).map(({ at }, i) => at - departures[i]!.at));
 }
 
 export interface Uploading extends AsyncDisposable {
@@ -27,6 +67,8 @@ export interface Uploading extends AsyncDisposable {
   readonly catalog: Catalog;
   readonly runtime: TestRuntime;
   readonly folder: string;
+  /** Of all methods, in their order. */
+  readonly departures: readonly Departure[];
   /** Stops it as SIGTERM would; resolves when it has ended. */
   stop(): Promise<void>;
 }
@@ -44,6 +86,7 @@ export async function uploading({ url, speed = 20, reader, folder, service }: Up
   const temporary = folder === undefined ? temporaryFolder() : undefined;
   const path = folder ?? temporary?.path ?? "";
   const runtime = testRuntime({ clock: fastClock(speed) });
+  const departures = departuresTo(url, runtime.clock);
   const stop = new AbortController();
   const options = serviceOptions.parse({
     url,
@@ -69,9 +112,19 @@ export async function uploading({ url, speed = 20, reader, folder, service }: Up
     } finally {
       await uploader[Symbol.asyncDispose]();
       await catalog[Symbol.asyncDispose]();
+      departures.end();
       temporary?.[Symbol.dispose]();
     }
   };
   const stopOnce = () => (ended ??= end());
-  return { uploader, reader: buffer, catalog, runtime, folder: path, stop: stopOnce, [Symbol.asyncDispose]: stopOnce };
+  return {
+    uploader,
+    reader: buffer,
+    catalog,
+    runtime,
+    folder: path,
+    departures: departures.seen,
+    stop: stopOnce,
+    [Symbol.asyncDispose]: stopOnce,
+  };
 }

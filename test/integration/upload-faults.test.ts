@@ -1,0 +1,373 @@
+// Faults F16 to F27 of the network and the service, each for points and for metadata: nothing is lost, nothing is given up,
+// no request comes too soon or is too large, and what was held arrives afterwards.
+import { createServer } from "node:http";
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import type { InputId } from "../../src/core/point.ts";
+import { eventually } from "../support/eventually.ts";
+import type { Points } from "../support/memory-reader.ts";
+import { accepts, answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
+import { closest, type Uploading, uploading } from "../support/uploading.ts";
+
+const insert = "integration.insert";
+const save = "integration.saveSignals";
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+const mebibyte = 2 ** 20;
+
+/** What the service has to have in the end: a function of input and time. */
+function ticks(count: number, inputs: readonly string[]): Points {
+  return Object.fromEntries(
+    inputs.map((input, k) => [input, Array.from({ length: count }, (_, i) => [start + i * 1e6, i + k / 10] as const)]),
+  );
+}
+
+/** Requests of each method by their length: bodies are sent again as they are, and those of metadata are shorter. */
+function expectWithinLimits({ departures }: Uploading, service: ScriptedService): void {
+  const saves = new Set(service.requests(save).map(({ bytes }) => bytes));
+  const inserts = departures.filter(({ bytes }) => !saves.has(bytes));
+  expect(closest(inserts)).toBeGreaterThanOrEqual(1_000);
+  expect(closest(departures.filter(({ bytes }) => saves.has(bytes)))).toBeGreaterThanOrEqual(1_000);
+  for (const { bytes } of inserts) expect(bytes).toBeLessThanOrEqual(8 * mebibyte);
+}
+
+/** Ends the connection after these bytes, whatever HTTP makes of them. */
+const raw =
+  (text: string): Behaviour =>
+  ({ response }) => {
+    response.socket?.end(text);
+  };
+const right = ({ request, accept }: Parameters<Behaviour>[0]) =>
+  JSON.stringify({ jsonrpc: "2.0", id: request.id, result: accept() });
+
+const faults: readonly (readonly [fault: string, name: string, behaviour: Behaviour])[] = [
+  ["F16", "a connection that hangs and then closes", ({ response }) => void setTimeout(() => response.destroy(), 30)],
+  ["F18", "a closed connection", ({ response }) => void response.socket?.destroy()],
+  ["F18", "a reset before anything is stored", ({ response }) => void response.socket?.resetAndDestroy()],
+  [
+    "F18",
+    "a reset after storing, before the answer",
+    ({ response, accept }) => {
+      accept();
+      response.socket?.resetAndDestroy();
+    },
+  ],
+  ["F21", "a page of a captive portal", answers(200, "<html>Please log in</html>", { "content-type": "text/html" })],
+  ["F21", "a proxy that wants a password", answers(407)],
+  ["F22", "an error of the server", answers(500, "oops")],
+  ["F22", "a method that is not implemented", answers(501)],
+  [
+    "F22",
+    "the right answer under a wrong status",
+    (exchange) => void exchange.response.writeHead(502).end(right(exchange)),
+  ],
+  ["F22", "a service that is unavailable", answers(503)],
+  ["F22", "unavailable, wait", answers(503, "", { "retry-after": "2" })],
+  ["F22", "a gateway's time-out", answers(504, "<html>")],
+  ["F22", "a request that took too long", answers(408)],
+  ["F22", "a request that came too early", answers(425)],
+  ["F22", "an address that is not found", answers(404)],
+  ["F22", "a method that is not allowed", answers(405)],
+  ["F22", "no content", answers(204)],
+  ["F22", "a wrong password", answers(401)],
+  ["F22", "no permission", answers(403)],
+  ["F22", "too many requests", answers(429)],
+  ["F22", "too many requests, wait", answers(429, "", { "retry-after": "5" })],
+  [
+    "F22",
+    "too many requests, wait until yesterday",
+    answers(429, "", { "retry-after": "Thu, 01 Jan 2026 00:00:00 GMT" }),
+  ],
+  ["F22", "too many requests, wait soon", answers(429, "", { "retry-after": "soon" })],
+  ["F22", "too many requests, wait less than nothing", answers(429, "", { "retry-after": "-1" })],
+  ["F23", "an empty answer", answers(200)],
+  ["F23", "half of an answer", raw('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{"jsonrpc":"2.0",')],
+  [
+    "F23",
+    "half of a chunked answer",
+    raw('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n11\r\n{"jsonrpc":"2.0",'),
+  ],
+  ["F23", "half of an answer that says nothing of its length", raw('HTTP/1.1 200 OK\r\n\r\n{"jsonrpc":"2.0","id":1')],
+  ["F23", "two lengths", raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}")],
+  ["F23", "30 KB of headers", raw(`HTTP/1.1 200 OK\r\nx: ${"x".repeat(30_000)}\r\ncontent-length: 2\r\n\r\n{}`)],
+  ["F23", "no HTTP at all", raw("SSH-2.0-OpenSSH_9.2\r\n")],
+  ["F23", "more answer than anybody needs", ({ response }) => void response.end("x".repeat(4 * mebibyte))],
+  [
+    "F23",
+    "little that becomes much when it is unpacked",
+    ({ response }) =>
+      void response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync(Buffer.alloc(16 * mebibyte, " "))),
+  ],
+  ["F24", "no result", says(() => ({}))],
+  ["F24", "a result that is false", says(() => ({ result: false }))],
+  ["F24", "a result that is null", says(() => ({ result: null }))],
+  ["F24", "a result and an error", says((accept) => ({ result: accept(), error: { code: -32603, message: "but" } }))],
+  ["F24", "an answer to another request", says((accept) => ({ id: 7, result: accept() }))],
+  ["F24", "an answer with the ID as text", says((accept, { id }) => ({ id: String(id), result: accept() }))],
+  ["F24", "an answer with the ID null", says((accept) => ({ id: null, result: accept() }))],
+  ["F24", "an answer without an ID", says((accept) => ({ id: undefined, result: accept() }))],
+  ["F24", "an answer of another version", says((accept) => ({ jsonrpc: "1.0", result: accept() }))],
+  ["F24", "a list of answers", (exchange) => void exchange.response.end(`[${right(exchange)}]`)],
+  [
+    "F24",
+    "two IDs, the right one first",
+    (exchange) => void exchange.response.end(`${right(exchange).slice(0, -1)},"id":7}`),
+  ],
+  [
+    "F24",
+    "two results, the right one first",
+    (exchange) => void exchange.response.end(`${right(exchange).slice(0, -1)},"result":[]}`),
+  ],
+  ["F24", "an error to another request", says(() => ({ id: 7, error: { code: -32602, message: "no" } }))],
+  ["F24", "an error without a number", says(() => ({ error: { message: "no" } }))],
+  ["F24", "an error with a number as text", says(() => ({ error: { code: "-32602", message: "no" } }))],
+  ["F24", "a request that could not be parsed", fails(-32700)],
+  ["F24", "an unknown method", fails(-32601)],
+  ["F24", "an internal error", fails(-32603)],
+  ["F24", "an error of the server in JSON-RPC", fails(-32000)],
+  ["F24", "a conflict", fails(-32009)],
+  ["F24", "a request to try again", fails(-32015)],
+  ["F24", "no permission in JSON-RPC", fails(-32003)],
+  ["F24", "an error nobody has heard of", fails(-1)],
+  ["F25", "a part that is accepted, without a word which", fails(-32021)],
+];
+
+test.concurrent.for(faults)(
+  "%s: %s keeps points and metadata, and they arrive afterwards",
+  async (fault, { expect }) => {
+    const [, , behaviour] = fault;
+    await using service = await ScriptedService.open();
+    service.otherwise = behaviour;
+    await using upload = await uploading({ url: service.url, speed: 500 });
+    const described = "described.only" as InputId;
+    upload.catalog.describe(described, { engUnit: "V" });
+    upload.reader.append(ticks(5, ["a", "b"]));
+    await eventually(() => service.requests(insert).length >= 2 && service.requests(save).length >= 2, 20_000);
+    expect(upload.reader.settled).toEqual([]);
+    expect(upload.catalog.pending.has(described)).toBe(true);
+    expect(upload.uploader.status().lastError).toMatchObject({ current: true });
+    service.otherwise = accepts;
+    await eventually(() => upload.reader.empty && upload.catalog.pending.size === 0, 20_000);
+    const points = Object.entries(ticks(5, ["a", "b"]));
+    expect(service.stored).toEqual(
+      new Map(points.flatMap(([input, of]) => of.map(([at, value]) => [`${input} ${time(at)}`, value]))),
+    );
+    expect(service.signals.get(described)).toMatchObject({ engUnit: "V" });
+    expect(upload.uploader.status()).toMatchObject({
+      rejected: 0,
+      points: 10,
+      requests: { accepted: 1 },
+      signals: { saved: 1, refused: [] },
+      lastError: { current: false },
+    });
+    expectWithinLimits(upload, service);
+  },
+);
+
+test("F16: a service that is not there yet gets everything once it is", async () => {
+  let url = "";
+  {
+    await using gone = await ScriptedService.open();
+    url = gone.url;
+  }
+  await using upload = await uploading({ url, speed: 500 });
+  upload.reader.append(ticks(5, ["a"]));
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.requests.failed >= 3 && now;
+  });
+  expect(status).toMatchObject({ state: "unreachable", lastError: { code: "SERVICE_UNREACHABLE", current: true } });
+  await using service = await ScriptedService.open(undefined, Number(new URL(url).port));
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(5);
+  expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
+});
+
+test.for([
+  ["F18", "before the body", 0],
+  ["F18", "in the middle of the body", 20_000],
+] as const)("%s: a reset %s keeps the points", async ([, , after]) => {
+  await using service = await ScriptedService.open();
+  let resets = 0;
+  service.atHead = (incoming) => {
+    let bytes = 0;
+    const reset = () => {
+      resets++;
+      incoming.socket.resetAndDestroy();
+    };
+    if (after === 0) reset();
+    else
+      incoming.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > after) reset();
+      });
+    incoming.on("error", () => {});
+    return true;
+  };
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(20_000, ["a"]));
+  await eventually(() => resets >= 3);
+  expect(upload.reader.settled).toEqual([]);
+  service.atHead = undefined;
+  await eventually(() => upload.reader.empty);
+  expect([service.stored.size, upload.uploader.status().rejected]).toEqual([20_000, 0]);
+  expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
+});
+
+test("F17: an answer that comes byte by byte is waited for, and nothing is sent twice meanwhile", async () => {
+  await using service = await ScriptedService.open();
+  service.script[insert]?.push(async (exchange) => {
+    const text = right(exchange);
+    exchange.response.writeHead(200, { "content-length": text.length });
+    for (const byte of text) {
+      exchange.response.write(byte);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    exchange.response.end();
+  });
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(5, ["a", "b"]));
+  await eventually(() => upload.reader.empty);
+  expect([service.requests(insert).length, service.stored.size, service.repeated]).toEqual([1, 10, 0]);
+});
+
+test.for([
+  ["F19", "that does not exist", `http://${"x".repeat(64)}.invalid/v1`],
+  ["F19", "that cannot be written", "http://xn--a/v1"],
+])("%s: a name %s keeps the points", async ([, , url]) => {
+  await using upload = await uploading({ url: url ?? "", speed: 500 });
+  upload.reader.append(ticks(5, ["a"]));
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.requests.failed >= 3 && now;
+  });
+  expect(status).toMatchObject({ state: "unreachable", lastError: { current: true }, rejected: 0 });
+  expect(upload.reader.settled).toEqual([]);
+});
+
+test("F19: where a name has an address of IPv6 that nobody listens on, the other one is found", async () => {
+  await using service = await ScriptedService.open();
+  await using upload = await uploading({ url: service.url.replace("127.0.0.1", "localhost"), speed: 500 });
+  upload.reader.append(ticks(5, ["a"]));
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(5);
+});
+
+test.for([301, 302, 303, 307, 308])(
+  "F21: a redirect (%i) is not followed, holds the points and is told",
+  async (status) => {
+    await using service = await ScriptedService.open();
+    let visits = 0;
+    const target = createServer((_request, response) => {
+      visits++;
+      response.end("{}");
+    });
+    await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve));
+    const address = target.address();
+    const port = typeof address === "object" ? address?.port : 0;
+    service.otherwise = answers(status, "", { location: `http://127.0.0.1:${port}/latest/meta-data` });
+    await using upload = await uploading({ url: service.url, speed: 500 });
+    upload.reader.append(ticks(5, ["a"]));
+    await eventually(() => service.requests(insert).length >= 3);
+    expect(upload.reader.settled).toEqual([]);
+    expect(upload.uploader.status()).toMatchObject({ state: "holding", lastError: { code: "SERVICE_REFUSED" } });
+    service.otherwise = accepts;
+    await eventually(() => upload.reader.empty);
+    expect([visits, service.stored.size]).toEqual([0, 5]);
+    await new Promise((resolve) => target.close(resolve));
+  },
+);
+
+test.for([
+  ["seconds", () => "30", 30_000],
+  ["a date", () => new Date(Date.now() + 60_000).toUTCString(), 50_000],
+  ["the end of time", () => "1000000000000", 3_600_000],
+] as const)("F22: Retry-After as %s is waited for, an hour at most", async ([, after, leastMs]) => {
+  await using service = await ScriptedService.open();
+  service.script[insert]?.push(answers(429, "", { "retry-after": after() }));
+  await using upload = await uploading({ url: service.url, speed: 5_000 });
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => upload.reader.empty);
+  expect(upload.departures.length).toBe(2);
+  expect(closest(upload.departures)).toBeGreaterThanOrEqual(leastMs);
+});
+
+test("F22: a service that finds everything too large is not given up on, and gets requests of full size afterwards", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = answers(413);
+  await using upload = await uploading({ url: service.url, speed: 5_000 });
+  upload.reader.append(ticks(64, ["a"]));
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.state === "holding" && now;
+  });
+  expect(status).toMatchObject({ rejected: 0, lastError: { message: "even the smallest request is found too large" } });
+  service.otherwise = accepts;
+  await eventually(() => upload.reader.empty);
+  upload.reader.append(ticks(1_000, ["b", "c"]));
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(2_064);
+  expect(service.requests(insert).at(-1)?.bytes).toBeGreaterThan(20_000);
+});
+
+test("F23: 413 before the body is read halves the request", async () => {
+  await using service = await ScriptedService.open();
+  const most = 300_000;
+  service.atHead = (incoming, response) => {
+    if (Number(incoming.headers["content-length"]) <= most) return false;
+    response.writeHead(413, { connection: "close" }).end();
+    return true;
+  };
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(50_000, ["a", "b"]));
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(100_000);
+  const tooLarge = upload.departures.filter(({ bytes }) => bytes > most);
+  expect(tooLarge.length).toBeGreaterThan(0);
+  expect(tooLarge.length).toBeLessThanOrEqual(4);
+});
+
+test("F25: what is refused by turns and in parts goes to the rejects, all others to the service, each once", async () => {
+  await using service = await ScriptedService.open();
+  const bad = (input: string) => Number(input.slice(3)) % 3 === 0;
+  service.otherwise = (exchange) => {
+    const { request } = exchange;
+    const { times = [], series = {} } = request.params.data ?? {};
+    const refused = Object.keys(series).filter(bad);
+    if (service.requests(insert).length % 2 === 0) return answers(503)(exchange);
+    if (refused.length === 0) return accepts(exchange);
+    const good = Object.fromEntries(Object.entries(series).filter(([input]) => !bad(input)));
+    const partialResult = service.store({ ...request, params: { ...request.params, data: { times, series: good } } });
+    const invalidResources = refused.map((id) => ({ id, type: "signals", message: "no such unit" }));
+    return fails(-32021, { trace: "t3", partialResult, invalidResources })(exchange);
+  };
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  const inputs = Array.from({ length: 9 }, (_, k) => `tag${k}`);
+  upload.reader.append(ticks(4, inputs));
+  await eventually(() => upload.reader.empty, 20_000);
+  expect([service.stored.size, service.repeated]).toEqual([24, 0]);
+  expect(upload.reader.settled).toMatchObject([{ refused: 12 }]);
+  expect(upload.uploader.status()).toMatchObject({ rejected: 12, points: 24 });
+  expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
+});
+
+test("F26: a request that is stored long after it seemed lost changes nothing", async () => {
+  await using service = await ScriptedService.open();
+  const late: (() => void)[] = [];
+  service.script[insert]?.push(({ response, accept }) => {
+    late.push(accept);
+    response.socket?.destroy();
+  });
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(5, ["a"]));
+  await eventually(() => upload.reader.empty);
+  upload.reader.append({ a: [[start + 9e6, 99]] });
+  await eventually(() => upload.reader.empty);
+  const before = new Map(service.stored);
+  for (const apply of late) apply();
+  expect(service.stored).toEqual(before);
+  expect([before.size, service.repeated]).toEqual([6, 5]);
+});
+
+function time(micros: number): string {
+  return new Date(micros / 1_000).toISOString().replace(".000Z", "Z");
+}
