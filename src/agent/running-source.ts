@@ -52,6 +52,7 @@ export function startSource(
     name,
     agent: agent.name,
     stateDir: join(agent.dataDir, "sources", name),
+    sharedDir: agent.dataDir,
     options,
     tags,
   };

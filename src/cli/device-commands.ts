@@ -68,12 +68,10 @@ Example: tagferry test -c tagferry.yaml --once`,
     .command("trust")
     .description("certificates of OPC UA servers: which of them the agent believes");
   const dataDirectory = ["-c, --config <file>", "configuration of the agent", defaultConfig] as const;
-  const oneSource = ["--source <name>", "only those of this source"] as const;
   trust
     .command("list")
     .description("those it trusts, those it refused, and its own")
     .option(...dataDirectory)
-    .option(...oneSource)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml")
     .action(async (options: TrustOptions) =>
@@ -84,7 +82,6 @@ Example: tagferry test -c tagferry.yaml --once`,
     .description("trust a certificate that was refused; first compare it with what the server itself shows")
     .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list and in the message of the source")
     .option(...dataDirectory)
-    .option(...oneSource)
     .addHelpText("after", "\nExample: tagferry trust accept 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
       ended(await toItsEnd((await import("./trust.ts")).acceptTrust(thumbprint, options, io), io)),
@@ -94,7 +91,6 @@ Example: tagferry test -c tagferry.yaml --once`,
     .description("trust a certificate no longer")
     .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list")
     .option(...dataDirectory)
-    .option(...oneSource)
     .addHelpText("after", "\nExample: tagferry trust reject 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
       ended(await toItsEnd((await import("./trust.ts")).rejectTrust(thumbprint, options, io), io)),

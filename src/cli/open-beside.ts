@@ -16,7 +16,9 @@ export async function openBeside(
   await using opened = new AsyncDisposableStack();
   const temporary = await mkdtemp(join(tmpdir(), "tagferry-look-"));
   opened.defer(() => rm(temporary, { recursive: true, force: true }));
-  const own = { name, agent: agent.name, stateDir: resolve(agent.dataDir, "sources", name), options, tags };
+  const dataDir = resolve(agent.dataDir);
+  const stateDir = resolve(dataDir, "sources", name);
+  const own = { name, agent: agent.name, stateDir, sharedDir: dataDir, options, tags };
   const config = (await driver.beside?.(own, temporary)) ?? { ...own, stateDir: temporary };
   const source = opened.use(await driver.open(config, runtime, signal));
   const owned = opened.move();

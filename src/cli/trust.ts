@@ -1,5 +1,4 @@
 // `tagferry trust`: which OPC UA servers the agent believes. A person compares and decides; nothing is trusted by itself.
-import { join } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { type KnownCertificate, listCertificates, rejectCertificate, trustCertificate } from "../source/opcua/trust.ts";
 import type { Console } from "./console.ts";
@@ -9,40 +8,26 @@ import { visible } from "./table.ts";
 export interface TrustOptions {
   /** Configuration of the agent: its data directory holds the certificates. */
   readonly config: string;
-  readonly source?: string;
   readonly json?: boolean;
 }
 
-interface SourceTrust {
-  readonly source: string;
-  readonly stateDir: string;
-}
-
-/** Prints every certificate that the OPC UA sources know. */
+/** Prints every certificate that the agent knows. */
 export async function listTrust(options: TrustOptions, io: Console): Promise<ExitStatus> {
-  const sources = await opcuaSources(options, io);
-  if (!sources) return exitStatus.failed;
-  const known = await Promise.all(
-    sources.map(async ({ source, stateDir }) =>
-      (await listCertificates(stateDir)).map((certificate) => ({ source, ...certificate })),
-    ),
-  );
-  if (options.json === true) io.print(JSON.stringify(known.flat(), undefined, 2));
+  const folder = await trustFolder(options, io);
+  if (folder === undefined) return exitStatus.failed;
+  const known = await listCertificates(folder);
+  if (options.json === true) io.print(JSON.stringify(known, undefined, 2));
   else {
-    for (const { source, ...certificate } of known.flat())
-      for (const line of shown(source, certificate)) io.print(line);
-    if (known.flat().length === 0) io.print("no certificates yet: a server's is kept at the first attempt to connect");
+    for (const line of known.flatMap(shown)) io.print(line);
+    if (known.length === 0) io.print("no certificates yet: a server's is kept at the first attempt to connect");
   }
   return exitStatus.done;
 }
 
 /** Trusts one that was refused, from the next attempt to connect on. */
 export function acceptTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
-  return decide(
-    thumbprint,
-    { ...options, act: trustCertificate, says: "trusted from the next attempt to connect on" },
-    io,
-  );
+  const says = "trusted from the next attempt to connect on";
+  return decide(thumbprint, { ...options, act: trustCertificate, says }, io);
 }
 
 /** Trusts one no longer. A connection that stands goes on until it ends. */
@@ -52,36 +37,30 @@ export function rejectTrust(thumbprint: string, options: TrustOptions, io: Conso
 }
 
 interface Decision extends TrustOptions {
-  readonly act: (stateDir: string, thumbprint: string) => Promise<boolean>;
+  readonly act: (dir: string, thumbprint: string) => Promise<boolean>;
   readonly says: string;
 }
 
-async function decide(thumbprint: string, decision: Decision, io: Console): Promise<ExitStatus> {
-  const sources = await opcuaSources(decision, io);
-  if (!sources) return exitStatus.failed;
-  let decided = 0;
-  for (const { source, stateDir } of sources) {
-    if (!(await decision.act(stateDir, thumbprint))) continue;
-    decided++;
-    const wanted = thumbprint.replaceAll(":", "").toLowerCase();
-    const certificate = (await listCertificates(stateDir)).find((each) =>
-      [each.thumbprint, each.sha256].includes(wanted),
-    );
-    if (certificate) for (const line of shown(source, certificate)) io.print(line);
-    io.print(`${source}: ${decision.says}`);
+async function decide(thumbprint: string, { act, says, ...options }: Decision, io: Console): Promise<ExitStatus> {
+  const folder = await trustFolder(options, io);
+  if (folder === undefined) return exitStatus.failed;
+  if (!(await act(folder, thumbprint))) {
+    io.complain(`tagferry: there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`);
+    return exitStatus.failed;
   }
-  if (decided > 0) return exitStatus.done;
-  io.complain(`tagferry: there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`);
-  return exitStatus.failed;
+  const wanted = thumbprint.replaceAll(":", "").toLowerCase();
+  const known = await listCertificates(folder);
+  const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
+  if (certificate) for (const line of shown(certificate)) io.print(line);
+  io.print(says);
+  return exitStatus.done;
 }
 
-function shown(
-  source: string,
-  { state, thumbprint, sha256, subject, applicationUri, validFrom, validTo, path }: KnownCertificate,
-): readonly string[] {
+function shown(certificate: KnownCertificate): readonly string[] {
+  const { state, thumbprint, sha256, subject, applicationUri, validFrom, validTo, path } = certificate;
   const whose = state === "own" ? "own, for the server to trust" : state;
   return [
-    `${source}: ${thumbprint} (${whose})`,
+    `${thumbprint} (${whose})`,
     `  SHA-256      ${sha256}`,
     `  subject      ${subject}`,
     `  application  ${applicationUri ?? "names none"}`,
@@ -90,15 +69,10 @@ function shown(
   ].map(visible);
 }
 
-/** Undefined, after a word, where there is none. */
-async function opcuaSources({ config: file, source }: TrustOptions, io: Console): Promise<SourceTrust[] | undefined> {
-  const config = await loadConfig(file, io.environment);
-  const found = config.sources.filter(
-    ({ name, driver }) => driver.type === "opcua" && (source === undefined || name === source),
-  );
-  if (found.length === 0) {
-    io.complain(`tagferry: ${file} has no OPC UA source${source === undefined ? "" : ` of the name ${source}`}`);
-    return undefined;
-  }
-  return found.map(({ name }) => ({ source: name, stateDir: join(config.agent.dataDir, "sources", name) }));
+/** Where the agent's certificates are. Undefined, after a word, where it reads no OPC UA server. */
+async function trustFolder({ config: file }: TrustOptions, io: Console): Promise<string | undefined> {
+  const { agent, sources } = await loadConfig(file, io.environment);
+  if (sources.some(({ driver }) => driver.type === "opcua")) return agent.dataDir;
+  io.complain(`tagferry: ${file} has no OPC UA source`);
+  return undefined;
 }

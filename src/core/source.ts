@@ -102,6 +102,11 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
   readonly agent: string;
   /** Folder for what this source must remember (certificates, learned limits), mode 0700; may not exist yet. */
   readonly stateDir: string;
+  /**
+   * Folder for what belongs to the agent as a whole and its sources share: its certificate, and whom it trusts. Undefined:
+   * `stateDir`.
+   */
+  readonly sharedDir?: string;
   readonly options: z.output<Options>;
   /** `TagId` is the index in here. */
   readonly tags: readonly DriverTag<Tag>[];
@@ -171,8 +176,8 @@ export interface BrowseTarget {
   readonly password?: string;
   /** As `security` of a source of this protocol. Undefined: as the protocol sees fit for a look that keeps nothing. */
   readonly security?: Readonly<Record<string, string>>;
-  /** `stateDir` of a source: its certificates are used, and what it trusts. Undefined: certificates of the moment. */
-  readonly stateDir?: string;
+  /** `sharedDir` of an agent: its certificate is used, and what it trusts. Undefined: certificates of the moment. */
+  readonly sharedDir?: string;
 }
 
 /** One thing a device offers. */

@@ -23,35 +23,40 @@ test("a server that was refused is listed, accepted and then connected to, and c
     status: 0,
     stdout: expect.stringContaining("no certificates yet"),
   });
-  const stateDir = join(home.file("data"), "sources", "line");
-  const connect = () =>
-    openOpcuaSource({ stateDir, options: { url: server.url }, tags: [{ node: "nsu=urn:tagferry:test:line;s=Temp" }] });
+  // As two sources of one agent, which share its certificate and its trust.
+  const connect = (source = "line") =>
+    openOpcuaSource({
+      stateDir: join(home.file("data"), "sources", source),
+      sharedDir: home.file("data"),
+      options: { url: server.url },
+      tags: [{ node: "nsu=urn:tagferry:test:line;s=Temp" }],
+    });
   const refusal = String(await connect().catch((error: unknown) => error));
   const thumbprint = /trust accept ([0-9a-f]{40})/.exec(refusal)?.[1] ?? "";
 
   const listed = await command(["trust", "list", "-c", file]);
-  expect(listed.stdout).toContain(`line: ${thumbprint} (rejected)\n  SHA-256      `);
+  expect(listed.stdout).toContain(`${thumbprint} (rejected)\n  SHA-256      `);
   expect(listed.stdout).toContain("application  urn:tagferry:test:server");
   expect(listed.stdout).toContain("(own, for the server to trust)");
 
   const accepted = await command(["trust", "accept", thumbprint.toUpperCase(), "-c", file]);
   expect(accepted.status).toBe(0);
-  expect(accepted.stdout).toMatch(/^line: [0-9a-f]{40} \(trusted\)\n {2}SHA-256 +[0-9a-f]{64}\n/);
-  expect(accepted.stdout).toContain("line: trusted from the next attempt to connect on");
-  await (await connect())[Symbol.asyncDispose]();
+  expect(accepted.stdout).toMatch(/^[0-9a-f]{40} \(trusted\)\n {2}SHA-256 +[0-9a-f]{64}\n/);
+  expect(accepted.stdout).toContain("trusted from the next attempt to connect on");
+  for (const source of ["line", "oven"]) await (await connect(source))[Symbol.asyncDispose]();
 
   const sha256 = /SHA-256 +([0-9a-f]{64})/.exec(accepted.stdout)?.[1] ?? "";
-  expect(await command(["trust", "reject", sha256, "-c", file, "--source", "line"])).toMatchObject({ status: 0 });
+  expect(await command(["trust", "reject", sha256, "-c", file])).toMatchObject({ status: 0 });
   await expect(connect()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
 
-  const own = /line: ([0-9a-f]{40}) \(own/.exec(listed.stdout)?.[1] ?? "";
+  const own = /([0-9a-f]{40}) \(own/.exec(listed.stdout)?.[1] ?? "";
   expect(await command(["trust", "reject", own, "-c", file])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining(`there is no certificate ${own}; tagferry trust list shows`),
   });
   const json = await command(["trust", "list", "-c", file, "--json"]);
   expect(JSON.parse(json.stdout)).toEqual(
-    expect.arrayContaining([expect.objectContaining({ source: "line", thumbprint, sha256, state: "rejected" })]),
+    expect.arrayContaining([expect.objectContaining({ thumbprint, sha256, state: "rejected" })]),
   );
 });
 

@@ -210,7 +210,7 @@ test("browsing lists the tree with values, units and the tags that would read th
 
 test("browsing with the security and the certificates of a source needs the trust that the source has", async () => {
   const security = { mode: "signAndEncrypt" };
-  const look = async (target: { readonly stateDir?: string }) => {
+  const look = async (target: { readonly sharedDir?: string }) => {
     const names: string[] = [];
     const nodes = browseOpcua({ url: server.url, security, ...target }, testRuntime(), AbortSignal.timeout(10_000));
     for await (const { name } of nodes) names.push(name);
@@ -221,7 +221,7 @@ test("browsing with the security and the certificates of a source needs the trus
     message: expect.stringContaining("not trusted"),
   });
   await (await openTrusting({ stateDir, options: { url: server.url, security }, tags: [] }))[Symbol.asyncDispose]();
-  expect(await look({ stateDir })).toContain("Temp");
+  expect(await look({ sharedDir: stateDir })).toContain("Temp");
 });
 
 test("what the server does not monitor is polled, and so is everything where the configuration says so", async () => {

@@ -7,6 +7,8 @@ import { type TestRuntime, testRuntime } from "./runtime.ts";
 
 export interface OpcuaSourceSetup {
   readonly stateDir: string;
+  /** Where the certificates are; default `stateDir`. */
+  readonly sharedDir?: string;
   /** As in the configuration, `url` among them. */
   readonly options: Readonly<Record<string, unknown>>;
   /** As in the configuration; `every` in milliseconds, 50 unless given. */
@@ -15,11 +17,12 @@ export interface OpcuaSourceSetup {
 }
 
 /** Opens with a time-out of its own. Rejects as `Driver.open` does. */
-export function openOpcuaSource({ stateDir, options, tags, runtime }: OpcuaSourceSetup): Promise<Source> {
+export function openOpcuaSource({ stateDir, sharedDir, options, tags, runtime }: OpcuaSourceSetup): Promise<Source> {
   const config = {
     name: "line",
     agent: "test",
     stateDir,
+    ...(sharedDir !== undefined && { sharedDir }),
     options: opcuaDriver.schema.parse({ timeout: "5s", ...options }),
     tags: tags.map(({ every, ...tag }) => ({ ...opcuaDriver.tag.parse(tag), every: Number(every ?? 50) })),
   };
@@ -33,7 +36,7 @@ export async function openTrusting(setup: OpcuaSourceSetup): Promise<Source> {
   } catch (error) {
     const thumbprint = /trust accept ([0-9a-f]{40})/.exec(String(error))?.[1];
     if (thumbprint === undefined) throw error;
-    await trustCertificate(setup.stateDir, thumbprint);
+    await trustCertificate(setup.sharedDir ?? setup.stateDir, thumbprint);
     return openOpcuaSource(setup);
   }
 }

@@ -26,7 +26,7 @@ const serverObject = 2253;
 
 /**
  * From Objects down, parents before children. The session is of the moment, and the certificate too unless the target
- * names the folder of a source. Without `security` it asks in clear text where the server lets it and no password goes
+ * names the folder of an agent. Without `security` it asks in clear text where the server lets it and no password goes
  * out so, since it reads and keeps nothing. Rejects as `open` does, and with `CONFIG_INVALID` where the target is none.
  */
 export async function* browseOpcua(
@@ -38,7 +38,7 @@ export async function* browseOpcua(
   const stack = await loadStack(runtime.log);
   const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
   resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
-  const pki = resources.use(await openPki(stack, { agent: "browse", stateDir: target.stateDir ?? temporaryDir }));
+  const pki = resources.use(await openPki(stack, { agent: "browse", dir: target.sharedDir ?? temporaryDir }));
   const options = optionsOf(target);
   const identity = await identityOf(stack, options);
   const linkOptions = { name: "browse", agent: "browse", options, pki, identity };

@@ -1,5 +1,5 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
-import { stat, symlink } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Driver } from "../../core/source.ts";
 import { opcuaOptions, opcuaTag } from "./options.ts";
@@ -17,10 +17,11 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     return openOpcua(config, runtime, signal);
   },
   async beside(config, stateDir) {
-    // The same certificates: whom the agent trusts and who trusts the agent. A session of its own.
-    const pki = join(config.stateDir, "pki");
-    if (await stat(pki).catch(() => undefined)) await symlink(pki, join(stateDir, "pki"));
-    return { ...config, stateDir };
+    // The same certificates: whom the agent trusts and who trusts the agent. A session of its own. An agent that has never
+    // run gets none from here, where somebody else may be at work.
+    const { sharedDir = config.stateDir } = config;
+    const has = await stat(join(sharedDir, "pki")).catch(() => undefined);
+    return { ...config, stateDir, sharedDir: has ? sharedDir : stateDir };
   },
   async *browse(target, runtime, signal) {
     const { browseOpcua } = await import("./browse.ts");

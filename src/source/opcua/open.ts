@@ -32,8 +32,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const { log } = runtime;
   const stack = await loadStack(log);
   await using resources = new AsyncDisposableStack();
-  const pki = resources.use(await openPki(stack, config));
-  const { name, agent, options } = config;
+  const { name, agent, options, stateDir, sharedDir = stateDir } = config;
+  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir }));
   const linkOptions = { name, agent, options, pki, identity: await identityOf(stack, options) };
   const endpoint = await findEndpoint(stack, linkOptions, signal);
   const warnings: string[] = [];

@@ -1,6 +1,6 @@
-// The agent's own certificate and the certificates it trusts, in the folder of the source. Nothing is trusted by itself.
+// The agent's own certificate and the certificates it trusts, in one folder for all of its sources. Nothing is trusted by itself.
 import { X509Certificate } from "node:crypto";
-import { chmod, mkdir, readFile, stat } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../core/errors.ts";
@@ -23,38 +23,22 @@ export interface Pki extends AsyncDisposable {
 
 export interface PkiOptions {
   readonly agent: string;
-  readonly stateDir: string;
+  /** Where `pki` is, or is made: the folder that all sources share. */
+  readonly dir: string;
 }
 
 const tenYears = 3_650;
 const dayMs = 86_400_000;
+const ownCertificate = join("own", "certs", "client_certificate.pem");
 
-/** Opens the folder `pki` in `stateDir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
-export async function openPki(stack: Stack, { agent, stateDir }: PkiOptions): Promise<Pki> {
-  const folder = join(stateDir, "pki");
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const store = new stack.CertificateStore({
-    rootFolder: folder,
-    automaticallyAcceptUnknownCertificate: false,
-    keySize: 3072,
-    disableFileWatchers: true,
-  });
-  await store.initialize();
+/** Opens the folder `pki` in `dir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
+export async function openPki(stack: Stack, { agent, dir }: PkiOptions): Promise<Pki> {
+  const folder = join(dir, "pki");
+  const certificateFile = join(folder, ownCertificate);
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  if (!(await exists(certificateFile))) await makeOwn(stack, folder, agent);
+  const store = await openStore(stack, folder);
   await chmod(store.privateKey, 0o600);
-  const certificateFile = join(folder, "own", "certs", "client_certificate.pem");
-  if (!(await stat(certificateFile).catch(() => undefined))) {
-    const host = hostname();
-    await store.createSelfSignedCertificate({
-      applicationUri: `urn:${host}:tagferry:${agent}`,
-      dns: [host],
-      outputFile: certificateFile,
-      subject: `/CN=tagferry ${agent.replaceAll(/[/=,]/g, " ")}/O=tagferry`,
-      // Servers whose clock is behind ours must find it valid, too.
-      startDate: new Date(Date.now() - dayMs),
-      validity: tenYears,
-    });
-  }
   const own = new X509Certificate(await readFile(certificateFile));
   return {
     store,
@@ -73,6 +57,56 @@ export async function openPki(stack: Stack, { agent, stateDir }: PkiOptions): Pr
     },
     [Symbol.asyncDispose]: () => store.dispose(),
   };
+}
+
+async function openStore(stack: Stack, rootFolder: string): Promise<CertificateStore> {
+  const store = new stack.CertificateStore({
+    rootFolder,
+    automaticallyAcceptUnknownCertificate: false,
+    keySize: 3072,
+    disableFileWatchers: true,
+  });
+  await store.initialize();
+  return store;
+}
+
+/** Makes key and certificate beside the folder, complete before they are seen: several sources begin at the same time. */
+async function makeOwn(stack: Stack, folder: string, agent: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const making = await mkdtemp(`${folder}.`);
+  try {
+    // A key that somebody has put there is used.
+    await cp(join(folder, "own"), join(making, "own"), { recursive: true }).catch(() => {});
+    const store = await openStore(stack, making);
+    await chmod(store.privateKey, 0o600);
+    const host = hostname();
+    await store.createSelfSignedCertificate({
+      applicationUri: `urn:${host}:tagferry:${agent}`,
+      dns: [host],
+      outputFile: join(making, ownCertificate),
+      subject: `/CN=tagferry ${agent.replaceAll(/[/=,]/g, " ")}/O=tagferry`,
+      // Servers whose clock is behind ours must find it valid, too.
+      startDate: new Date(Date.now() - dayMs),
+      validity: tenYears,
+    });
+    await store.dispose();
+    const put = () => rename(join(making, "own"), join(folder, "own"));
+    await put().catch(async () => {
+      // Somebody was first; or there is a folder without a certificate, whose key is used above.
+      if (await exists(join(folder, ownCertificate))) return;
+      await rename(join(folder, "own"), join(making, "before"));
+      await put();
+    });
+  } finally {
+    await rm(making, { recursive: true, force: true });
+  }
+}
+
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** The certificate and what is wrong with it, with the command that mends it where there is one. */

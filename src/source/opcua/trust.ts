@@ -1,4 +1,4 @@
-// The certificates of servers that a source knows: those it trusts, and those that wait in `rejected` for an operator.
+// The certificates of servers that the agent knows: those it trusts, and those that wait in `rejected` for an operator.
 import { X509Certificate } from "node:crypto";
 import { mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,9 +27,9 @@ const folders = {
 } as const;
 const states = ["trusted", "rejected", "issuer", "own"] as const;
 
-/** All of them. `stateDir`: that of the source. Files that are no certificates are passed by. */
-export async function listCertificates(stateDir: string): Promise<KnownCertificate[]> {
-  return (await find(stateDir)).map(({ folder, name, certificate, state }) => ({
+/** All of them. `dir`: where `pki` is, the agent's data directory. Files that are no certificates are passed by. */
+export async function listCertificates(dir: string): Promise<KnownCertificate[]> {
+  return (await find(dir)).map(({ folder, name, certificate, state }) => ({
     thumbprint: thumbprintOf(certificate),
     sha256: sha256Of(certificate),
     subject: certificate.subject.replaceAll("\n", ", "),
@@ -42,32 +42,32 @@ export async function listCertificates(stateDir: string): Promise<KnownCertifica
 }
 
 /** Trusts a certificate that was refused; the next connection sees it. `thumbprint`: SHA-1 or SHA-256. False: there is none. */
-export function trustCertificate(stateDir: string, thumbprint: string): Promise<boolean> {
-  return move(stateDir, thumbprint, "trusted");
+export function trustCertificate(dir: string, thumbprint: string): Promise<boolean> {
+  return move(dir, thumbprint, "trusted");
 }
 
 /** Trusts a certificate no longer. `thumbprint`: SHA-1 or SHA-256. False: there is none. */
-export function rejectCertificate(stateDir: string, thumbprint: string): Promise<boolean> {
-  return move(stateDir, thumbprint, "rejected");
+export function rejectCertificate(dir: string, thumbprint: string): Promise<boolean> {
+  return move(dir, thumbprint, "rejected");
 }
 
-async function move(stateDir: string, thumbprint: string, to: "trusted" | "rejected"): Promise<boolean> {
+async function move(dir: string, thumbprint: string, to: "trusted" | "rejected"): Promise<boolean> {
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
-  const found = (await find(stateDir)).filter(
+  const found = (await find(dir)).filter(
     ({ certificate, state }) =>
       (state === "trusted" || state === "rejected") &&
       [thumbprintOf(certificate), sha256Of(certificate)].includes(wanted),
   );
-  const target = join(stateDir, "pki", folders[to]);
+  const target = join(dir, "pki", folders[to]);
   if (found.length > 0) await mkdir(target, { recursive: true, mode: 0o700 });
   for (const { folder, name } of found) await rename(join(folder, name), join(target, name));
   return found.length > 0;
 }
 
-async function find(stateDir: string) {
+async function find(dir: string) {
   const found: { folder: string; name: string; certificate: X509Certificate; state: KnownCertificate["state"] }[] = [];
   for (const state of states) {
-    const folder = join(stateDir, "pki", folders[state]);
+    const folder = join(dir, "pki", folders[state]);
     for (const name of await readdir(folder).catch(() => [])) {
       const certificate = await readFile(join(folder, name)).then(parse, () => undefined);
       if (certificate) found.push({ folder, name, certificate, state });

@@ -1,0 +1,19 @@
+import { readdir } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { openPki } from "../../../../src/source/opcua/pki.ts";
+import { loadStack } from "../../../../src/source/opcua/stack.ts";
+import { listCertificates } from "../../../../src/source/opcua/trust.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+test("sources that begin at the same time make one certificate for the agent, and leave nothing half made", async () => {
+  using folder = temporaryFolder();
+  const stack = await loadStack(testRuntime().log);
+  const opened = await Promise.all([1, 2, 3].map(() => openPki(stack, { agent: "gw1", dir: folder.path })));
+  const own = (await listCertificates(folder.path)).filter(({ state }) => state === "own");
+  expect(own).toHaveLength(1);
+  expect(own[0]?.applicationUri).toMatch(/^urn:.*:tagferry:gw1$/);
+  expect(new Set(opened.map(({ thumbprint }) => thumbprint))).toEqual(new Set([own[0]?.thumbprint]));
+  expect(await readdir(folder.path)).toEqual(["pki"]);
+  for (const pki of opened) await pki[Symbol.asyncDispose]();
+});
