@@ -10,6 +10,7 @@ import { MessageCounts } from "./message-counts.ts";
 import { MessageReader } from "./message-reader.ts";
 import { SparkplugHost } from "./sparkplug/host.ts";
 import { RebirthRequests } from "./sparkplug/rebirth.ts";
+import { ScopeCaptures } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
 import { TopicRouter } from "./topic-router.ts";
@@ -60,7 +61,8 @@ export class Reception implements MessageHandler {
     const subscribers = tags.map((tag, index) => {
       const address = tagAddress(tag);
       const decode = decoders.get(address.decoder, tag, maxPayload);
-      return { id: index as TagId, tag, address, decode }; // a TagId is the index of its tag
+      const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
+      return { id: index as TagId, tag, address, decode, ...scoped }; // a TagId is the index of its tag
     });
     const rebirths = new RebirthRequests({ publish: requestRebirth ? link.publish.bind(link) : undefined });
     const monotonic = () => runtime.clock.monotonic();

@@ -14,6 +14,7 @@ import { loadSessionState, type SessionState } from "./session-state.ts";
 import { SilenceWatch } from "./silence.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
+import { tagAddress } from "./tag-address.ts";
 
 type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
@@ -182,7 +183,7 @@ class MqttSource implements Source {
     const { config, connection, reception, runtime, state, log } = this.#parts;
     const { qos } = config.options;
     const retained = config.tags.some((tag) => tag.retained !== "ignore");
-    const wanted = config.tags.map(({ topic }) => topic.filter);
+    const wanted = config.tags.map((tag) => tagAddress(tag).filter);
     const subscriptions = await applySubscriptions(connection, wanted, { qos, retained, inSession }, state, log);
     this.#subscriptions = subscriptions;
     if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));

@@ -1,10 +1,17 @@
 // Where a tag's values, times and names are in a document: what the configuration says, or what its format implies.
 import type { DecoderName } from "./decoders/decoder.ts";
 import { type JsonPath, parseJsonPath } from "./json-path.ts";
+import { type SparkplugScope, sparkplugScope } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 
 /** The places, with all defaults filled in. */
 export interface TagAddress {
+  /** What is subscribed for the tag. */
+  readonly filter: string;
+  /** Levels that topics are matched against. */
+  readonly levels: readonly string[];
+  /** Sparkplug B: the edge nodes and devices that the topic means. */
+  readonly scope: SparkplugScope | undefined;
   readonly decoder: DecoderName;
   readonly value: JsonPath | undefined;
   readonly time: MqttTag["time"];
@@ -16,27 +23,30 @@ export interface TagAddress {
 }
 
 /** Formats whose documents are always of one shape say where things are in it. */
-const implied: Readonly<Partial<Record<MqttTag["format"], Omit<TagAddress, "decoder" | "captureNames" | "numbered">>>> =
-  {
-    senml: {
-      value: path("$[*].value"),
-      time: { at: path("$[*].time"), format: "unixS", unusable: "arrival", anchor: "first" },
-      capture: { name: path("$[*].name") },
-    },
-    lineProtocol: {
-      value: path("$[*].value"),
-      time: { at: path("$[*].time"), format: "unixNs", unusable: "arrival", anchor: "first" },
-      capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
-    },
-  };
+const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "value" | "time" | "capture">>>> = {
+  senml: {
+    value: path("$[*].value"),
+    time: { at: path("$[*].time"), format: "unixS", unusable: "arrival", anchor: "first" },
+    capture: { name: path("$[*].name") },
+  },
+  lineProtocol: {
+    value: path("$[*].value"),
+    time: { at: path("$[*].time"), format: "unixNs", unusable: "arrival", anchor: "first" },
+    capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
+  },
+};
 
 /** The places in documents of this tag. */
 export function tagAddress(tag: MqttTag): TagAddress {
-  const { format, value, time, capture } = tag;
+  const { topic, format, value, time, capture } = tag;
   const own = value ? undefined : implied[format];
   const names = { ...own?.capture, ...capture };
   const captureNames = Object.keys(names);
+  const scope = scopeOf(tag);
   return {
+    filter: scope ? scope.levels.join("/") : topic.filter,
+    levels: scope?.levels ?? topic.levels,
+    scope,
     decoder: format === "auto" ? guess(tag) : format,
     value: value ?? own?.value,
     numbered: value?.many === true && tag.each === "signal" && captureNames.length === 0,
@@ -44,6 +54,13 @@ export function tagAddress(tag: MqttTag): TagAddress {
     capture: names,
     captureNames,
   };
+}
+
+function scopeOf({ format, topic }: MqttTag): SparkplugScope | undefined {
+  if (format !== "sparkplugB") return undefined;
+  const scope = sparkplugScope(topic);
+  // What it complains of was refused by the schema.
+  return typeof scope === "string" ? undefined : scope;
 }
 
 function guess({ value, time, capture, quality, bytes }: MqttTag): DecoderName {

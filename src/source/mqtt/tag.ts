@@ -4,6 +4,7 @@ import { duration } from "../../lib/fields.ts";
 import { compressions } from "./decoders/compression.ts";
 import { payloadPath } from "./json-path.ts";
 import { timeFormats } from "./payload-time.ts";
+import { sparkplugScope } from "./sparkplug/scope.ts";
 import { bytesField } from "./struct.ts";
 import { timeZone } from "./time-zone.ts";
 import { topicTemplate } from "./topic-template.ts";
@@ -153,6 +154,8 @@ export const mqttTag = z
         refuse(["capture", name], `must not be captured twice; {${name}} stands in topic, too`);
     if (when?.capture !== undefined && !levels.includes(when.capture))
       refuse(["time", "capture"], `must be a name in topic, which has ${levels.join(", ") || "none"}`);
+    const scope = format === "sparkplugB" ? sparkplugScope(topic) : undefined;
+    if (typeof scope === "string") refuse(["topic"], `must ${scope}`);
     if (metric !== undefined && format !== "sparkplugB") refuse(["metric"], "needs format: sparkplugB");
     if (each === "sample" && !value?.many) refuse(["each"], "must be signal unless value has [*] in it");
     if (when?.step !== undefined && each !== "sample") refuse(["time", "step"], "needs each: sample");

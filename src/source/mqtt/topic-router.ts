@@ -1,6 +1,7 @@
 // Topic → the tags that want its messages and what their templates capture, remembered by topic.
 import type { Captures, TagId } from "../../core/source.ts";
 import type { Decoder } from "./decoders/decoder.ts";
+import type { ScopeCaptures } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 import type { TagAddress } from "./tag-address.ts";
 import { TopicTrie } from "./topic-trie.ts";
@@ -11,6 +12,8 @@ export interface Subscriber {
   readonly tag: MqttTag;
   readonly address: TagAddress;
   readonly decode: Decoder;
+  /** Sparkplug B: captures of its metrics. */
+  readonly scoped?: ScopeCaptures;
 }
 
 /** One tag's share of the messages of one topic. The same object comes again for the same topic while it is remembered. */
@@ -37,7 +40,7 @@ export class TopicRouter {
   /** `remembered`: how many topics at least. */
   constructor(subscribers: Iterable<Subscriber>, remembered: number) {
     this.#remembered = remembered;
-    for (const subscriber of subscribers) this.#trie.insert(subscriber.tag.topic.levels, subscriber);
+    for (const subscriber of subscribers) this.#trie.insert(subscriber.address.levels, subscriber);
   }
 
   /** None: no tag wants messages of this topic. */

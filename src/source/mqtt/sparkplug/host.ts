@@ -10,7 +10,7 @@ import type { MessageCounts } from "../message-counts.ts";
 import type { Route } from "../topic-router.ts";
 import { describeMetric } from "./description.ts";
 import { EdgeNode, type KnownMetric } from "./edge-node.ts";
-import { type Arrival, markStale, readMetric, type Sink, wants } from "./metric-readings.ts";
+import { type Arrival, capturesOf, markStale, readMetric, type Sink, wants } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import type { RebirthRequests } from "./rebirth.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
@@ -158,8 +158,9 @@ export class SparkplugHost {
       const known = node.declare(topic.device, name, alias, datatype);
       const described = describeMetric(metric);
       if (described)
-        for (const { id, tag } of routes)
-          if (wants(tag.metric, name)) sink.descriptions.push({ tag: id, captures: known.captures, ...described });
+        for (const route of routes)
+          if (wants(route, known))
+            sink.descriptions.push({ tag: route.id, captures: capturesOf(route, known), ...described });
       readMetric(arrival, metric, known);
     }
   }

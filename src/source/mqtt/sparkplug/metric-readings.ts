@@ -1,6 +1,6 @@
 // From the metrics of a Sparkplug message to readings of the tags that want them.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Description, Reading } from "../../../core/source.ts";
+import type { Captures, Description, Reading } from "../../../core/source.ts";
 import type { MessageCounts } from "../message-counts.ts";
 import { arrivalTaken, payloadTime } from "../payload-time.ts";
 import type { Route } from "../topic-router.ts";
@@ -8,6 +8,7 @@ import { elementsOf, type Scalar, scalarOf } from "./datatype.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
 import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
 import { qualityOf } from "./quality-code.ts";
+import { isInScope } from "./scope.ts";
 import type { SparkplugTopic } from "./topic.ts";
 
 /** Where readings and descriptions go. */
@@ -29,10 +30,17 @@ export interface Arrival {
   readonly counts: MessageCounts;
 }
 
-/** Whether a tag asks for this metric: it names it, or its beginning with a `*` behind it, or nothing. */
-export function wants(pattern: string | undefined, name: string): boolean {
+/** Whether a tag asks for this metric: its topic means the device, and it names it, its beginning and a `*`, or nothing. */
+export function wants({ tag, address }: Route, { name, device }: Pick<KnownMetric, "name" | "device">): boolean {
+  if (!isInScope(address.scope, device)) return false;
+  const { metric: pattern } = tag;
   if (pattern === undefined) return true;
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** What the tag's `input` and `signal` are filled with. */
+export function capturesOf({ scoped }: Route, { captures }: KnownMetric): Captures {
+  return scoped ? scoped.of(captures) : captures;
 }
 
 /** Adds the readings of one metric: its value, those of its elements or of the members of its template. */
@@ -74,7 +82,6 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
   // To say no time is allowed here.
   const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
   const place = {
-    captures: known.captures,
     address: `${address} ${known.name}`,
     time: typeof timed === "number" ? timed : now,
     clock: typeof timed === "number" ? ("device" as const) : ("agent" as const),
@@ -82,26 +89,36 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
   };
   const code = metric.properties["Quality"] ?? metric.properties["quality"];
   const quality = qualityOf(code);
-  for (const { id, tag } of routes) {
+  for (const route of routes) {
+    const { id, tag } = route;
     // A text is a value only to a tag that asked for this metric.
-    if (!wants(tag.metric, known.name) || (typeof value === "string" && tag.metric === undefined)) continue;
+    if (!wants(route, known) || (typeof value === "string" && tag.metric === undefined)) continue;
     if (fault) counts.noteTimeFault(fault, address);
-    if (missing) sink.readings.push({ ...place, tag: id, value: undefined, quality: "bad", reason: "value is null" });
+    const captures = capturesOf(route, known);
+    if (missing)
+      sink.readings.push({ ...place, captures, tag: id, value: undefined, quality: "bad", reason: "value is null" });
     else if (quality === "good")
-      sink.readings.push({ ...place, tag: id, value, quality, ...(fault && { reason: arrivalTaken(fault) }) });
-    else sink.readings.push({ ...place, tag: id, value, quality, reason: `quality is ${String(code)}` });
+      sink.readings.push({
+        ...place,
+        captures,
+        tag: id,
+        value,
+        quality,
+        ...(fault && { reason: arrivalTaken(fault) }),
+      });
+    else sink.readings.push({ ...place, captures, tag: id, value, quality, reason: `quality is ${String(code)}` });
   }
 }
 
 /** What was last heard of these metrics is no longer so. The time in a death is that of a birth, so ours is taken. */
 export function markStale({ node, routes, address, time, sink }: Arrival, device: string, reason: string): void {
-  for (const { name, captures } of node.metrics(device))
-    for (const { id, tag } of routes)
-      if (wants(tag.metric, name))
+  for (const known of node.metrics(device))
+    for (const route of routes)
+      if (wants(route, known))
         sink.readings.push({
-          tag: id,
-          captures,
-          address: `${address} ${name}`,
+          tag: route.id,
+          captures: capturesOf(route, known),
+          address: `${address} ${known.name}`,
           value: undefined,
           time,
           clock: "agent",

@@ -10,6 +10,7 @@ import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { decodeSparkplug } from "../../../../src/source/mqtt/sparkplug/payload.ts";
 import { qualityOf } from "../../../../src/source/mqtt/sparkplug/quality-code.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
+import { ScopeCaptures } from "../../../../src/source/mqtt/sparkplug/scope.ts";
 import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
 import { type MetricText, type PayloadText, sparkplugPayload } from "../../../support/sparkplug.ts";
 
@@ -161,6 +162,56 @@ test("a tag that names a metric gets that one, texts included", () => {
     [0, "RUN"],
     [1, 1],
   ]);
+});
+
+test.each([
+  ["spBv1.0/#", "spBv1.0/#", ["n", "d1", "d2"]],
+  ["spBv1.0/G1/#", "spBv1.0/G1/#", ["n", "d1", "d2"]],
+  ["spBv1.0/+/DDATA/#", "spBv1.0/+/+/#", ["n", "d1", "d2"]],
+  ["spBv1.0/G1/NDATA/E1", "spBv1.0/G1/+/E1/#", ["n"]],
+  ["spBv1.0/G1/+/E1/#", "spBv1.0/G1/+/E1/#", ["n", "d1", "d2"]],
+  ["spBv1.0/{g}/+/{n}/{d}", "spBv1.0/+/+/+/#", ["d1", "d2"]],
+  ["spBv1.0/G1/DDATA/E1/D2", "spBv1.0/G1/+/E1/#", ["d2"]],
+  ["$sparkplug/certificates/spBv1.0/G1/NBIRTH/E1", "$sparkplug/certificates/spBv1.0/G1/+/E1/#", ["n"]],
+])("topic %s hears %s, so that births and counts are known, and means the metrics %j", (topic, filter, metrics) => {
+  const host = sparkplugHost([{ topic }]);
+  expect(tagAddress(mqttDriver.tag.parse({ topic, format: "sparkplugB" }))).toMatchObject({ filter });
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0), { name: "n", alias: 1, datatype: 3, int: 1 }] });
+  for (const [i, device] of ["D1", "D2"].entries())
+    host.send(`DBIRTH/E1/${device}`, {
+      seq: i + 1,
+      metrics: [{ name: `d${i + 1}`, alias: i + 2, datatype: 3, int: 1 }],
+    });
+  const names = () => host.readings.map(({ captures }) => captures["metric"]);
+  expect(names()).toEqual(metrics);
+  host.clear();
+  for (const [i, device] of ["D1", "D2"].entries())
+    host.send(`DDATA/E1/${device}`, { seq: i + 3, metrics: [{ alias: i + 2, int: 2 }] });
+  host.send("NDATA/E1", { seq: 5, metrics: [{ alias: 1, int: 2 }] });
+  expect(names().toSorted()).toEqual(metrics.toSorted());
+  host.clear();
+  host.send("NDEATH/E1", { metrics: [bdSeq(0)] });
+  expect(names().toSorted()).toEqual(metrics.toSorted());
+  expect(host.asked).toEqual([]);
+});
+
+test("what a topic captures of group, node and device is captured of every metric, by the same object", () => {
+  const host = sparkplugHost([{ topic: "spBv1.0/{plant|lower}/+/{node}/{line}" }]);
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0)] });
+  host.send("DBIRTH/E1/D1", { seq: 1, metrics: [{ name: "a", alias: 7, datatype: 3, int: 1 }] });
+  host.send("DDATA/E1/D1", { seq: 2, metrics: [{ alias: 7, int: 2 }] });
+  const [first, second] = host.readings;
+  expect(first?.captures).toEqual({ group: "G1", node: "E1", device: "D1", metric: "a", plant: "g1", line: "D1" });
+  expect(second?.captures).toBe(first?.captures);
+});
+
+test.each([
+  ["$share/agents/spBv1.0/#", /must not be a shared subscription/],
+  ["spBv1.0/G1/{type}/E1/#", /must capture group, node and device only.*not \{type\}/],
+  ["spBv1.0/{rest...}", /not \{rest\}/],
+])("topic %s of a Sparkplug tag is refused", (topic, message) => {
+  const { error } = mqttDriver.tag.safeParse({ topic, format: "sparkplugB" });
+  expect(error?.issues[0]).toMatchObject({ path: ["topic"], message: expect.stringMatching(message) });
 });
 
 test("data before any birth leads to one request for it within a minute", () => {
@@ -396,7 +447,9 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
   const routes = texts.map((text, index) => {
     const tag = mqttDriver.tag.parse({ topic: "spBv1.0/#", format: "sparkplugB", ...text });
     const id = index as TagId; // a TagId is the index of its tag
-    return { id, tag, address: tagAddress(tag), decode: () => undefined, captures: {} };
+    const address = tagAddress(tag);
+    const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
+    return { id, tag, address, decode: () => undefined, captures: {}, ...scoped };
   });
   const receive = (topic: string, payload: Buffer, held?: number) => {
     const message = { topic, payload, retained: false, held };
