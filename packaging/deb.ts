@@ -14,6 +14,8 @@ const home = "usr/lib/tagferry";
 export async function debianPackage(folder: string, architecture: Architecture): Promise<string> {
   const { name, version } = manifest(root);
   const stage = mkdtempSync(join(tmpdir(), "tagferry-deb-"));
+  // Becomes the mode of the machine's root folder.
+  chmodSync(stage, 0o755);
   try {
     await release(join(stage, home), architecture);
     const put = (path: string, text: string | Uint8Array, mode = 0o644) => {

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=1 --expose-gc
+#!/usr/bin/env -S node --max-semi-space-size=1 --expose-gc --disable-sigusr1
 // Starts the program. Only here may the process be ended.
 import { enableCompileCache } from "node:module";
 
