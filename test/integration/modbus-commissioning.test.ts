@@ -1,20 +1,15 @@
 // What helps to bring a device into service: browsing, SunSpec and probing, against scripted devices.
 import { expect, test } from "vitest";
-import type { BrowsedNode } from "../../src/core/source.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { probeModbus } from "../../src/source/modbus/probe.ts";
 import type { ModbusDevice } from "../support/modbus-device.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
-import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";
 
 const signal = () => AbortSignal.timeout(25_000);
 
-async function browse(url: string): Promise<readonly BrowsedNode[]> {
-  const nodes: BrowsedNode[] = [];
-  for await (const node of modbusDriver.browse?.({ url }, testRuntime(), signal()) ?? []) nodes.push(node);
-  return nodes;
-}
+const browse = (url: string) => browseModbusDevice(url, signal());
 
 /** An inverter with a SunSpec map at 40000: common model, three-phase inverter, end. */
 function sunspecInverter(device: ModbusDevice, unit = 1): void {

@@ -1,7 +1,7 @@
 // The vectors that every implementation has to agree on, from a second server that is not ours, in C.
 import { expect, test } from "vitest";
 import { libmodbus } from "../support/libmodbus.ts";
-import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { modbusVectors, vectorTags } from "../support/modbus-vectors.ts";
 import { testRuntime } from "../support/runtime.ts";
 
@@ -25,6 +25,23 @@ test.each(["tcp", "rtu"] as const)("every vector arrives over %s", async (transp
   ]);
   expect(readings.at(-1)?.reason).toContain("exception 2: illegal data address");
 });
+
+test.each(["tcp", "rtu"] as const)(
+  "a device that knows function 17 alone says what it is over %s",
+  async (transport) => {
+    await using server = await libmodbus(transport, [7]);
+    const url = `${server.url}${transport === "tcp" ? "?" : "&"}unit=1&to=1`;
+
+    const [answers, identity] = await browseModbusDevice(url, signal());
+
+    expect(answers?.name).toBe("unit 1 answers");
+    expect(identity).toMatchObject({
+      name: "server id",
+      value: expect.stringMatching(/^B4 FF LMB3\.\d/),
+      tag: { unit: 1 },
+    });
+  },
+);
 
 test("a serial adapter that is pulled out ends the deliveries with SOURCE_UNREACHABLE", async () => {
   const server = await libmodbus("rtu", [7]);

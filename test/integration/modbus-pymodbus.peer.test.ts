@@ -1,6 +1,6 @@
 // The vectors that every implementation has to agree on, from a server that is not ours.
 import { expect, test } from "vitest";
-import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { bitTags, modbusVectors, vectorTables, vectorTags } from "../support/modbus-vectors.ts";
 import { pymodbus } from "../support/pymodbus.ts";
 import { testRuntime } from "../support/runtime.ts";
@@ -29,6 +29,30 @@ test.each([
 
   expect(readings.slice(0, -1).map((reading) => reading.value)).toEqual(values);
   expect(readings.at(-1)?.reason).toContain("exception 2: illegal data address");
+});
+
+test.each([
+  ["tcp", "tcp", "socket"],
+  ["rtu+tcp", "tcp", "rtu"],
+  ["rtu", "serial", "rtu"],
+  ["ascii", "serial", "ascii"],
+] as const)("a device says who it is over %s", async (scheme, transport, framer) => {
+  const identity = { 0: "Acme", 1: "PM-53", 2: "V2.6", 3: "http://acme.example", 4: "Meter" };
+  await using server = await pymodbus({ transport, framer, units: { 1: { hr: { 0: [1] } } }, identity });
+  const place = transport === "serial" ? `${server.path}?baudRate=19200&` : `127.0.0.1:${server.port}?`;
+
+  const nodes = await browseModbusDevice(`${scheme}://${place}unit=1&to=1`, signal());
+
+  expect(nodes.filter(({ tag }) => tag["at"] === undefined).map(({ name, value }) => [name, value])).toEqual([
+    ["unit 1 answers", undefined],
+    ["VendorName", "Acme"],
+    ["ProductCode", "PM-53"],
+    ["MajorMinorRevision", "V2.6"],
+    ["VendorUrl", "http://acme.example"],
+    ["ProductName", "Meter"],
+    // It takes no request in ASCII to be as short as that for function 17.
+    ...(framer === "ascii" ? [] : [["server id", "Acme-PM-53-V2.6 FF"]]),
+  ]);
 });
 
 test("over a line a unit that is not there costs the others nothing, and late answers are not mixed up", async () => {

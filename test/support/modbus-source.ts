@@ -1,9 +1,10 @@
 // A Modbus source as the agent opens it, from the YAML-like options of a test.
 
 import type { Runtime } from "../../src/core/runtime.ts";
-import type { Reading, Source } from "../../src/core/source.ts";
+import type { BrowsedNode, Reading, Source } from "../../src/core/source.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import type { ModbusConfig } from "../../src/source/modbus/wanted.ts";
+import { testRuntime } from "./runtime.ts";
 
 /** A state folder that cannot come to be. */
 const nowhere = "/dev/null/nowhere";
@@ -39,6 +40,13 @@ export function openModbusSource(
   stateDir = nowhere,
 ): Promise<Source> {
   return modbusDriver.open(modbusConfig(options, tags, stateDir), runtime, signal);
+}
+
+/** All that `browse` finds. */
+export async function browseModbusDevice(url: string, signal: AbortSignal): Promise<readonly BrowsedNode[]> {
+  const nodes: BrowsedNode[] = [];
+  for await (const node of modbusDriver.browse?.({ url }, testRuntime(), signal) ?? []) nodes.push(node);
+  return nodes;
 }
 
 /** Pulls deliveries until `enough` says so of all readings so far; then stops polling. */

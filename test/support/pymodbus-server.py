@@ -1,6 +1,6 @@
 """A Modbus server that is not ours: pymodbus over TCP, UDP or a pair of pseudo terminals.
 
-Takes one JSON document as its argument: { transport, framer, units: { "1": { hr: { "0": [1, 2] }, ... } } }.
+Takes one JSON document as its argument: { transport, framer, units: { "1": { hr: { "0": [1, 2] }, ... } }, identity: { "0": "Acme" } }.
 Prints one JSON line, { port } or { path }, once it answers; ends when its standard input does.
 """
 
@@ -11,6 +11,7 @@ import sys
 import threading
 import tty
 
+from pymodbus import ModbusDeviceIdentification
 from pymodbus.datastore import ModbusDeviceContext, ModbusServerContext, ModbusSparseDataBlock
 from pymodbus.framer import FramerType
 from pymodbus.server import ModbusSerialServer, ModbusTcpServer, ModbusUdpServer
@@ -60,13 +61,14 @@ async def main():
     wanted = json.loads(sys.argv[1])
     context = ModbusServerContext({int(n): device(unit) for n, unit in wanted["units"].items()}, single=False)
     framer = FRAMERS[wanted["framer"]]
+    identity = ModbusDeviceIdentification(info={int(n): text for n, text in wanted.get("identity", {}).items()})
     if wanted["transport"] == "serial":
         ours, theirs = serial_pair()
-        server = ModbusSerialServer(context, framer=framer, port=ours, baudrate=19200, ignore_missing_devices=True)
+        server = ModbusSerialServer(context, framer=framer, port=ours, baudrate=19200, ignore_missing_devices=True, identity=identity)
     elif wanted["transport"] == "udp":
-        server = ModbusUdpServer(context, framer=framer, address=("127.0.0.1", 0), ignore_missing_devices=True)
+        server = ModbusUdpServer(context, framer=framer, address=("127.0.0.1", 0), ignore_missing_devices=True, identity=identity)
     else:
-        server = ModbusTcpServer(context, framer=framer, address=("127.0.0.1", 0), ignore_missing_devices=True)
+        server = ModbusTcpServer(context, framer=framer, address=("127.0.0.1", 0), ignore_missing_devices=True, identity=identity)
     await server.serve_forever(background=True)
     if wanted["transport"] == "serial":
         ready = {"path": theirs}

@@ -12,6 +12,8 @@ export interface PymodbusOptions {
   readonly units: Readonly<
     Record<number, { readonly [Table in DeviceTable]?: Readonly<Record<number, readonly number[]>> }>
   >;
+  /** Objects of function 43/14 by number; 0 to 2 are what every device has. */
+  readonly identity?: Readonly<Record<number, string>>;
 }
 
 export interface Pymodbus extends AsyncDisposable {
