@@ -5,10 +5,10 @@ import { AgentError, errorCodes, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { openCredentials } from "../upload/open-credentials.ts";
 import { answerBytes, RpcClient } from "../upload/rpc-client.ts";
+import { failureOf } from "../upload/service-failure.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { openBeside } from "./open-beside.ts";
-import { failureOf } from "./service-failure.ts";
 
 export interface Reached {
   /** `service`, or the name of a source. */

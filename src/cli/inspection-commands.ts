@@ -1,5 +1,5 @@
 // The commands that look at an agent and at what it keeps: as they may be typed.
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { AgentAddressOptions } from "./agent-address.ts";
 import type { BufferExportOptions } from "./buffer-export.ts";
 import type { Console } from "./console.ts";
@@ -10,6 +10,7 @@ import type { GapsOptions } from "./gaps.ts";
 import type { ReadOptions } from "./read.ts";
 import type { RejectsOptions } from "./rejects.ts";
 import type { ReloadOptions } from "./reload.ts";
+import type { SupportBundleOptions } from "./support-bundle.ts";
 import { toItsEnd } from "./to-its-end.ts";
 
 export function addInspectionCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
@@ -51,6 +52,25 @@ Example: tagferry reload -c tagferry.yaml`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry gaps --since 24h -c tagferry.yaml")
     .action(async (options: GapsOptions) => ended(await toItsEnd((await import("./gaps.ts")).gaps(options, io), io)));
+
+  program
+    .command("support-bundle")
+    .description("gather what is needed to find out what is wrong, in one archive without secrets")
+    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .option("--url <url>", "address of the agent (default: http.listen of the configuration)")
+    .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read")
+    .option("-o, --output <file>", "where it is written (default: tagferry-support-NAME-TIME.tar.gz)")
+    .addHelpText(
+      "after",
+      `
+The archive holds: configuration, its check, status, recent log, metrics, buffer, rejects, gaps, versions.
+What the agent itself would have to tell is missing where it does not answer.
+
+Example: tagferry support-bundle -c tagferry.yaml`,
+    )
+    .action(async (options: SupportBundleOptions) =>
+      ended(await toItsEnd((await import("./support-bundle.ts")).supportBundle(options, io), io)),
+    );
 
   const buffer = program
     .command("buffer")
@@ -123,10 +143,19 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .argument("<input...>", "Input IDs")
     .option("-c, --config <file>", "configuration", defaultConfig)
     .option("--since <time>", "how far back", durationArgument, 3_600_000)
+    .option("--until <time>", "how far back the end lies (default: now)", durationArgument)
     .option("--rollup <duration>", "count, min, max, sum and avg of each PT1M, PT1H ..., or of the whole: window")
-    .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson"]).default("csv"))
+    .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson", "plot"]).default("csv"))
+    .option("--width <letters>", "width of a plot (default: that of the terminal)", widthArgument)
     .addHelpText("after", "\nExample: tagferry read -c tagferry.yaml hall.north.temp --since 24h --rollup PT1H")
     .action(async (inputs: string[], options: ReadOptions) =>
       ended(await toItsEnd((await import("./read.ts")).read(inputs, options, io), io)),
     );
+}
+
+function widthArgument(text: string): number {
+  const width = Number(text);
+  if (!Number.isInteger(width) || width < 20 || width > 1_000)
+    throw new InvalidArgumentError("expected a number of letters from 20 to 1000");
+  return width;
 }

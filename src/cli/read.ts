@@ -1,114 +1,167 @@
 // `tagferry read`: the data of Input IDs, read back from the service.
+import { join } from "node:path";
 import { loadConfig } from "../config/load.ts";
-import { epochMicros } from "../core/point.ts";
+import { type EpochMicros, epochMicros, isInputId } from "../core/point.ts";
+import { itemData, longestSpan, type ReadRollup, readRollup } from "../upload/item-data.ts";
+import { readKeptSignals } from "../upload/kept-signals.ts";
+import type { MethodCaller } from "../upload/method-caller.ts";
+import { type StoredSignal, storedSignals } from "../upload/stored-signals.ts";
 import type { DataFrame } from "../wire/data-frame.ts";
 import { maxSelected } from "../wire/limits.ts";
-import { rollupColumns, selectItemsResult } from "../wire/select-items.ts";
-import { selectSignalsResult } from "../wire/select-signals.ts";
+import { rollupColumns } from "../wire/select-items.ts";
 import { formatTimestamp } from "../wire/timestamp.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
-import { csvCell, numberCell } from "./csv-cell.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { version } from "./program.ts";
-import { ServiceCaller } from "./service-caller.ts";
+import { plotItems } from "./read-plot.ts";
+import { DataRows, type RowFormat } from "./read-rows.ts";
+import { openServiceCaller } from "./service-caller.ts";
 import { visible } from "./table.ts";
 
 export interface ReadOptions {
   readonly config: string;
   /** Milliseconds before now. */
   readonly since: number;
+  /** Milliseconds before now, to end there. */
+  readonly until?: number;
   /** RFC 3339 duration, or `window`. */
   readonly rollup?: string;
-  readonly format: "csv" | "ndjson";
+  readonly format: RowFormat | "plot";
+  /** Letters in a line of a plot. */
+  readonly width?: number;
 }
 
-/** The longest window that the service answers without a rollup, in microseconds. */
-const longestRaw = 40 * 86_400e6;
+/** An item that is read, and whose points it has. */
+export interface ReadItem {
+  readonly input: string;
+  readonly item: string;
+  readonly unit: string;
+  readonly enumeration: boolean;
+}
 
-/** Resolves with `failed` where an input cannot be read; the others are printed. Rejects as `ServiceCaller.call` does. */
+/** Resolves with `failed` where an input cannot be read; the others are printed. Rejects as `MethodCaller.call` does. */
 export async function read(inputs: readonly string[], options: ReadOptions, io: Console): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment);
   const runtime = commandRuntime();
-  await using service = await ServiceCaller.open(config, version(), runtime);
-  const { items, missing } = await itemsOf(new Set(inputs), config.service.integration, service, io);
-  const { since, rollup, format } = options;
-  const columns = rollup === undefined ? (["value"] as const) : rollupColumns;
-  if (format === "csv" && items.size > 0) await io.write(`${["input", "time", ...columns].join(",")}\n`);
+  await using service = await openServiceCaller(config, version(), runtime);
+  const { caller } = service;
+  const { since, until = 0, rollup, format, width } = options;
   const now = runtime.clock.now();
-  const begin = now - since * 1_000;
-  const page = rollup === undefined ? longestRaw : Number.POSITIVE_INFINITY;
-  const ids = [...items.keys()];
-  for (let first = 0; first < ids.length; first += maxSelected.itemsWithData) {
-    const some = ids.slice(first, first + maxSelected.itemsWithData);
-    for (let from = begin; from < now; from += page) {
-      const { data } = await service.call(
-        "platform.selectItems",
-        {
-          items: { include: false, filter: { id: { $in: some } }, limit: some.length },
-          data: {
-            include: true,
-            notBefore: formatTimestamp(epochMicros(from)),
-            before: formatTimestamp(epochMicros(Math.min(from + page, now))),
-            rollup: rollup ?? null,
-          },
-        },
-        selectItemsResult,
-        io.signal,
-      );
-      if (!data) continue;
-      for (const item of some) {
-        const text = rowsOf(data, item, items.get(item) ?? item, columns, format);
-        if (text !== "" && !(await io.write(text))) return exitStatus.done;
-      }
-    }
+  const span = { from: epochMicros(now - since * 1_000), before: epochMicros(now - until * 1_000) };
+  const wrong = span.from < span.before ? wrongRollup(rollup, caller, span) : "--until must be less than --since";
+  if (wrong !== undefined) {
+    io.complain(`tagferry: ${wrong}`);
+    return exitStatus.usage;
   }
+  const { url, integration } = config.service;
+  const kept = readKeptSignals(join(config.agent.dataDir, "signals.db"), `${url} ${integration}`);
+  const ids = inputs.map((input) => (isInputId(input) ? kept?.get(input)?.id : undefined));
+  const { items, missing } = await itemsOf(new Set(inputs), ids, caller, io);
+  // How long an enumeration was in each state is another table than the one of numbers.
+  const states = caller.version === "1.1" && rollup !== undefined;
+  const readable = items.filter(({ input, enumeration }) => {
+    if (!enumeration || !states || format === "ndjson") return true;
+    missing.push(
+      `${input} is an enumeration: with a rollup use --format ndjson, which shows the seconds in each state`,
+    );
+    return false;
+  });
+  const going =
+    format === "plot"
+      ? await plotItems(caller, readable, { ...span, rollup, width }, io)
+      : await printRows(caller, readable, { ...span, rollup, format }, io);
+  if (!going) return exitStatus.done;
   for (const line of missing) io.complain(`tagferry: ${visible(line)}`);
   return missing.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/** Input ID by Item ID; and in words, why others have none. */
-async function itemsOf(wanted: ReadonlySet<string>, integration: string, service: ServiceCaller, io: Console) {
-  const items = new Map<string, string>();
-  const left = new Set(wanted);
-  const missing: string[] = [];
-  for (let skip = 0; left.size > 0; skip += maxSelected.signals) {
-    const { signals = {} } = await service.call(
-      "admin.selectSignals",
-      { integration, signals: { include: true, limit: maxSelected.signals, skip } },
-      selectSignalsResult,
-      io.signal,
-    );
-    const views = Object.values(signals);
-    for (const { inputId, name, item } of views) {
-      // Beside `inputId`, which the specification does not promise: the default of the name is the Input ID.
-      const input = inputId ?? name;
-      if (!left.delete(input)) continue;
-      if (item) items.set(item, input);
-      else missing.push(`${input} is not published: only items made of signals can be read`);
-    }
-    if (views.length < maxSelected.signals) break;
-  }
-  for (const input of left) missing.push(`the service has no signal ${input}`);
-  return { items, missing };
+function wrongRollup(
+  rollup: string | undefined,
+  { version: spoken }: MethodCaller,
+  { from, before }: { readonly from: EpochMicros; readonly before: EpochMicros },
+): string | undefined {
+  if (rollup === undefined) return undefined;
+  const parsed: ReturnType<typeof readRollup> = readRollup(rollup, spoken);
+  if (typeof parsed === "object" && "wrong" in parsed) return `--rollup ${visible(rollup)} ${parsed.wrong}`;
+  const longest = longestSpan(parsed, spoken);
+  if (before - from <= longest || widthOf(parsed) <= longest / 2) return undefined;
+  return `--rollup ${visible(rollup)} is too long for the spans that the service permits`;
 }
 
-function rowsOf(
-  { times, series }: DataFrame,
-  item: string,
-  input: string,
-  columns: readonly string[],
-  format: ReadOptions["format"],
-): string {
-  const values = columns.map((column) => series[column === "value" ? item : `${item}_${column}`] ?? []);
-  let text = "";
-  for (const [i, time] of times.entries()) {
-    const row = values.map((of) => of[i] ?? null);
-    if (row.every((value) => value === null)) continue;
-    if (format === "csv")
-      text += `${csvCell(input)},${time},${row.map((value) => (value === null ? "" : numberCell(value))).join(",")}\n`;
-    else
-      text += `${JSON.stringify({ input, time, ...Object.fromEntries(columns.map((column, k) => [column, row[k]])) })}\n`;
+function widthOf(rollup: ReadRollup): number {
+  return rollup === undefined || rollup === "window" ? 0 : rollup.micros + rollup.months * 31 * 86_400e6;
+}
+
+interface RowQuery {
+  readonly from: EpochMicros;
+  readonly before: EpochMicros;
+  readonly rollup: string | undefined;
+  readonly format: RowFormat;
+}
+
+/** Resolves with false when nobody reads any longer. */
+async function printRows(
+  caller: MethodCaller,
+  items: readonly ReadItem[],
+  { from, before, rollup, format }: RowQuery,
+  io: Console,
+): Promise<boolean> {
+  const rows = new DataRows(format, rollup === undefined ? ["value"] : rollupColumns);
+  if (format === "csv" && items.length > 0) await io.write(rows.header());
+  for (let first = 0; first < items.length; first += maxSelected.itemsWithData) {
+    const some = items.slice(first, first + maxSelected.itemsWithData);
+    const query = { items: some.map(({ item }) => item), from, before, rollup };
+    let whole: DataFrame | undefined;
+    for await (const frame of itemData(caller, query, io.signal)) {
+      if (rollup === "window") whole = rows.joined(whole, frame);
+      else if (!(await printed(rows, frame, some, io))) return false;
+      io.progress(`read up to ${frame.times.at(-1) ?? formatTimestamp(from)}`);
+    }
+    if (whole && !(await printed(rows, whole, some, io))) return false;
   }
-  return text;
+  io.progress(undefined);
+  return true;
+}
+
+async function printed(rows: DataRows, frame: DataFrame, items: readonly ReadItem[], io: Console): Promise<boolean> {
+  for (const item of items) {
+    const text = rows.text(frame, item);
+    if (text !== "" && !(await io.write(text))) return false;
+  }
+  return true;
+}
+
+/** The items of `wanted`; and in words, why others have none. `ids`: signals that the agent knows. */
+async function itemsOf(
+  wanted: ReadonlySet<string>,
+  ids: readonly (StoredSignal["id"] | undefined)[],
+  caller: MethodCaller,
+  io: Console,
+) {
+  const items: ReadItem[] = [];
+  const left = new Set(wanted);
+  const missing: string[] = [];
+  const take = (page: readonly StoredSignal[]) => {
+    for (const { input: named, attributes, itemId, item } of page) {
+      // Beside the Input ID, which the specification does not promise: the default of the name is the Input ID.
+      const input = named ?? attributes.name ?? "";
+      if (!left.delete(input)) continue;
+      const { engUnit = "", type } = (item ?? { attributes }).attributes;
+      if (itemId !== undefined) items.push({ input, item: itemId, unit: engUnit, enumeration: type === "enum" });
+      else missing.push(`${input} is not published: only items made of signals can be read`);
+    }
+  };
+  const known = ids.filter((id) => id !== undefined);
+  if (known.length > 0)
+    for await (const page of storedSignals(caller, { items: true, ids: known }, io.signal)) take(page);
+  if (left.size > 0)
+    for await (const page of storedSignals(caller, { items: true }, io.signal)) {
+      take(page);
+      if (left.size === 0) break;
+    }
+  for (const input of left) missing.push(`the service has no signal ${input}`);
+  // In the order in which they were asked for.
+  const order = [...wanted];
+  return { items: items.toSorted((a, b) => order.indexOf(a.input) - order.indexOf(b.input)), missing };
 }

@@ -20,7 +20,7 @@ export function literals(text: string): readonly string[] {
 }
 
 /** Characters that separate the parts of an Input ID; one goes where a capture is empty. */
-const separators = ".-_:#+/";
+export const separators = ".-_:#+/";
 
 /**
  * Fills a template of an Input ID. Captures are made to fit it (see `sanitise`); an empty one takes the separator

@@ -144,7 +144,7 @@ async function readText(response: IncomingMessage, maxBytes: number): Promise<st
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new AgentError("SERVICE_UNREACHABLE", `the answer is larger than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new AgentError("SERVICE_PROTOCOL", `the answer is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

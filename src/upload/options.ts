@@ -3,6 +3,7 @@ import { z } from "zod";
 import { byteSize, duration, secret } from "../lib/fields.ts";
 import { apiVersions } from "../wire/api-version.ts";
 import { integrationId } from "../wire/identifiers.ts";
+import { qualityRule } from "./quality-rules.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -38,7 +39,26 @@ const signals = z.strictObject({
       "onChange: metadata of a signal is saved before its first points and whenever it changes. never: not at all.",
     ),
   createOnly: z.boolean().default(false).describe("True: signals that the service has already are left as they are."),
-  publish: z.enum(["off"]).default("off").describe("Whether signals are published to items. off: people do that."),
+  check: z
+    .union([z.literal("off"), duration({ min: 60_000, max: 604_800_000 })])
+    .prefault("1h")
+    .describe(
+      "How often signals are compared with what the service has, so that those lost or changed there are saved again. Needs the grant of the Admin namespace and apiVersion 1.1beta1 or later; without them nothing is compared.",
+    )
+    .meta({ examples: ["1h", "off"] }),
+  publish: z
+    .enum(["off", "createOnly", "update"])
+    .default("off")
+    .describe(
+      "Whether signals are published to items, which needs the grant of the Admin namespace. off: people do that. createOnly: items that exist are left as they are. update: they follow their signals, but never where a person has edited them.",
+    ),
+  require: z
+    .array(qualityRule)
+    .default(["name", "engUnit", "labels"])
+    .describe(
+      "What must be known of a signal before it is published: name, description, engUnit, labels, labels.<key>, sampleInterval, gapDetection. For an enumeration engUnit means enumValues.",
+    )
+    .meta({ examples: [["name", "engUnit", "labels.site"], []] }),
 });
 
 const limits = z.strictObject({
@@ -53,7 +73,7 @@ const limits = z.strictObject({
     .describe("Largest request, uncompressed. Defaults to the limit of method and apiVersion."),
 });
 
-export const serviceOptions = z.strictObject({
+const service = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://api.example.com/v1" })
     .refine((url) => !/^https?:\/\/[^/?#]*@/i.test(url), "must not hold a name or password, which stand in auth")
@@ -76,6 +96,16 @@ export const serviceOptions = z.strictObject({
   auth,
   signals: signals.prefault({}).describe("What happens to the metadata of signals."),
   limits: limits.prefault({}).describe("Lower bounds than the service's own."),
+});
+
+export const serviceOptions = service.superRefine(({ apiVersion, signals: { publish } }, context) => {
+  if (apiVersion === "1.0" && publish !== "off")
+    context.addIssue({
+      code: "custom",
+      path: ["signals", "publish"],
+      message: "must be off: apiVersion 1.0 has no method to publish, 1.1beta1 has",
+      input: publish,
+    });
 });
 
 /** The `service:` block, checked and with its defaults. Times in milliseconds, sizes in bytes. */

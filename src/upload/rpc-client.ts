@@ -2,7 +2,7 @@
 import { AgentError, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Outcome } from "../core/sink.ts";
-import { versionHeader } from "../wire/api-version.ts";
+import { type ApiVersion, versionHeader } from "../wire/api-version.ts";
 import { rpcResponse } from "../wire/json-rpc.ts";
 import { type RpcErrorObject, rpcErrors } from "../wire/rpc-error.ts";
 import type { Credentials } from "./credentials.ts";
@@ -16,6 +16,8 @@ export interface Call {
   readonly body: Uint8Array;
   /** Answers longer than this are not read. */
   readonly maxAnswerBytes: number;
+  /** Undefined: the version of the configuration. */
+  readonly apiVersion?: ApiVersion;
 }
 
 /**
@@ -58,7 +60,7 @@ export class RpcClient implements AsyncDisposable {
   }
 
   /** Resolves with what became of the call; rejects with `signal.reason` only. */
-  async call({ id, body, maxAnswerBytes }: Call, signal: AbortSignal): Promise<Verdict> {
+  async call({ id, body, maxAnswerBytes, apiVersion }: Call, signal: AbortSignal): Promise<Verdict> {
     const { credentials, options, agent } = this.#parts;
     let authorization: string;
     let answer: HttpAnswer;
@@ -69,7 +71,7 @@ export class RpcClient implements AsyncDisposable {
         "content-type": "application/json",
         accept: "application/json",
         "user-agent": agent,
-        [versionHeader]: options.apiVersion,
+        [versionHeader]: apiVersion ?? options.apiVersion,
       };
       answer = await this.#http.post(body, headers, maxAnswerBytes, signal);
     } catch (error) {

@@ -1,38 +1,30 @@
-// What the service has of our signals, read in each dialect and compared with what was saved.
+// What the service has of our signals, read in each dialect and compared with what is to be there.
 import { expect, test } from "vitest";
-import type { InputId, SignalId } from "../../src/core/point.ts";
+import { isAgentError } from "../../src/core/errors.ts";
+import type { InputId } from "../../src/core/point.ts";
 import { Secret } from "../../src/core/secret.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import type { CatalogEntry } from "../../src/upload/catalog.ts";
-import { openCredentials } from "../../src/upload/open-credentials.ts";
-import { serviceOptions } from "../../src/upload/options.ts";
-import { Pacer } from "../../src/upload/pacer.ts";
-import { RpcClient } from "../../src/upload/rpc-client.ts";
-import { checkSignals } from "../../src/upload/signal-check.ts";
-import { readStoredSignals } from "../../src/upload/stored-signals.ts";
-import type { ApiVersion } from "../../src/wire/api-version.ts";
-import { testRuntime } from "../support/runtime.ts";
-import { integration, password, type TestService, testService } from "../support/service.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { fastClock } from "../support/uploading.ts";
+import type { PartialSignalMetadata } from "../../src/core/signal.ts";
+import { changesOf, signalView } from "../../src/upload/signal-check.ts";
+import { type OurSignals, type ReviewedSignal, reviewSignals } from "../../src/upload/signal-review.ts";
+import { methodCaller } from "../support/method-caller.ts";
+import { ScriptedService, says } from "../support/scripted-service.ts";
+import { integration, password, testService } from "../support/service.ts";
 
-async function stored(service: TestService, apiVersion: ApiVersion) {
-  using folder = temporaryFolder();
-  const runtime = testRuntime({ clock: fastClock(100) });
-  const options = serviceOptions.parse({ url: service.url, apiVersion, integration, auth: { basic: { password } } });
-  await using credentials = await openCredentials(options, folder.file("token.json"), runtime);
-  await using client = await RpcClient.open(
-    { options, credentials, agent: "tagferry/test" },
-    testRuntime({ clock: systemClock() }),
-  );
-  const { signal } = new AbortController();
-  const pacer = new Pacer(runtime.clock, 1);
-  const call = client.call.bind(client);
-  return await readStoredSignals({ integration, apiVersion, pacer, call }, signal);
+const { signal } = new AbortController();
+
+function ours(signals: Record<string, PartialSignalMetadata>, others = ""): OurSignals {
+  return {
+    inputs: () => Object.keys(signals) as InputId[],
+    metadata: (input) => signals[input],
+    configured: (input) => input in signals || (others !== "" && input.startsWith(others)),
+  };
 }
 
-function entry(input: string, signal: CatalogEntry["signal"], saved = true): CatalogEntry {
-  return { input: input as InputId, signal, hash: "h", saved, id: "c8ktonqsahsmemfs7lv0" as SignalId };
+async function review(url: string, signals: OurSignals, service: Record<string, unknown> = {}) {
+  await using client = await methodCaller(url, service);
+  const reviewed: ReviewedSignal[] = [];
+  const each = async (page: readonly ReviewedSignal[]) => void reviewed.push(...page);
+  return { ...(await reviewSignals(client.caller, signals, { items: true, each }, signal)), reviewed };
 }
 
 const asSaved = {
@@ -45,66 +37,74 @@ const asSaved = {
   annotations: { "acme/line": "7" },
 } as const;
 
-test.for(["1.1beta1", "1.1"] as const)(
+test.for(["1.0", "1.1beta1", "1.1"] as const)(
   "what was changed, lost and never ours is found, at version %s",
-  async (version) => {
+  async (apiVersion) => {
     await using service = await testService();
-    const inputs = { "boiler.temp": asSaved, "pump.speed": { engUnit: "rpm" }, "old.tag": {} };
-    await service.call("integration.saveSignals", { integration, inputs }, { version });
-    const ours = [
-      entry("boiler.temp", asSaved),
-      entry("pump.speed", { engUnit: "1/min" }),
-      entry("gone.tag", { engUnit: "bar" }),
-      entry("new.tag", { engUnit: "bar" }, false),
-    ];
-    const all = await stored(service, version);
-    expect(all?.length).toBe(3);
-    const configured = new Set<string>(ours.map(({ input }) => input));
-    expect(checkSignals(ours, all ?? [], (input) => configured.has(input))).toEqual({
-      lost: ["gone.tag"],
-      changed: [{ input: "pump.speed", changes: [{ attribute: "engUnit", ours: "1/min", theirs: "rpm" }] }],
-      unknown: ["old.tag"],
-      nameless: 0,
-    });
+    const inputs = { "boiler.temp": asSaved, "pump.speed": { engUnit: "rpm" }, "old.tag": {}, "hall.7": {} };
+    await service.call("integration.saveSignals", { integration, inputs });
+    const signals = {
+      "boiler.temp": asSaved,
+      "pump.speed": { engUnit: "1/min", labels: { hall: ["3"] } },
+      "gone.tag": { engUnit: "bar" },
+    };
+    const { reviewed, ...found } = await review(service.url, ours(signals, "hall."), { apiVersion });
+    expect(found).toEqual({ missing: ["gone.tag"], unconfigured: ["old.tag"], nameless: 0 });
+    expect(reviewed.map(({ input, changes }) => [input, changes])).toEqual([
+      ["boiler.temp", []],
+      [
+        "pump.speed",
+        [
+          { attribute: "labels.hall", ours: ["3"], theirs: undefined },
+          { attribute: "engUnit", ours: "1/min", theirs: "rpm" },
+        ],
+      ],
+    ]);
   },
 );
 
 test.for(["1.1beta1", "1.1"] as const)(
-  "more signals than a page holds are all read, at version %s",
-  async (version) => {
+  "more signals than a page holds are all read with their items, at version %s",
+  async (apiVersion) => {
     await using service = await testService();
-    const inputs = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`tag${i}`, {}]));
-    await service.call("integration.saveSignals", { integration, inputs }, { version });
-    const all = await stored(service, version);
-    expect(new Set(all?.map(({ input }) => input))).toEqual(new Set(Object.keys(inputs)));
+    const names = Array.from({ length: 1_000 }, (_, i) => `tag${i}`);
+    const inputs = Object.fromEntries(names.map((name) => [name, {}]));
+    const saved = await service.call("integration.saveSignals", { integration, inputs });
+    const id: string = saved.body?.result?.["signalsByInput"].tag7.id;
+    const item = { name: "Seven", type: "numeric", sourceType: "measurement", labels: { hall: ["7"] }, visible: true };
+    await service.call("admin.publishSignals", { integration, itemsBySignal: { [id]: item } });
+    const { reviewed } = await review(service.url, ours(inputs), { apiVersion });
+    expect(new Set(reviewed.map(({ input }) => input))).toEqual(new Set(names));
+    const items = reviewed.flatMap(({ stored }) => (stored.item ? [stored.item] : []));
+    expect(items.map(({ attributes: { name, labels }, visible }) => ({ name, labels, visible }))).toEqual([
+      { name: "Seven", labels: { hall: ["7"] }, visible: apiVersion === "1.1" ? true : undefined },
+    ]);
   },
 );
 
-test("without the grant nothing is read and nothing fails", async () => {
-  await using service = await testService({
-    integrations: [{ id: integration, password: new Secret(password), grants: [] }],
-  });
-  expect(await stored(service, "1.1beta1")).toBeUndefined();
-  // This version has no such method, whatever is granted.
-  expect(await stored(service, "1.0")).toBeUndefined();
+test("without the grant the reading is refused", async () => {
+  const integrations = [{ id: integration, password: new Secret(password), grants: [] }];
+  await using service = await testService({ integrations });
+  const refused = await review(service.url, ours({})).catch((error: unknown) => error);
+  expect(isAgentError(refused, "SERVICE_REFUSED")).toBe(true);
 });
 
-test("annotations that others added are no change, those of ours that were changed are", () => {
-  const ours = [entry("a", { annotations: { mine: "1" } })];
-  const theirs = (annotations: Record<string, string>) => [
-    { id: "c8ktonqsahsmemfs7lv0" as SignalId, input: "a", attributes: { annotations } },
-  ];
-  expect(checkSignals(ours, theirs({ mine: "1", yours: "2" }), () => true).changed).toEqual([]);
-  expect(checkSignals(ours, theirs({ mine: "2" }), () => true).changed.length).toBe(1);
-  expect(checkSignals(ours, theirs({}), () => true).changed.length).toBe(1);
+test("a service that hides Input IDs makes no signal look lost", async () => {
+  await using service = await ScriptedService.open();
+  const meta = { contentHash: "", createdAt: "2026-01-01T00:00:00Z", updatedAt: "2026-01-01T00:00:00Z" };
+  const hidden = { ...signalView("a" as InputId, {}), meta, item: null };
+  service.otherwise = says(() => ({ result: { signals: { c8ktonqsahsmemfs7lv0: hidden } } }));
+  const { reviewed, ...found } = await review(service.url, ours({ a: {} }));
+  expect(found).toEqual({ missing: [], unconfigured: [], nameless: 1 });
+  expect(reviewed).toEqual([]);
 });
 
-test("a service that hides Input IDs makes no signal look lost", () => {
-  const hidden = [{ id: "c8ktonqsahsmemfs7lv0" as SignalId, input: undefined, attributes: {} }];
-  expect(checkSignals([entry("a", {})], hidden, () => true)).toEqual({
-    lost: [],
-    changed: [],
-    unknown: [],
-    nameless: 1,
-  });
+test("annotations that others added are no change, those of ours that were changed are; lengths of time are compared", () => {
+  const own = signalView("a" as InputId, { annotations: { mine: "1" }, gapDetection: "P1D" });
+  const changes = (annotations: Record<string, string>, gapDetection = "PT24H") =>
+    own && changesOf(own, { annotations, gapDetection }).map(({ attribute }) => attribute);
+  expect(changes({ mine: "1", yours: "2" })).toEqual([]);
+  expect(changes({ mine: "2" })).toEqual(["annotations.mine"]);
+  expect(changes({})).toEqual(["annotations.mine"]);
+  expect(changes({ mine: "1" }, "PT23H")).toEqual(["gapDetection"]);
 });

@@ -1,0 +1,96 @@
+// Data read back over more than one request may span.
+import { expect, test } from "vitest";
+import { DataRows } from "../../src/cli/read-rows.ts";
+import { epochMicros } from "../../src/core/point.ts";
+import { itemData, longestSpan, pageEnd, readRollup } from "../../src/upload/item-data.ts";
+import type { DataFrame } from "../../src/wire/data-frame.ts";
+import { methodCaller } from "../support/method-caller.ts";
+import { integration, testService } from "../support/service.ts";
+
+const day = 86_400e6;
+const now = Math.floor(Date.now() / 1_000) * 1e6;
+const ago = (micros: number) => epochMicros(now - micros);
+const text = (micros: number) => new Date(micros / 1_000).toISOString().replace(".000", "");
+const item = (id: string) => ({ input: "a", item: id, unit: "", enumeration: false });
+
+test.for(["1.0", "1.1beta1", "1.1"] as const)(
+  "a span longer than the service permits is read in pages, each bucket once, at version %s",
+  async (apiVersion) => {
+    await using service = await testService();
+    const times = [900, 399, 100, 50, 1].map((days) => text(ago(days * day)));
+    const data = { times, series: { a: [1, 2, 3, 4, 5] } };
+    const inserted = await service.call("integration.insert", { integration, data });
+    const id: string = inserted.body?.result?.["signalsByInput"].a.id;
+    const view = { name: "a", type: "numeric", sourceType: "measurement" };
+    const items = await service.call("admin.publishSignals", { integration, itemsBySignal: { [id]: view } });
+    const a: string = items.body?.result?.["itemsBySignal"][id].id;
+    await using client = await methodCaller(service.url, { apiVersion });
+    const { signal } = new AbortController();
+    const frames = async (rollup: string | undefined) => {
+      const query = { items: [a], from: ago(1_000 * day), before: ago(0), rollup };
+      const all: DataFrame[] = [];
+      for await (const frame of itemData(client.caller, query, signal)) all.push(frame);
+      return all;
+    };
+    const raw = await frames(undefined);
+    expect(raw.flatMap(({ times: of }) => of)).toEqual(times);
+    expect(raw.length).toBeLessThanOrEqual(30);
+    const weeks = await frames("P1W");
+    expect(weeks.flatMap(({ series }) => series[`${a}_count`] ?? [])).toEqual([1, 1, 1, 1, 1]);
+    expect(weeks.length).toBe(apiVersion === "1.1" ? 1 : 3);
+    const rows = new DataRows("csv", ["count", "min", "max", "sum", "avg"]);
+    const window = (await frames("window")).reduce<DataFrame | undefined>(rows.joined.bind(rows), undefined);
+    expect(rows.text(window ?? { times: [], series: {} }, item(a))).toMatch(/^a,[^,]+,5,1,5,15,3\n$/);
+  },
+);
+
+test("an answer that is too large is asked for in smaller pieces", async () => {
+  await using service = await testService();
+  const inputs = Array.from({ length: 50 }, (_, i) => `tag${i}`);
+  // No two share a time: as many rows as points, and 5,000,000 values are more than the service gives at once.
+  const perInput = 2_100;
+  for (const [i, input] of inputs.entries()) {
+    const times = Array.from({ length: perInput }, (_, k) => text(now - 3_000e6 + (k * 50 + i) * 20e3));
+    await service.call("integration.insert", { integration, data: { times, series: { [input]: times.map(() => i) } } });
+  }
+  const selected = await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 50 } });
+  const ids = Object.keys(selected.body?.result?.["signals"]);
+  const view = { name: "a", type: "numeric", sourceType: "measurement" };
+  const published = await service.call("admin.publishSignals", {
+    integration,
+    itemsBySignal: Object.fromEntries(ids.map((id) => [id, view])),
+  });
+  const items = Object.values<{ id: string }>(published.body?.result?.["itemsBySignal"]).map(({ id }) => id);
+  await using client = await methodCaller(service.url);
+  let points = 0;
+  let most = 0;
+  const query = { items, from: epochMicros(now - 3_600e6), before: epochMicros(now), rollup: undefined };
+  for await (const { times, series } of itemData(client.caller, query, new AbortController().signal)) {
+    most = Math.max(most, times.length * Object.keys(series).length);
+    for (const values of Object.values(series)) points += values.filter((value) => value !== null).length;
+  }
+  expect(points).toBe(perInput * inputs.length);
+  expect(most).toBeLessThanOrEqual(5_000_000);
+});
+
+test("pages of a rollup end where its buckets do", () => {
+  const week = readRollup("P1W", "1.1");
+  const months = readRollup("P3M", "1.1");
+  if (typeof week !== "object" || "wrong" in week || typeof months !== "object" || "wrong" in months) throw new Error();
+  const monday = Date.UTC(2026, 0, 5) * 1_000;
+  expect(pageEnd(monday + 1, 10 * day, week)).toBe(monday + 7 * day);
+  expect(pageEnd(monday + 1, 1 * day, week)).toBe(monday + 14 * day);
+  expect(pageEnd(Date.UTC(2026, 1, 3) * 1_000, 100 * day, months)).toBe(Date.UTC(2026, 3, 1) * 1_000);
+});
+
+test("spans are those of the interface", () => {
+  const days = (rollup: string | undefined, version: "1.1beta1" | "1.1") => {
+    const parsed = rollup === undefined ? undefined : readRollup(rollup, version);
+    if (typeof parsed === "object" && "wrong" in parsed) return parsed.wrong;
+    return longestSpan(parsed, version) / day;
+  };
+  const asked = [undefined, "PT1S", "PT1M", "P1D", "P30D", "window"];
+  expect(asked.map((rollup) => days(rollup, "1.1beta1"))).toEqual([40, 40, 400, 400, 400, 400]);
+  expect(asked.map((rollup) => days(rollup, "1.1"))).toEqual([40, 40, 400, 1_900, 3_660, Number.POSITIVE_INFINITY]);
+  expect(days("P1M", "1.1beta1")).toContain("from version 1.1 on");
+});

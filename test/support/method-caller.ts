@@ -1,0 +1,30 @@
+// A client of a service for tests, in time that runs faster, so that the permitted rates take none.
+import { systemClock } from "../../src/lib/clock.ts";
+import { MethodCaller } from "../../src/upload/method-caller.ts";
+import { openCredentials } from "../../src/upload/open-credentials.ts";
+import { serviceOptions } from "../../src/upload/options.ts";
+import { RpcClient } from "../../src/upload/rpc-client.ts";
+import { testRuntime } from "./runtime.ts";
+import { integration, password } from "./service.ts";
+import { fastClock } from "./uploading.ts";
+
+export async function methodCaller(
+  url: string,
+  service: Record<string, unknown> = {},
+): Promise<AsyncDisposable & { readonly caller: MethodCaller }> {
+  const options = serviceOptions.parse({ url, integration, auth: { basic: { password } }, ...service });
+  const runtime = testRuntime({ clock: systemClock() });
+  const credentials = await openCredentials(options, "/nowhere/token.json", runtime);
+  const client = await RpcClient.open({ options, credentials, agent: "tagferry/test" }, runtime);
+  const caller = new MethodCaller(
+    { options, client, maxAnswerBytes: 64 * 2 ** 20 },
+    testRuntime({ clock: fastClock(1_000) }),
+  );
+  return {
+    caller,
+    async [Symbol.asyncDispose]() {
+      await client[Symbol.asyncDispose]();
+      await credentials[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,32 @@
+// Which Input IDs a configuration may give rise to.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isInputId } from "../../../src/core/point.ts";
+import { configuredInputs } from "../../../src/mapping/configured-inputs.ts";
+import { fillInput } from "../../../src/mapping/input-template.ts";
+import { tagOptions } from "../../../src/mapping/options.ts";
+
+const rules = (...inputs: readonly string[]) => inputs.map((input) => tagOptions.parse({ input }));
+
+test("inputs that stand in the configuration are known with what it says of them, others are not", () => {
+  const tag = tagOptions.parse({ input: "boiler.temp", signal: { engUnit: "°C" } });
+  const inputs = configuredInputs([tag, ...rules("hall.{room}.temp")]);
+  expect([...inputs.fixed]).toEqual([["boiler.temp", { engUnit: "°C" }]]);
+  const asked = ["boiler.temp", "boiler.tem", "hall.a.temp", "hall.temp", "hall.a.hum", "call.a.temp", "hal.temp"];
+  expect(asked.filter((input) => inputs.has(input))).toEqual(["boiler.temp", "hall.a.temp", "hall.temp"]);
+});
+
+test("whatever a template gives is configured", () => {
+  const part = fc.constantFrom("{a}", "{b}", "hall", "temp", ".", "-", "/");
+  const capture = fc.constantFrom("", "x", "kitchen", "ä b", "Ω%", "y".repeat(130), "temp", ".");
+  fc.assert(
+    fc.property(fc.array(part, { minLength: 1, maxLength: 7 }), capture, capture, (parts, a, b) => {
+      const template = parts.join("");
+      fc.pre(template.includes("{"));
+      const input = fillInput(template, { a, b });
+      fc.pre(isInputId(input));
+      expect(configuredInputs(rules(template)).has(input), `${template} ${input}`).toBe(true);
+    }),
+    { seed: 7, numRuns: 1_000 },
+  );
+});
