@@ -1,0 +1,94 @@
+// What somebody finds in a support bundle, and what nobody must ever find in one.
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { startAgent } from "../support/agent-process.ts";
+import { command } from "../support/command.ts";
+import { eventually } from "../support/eventually.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const canaries = {
+  service: "canary-service-1b",
+  mqtt: "canary-mqtt/2c+",
+  token: "canary-http-token-3d",
+  literal: "canary-literal-4e",
+};
+
+function configuration(folder: string): string {
+  return `version: 1   # an old one was canary-comment-5f
+agent: { name: gw1, dataDir: ${folder}/data }
+service:
+  url: "http://127.0.0.1:1/v1"
+  integration: c8ktonqsahsmemfs7lv0
+  auth: { basic: { password: "\${SERVICE_PASSWORD}" } }
+http: { listen: "127.0.0.1:0", token: "${canaries.token}" }
+sources:
+  waves: { type: simulator, tags: [{ input: wave.sine }] }
+  hall: { type: mqtt, url: "mqtt://127.0.0.1:1", username: me, password: "\${MQTT_PASSWORD}", tags: [{ input: h, topic: h }] }
+  line: { type: mqtt, url: "mqtt://127.0.0.1:2", username: me, password: ${canaries.literal}, tags: [{ input: l, topic: l }] }
+`;
+}
+
+/** The files of an archive, by name without the folder. */
+function unpacked(archive: string, into: string): ReadonlyMap<string, string> {
+  const { status, stderr } = spawnSync("tar", ["-xzf", archive, "-C", into, "--strip-components=1"]);
+  expect({ status, stderr: String(stderr) }).toEqual({ status: 0, stderr: "" });
+  return new Map(readdirSync(into).map((name) => [name, readFileSync(join(into, name), "utf8")]));
+}
+
+test("everything is in it but secrets, in whatever form", async () => {
+  using folder = temporaryFolder();
+  using into = temporaryFolder();
+  const variables = { SERVICE_PASSWORD: canaries.service, MQTT_PASSWORD: canaries.mqtt };
+  await using agent = await startAgent({
+    folder: folder.path,
+    configuration: configuration(folder.path),
+    env: variables,
+  });
+  await eventually(async () => (await agent.status()).sources.every(({ error, points }) => error ?? points > 0));
+  const archive = folder.file("bundle.tar.gz");
+
+  const args = ["support-bundle", "-c", folder.file("tagferry.yaml"), "--url", agent.page, "-o", archive];
+  const { status, stdout, progress } = await command(args, { variables });
+
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^\S+bundle\.tar\.gz: \d+ files, /);
+  expect(progress.at(-1)).toBeUndefined();
+  expect(statSync(archive).mode & 0o777).toBe(0o600);
+  const files = unpacked(archive, into.path);
+  expect([...files.keys()]).toEqual(
+    expect.arrayContaining(["about.txt", "buffer.json", "check.json", "config.yaml", "config-effective.json"]),
+  );
+  expect(files.get("log.ndjson")).toContain('"msg":"ready"');
+  expect(files.get("metrics.txt")).toContain("tagferry_source_online");
+  expect(JSON.parse(files.get("status.json") ?? "")).toMatchObject({ agent: { name: "gw1" } });
+  expect(JSON.parse(files.get("versions.json") ?? "")).toHaveProperty("node.v8");
+  expect(files.get("config.yaml")).toContain('token: "***"');
+  const everything = gunzipSync(readFileSync(archive)).toString("latin1");
+  const control = readFileSync(folder.file("data/control.token"), "utf8").trim();
+  for (const secret of [...Object.values(canaries), "canary-comment-5f", control])
+    for (const form of [secret, encodeURIComponent(secret), btoa(secret), btoa(secret).replace(/=+$/, "")])
+      expect(everything.includes(form), form).toBe(false);
+  expect(everything).not.toMatch(/canary/i);
+});
+
+test("where no agent answers and the file is wrong, the bundle holds what there is and says what is missing", async () => {
+  using folder = temporaryFolder();
+  using into = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  writeFileSync(file, "version: 1\nservice: { password: canary-9c }\n");
+  const archive = folder.file("bundle.tar.gz");
+  const args = ["support-bundle", "-c", file, "--url", "http://127.0.0.1:1", "-o", archive];
+  const { status, stdout } = await command(args);
+  expect(status).toBe(0);
+  expect(stdout).toContain("  not in it: status.json: no agent answers at http://127.0.0.1:1");
+  const files = unpacked(archive, into.path);
+  expect(files.get("check.json")).toContain('"ok": false');
+  expect(files.get("about.txt")).toContain("Not in it:");
+  expect([...files.values()].join("")).not.toContain("canary");
+
+  const again = await command(args);
+  expect(again).toMatchObject({ status: 1, stderr: expect.stringContaining("EEXIST") });
+});

@@ -1,0 +1,29 @@
+// Secrets that are known, taken out of texts.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { scrubber, secretsIn } from "../../../src/cli/scrub.ts";
+import { Secret } from "../../../src/core/secret.ts";
+
+test("a secret is found wherever it stands in a value, and taken out in every usual form", () => {
+  const value: Record<string, unknown> = { a: [{ b: new Secret("first-secret") }], c: new Secret("zwei/te+r") };
+  value["self"] = value;
+  const secrets = secretsIn(value);
+  expect([...secrets]).toEqual(["first-secret", "zwei/te+r"]);
+  fc.assert(
+    fc.property(fc.constantFrom(...secrets), fc.string(), fc.string(), (secret, before, after) => {
+      const bytes = Buffer.from(secret);
+      const forms = [
+        secret,
+        encodeURIComponent(secret),
+        ...(["base64", "base64url", "hex"] as const).map((encoding) => bytes.toString(encoding)),
+        bytes.toString("hex").toUpperCase(),
+      ];
+      for (const form of forms) expect(scrubber(secrets)(`${before}${form}${after}`)).not.toContain(form);
+    }),
+    { seed: 3, numRuns: 100 },
+  );
+});
+
+test("what is too short to be told from other words stays", () => {
+  expect(scrubber(["x"])("x is max")).toBe("x is max");
+});
