@@ -16,13 +16,21 @@ export function addDeviceCommands(program: Command, io: Console, ended: (status:
     .command("browse")
     .description("list what an OPC UA server, an MQTT broker or a Modbus device offers, with its values")
     .argument(
-      "<url>",
+      "[url]",
       "opc.tcp://host:4840, mqtt://host:1883, tcp://host:502?unit=1&from=0&to=2000, rtu:///dev/ttyUSB0 …",
     )
     .option("--yaml", "print tags to paste into a configuration")
     .option("--json", "print JSON")
+    .option("--endpoints", "OPC UA: list the ways into the server and what protects each")
+    .option("-c, --config <file>", "configuration that --source stands in", defaultConfig)
+    .option("--source <name>", "look as this source does: its address, login, security and the agent's certificate")
     .option("--username <name>", "user name, where the device asks for one")
     .option("--password-file <file>", "file with the password in it")
+    .option("--user-cert <file>", "OPC UA: certificate to log in with")
+    .option("--user-key <file>", "OPC UA: its key")
+    .option("--security-mode <mode>", "OPC UA: none, sign or signAndEncrypt; default: none where the server allows it")
+    .option("--policy <name>", "OPC UA: security policy, as in Basic256Sha256")
+    .option("--trust <thumbprint>", "OPC UA: trust the server's certificate this once, after comparing it")
     .addHelpText(
       "after",
       `
@@ -30,7 +38,7 @@ A broker lists no topics: it is listened to for 10 s. Nothing is ever written to
 
 Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     )
-    .action(async (url: string, options: BrowseOptions) =>
+    .action(async (url: string | undefined, options: BrowseOptions) =>
       ended(await judged(toItsEnd((await import("./browse.ts")).browse(url, options, io), io), io)),
     );
 

@@ -165,6 +165,8 @@ export interface Driver<
   /** Of the addresses that `browse` takes, without the colon: how it is known which driver is meant. */
   readonly schemes?: readonly string[];
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
+  /** The ways into a device, where it tells of several, and what protects each. */
+  endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
   /** What the configuration will cost: readings a second, requests a second, bus load. For `check`. */
   forecast?(config: DriverConfig<Options, Tag>): Forecast;
 }
@@ -176,8 +178,26 @@ export interface BrowseTarget {
   readonly password?: string;
   /** As `security` of a source of this protocol. Undefined: as the protocol sees fit for a look that keeps nothing. */
   readonly security?: Readonly<Record<string, string>>;
+  /** A user's certificate in place of user name and password, as `userCertificate` of a source. */
+  readonly userCertificate?: Readonly<Record<string, string>>;
+  /** Thumbprint of the device's certificate, which somebody has compared: it is trusted this once. */
+  readonly trust?: string;
   /** `sharedDir` of an agent: its certificate is used, and what it trusts. Undefined: certificates of the moment. */
   readonly sharedDir?: string;
+}
+
+/** A way into a device. */
+export interface OfferedEndpoint {
+  /** As the device names it. */
+  readonly address: string;
+  /** What protects it, in the words of the configuration. */
+  readonly security: string;
+  /** Who may log in: `anonymous`, `username`, `certificate`. */
+  readonly logins: readonly string[];
+  /** Thumbprint of the certificate that the device shows there. */
+  readonly certificate?: string;
+  /** What is weak about it. */
+  readonly warning?: string;
 }
 
 /** One thing a device offers. */
@@ -186,6 +206,8 @@ export interface BrowsedNode {
   readonly name: string;
   readonly depth: number;
   readonly value?: number | bigint | boolean | string;
+  /** Its type in the protocol's words: `Double`, `Int32[]`. */
+  readonly type?: string;
   /** How often it changed or came, a second, where browsing listens. */
   readonly perSecond?: number;
   readonly signal: PartialSignalMetadata;

@@ -8,7 +8,8 @@ import { environmentOf, head, withPassword } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
 import { openMqttBroker } from "../support/mqtt-broker.ts";
-import { opcuaServer } from "../support/opcua-server.ts";
+import { opcuaServer, user } from "../support/opcua-server.ts";
+import { openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** What `yaml` comes to when it is pasted into a source. */
@@ -30,10 +31,52 @@ test("an OPC UA server is listed as a tree with values, and its YAML is a config
 
   expect(listed.status).toBe(0);
   expect(listed.stdout).toMatch(/^Line +nsu=/m);
-  expect(listed.stdout).toMatch(/^ {2}Temp +21\.5 °C +nsu=urn:tagferry:test:line;s=Temp$/m);
+  expect(listed.stdout).toMatch(/^ {2}Temp +21\.5 °C +Double +nsu=urn:tagferry:test:line;s=Temp$/m);
+  expect(listed.stdout).toMatch(/^ {2}List +Double\[\] +nsu=/m);
   expect(listed.stderr).toMatch(/nodes found/);
   const source = await pasted(`    type: opcua\n    url: ${server.url}`, yaml.stdout);
   expect(source?.rules.map(({ input }) => input)).toContain("Line.Temp");
+});
+
+test("the ways into a server are listed with what protects them, and the secure ones are looked through once compared", async () => {
+  using folder = temporaryFolder();
+  await using server = await opcuaServer({ folder: folder.path, secure: true });
+  const endpoints = await command(["browse", server.url, "--endpoints"]);
+  expect(endpoints.stdout).toMatch(/^ {2}none, None +.*username.*  no security/m);
+  expect(endpoints.stdout).toMatch(/^ {2}signAndEncrypt, Aes256_Sha256_RsaPss +.*opc\.tcp:\/\/127.*  [0-9a-f]{40}$/m);
+  const secure = ["browse", server.url, "--security-mode", "signAndEncrypt", "--policy", "Basic256Sha256"];
+  const refused = await command(secure);
+  expect(refused.status).toBe(77);
+  const thumbprint = /tagferry browse … --trust ([0-9a-f]{40})$/m.exec(refused.stderr)?.[1] ?? "";
+  const { status, stdout } = await command([...secure, "--trust", thumbprint]);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("Temp") });
+  expect((await command([...secure.slice(0, 2), "--policy", "Basic256Sha256"])).stderr).toContain(
+    "needs --security-mode",
+  );
+});
+
+test("a source of a configuration is looked through with its login, its security and the agent's certificate", async () => {
+  using folder = temporaryFolder();
+  await using server = await opcuaServer({ folder: folder.file("server"), secure: true, anonymous: false });
+  writeFileSync(folder.file("password"), user.password);
+  const source = `url: "${server.url}", username: ${user.name}, password: "\${file:${folder.file("password")}}"`;
+  const text = `version: 1
+agent: { name: gw1, dataDir: ${JSON.stringify(folder.file("data"))} }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "x" } } }
+sources: { line: { type: opcua, ${source}, tags: [{ input: a, path: Line/Temp }] } }
+`;
+  const file = folder.file("agent.yaml");
+  writeFileSync(file, text);
+  const look = () => command(["browse", "-c", file, "--source", "line"]);
+  const stateDir = folder.file("data/sources/line");
+  const login = { username: user.name, password: user.password };
+  const agent = { stateDir, sharedDir: folder.file("data"), options: { url: server.url, ...login }, tags: [] };
+  await expect(openOpcuaSource(agent)).rejects.toThrow("not trusted");
+  expect(await look()).toMatchObject({ status: 77, stderr: expect.stringContaining("tagferry trust accept") });
+  await (await openTrusting(agent))[Symbol.asyncDispose]();
+  expect(await look()).toMatchObject({ status: 0, stdout: expect.stringMatching(/Temp +20 °C/) });
+  const wrong = await command(["browse", "-c", file, "--source", "lime"]);
+  expect(wrong.stderr).toContain("has no source lime; it has line");
 });
 
 test("a broker is listened to with the credentials given, and a text stands as a comment in the YAML", async () => {

@@ -201,6 +201,7 @@ test("browsing lists the tree with values, units and the tags that would read th
     name: "Temp",
     depth: 1,
     value: 33,
+    type: "Double",
     signal: { name: "Oven temperature", description: "in the middle", engUnit: "°C" },
     tag: { node: `nsu=${lineNamespace};s=Temp` },
   });

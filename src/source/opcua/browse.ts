@@ -1,13 +1,14 @@
 // Lists what a server offers, as a tree: objects and variables with value, unit and the tag that would read them.
+import { X509Certificate } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { BrowsedNode, BrowseTarget, TagId } from "../../core/source.ts";
+import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
 import { discover } from "./discovery.ts";
-import { chooseEndpoint } from "./endpoint.ts";
+import { chooseEndpoint, loginsOf, securityOf, weaknessOf } from "./endpoint.ts";
 import { identityOf } from "./identity.ts";
 import type { Item } from "./items.ts";
 import { openLink } from "./link.ts";
@@ -19,7 +20,8 @@ import { Resumption } from "./resumption.ts";
 import { readFacts } from "./server-facts.ts";
 import { type Child, type NodeId, Services } from "./services.ts";
 import { loadStack, type Ua } from "./stack.ts";
-import { convert } from "./value.ts";
+import { thumbprintOf } from "./trust.ts";
+import { convert, type VariantLike } from "./value.ts";
 
 const mostNodes = 100_000;
 const serverObject = 2253;
@@ -38,17 +40,24 @@ export async function* browseOpcua(
   const stack = await loadStack(runtime.log);
   const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
   resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
-  const pki = resources.use(await openPki(stack, { agent: "browse", dir: target.sharedDir ?? temporaryDir }));
+  const once = { dir: temporaryDir, remedy: (thumbprint: string) => `tagferry browse … --trust ${thumbprint}` };
+  const place = target.sharedDir === undefined ? once : { dir: target.sharedDir };
+  const pki = resources.use(await openPki(stack, { agent: "browse", ...place }));
   const options = optionsOf(target);
-  const identity = await identityOf(stack, options);
-  const linkOptions = { name: "browse", agent: "browse", options, pki, identity };
+  const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
   const offered = await discover(stack, linkOptions, signal);
-  const open: OpcuaOptions = { ...options, security: options.security ?? { mode: "none" } };
+  // An agent's own look is as secure as its sources are.
+  const none = target.sharedDir === undefined ? ({ mode: "none" } as const) : undefined;
+  const open: OpcuaOptions = { ...options, security: options.security ?? none };
   const endpoint = tryOr(
     () => chooseEndpoint(offered, open),
     () => chooseEndpoint(offered, options),
   );
-  if (endpoint.securityMode !== stack.ua.MessageSecurityMode.None) await pki.verify(endpoint.serverCertificate);
+  if (endpoint.securityMode !== stack.ua.MessageSecurityMode.None) {
+    const { serverCertificate: certificate } = endpoint;
+    if (isTrusted(certificate, target.trust)) await pki.store.trustCertificate(certificate);
+    await pki.verify(certificate);
+  }
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
   resources.defer(() => link.close({ deleteSubscriptions: true }));
@@ -56,9 +65,46 @@ export async function* browseOpcua(
   yield* walk(stack.ua, new Services(stack.ua, link, facts.limits), facts.namespaces, signal);
 }
 
-function optionsOf({ url, username, password = "", security }: BrowseTarget): OpcuaOptions {
+/** Whether it is the one that a person has compared. */
+function isTrusted(certificate: Uint8Array, thumbprint: string | undefined): boolean {
+  if (thumbprint === undefined || certificate.length === 0) return false;
+  const { fingerprint, fingerprint256 } = new X509Certificate(certificate);
+  const plain = (text: string) => text.replaceAll(":", "").toLowerCase();
+  return [fingerprint, fingerprint256].map(plain).includes(plain(thumbprint));
+}
+
+/** What protects each way into a server. Rejects as `browseOpcua` does. */
+export async function offeredEndpoints(
+  target: BrowseTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<readonly OfferedEndpoint[]> {
+  await using resources = new AsyncDisposableStack();
+  const stack = await loadStack(runtime.log);
+  const dir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
+  resources.defer(() => rm(dir, { recursive: true, force: true }));
+  const pki = resources.use(await openPki(stack, { agent: "browse", dir }));
+  const options = optionsOf({ url: target.url });
+  const identity = await identityOf(stack, options);
+  const offered = await discover(stack, { name: "browse", agent: "browse", options, pki, identity }, signal);
+  return offered.map((endpoint) => {
+    const warning = weaknessOf(endpoint);
+    const { endpointUrl, serverCertificate } = endpoint;
+    const certificate = serverCertificate?.length ? thumbprintOf(new X509Certificate(serverCertificate)) : undefined;
+    return {
+      address: endpointUrl ?? target.url,
+      security: securityOf(endpoint),
+      logins: loginsOf(endpoint),
+      ...(certificate !== undefined && { certificate }),
+      ...(warning !== undefined && { warning }),
+    };
+  });
+}
+
+function optionsOf({ url, username, password = "", userCertificate, security }: BrowseTarget): OpcuaOptions {
   const parsed = opcuaOptions.safeParse({
     url,
+    ...(userCertificate && { userCertificate }),
     ...(security && { security }),
     ...(username !== undefined && { username, password }),
   });
@@ -139,10 +185,21 @@ async function factsOf(
   const facts = new Map(
     variables.map(({ nodeId }, i) => {
       const converted = convert(values[i]?.value);
-      return [nodeId, { ...("value" in converted && converted), signal: descriptions[i]?.signal ?? {} }] as const;
+      const type = typeOf(ua, values[i]?.value);
+      return [
+        nodeId,
+        { ...("value" in converted && converted), ...(type && { type }), signal: descriptions[i]?.signal ?? {} },
+      ] as const;
     }),
   );
   return nodes.map(({ nodeId }) => facts.get(nodeId) ?? {});
+}
+
+/** `Double`, `Int32[]`, `Float[][]`. */
+function typeOf(ua: Ua, variant: VariantLike | null | undefined): string | undefined {
+  if (!variant?.dataType) return undefined;
+  const name = variant.dataType === 22 ? "Structure" : String(ua.DataType[variant.dataType]);
+  return name + "[]".repeat(variant.arrayType === 2 ? (variant.dimensions?.length ?? 2) : variant.arrayType);
 }
 
 function itemOf({ nodeId, name }: { readonly nodeId: NodeId; readonly name: string }): Item {

@@ -20,12 +20,24 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     // The same certificates: whom the agent trusts and who trusts the agent. A session of its own. An agent that has never
     // run gets none from here, where somebody else may be at work.
     const { sharedDir = config.stateDir } = config;
-    const has = await stat(join(sharedDir, "pki")).catch(() => undefined);
-    return { ...config, stateDir, sharedDir: has ? sharedDir : stateDir };
+    return { ...config, stateDir, sharedDir: (await hasPki(sharedDir)) ? sharedDir : stateDir };
   },
   async *browse(target, runtime, signal) {
     const { browseOpcua } = await import("./browse.ts");
-    yield* browseOpcua(target, runtime, signal);
+    const { sharedDir, ...rest } = target;
+    yield* browseOpcua((await hasPki(sharedDir)) ? target : rest, runtime, signal);
+  },
+  async endpoints(target, runtime, signal) {
+    const { offeredEndpoints } = await import("./browse.ts");
+    return offeredEndpoints(target, runtime, signal);
   },
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
 };
+
+function hasPki(dir: string | undefined): Promise<boolean> {
+  if (dir === undefined) return Promise.resolve(false);
+  return stat(join(dir, "pki")).then(
+    () => true,
+    () => false,
+  );
+}

@@ -87,6 +87,13 @@ const refusals = {
   2: "takes no certificates of users",
 } as const;
 
+const loginNames: Readonly<Record<number, string>> = { 0: "anonymous", 1: "username", 2: "certificate", 3: "token" };
+
+/** Who may log in there. */
+export function loginsOf({ userIdentityTokens }: Pick<Endpoint, "userIdentityTokens">): string[] {
+  return [...new Set((userIdentityTokens ?? []).map(({ tokenType }) => loginNames[tokenType] ?? "unknown"))];
+}
+
 /** What is wrong with an endpoint that the configuration insists on. Undefined: nothing. */
 export function weaknessOf({ securityMode, securityPolicyUri }: Endpoint): string | undefined {
   if (securityMode === modes.none) return "no security: everything can be read and changed on the way";

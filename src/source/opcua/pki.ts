@@ -25,6 +25,8 @@ export interface PkiOptions {
   readonly agent: string;
   /** Where `pki` is, or is made: the folder that all sources share. */
   readonly dir: string;
+  /** What to do about a certificate that is not trusted, by its thumbprint; default: the command that trusts it. */
+  readonly remedy?: (thumbprint: string) => string;
 }
 
 const tenYears = 3_650;
@@ -32,7 +34,7 @@ const dayMs = 86_400_000;
 const ownCertificate = join("own", "certs", "client_certificate.pem");
 
 /** Opens the folder `pki` in `dir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
-export async function openPki(stack: Stack, { agent, dir }: PkiOptions): Promise<Pki> {
+export async function openPki(stack: Stack, { agent, dir, remedy }: PkiOptions): Promise<Pki> {
   const folder = join(dir, "pki");
   const certificateFile = join(folder, ownCertificate);
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -50,10 +52,9 @@ export async function openPki(stack: Stack, { agent, dir }: PkiOptions): Promise
     async verify(certificate) {
       const status = await store.checkCertificate(Buffer.from(certificate));
       if (status.isGood()) return;
-      throw new AgentError(
-        "SOURCE_REFUSED",
-        `${describe(certificate, status.name)}; it waits in ${join(folder, "rejected")}`,
-      );
+      const accept = (thumbprint: string) =>
+        `tagferry trust accept ${thumbprint}; it waits in ${join(folder, "rejected")}`;
+      throw new AgentError("SOURCE_REFUSED", describe(certificate, status.name, remedy ?? accept));
     },
     [Symbol.asyncDispose]: () => store.dispose(),
   };
@@ -110,7 +111,7 @@ function exists(path: string): Promise<boolean> {
 }
 
 /** The certificate and what is wrong with it, with the command that mends it where there is one. */
-function describe(certificate: Uint8Array, status: string): string {
+function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: string) => string): string {
   let what = "the server's certificate";
   let thumbprint = "";
   try {
@@ -123,5 +124,5 @@ function describe(certificate: Uint8Array, status: string): string {
   }
   if (status !== "BadCertificateUntrusted")
     return `${what} is refused (${status}); this clock says ${new Date().toISOString()}`;
-  return `${what} is not trusted; compare it with the server's own, then: tagferry trust accept ${thumbprint}`;
+  return `${what} is not trusted; compare it with the server's own, then: ${remedy(thumbprint)}`;
 }
