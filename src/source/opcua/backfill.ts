@@ -1,4 +1,6 @@
-// Fills gaps from the server's history: after an interruption, a restart or an overflow, node by node, behind the live data.
+// Fills gaps from the server's history: after an interruption, a restart or an overflow, behind the live data. What comes of
+// each gap is told, also where nothing can be had.
+import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
@@ -9,8 +11,8 @@ import type { HistoryMemory } from "./history-memory.ts";
 import type { Item } from "./items.ts";
 import type { Link } from "./link.ts";
 import { portableNodeId } from "./node-address.ts";
-import { ClockCheck, toReading } from "./reading.ts";
-import type { Services } from "./services.ts";
+import { ClockCheck, type TimePreference, toReading } from "./reading.ts";
+import { BatchSize, type Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
 import type { StructureTypes } from "./structure-types.ts";
 
@@ -21,11 +23,22 @@ export interface BackfillOptions {
   readonly structures: Pick<StructureTypes, "learn">;
   readonly runtime: Runtime;
   readonly source: string;
-  readonly maxGapMs: number;
+  /** Undefined: the history is not asked, gaps are told only. */
+  readonly maxGapMs: number | undefined;
   readonly memory: HistoryMemory;
   readonly namespaces: readonly string[];
-  /** Takes readings over when there is room. `stored` is called once they are on disk. */
-  readonly deliver: (readings: readonly Reading[], stored: () => void, signal: AbortSignal) => Promise<void>;
+  readonly time: TimePreference;
+  /** When the server started, by its own clock. Undefined: it does not tell. */
+  readonly serverStarted: EpochMicros | undefined;
+  /** Nodes in one call that the server allows; 0: it does not tell. */
+  readonly limit: number;
+  /** Takes readings over when there is room, and tells of gaps behind them. `stored` is called once they are on disk. */
+  readonly deliver: (
+    readings: readonly Reading[],
+    gaps: readonly TagGap[],
+    stored: () => void,
+    signal: AbortSignal,
+  ) => Promise<void>;
 }
 
 export interface Arrival {
@@ -40,7 +53,11 @@ export interface Arrival {
 
 /** A value that has just arrived may not be in the history yet. */
 const settlingMs = 2_000;
-const saveEveryMs = 10_000;
+const saveEveryMs = 30_000;
+/** Gaps that could not be read are tried again so much later. */
+const retryMs = 60_000;
+/** Between two calls the server rests as long as it took for the last, and at least this long. */
+const restMs = 20;
 /** AccessLevelType (OPC 10000-3, 8.57). */
 const historyReadBit = 4;
 /** Statuses that trying again does not change. */
@@ -66,37 +83,72 @@ const unfilled = {
   labels: ["source", "reason"],
 } as const;
 
+type NodeGap = Gap<Item> & { readonly nodeId: Item["nodeId"] };
+
 export class Backfill {
   readonly #options: BackfillOptions;
+  readonly #batch: BatchSize;
   readonly #gaps = new Gaps<Item>();
-  /** Nodes whose first live value has told where the gap since the last connection ends. */
+  /** Nodes whose first value has told where the gap since the last connection ends. */
   readonly #begun = new WeakSet<Item>();
   readonly #keys = new WeakMap<Item, string>();
+  #failed: Gap<Item>[] = [];
   #wake = Promise.withResolvers<void>();
 
   constructor(options: BackfillOptions) {
     this.#options = options;
+    this.#batch = new BatchSize(options.limit, 100);
   }
 
-  /** Gaps that wait to be filled. */
-  get waiting(): number {
-    return this.#gaps.size;
+  /**
+   * Before the first value. `fresh`: the subscription begins with this connection, so that something may be missing of
+   * every node; else of those only whose gaps an earlier connection did not get filled: they are given.
+   */
+  begin(items: readonly Item[], fresh: boolean): TagGap[] {
+    const { memory, runtime } = this.#options;
+    const now = runtime.clock.now();
+    return items.flatMap((item) => {
+      const key = this.#key(item);
+      const last = memory.storedUpTo(key);
+      if (fresh && last !== undefined) memory.opened(key, last);
+      const since = fresh ? undefined : memory.openSince(key);
+      if (since === undefined || since >= now) return [];
+      this.#begun.add(item);
+      return this.#open({ item, key, from: since, to: now, overflow: false });
+    });
   }
 
-  /** A value has come by the subscription. */
-  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): void {
-    const { memory, maxGapMs, runtime } = this.#options;
+  /** A value has come by the subscription. Gives the gap before it. */
+  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): TagGap | undefined {
+    const { memory } = this.#options;
     const key = this.#key(item);
-    const last = memory.storedUpTo(key);
-    const ends = overflow || (stream === "new" && !this.#begun.has(item));
-    if (last !== undefined && ends && time > last) {
-      const earliest = epochMicros(runtime.clock.now() - maxGapMs * 1_000);
-      if (last < earliest) this.#unfilled("older than maxGap");
-      this.#gaps.add({ item, key, from: epochMicros(Math.max(last, earliest)), to: time });
-      memory.opened(key, last);
-      this.#wake.resolve();
-    }
-    if (stream === "new") this.#begun.add(item);
+    const first = stream !== "former" && !this.#begun.has(item);
+    if (first) this.#begun.add(item);
+    const since = first
+      ? (memory.openSince(key) ?? (stream === "new" ? memory.storedUpTo(key) : undefined))
+      : undefined;
+    const last = since ?? (overflow ? memory.storedUpTo(key) : undefined);
+    if (last === undefined) return undefined;
+    if (time > last) return this.#open({ item, key, from: last, to: time, overflow: since === undefined });
+    if (since !== undefined && !overflow) memory.closed(key);
+    return undefined;
+  }
+
+  /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */
+  untimed(item: Item, now: EpochMicros, { stream }: Arrival): TagGap | undefined {
+    if (stream !== "new" || this.#begun.has(item)) return undefined;
+    this.#begun.add(item);
+    return told({ item, key: "", from: now, to: now, overflow: false }, "lost", "the server gives no times");
+  }
+
+  /** The server has lost messages: something may be missing of each of these. */
+  missed(items: readonly Item[]): TagGap[] {
+    const now = this.#options.runtime.clock.now();
+    return items.flatMap((item) => {
+      const key = this.#key(item);
+      const from = this.#options.memory.storedUpTo(key);
+      return from === undefined || from >= now ? [] : this.#open({ item, key, from, to: now, overflow: true });
+    });
   }
 
   /** A value that has come is on disk. */
@@ -106,12 +158,19 @@ export class Backfill {
 
   /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */
   async run(signal: AbortSignal): Promise<never> {
-    return await Promise.race([this.#fillAll(signal), this.#saveAgainAndAgain(signal)]);
+    return await Promise.race([this.#fillAll(signal), this.#saveAgainAndAgain(signal), this.#retry(signal)]);
   }
 
   /** Writes down how far the values are stored. Rejects when the disk does. */
   save(): Promise<void> {
     return this.#options.memory.save();
+  }
+
+  #open(gap: Gap<Item>): TagGap {
+    this.#options.memory.opened(gap.key, gap.from);
+    this.#gaps.add(gap);
+    this.#wake.resolve();
+    return told(gap, "open", gap.overflow ? "the server's queue was full" : "nobody was connected");
   }
 
   async #saveAgainAndAgain(signal: AbortSignal): Promise<never> {
@@ -124,6 +183,14 @@ export class Backfill {
     }
   }
 
+  async #retry(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await this.#options.runtime.clock.sleep(retryMs, signal);
+      for (const gap of this.#failed.splice(0)) this.#gaps.giveBack(gap);
+      if (this.#gaps.size > 0) this.#wake.resolve();
+    }
+  }
+
   async #fillAll(signal: AbortSignal): Promise<never> {
     const { runtime } = this.#options;
     for (;;) {
@@ -132,12 +199,11 @@ export class Backfill {
       const gaps = this.#gaps.take();
       const fillable = await this.#withHistory(gaps, signal).catch((error: unknown): Gap<Item>[] => {
         signal.throwIfAborted();
-        // They stay open for the next connection.
         runtime.log.debug({ err: error }, "access levels cannot be read");
+        this.#failed.push(...gaps);
         return [];
       });
-      let readings = 0;
-      for (const gap of fillable) readings += await this.#fill(gap, signal);
+      const readings = await this.#fill(fillable, signal);
       runtime.log.info(
         { gaps: gaps.length, filled: fillable.length, readings },
         "gaps looked up in the server's history",
@@ -145,20 +211,40 @@ export class Backfill {
     }
   }
 
-  /** Those of the gaps whose node has a history that may be read. */
+  /** Those of the gaps whose node has a history that may be read, and that is asked. */
   async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<Gap<Item>[]> {
-    const { ua, services } = this.#options;
+    const { ua, services, maxGapMs } = this.#options;
+    if (maxGapMs === undefined) {
+      await this.#lost(gaps, "backfill is off", signal);
+      return [];
+    }
     const targets = gaps.map(({ item }) => ({ nodeId: item.nodeId, attributeId: ua.AttributeIds.UserAccessLevel }));
     const levels = await services.read(targets, signal);
-    return gaps.filter(({ key }, i) => {
+    const readable = gaps.filter((_, i) => {
       const level = levels[i]?.value?.value;
-      const readable = typeof level === "number" && (level & historyReadBit) !== 0;
-      if (!readable) {
-        this.#unfilled("no history");
-        this.#close(key);
-      }
-      return readable;
+      return typeof level === "number" && (level & historyReadBit) !== 0;
     });
+    const some = new Set(readable);
+    await this.#lost(
+      gaps.filter((gap) => !some.has(gap)),
+      "no history",
+      signal,
+    );
+    return readable;
+  }
+
+  async #lost(gaps: readonly Gap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
+    if (gaps.length === 0) return;
+    for (const { key } of gaps) {
+      this.#unfilled(reason);
+      this.#close(key);
+    }
+    await this.#options.deliver(
+      [],
+      gaps.map((gap) => told(gap, "lost", reason)),
+      () => {},
+      signal,
+    );
   }
 
   async #someGap(signal: AbortSignal): Promise<void> {
@@ -176,35 +262,69 @@ export class Backfill {
     }
   }
 
-  /** Fills one gap. What fails for now stays open for the next connection; it never ends the source. */
-  async #fill({ item, key, from, to }: Gap<Item>, signal: AbortSignal): Promise<number> {
-    const { ua, link, runtime, source, structures, deliver } = this.#options;
+  /** Fills gaps. What fails for now is tried again, also by a later connection; it never ends the source. */
+  async #fill(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<number> {
+    const { ua, link, runtime, source, maxGapMs = 0, structures, deliver, time: prefer } = this.#options;
+    const { clock, metrics } = runtime;
+    const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
+    const ranges: NodeGap[] = gaps.map((gap) => ({
+      ...gap,
+      nodeId: gap.item.nodeId,
+      from: epochMicros(Math.min(gap.to, Math.max(gap.from, earliest))),
+    }));
+    const whole = new Map(ranges.map((range, i) => [range, gaps[i] ?? range]));
+    /** Time of the first value that each had in the history. */
+    const firsts = new Map<NodeGap, EpochMicros>();
+    const rest = (lastMs: number) => clock.sleep(Math.max(restMs, lastMs), signal);
+    const reading = { ua, link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
     let count = 0;
-    try {
-      for await (const values of readHistory(ua, link, item.nodeId, from, to, signal)) {
-        const now = runtime.clock.now();
-        await structures.learn(
-          values.map((value) => [item, value] as const),
-          signal,
-        );
-        const readings = values
-          .flatMap((value) => toReading(value, { ...item, clockCheck: new ClockCheck() }, now, "source") ?? [])
-          .filter(({ time, clock }) => clock === "device" && time > from && time < to)
-          .map((reading) => ({ ...reading, historical: true }));
-        count += readings.length;
-        await deliver(readings, () => {}, signal);
-      }
-      runtime.metrics.counter(filled).add(count, { source });
+    for await (const { range, values, over, error } of readHistory(reading, ranges, signal)) {
+      const gap = whole.get(range) ?? range;
+      const item = { ...range.item, clockCheck: new ClockCheck() };
+      await structures.learn(
+        values.map((value) => [range.item, value] as const),
+        signal,
+      );
+      const readings = values
+        .flatMap((value) => toReading(value, item, clock.now(), prefer) ?? [])
+        .filter(({ time, clock: by }) => by === "device" && time > range.from && time < range.to)
+        .map((each) => ({ ...each, historical: true }));
+      const [first] = readings;
+      if (first && !firsts.has(range)) firsts.set(range, first.time);
+      count += readings.length;
+      await deliver(readings, [], () => {}, signal);
+      if (!over) continue;
+      const verdict = this.#verdict(gap, earliest, firsts.get(range), error);
+      if (verdict === undefined) {
+        this.#failed.push(gap);
+        runtime.log.debug({ err: error, address: gap.item.address }, "history cannot be read");
+      } else if (verdict !== "filled") await this.#lost([gap], verdict, signal);
       // Behind the last of them: once this is acknowledged they all are.
-      await deliver([], () => this.#close(key), signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      const status = statusOf(error) ?? "failed";
-      this.#unfilled(status);
-      if (hopeless.includes(status)) this.#close(key);
-      runtime.log.debug({ err: error, address: item.address }, "history cannot be read");
+      else await deliver([], [told(gap, "filled", "")], () => this.#close(gap.key), signal);
     }
+    metrics.counter(filled).add(count, { source });
     return count;
+  }
+
+  /** `filled`, or why not all of it can be had; undefined: it may be, later. */
+  #verdict(
+    { from, to }: Gap<Item>,
+    earliest: EpochMicros,
+    first: EpochMicros | undefined,
+    error: Error | undefined,
+  ): string | undefined {
+    if (error) {
+      const status = statusOf(error) ?? "failed";
+      if (hopeless.includes(status)) return status;
+      this.#unfilled(status);
+      return undefined;
+    }
+    if (from < earliest) return "older than backfill.maxGap";
+    const { serverStarted: started } = this.#options;
+    // Who keeps its history in memory has none of the time before it started.
+    if (started !== undefined && started > from && started < to && (first === undefined || first >= started))
+      return "the server started anew and its history has nothing from before";
+    return "filled";
   }
 
   #close(key: string): void {
@@ -225,4 +345,9 @@ export class Backfill {
     this.#keys.set(item, key);
     return key;
   }
+}
+
+function told({ item, from, to, overflow }: Gap<Item>, state: TagGap["state"], reason: string): TagGap {
+  const { tag, captures } = item;
+  return { tag, captures, from, to, cause: overflow ? "overflow" : "interruption", state, reason };
 }

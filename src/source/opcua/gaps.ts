@@ -9,6 +9,8 @@ export interface Gap<Item> {
   /** Both ends are there already. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;
+  /** The server threw values away although somebody was connected. */
+  readonly overflow: boolean;
 }
 
 export class Gaps<Item> {
@@ -24,15 +26,8 @@ export class Gaps<Item> {
 
   /** One that waits for the same node becomes part of it. */
   add(gap: Gap<Item>): void {
-    const { key, from, to } = gap;
-    const before = this.#waiting.get(key);
-    if (!before) this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
-    this.#waiting.set(
-      key,
-      before
-        ? { ...gap, from: epochMicros(Math.min(from, before.from)), to: epochMicros(Math.max(to, before.to)) }
-        : gap,
-    );
+    if (!this.#waiting.has(gap.key)) this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
+    this.#wait(gap);
   }
 
   /** Takes all that wait. */
@@ -42,11 +37,29 @@ export class Gaps<Item> {
     return taken;
   }
 
+  /** One that was taken could not be filled for now: it waits again. */
+  giveBack(gap: Gap<Item>): void {
+    if (this.#waiting.has(gap.key)) this.close(gap.key);
+    this.#wait(gap);
+  }
+
   /** One is filled, or never will be. True: nothing of this node is missing any more. */
   close(key: string): boolean {
     const left = (this.#open.get(key) ?? 1) - 1;
     if (left > 0) this.#open.set(key, left);
     else this.#open.delete(key);
     return left === 0;
+  }
+
+  #wait(gap: Gap<Item>): void {
+    const before = this.#waiting.get(gap.key);
+    if (!before) this.#waiting.set(gap.key, gap);
+    else
+      this.#waiting.set(gap.key, {
+        ...gap,
+        from: epochMicros(Math.min(gap.from, before.from)),
+        to: epochMicros(Math.max(gap.to, before.to)),
+        overflow: gap.overflow && before.overflow,
+      });
   }
 }

@@ -1,4 +1,5 @@
-// Remembers for each node the time up to which its values are on disk, so that a later connection knows what is missing.
+// Remembers for each node the time up to which its values are on disk, and where gaps begin that are not filled, so that a
+// later connection knows what is missing.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
@@ -6,27 +7,32 @@ import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 
-const content = z.record(z.string(), z.int());
+const times = z.record(z.string(), z.int());
+const content = z.union([
+  z.object({ version: z.literal(2), stored: times, open: times }),
+  // As it was written before gaps had a place of their own.
+  times.transform((stored) => ({ stored, open: {} })),
+]);
 
 /** Keys are NodeIds that stay true when the server starts again (`portableNodeId`). */
 export class HistoryMemory {
   readonly #path: string;
   readonly #stored: Map<string, EpochMicros>;
-  /** Gaps that are not filled yet begin here: should the process die, they are found again. */
-  readonly #open = new Map<string, EpochMicros>();
+  readonly #open: Map<string, EpochMicros>;
   #dirty = false;
 
-  private constructor(path: string, stored: Map<string, EpochMicros>) {
+  private constructor(path: string, { stored, open }: Pick<z.output<typeof content>, "stored" | "open">) {
     this.#path = path;
-    this.#stored = stored;
+    this.#stored = new Map(Object.entries(stored).map(([key, time]) => [key, epochMicros(time)]));
+    this.#open = new Map(Object.entries(open).map(([key, time]) => [key, epochMicros(time)]));
   }
 
   /** Never rejects: a file that cannot be read is as good as none. */
   static async open(path: string): Promise<HistoryMemory> {
     const stored = await readFile(path, "utf8")
       .then((text) => content.parse(JSON.parse(text)))
-      .catch(() => ({}));
-    return new HistoryMemory(path, new Map(Object.entries(stored).map(([key, time]) => [key, epochMicros(time)])));
+      .catch(() => ({ stored: {}, open: {} }));
+    return new HistoryMemory(path, stored);
   }
 
   /** Up to when values of this node are on disk. Undefined: there never was one. */
@@ -41,9 +47,22 @@ export class HistoryMemory {
     this.#dirty = true;
   }
 
-  /** From here on something is missing, whatever is stored after it. */
+  /** Where the gap of this node begins that is not filled. Undefined: there is none. */
+  openSince(key: string): EpochMicros | undefined {
+    return this.#open.get(key);
+  }
+
+  /** How many nodes have gaps that are not filled. */
+  get gaps(): number {
+    return this.#open.size;
+  }
+
+  /** From here on something may be missing, whatever is stored after it. */
   opened(key: string, from: EpochMicros): void {
-    this.#open.set(key, epochMicros(Math.min(from, this.#open.get(key) ?? from)));
+    const before = this.#open.get(key);
+    if (before !== undefined && before <= from) return;
+    this.#open.set(key, from);
+    this.#dirty = true;
   }
 
   /** All that was missing is on disk, or will never be had. */
@@ -57,10 +76,8 @@ export class HistoryMemory {
     this.#dirty = false;
     try {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-      await writeAtomically(
-        this.#path,
-        JSON.stringify({ ...Object.fromEntries(this.#stored), ...Object.fromEntries(this.#open) }),
-      );
+      const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
+      await writeAtomically(this.#path, JSON.stringify({ version: 2, stored, open }));
     } catch (error) {
       this.#dirty = true;
       throw error;

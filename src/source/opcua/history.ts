@@ -1,67 +1,197 @@
-// Reads what a server has recorded of a variable: HistoryRead of raw values, page by page (OPC 10000-11, 6.4.3).
+// Reads what a server has recorded of variables: HistoryRead of raw values, many nodes in one call, page by page (OPC
+// 10000-11, 6.4.3). Continuation points are few on most servers: they are used up or given back.
 import { AgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import { statusOf } from "./failure.ts";
 import type { Link } from "./link.ts";
 import type { DataValueLike } from "./reading.ts";
-import type { NodeId } from "./services.ts";
+import { type BatchSize, isTooMuch, type NodeId } from "./services.ts";
 import type { Ua } from "./stack.ts";
 
 /** Values in one answer: small enough that live data does not wait behind it. */
-const valuesPerPage = 1_000;
+const valuesPerAnswer = 5_000;
+const mostPerNode = 1_000;
+/** Nodes whose gaps begin and end within this time of each other are asked for together. */
+const togetherUs = 60e6;
 
-/**
- * Raw values after `from` and before `to`, ascending, a page at a time. Rejects with `SOURCE_*`; the status stands in
- * the message: `BadHistoryOperationUnsupported` where the server keeps none.
- */
-export async function* readHistory(
-  ua: Ua,
-  link: Link,
-  nodeId: NodeId,
-  from: EpochMicros,
-  to: EpochMicros,
+export interface HistoryRange {
+  readonly nodeId: NodeId;
+  /** Both ends are there already: what lies between them is asked for. */
+  readonly from: EpochMicros;
+  readonly to: EpochMicros;
+}
+
+/** A page of one of the ranges. What lies around it may be among its values. */
+export interface HistoryPage<Range> {
+  readonly range: Range;
+  readonly values: readonly DataValueLike[];
+  /** Whether nothing more of this range comes. */
+  readonly over: boolean;
+  /** Why there is nothing, or no more. */
+  readonly error?: Error;
+}
+
+interface Asked<Range> {
+  readonly range: Range;
+  point?: Buffer | undefined;
+}
+interface Call<Range> {
+  readonly from: number;
+  readonly to: number;
+  nodes: Asked<Range>[];
+}
+
+export interface HistoryReading {
+  readonly ua: Ua;
+  readonly link: Link;
+  /** Nodes in one call. */
+  readonly batch: BatchSize;
+  /** Called before each call but the first: the server has other things to do. */
+  readonly rest: (lastCallMs: number) => Promise<void>;
+  readonly nowMs: () => number;
+}
+
+/** Every range ends with a page that is `over`. Rejects only when the link is lost or `signal` aborts. */
+export async function* readHistory<Range extends HistoryRange>(
+  reading: HistoryReading,
+  ranges: readonly Range[],
   signal: AbortSignal,
-): AsyncGenerator<readonly DataValueLike[]> {
-  const page = async (
-    start: EpochMicros,
-    continuationPoint: Buffer | undefined,
-    releaseContinuationPoints: boolean,
-  ) => {
-    const request = new ua.HistoryReadRequest({
-      historyReadDetails: new ua.ReadRawModifiedDetails({
-        isReadModified: false,
-        // Whole milliseconds around the gap: what lies at its edges is cut off afterwards, to the microsecond.
-        startTime: new Date(Math.floor(start / 1_000)),
-        endTime: new Date(Math.ceil(to / 1_000)),
-        numValuesPerNode: valuesPerPage,
-        // The stack would ask for bounds: values that were never measured.
-        returnBounds: false,
-      }),
-      timestampsToReturn: ua.TimestampsToReturn.Both,
-      releaseContinuationPoints,
-      nodesToRead: [{ nodeId, ...(continuationPoint && { continuationPoint }) }],
-    });
-    const { results } = await link.call(request, ua.HistoryReadResponse, signal);
-    const result = results?.[0];
-    if (!result?.statusCode.isGoodish())
-      throw new AgentError("SOURCE_PROTOCOL", `HistoryRead: ${result?.statusCode.name ?? "no result"}`);
-    return result;
-  };
-  let point: Buffer | undefined;
-  let start = from;
+): AsyncGenerator<HistoryPage<Range>> {
+  const { batch, link, rest, nowMs } = reading;
+  const calls = together(ranges, batch.size);
+  let lastMs: number | undefined;
+  let call: Call<Range> | undefined;
   try {
-    for (;;) {
-      const result = await page(start, point, false);
-      const values = result.historyData instanceof ua.HistoryData ? (result.historyData.dataValues ?? []) : [];
-      yield values;
-      point = result.continuationPoint?.length ? result.continuationPoint : undefined;
-      if (point) continue;
-      // Some servers stop at the number they were asked for without saying that there is more.
-      const last = values.at(-1)?.sourceTimestamp?.getTime() ?? 0;
-      if (values.length < valuesPerPage || last * 1_000 <= start) return;
-      start = epochMicros(last * 1_000);
+    while ((call = calls.shift())) {
+      if (lastMs !== undefined) await rest(lastMs);
+      const startedMs = nowMs();
+      const answer = await ask(reading, call, false, signal).catch((error: unknown) => asError(error, link, signal));
+      lastMs = nowMs() - startedMs;
+      if (answer instanceof Error) {
+        const halves = isTooMuch(answer) && call.nodes.length === batch.size ? batch.halve() : true;
+        if (call.nodes.length > 1 && halves) calls.unshift(...halved(call));
+        else for (const { range } of call.nodes) yield { range, values: [], over: true, error: answer };
+        continue;
+      }
+      const going: Asked<Range>[] = [];
+      for (const [i, { statusCode, values, point }] of answer.entries()) {
+        const node = call.nodes[i];
+        if (!node) continue;
+        const { range } = node;
+        const error = failureOf(statusCode);
+        const next = error || point ? undefined : unsaid(values, perNode(call), call);
+        // Too many points at a time for this server: once more, alone.
+        if (statusCode.name === "BadNoContinuationPoints" && call.nodes.length > 1)
+          calls.push({ ...call, nodes: [{ range }] });
+        else if (point) {
+          node.point = point;
+          going.push(node);
+          yield { range, values, over: false };
+        } else if (next !== undefined) {
+          calls.push({ from: next, to: call.to, nodes: [{ range }] });
+          yield { range, values, over: false };
+        } else yield { range, values, over: true, ...(error && { error }) };
+      }
+      call.nodes = going;
+      if (going.length > 0) calls.unshift(call);
+      call = undefined;
     }
   } finally {
-    // Servers have few of them.
-    if (point && !signal.aborted && !link.lost.aborted) await page(start, point, true).catch(() => {});
+    const held = [...(call ? [call] : []), ...calls].flatMap((each) => {
+      const nodes = each.nodes.filter(({ point }) => point);
+      return nodes.length > 0 ? [{ ...each, nodes }] : [];
+    });
+    if (!link.lost.aborted)
+      for (const each of held) await ask(reading, each, true, new AbortController().signal).catch(() => {});
   }
+}
+
+/** Calls for ranges that are alike, none for more nodes than `most`. */
+function together<Range extends HistoryRange>(ranges: readonly Range[], most: number): Call<Range>[] {
+  const calls: Call<Range>[] = [];
+  for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
+    const last = calls.at(-1);
+    const fits =
+      last !== undefined &&
+      last.nodes.length < most &&
+      range.from - last.from <= togetherUs &&
+      Math.abs(range.to - (last.nodes[0]?.range.to ?? 0)) <= togetherUs;
+    if (fits) {
+      last.nodes.push({ range });
+      calls[calls.length - 1] = { ...last, to: Math.max(last.to, range.to) };
+    } else calls.push({ from: range.from, to: range.to, nodes: [{ range }] });
+  }
+  return calls;
+}
+
+function halved<Range>(call: Call<Range>): Call<Range>[] {
+  const half = Math.ceil(call.nodes.length / 2);
+  return [
+    { ...call, nodes: call.nodes.slice(0, half) },
+    { ...call, nodes: call.nodes.slice(half) },
+  ];
+}
+
+function perNode({ nodes }: Call<unknown>): number {
+  return Math.min(mostPerNode, Math.max(10, Math.floor(valuesPerAnswer / nodes.length)));
+}
+
+/** Some servers stop at the number they were asked for without saying that there is more: from where to go on. */
+function unsaid(values: readonly DataValueLike[], most: number, { from }: Call<unknown>): EpochMicros | undefined {
+  const last = (values.at(-1)?.sourceTimestamp?.getTime() ?? 0) * 1_000;
+  return values.length >= most && last > from ? epochMicros(last) : undefined;
+}
+
+async function ask<Range extends HistoryRange>(
+  { ua, link }: HistoryReading,
+  call: Call<Range>,
+  releaseContinuationPoints: boolean,
+  signal: AbortSignal,
+) {
+  const request = new ua.HistoryReadRequest({
+    historyReadDetails: new ua.ReadRawModifiedDetails({
+      isReadModified: false,
+      // Whole milliseconds around the gap: what lies at its edges is cut off afterwards, to the microsecond.
+      startTime: new Date(Math.floor(call.from / 1_000)),
+      endTime: new Date(Math.ceil(call.to / 1_000)),
+      numValuesPerNode: perNode(call),
+      // The stack would ask for bounds: values that were never measured.
+      returnBounds: false,
+    }),
+    timestampsToReturn: ua.TimestampsToReturn.Both,
+    releaseContinuationPoints,
+    nodesToRead: call.nodes.map(({ range: { nodeId }, point }) => ({
+      nodeId,
+      ...(point && { continuationPoint: point }),
+    })),
+  });
+  const { results } = await link.call(
+    request,
+    ua.HistoryReadResponse,
+    signal,
+    releaseContinuationPoints ? 2_000 : undefined,
+  );
+  if (results?.length !== call.nodes.length)
+    throw new AgentError(
+      "SOURCE_PROTOCOL",
+      `HistoryRead: ${results?.length ?? 0} results for ${call.nodes.length} nodes`,
+    );
+  return results.map(({ statusCode, historyData, continuationPoint }) => ({
+    statusCode,
+    values: historyData instanceof ua.HistoryData ? (historyData.dataValues ?? []) : [],
+    point: continuationPoint?.length ? continuationPoint : undefined,
+  }));
+}
+
+function failureOf(statusCode: { readonly name: string; isGoodish(): boolean }): Error | undefined {
+  // `GoodNoData` and `BadNoData` are said where nothing was recorded in this time.
+  if (statusCode.isGoodish() || statusCode.name === "BadNoData") return undefined;
+  return new AgentError("SOURCE_PROTOCOL", `HistoryRead: ${statusCode.name}`);
+}
+
+/** What a call failed with; throws where nothing more can be asked. */
+function asError(error: unknown, link: Link, signal: AbortSignal): Error {
+  signal.throwIfAborted();
+  if (link.lost.aborted || statusOf(error) === "BadSessionIdInvalid") throw error;
+  return error instanceof Error ? error : new Error(String(error));
 }

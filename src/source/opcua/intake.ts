@@ -1,5 +1,6 @@
 // Where values become readings and wait for the pipeline: at most so many, in batches that are acknowledged in order.
 import { AgentError } from "../../core/errors.ts";
+import type { TagGap } from "../../core/gap.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Description, Reading } from "../../core/source.ts";
 import { BoundedQueue } from "../../lib/bounded-queue.ts";
@@ -11,6 +12,8 @@ import { type DataValueLike, overflowed, type TimePreference, toReading } from "
 interface Batch {
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
+  /** What is known of missing values, behind these readings. */
+  readonly gaps?: readonly TagGap[] | undefined;
   /** To be called once they are on disk. */
   readonly stored?: (() => void) | undefined;
   /** What came before these is all there was to tell. */
@@ -56,6 +59,7 @@ export class Intake {
     const arrival = this.#runtime.clock.now();
     const readings: Reading[] = [];
     const stamped: (readonly [Item, Reading])[] = [];
+    const gaps: TagGap[] = [];
     let overflowing = 0;
     for (const [item, value] of values) {
       const overflow = overflowed(value.statusCode.value);
@@ -64,26 +68,33 @@ export class Intake {
       if (!reading) continue;
       // What a former subscription hands over may be older than what has come from the new one.
       readings.push(stream === "former" ? { ...reading, historical: true } : reading);
-      if (!backfill || reading.clock !== "device") continue;
-      backfill.arrived(item, reading.time, { overflow, stream });
-      stamped.push([item, reading]);
+      if (!backfill) continue;
+      const timed = reading.clock === "device";
+      const come = { overflow, stream };
+      const gap = timed ? backfill.arrived(item, reading.time, come) : backfill.untimed(item, arrival, come);
+      if (gap) gaps.push(gap);
+      if (timed) stamped.push([item, reading]);
     }
     if (overflowing > 0) {
       this.#overflows += overflowing;
       this.#runtime.metrics.counter(overflows).add(overflowing, { source: this.#source });
     }
-    this.readings(readings, () => {
-      stored();
-      for (const [item, { time }] of stamped) backfill?.stored(item, time);
-    });
+    this.readings(
+      readings,
+      () => {
+        stored();
+        for (const [item, { time }] of stamped) backfill?.stored(item, time);
+      },
+      gaps,
+    );
   }
 
-  /** Takes readings over; `stored` goes with the last of them. Throws as `values` does. */
-  readings(readings: readonly Reading[], stored?: () => void): void {
+  /** Takes readings over; `stored` and `gaps` go with the last of them. Throws as `values` does. */
+  readings(readings: readonly Reading[], stored?: () => void, gaps?: readonly TagGap[]): void {
     let from = 0;
     for (; readings.length - from > batchReadings; from += batchReadings)
       this.#put({ readings: readings.slice(from, from + batchReadings), descriptions: [] });
-    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], stored });
+    this.#put({ readings: from > 0 ? readings.slice(from) : readings, descriptions: [], stored, gaps });
   }
 
   descriptions(descriptions: readonly Description[]): void {
@@ -108,6 +119,7 @@ export class Intake {
     return {
       readings: batches.flatMap(({ readings }) => readings),
       descriptions: batches.flatMap(({ descriptions }) => descriptions),
+      gaps: batches.flatMap(({ gaps }) => gaps ?? []),
       ...(batches.some(({ alive }) => alive) && { alive: true }),
       awaited: false,
       ack: () => {

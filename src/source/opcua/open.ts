@@ -1,5 +1,6 @@
 // Opens a connection: certificate, endpoint, session, nodes, subscription, descriptions, in this order.
 import { join } from "node:path";
+import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Description, DriverConfig, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
@@ -123,10 +124,12 @@ async function begin(
       return [];
     },
   );
-  const history =
-    backfill === "off"
-      ? undefined
-      : { maxGapMs: backfill.maxGap, memory: await HistoryMemory.open(join(config.stateDir, "history.json")) };
+  const history = {
+    maxGapMs: backfill === "off" ? undefined : backfill.maxGap,
+    memory: await HistoryMemory.open(join(config.stateDir, "history.json")),
+    serverStarted: facts.started === "" ? undefined : epochMicros(Date.parse(facts.started) * 1_000),
+    limit: facts.limits.history,
+  };
   log.info(
     {
       server: facts.product,

@@ -37,6 +37,8 @@ export interface PublisherOptions {
   readonly alive: () => void;
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
   readonly room: (signal: AbortSignal) => Promise<void>;
+  /** The server has not kept a message that did not arrive. */
+  readonly lost: () => void;
   /** The server does not have it any more: the next connection need not look for it. */
   readonly gone: (what: "session" | "subscription") => Promise<void>;
 }
@@ -201,6 +203,7 @@ export class Publisher {
       if (statusOf(error) !== "BadMessageNotAvailable") throw error;
       runtime.metrics.counter(lostNotifications).add(1, { source });
       runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
+      this.#options.lost();
     }
   }
 

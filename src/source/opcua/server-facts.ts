@@ -8,7 +8,12 @@ export interface ServerFacts {
   /** URI of each namespace by its index. Changes when the server starts again. */
   readonly namespaces: readonly string[];
   /** Operations in one call; 0: no limit is declared. */
-  readonly limits: { readonly read: number; readonly browse: number; readonly monitor: number };
+  readonly limits: {
+    readonly read: number;
+    readonly browse: number;
+    readonly monitor: number;
+    readonly history: number;
+  };
   readonly product: string;
   /** When it started, as text to compare; empty where it does not tell. */
   readonly started: string;
@@ -21,6 +26,7 @@ const nodes = {
   read: 11705,
   browse: 11710,
   monitor: 11714,
+  history: 12165,
   product: 2261,
   version: 2264,
 };
@@ -48,7 +54,12 @@ export async function readFacts(ua: Ua, link: Link, signal: AbortSignal): Promis
   return {
     started: started instanceof Date ? started.toISOString() : "",
     namespaces: namespaces.map((uri) => uri ?? ""),
-    limits: { read: await limit(nodes.read), browse: await limit(nodes.browse), monitor: await limit(nodes.monitor) },
+    limits: {
+      read: await limit(nodes.read),
+      browse: await limit(nodes.browse),
+      monitor: await limit(nodes.monitor),
+      history: await limit(nodes.history),
+    },
     product: `${await text(nodes.product)} ${await text(nodes.version)}`.trim(),
   };
 }

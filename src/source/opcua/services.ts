@@ -31,6 +31,11 @@ export class BatchSize {
 
 const tooMuch = ["BadTooManyOperations", "BadEncodingLimitsExceeded", "BadResponseTooLarge", "BadRequestTooLarge"];
 
+/** Whether the server says that fewer operations might do. */
+export function isTooMuch(error: unknown): boolean {
+  return tooMuch.includes(statusOf(error) ?? "");
+}
+
 /** Calls for all of `items`, a batch at a time, and gives the results in their order. */
 export async function inBatches<T, R>(
   items: readonly T[],
@@ -49,7 +54,7 @@ export async function inBatches<T, R>(
         );
       results.push(...answer);
     } catch (error) {
-      if (!tooMuch.includes(statusOf(error) ?? "") || !batch.halve()) throw error;
+      if (!isTooMuch(error) || !batch.halve()) throw error;
     }
   }
   return results;

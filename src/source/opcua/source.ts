@@ -1,4 +1,5 @@
 // One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
+import type { Recovery, TagGap } from "../../core/gap.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Description, Source, TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
@@ -30,19 +31,22 @@ export interface OpcuaSourceOptions {
   readonly wanted: Counts;
   readonly monitoring: Monitoring;
   readonly descriptions: readonly Description[];
-  /** Undefined: gaps are not filled. */
-  readonly history: HistoryOptions | undefined;
+  readonly history: HistoryOptions;
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly details: Readonly<Record<string, string | number>>;
 }
 
-type HistoryOptions = Pick<BackfillOptions, "maxGapMs" | "memory">;
+type HistoryOptions = Pick<BackfillOptions, "maxGapMs" | "memory" | "serverStarted" | "limit">;
 
 export class OpcuaSource implements Source {
+  readonly holder = "the server";
+  readonly recovery: Recovery;
   readonly #options: OpcuaSourceOptions;
   readonly #intake: Intake;
   readonly #publisher: Publisher | undefined;
-  readonly #backfill: Backfill | undefined;
+  readonly #backfill: Backfill;
+  /** Gaps of earlier connections that are looked for again. */
+  readonly #leftOver: readonly TagGap[];
   #failed = false;
 
   constructor(options: OpcuaSourceOptions) {
@@ -60,24 +64,31 @@ export class OpcuaSource implements Source {
         deliver: (notification, signal) => this.#take(notification, subscription, signal),
         alive: () => this.#intake.alive(),
         room: (signal) => this.#intake.room(signal),
+        lost: () => this.#intake.readings([], undefined, this.#backfill.missed(options.monitoring.items)),
         gone: (what) => resumption.remember({ [what]: undefined }),
       });
-    this.#backfill =
-      options.history &&
-      new Backfill({
-        ...options.history,
-        ua,
-        link,
-        runtime,
-        source: config.name,
-        namespaces: resolver.namespaces,
-        services: resolver.services,
-        structures: resolver.structures,
-        deliver: async (readings, stored, signal) => {
-          await this.#intake.room(signal);
-          this.#intake.readings(readings, stored);
-        },
-      });
+    this.#backfill = new Backfill({
+      ...options.history,
+      ua,
+      link,
+      runtime,
+      source: config.name,
+      namespaces: resolver.namespaces,
+      services: resolver.services,
+      structures: resolver.structures,
+      time: config.options.time,
+      deliver: async (readings, gaps, stored, signal) => {
+        await this.#intake.room(signal);
+        this.#intake.readings(readings, stored, gaps);
+      },
+    });
+    const kept = subscription?.origin === "kept";
+    const { items, polled } = options.monitoring;
+    this.#leftOver = [...this.#backfill.begin(items, !kept), ...this.#backfill.begin(polled, true)];
+    this.recovery =
+      kept && options.history.memory.gaps === 0
+        ? { how: "kept", by: "the server had kept the subscription" }
+        : { how: "history" };
   }
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
@@ -88,6 +99,7 @@ export class OpcuaSource implements Source {
     if (link.lost.aborted) lost();
     this.#intake.descriptions(descriptions);
     this.#tell(monitoring.failures);
+    if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
     const background = this.#work(AbortSignal.any([signal, stop.signal]));
     try {
       for (;;) yield await this.#intake.next(signal);
@@ -122,7 +134,7 @@ export class OpcuaSource implements Source {
   /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { link, pki, resumption, runtime } = this.#options;
-    await this.#backfill?.save().catch((error: unknown) => {
+    await this.#backfill.save().catch((error: unknown) => {
       runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
     });
     // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
@@ -143,7 +155,7 @@ export class OpcuaSource implements Source {
       this.#publisher?.run(signal),
       retryFailures({ tags, resolver, monitoring, failed: (failures) => this.#tell(failures) }, runtime, signal),
       poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
-      this.#backfill?.run(signal),
+      this.#backfill.run(signal),
     ];
     const running = works.filter((work) => work !== undefined);
     await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));

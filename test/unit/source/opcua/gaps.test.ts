@@ -7,6 +7,7 @@ const gap = (key: string, from: number, to: number) => ({
   key,
   from: epochMicros(from),
   to: epochMicros(to),
+  overflow: false,
 });
 
 test("however often values of a node are thrown away, one gap waits, and it spans them all", () => {
@@ -27,5 +28,15 @@ test("a node is complete only when every one of its gaps is filled, also those t
 
   expect(gaps.close("a")).toBe(false);
   gaps.take();
+  expect(gaps.close("a")).toBe(true);
+});
+
+test("a gap that could not be filled waits again, as one with what has opened meanwhile", () => {
+  const gaps = new Gaps<string>();
+  gaps.add(gap("a", 1, 2));
+  const [taken = gap("a", 0, 0)] = gaps.take();
+  gaps.add(gap("a", 5, 6));
+  gaps.giveBack(taken);
+  expect(gaps.take()).toEqual([gap("a", 1, 6)]);
   expect(gaps.close("a")).toBe(true);
 });
