@@ -1,4 +1,5 @@
 // Where a value lies in a device: the notations that people and manuals use, as one address. Pure.
+import { addressForm, bareNumber, noAddress, unknownWord } from "./address-hints.ts";
 import type { Order, Table, ValueType } from "./value-type.ts";
 import { isOrder, isRegisterTable, isValueType, orders, registersOf } from "./value-type.ts";
 
@@ -36,10 +37,11 @@ export type ParsedAddress =
 export function parseAddress(input: string | number): ParsedAddress {
   if (typeof input === "number" && !Number.isInteger(input))
     return wrong(`write "${input}" in quotes: as a number it loses its final zeros`);
-  const [head = "", ...rest] = String(input).trim().toLowerCase().split(/\s+/);
-  const place = parsePlace(head);
+  const text = String(input).trim().toLowerCase();
+  const [head = "", ...rest] = text.split(/\s+/);
+  const place = parsePlace(head, text);
   if ("error" in place) return wrong(place.error);
-  if (rest.length > 2) return wrong(`has too many words; ${form}`);
+  if (rest.length > 2) return wrong(`has too many words; ${addressForm}`);
 
   let type: string | undefined;
   let order: string | undefined;
@@ -55,7 +57,7 @@ export function parseAddress(input: string | number): ParsedAddress {
       if (order !== undefined) return wrong(`names two orders, ${order} and ${word}`);
       order = word;
     } else {
-      if (type !== undefined) return wrong(unknownWord(isValueType(type) ? word : type));
+      if (type !== undefined) return wrong(isValueType(type) ? secondWord(type, word) : unknownWord(type));
       type = word;
     }
   }
@@ -68,8 +70,7 @@ export function addressFrom(parts: AddressParts): ParsedAddress {
   const order = parts.order?.toLowerCase();
   const type = parts.type?.toLowerCase() ?? (isRegisterTable(table) && bit === undefined ? "u16" : "bit");
 
-  if (type === "string")
-    return wrong("string is refused: the service stores numbers; read the text once with `tagferry probe`");
+  if (/^(string|str|text|ascii|char)\b/.test(type)) return wrong(`${type} is refused: the service stores numbers`);
   if (!isValueType(type)) return wrong(unknownWord(type));
   if (order !== undefined && !isOrder(order)) return wrong(`${order} is no order; they are ${orders.join(", ")}`);
 
@@ -119,73 +120,39 @@ export function modiconNumber({ table, address }: Pick<Address, "table" | "addre
   return `${modiconDigits[table]}${String(number).padStart(number > 9_999 ? 5 : 4, "0")}`;
 }
 
-const form = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";
 const modiconDigits = { co: "0", di: "1", ir: "3", hr: "4" } as const satisfies Record<Table, string>;
 const modiconTables: Readonly<Record<string, Table>> = { 0: "co", 1: "di", 3: "ir", 4: "hr" };
-/** What manuals call the types. Only for suggestions: a `word` may also be signed. */
-const otherNames: Readonly<Record<string, ValueType>> = {
-  bool: "bit",
-  boolean: "bit",
-  uint8: "u8",
-  int8: "i8",
-  uint16: "u16",
-  word: "u16",
-  int16: "i16",
-  int: "i16",
-  short: "i16",
-  uint32: "u32",
-  dword: "u32",
-  int32: "i32",
-  dint: "i32",
-  long: "i32",
-  uint64: "u64",
-  int64: "i64",
-  float: "f32",
-  float32: "f32",
-  real: "f32",
-  double: "f64",
-  float64: "f64",
-  lreal: "f64",
-  bcd: "bcd16",
-};
 
 type Place = Pick<Address, "table" | "address" | "bit">;
 
-function parsePlace(text: string): Place | { readonly error: string } {
-  const named = /^(hr|ir|co|di):(0x[0-9a-f]{1,6}|\d{1,7})(?:\.(\d{1,3}))?$/.exec(text);
+/** `text`: all that was written, of which `head` is the first word. */
+function parsePlace(head: string, text: string): Place | { readonly error: string } {
+  const named = /^(hr|ir|co|di):(0x[0-9a-f]{1,6}|\d{1,7})(?:\.(\d{1,3}))?$/.exec(head);
   if (named) {
     const [, table = "", address = "", bit] = named;
     return place(table as Table, Number(address), bit); // one of the four: the pattern has no other
   }
-  const modicon = /^([0134])(?:(\d{4,5})|x(\d{4,6}))(?:\.(\d{1,3}))?$/.exec(text);
+  const modicon = /^([0134])(?:(\d{4,5})|x(\d{1,6}))(?:\.(\d{1,3}))?$/.exec(head);
   const table = modiconTables[modicon?.[1] ?? ""];
   if (modicon && table !== undefined) {
     const digits = modicon[2] ?? modicon[3] ?? "";
     // 0x0064 is sixteen to a coil's reference and hexadecimal to everybody else.
-    if (modicon[1] === "0" && modicon[3] !== undefined) return { error: bareNumber(Number(`0x${digits}`), text) };
+    if (modicon[1] === "0" && modicon[3] !== undefined) return { error: bareNumber(Number(`0x${digits}`), head) };
     if (Number(digits) === 0)
       return { error: `Modicon numbers count from 1: ${modiconNumber({ table, address: 0 })} is ${table}:0` };
     return place(table, Number(digits) - 1, modicon[4]);
   }
-  const bare = /^(0x[0-9a-f]+|\d+)(?:\.\d+)?$/.exec(text);
-  if (bare) return { error: bareNumber(Number(bare[1]), text) };
-  return { error: `is no Modbus address; ${form}` };
+  const bare = /^(0x[0-9a-f]+|\d+)(?:\.\d+)?$/.exec(head);
+  if (bare) return { error: bareNumber(Number(bare[1]), head) };
+  return { error: noAddress(text) };
 }
 
 function place(table: Table, address: number, bit: string | undefined): Place {
   return bit === undefined ? { table, address } : { table, address, bit: Number(bit) };
 }
 
-function bareNumber(number: number, text: string): string {
-  const first = Math.min(number, 65_535);
-  const before = first > 0 ? `, or hr:${first - 1} where the manual counts from 1` : "";
-  return `${text} names no table: for a holding register write hr:${first}${before} (ir: input register, co: coil, di: discrete input)`;
-}
-
-function unknownWord(word: string): string {
-  const meant = otherNames[word];
-  const hint = meant === undefined ? `types are ${Object.keys(registersOf).join(" ")}` : `did you mean ${meant}?`;
-  return `${word} is neither a type nor an order; ${hint}`;
+function secondWord(type: ValueType, word: string): string {
+  return isValueType(word) ? `names two types, ${type} and ${word}` : unknownWord(word);
 }
 
 function within(address: Address, width: number): ParsedAddress {

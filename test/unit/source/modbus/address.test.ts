@@ -34,6 +34,11 @@ test.each([
   ["00001", "co:0"],
   ["000017", "co:16"],
   ["4x00101", "hr:100 u16"],
+  ["4x0001", "hr:0 u16"],
+  ["4x1 f32", "hr:0 f32"],
+  ["3X0005", "ir:4 u16"],
+  ["1x10", "di:9"],
+  ["4x65536", "hr:65535 u16"],
   ["40101.3", "hr:100.3 bit"],
 ])("%s is %s", (text, address) => {
   expect(parsed(text)).toBe(address);
@@ -53,7 +58,24 @@ test.each([
   ["hr:5 string", "string is refused: the service stores numbers"],
   ["hr:5 float", "did you mean f32?"],
   ["hr:5 u17", "u17 is neither a type nor an order"],
-  ["hr:5 u16 i16", "i16 is neither"],
+  ["hr:5 u16 i16", "names two types, u16 and i16"],
+  ["hr:5 u16 swapped", "write cdab where the low word comes first"],
+  ["hr:5 u32 4321", "did you mean dcba?"],
+  ["hr:5 uint16, big", "did you mean u16?"],
+  ["hr:5 string(8)", "is refused: the service stores numbers"],
+  ["70000", "70000 names no table, and addresses end at 65535"],
+  ["0x0001", "names no table"],
+  ["%MW100", "%MW100 is a controller's own name"],
+  ["D100", "D100 is a controller's own name"],
+  ["%IX3.1", "%IX3.1 is a controller's own name"],
+  ["HR 100", "did you mean hr:100?"],
+  ["hr: 100 f32", "did you mean hr:100 f32?"],
+  ["hr:100:u16", "did you mean hr:100 u16?"],
+  ["holding register 100", "did you mean hr:100?"],
+  ["input register 7 i16", "did you mean ir:7 i16?"],
+  ["discrete input 7", "did you mean di:7?"],
+  ["coil 5", "did you mean co:5?"],
+  ["hr:1e3", "the form is"],
   ["hr:5 u16 abcd cdab", "too many words"],
   ["hr:5 abcd cdab", "names two orders"],
   ["hr:5 bit", "say which bit, as in hr:5.0 bit"],
@@ -114,6 +136,13 @@ test("every place reads back from its Modicon number", () => {
     }),
     { seed: 2, numRuns: 2_000 },
   );
+});
+
+test("what an error asks about is an address itself", () => {
+  for (const text of ["HR 100", "holding:7 u16", "hr:5/f32", "coil#3", "hr:8:i32,cdab", "100", "65535"]) {
+    const meant = /(?:did you mean|register write) ([^?,]+?)(?:\?|,|$)/.exec(parsed(text))?.[1] ?? "";
+    expect(parseAddress(meant).ok, `${text}: ${parsed(text)}`).toBe(true);
+  }
 });
 
 test("no text makes the parser throw, and an address it gives lies within the device", () => {
