@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/same-source.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
+import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-inputs.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { startDelivery } from "./delivery.ts";
@@ -69,12 +70,14 @@ export async function openAgent(
     ),
   );
   const catalog = opened.use(await openCatalog(join(dataDir, "signals.db"), runtime, signal));
+  let inputs = inputsOf(config);
   const delivery = opened.use(
     startDelivery(
       {
         options: config.service,
         buffer,
         catalog,
+        configured: (input) => inputs.has(input),
         dataDir,
         agent: `tagferry/${options.version} (${name})`,
         sink: options.sink,
@@ -117,8 +120,13 @@ export async function openAgent(
       const changes = await sources.change(next.sources);
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;
+      inputs = inputsOf(next);
       return { ...changes, needRestart: changedSections(config, next) };
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+function inputsOf({ sources }: Config): ConfiguredInputs {
+  return configuredInputs(sources.flatMap(({ rules }) => rules));
 }

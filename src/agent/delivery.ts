@@ -18,6 +18,8 @@ export interface DeliveryParts {
   readonly dataDir: string;
   /** Name and version, for User-Agent. */
   readonly agent: string;
+  /** Whether the configuration has an input, or may give rise to it. */
+  readonly configured: (input: string) => boolean;
   /** Undefined: the service of `options`. */
   readonly sink?: Sink | undefined;
 }
@@ -45,10 +47,10 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
 
   async function deliver(): Promise<void> {
     await using reader = await parts.buffer.reader();
-    const { options, catalog, agent, sink } = parts;
+    const { options, catalog, agent, sink, configured } = parts;
     const stateDir = join(parts.dataDir, "upload");
     await using opened = await openUploader(
-      { options, reader, catalog, stateDir, agent, ...(sink && { sink }) },
+      { options, reader, catalog, stateDir, agent, configured, ...(sink && { sink }) },
       runtime,
       stop.signal,
     );

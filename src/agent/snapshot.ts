@@ -4,10 +4,12 @@ import type { BufferStats } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Mapping, TagState } from "../mapping/mapping.ts";
+import type { UploadStatus as UploaderStatus } from "../upload/uploader.ts";
 import type { RunningDelivery } from "./delivery.ts";
 import type { GapSummary } from "./gaps/gap.ts";
+import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
-import type { AgentStatus, Status, TagStatus, UploadState, UploadStatus, Warning } from "./status.ts";
+import type { AgentStatus, SignalsStatus, Status, TagStatus, UploadState, UploadStatus, Warning } from "./status.ts";
 
 export interface SnapshotParts {
   readonly time: EpochMicros;
@@ -33,7 +35,7 @@ export function snapshot({ time, agent, config, sources, buffer, delivery, gaps 
     warnings: [
       ...bufferWarnings(buffer),
       ...refusalWarnings(sources),
-      ...signalWarnings(delivery),
+      ...signalWarnings(delivery.status()?.signals),
       ...configWarnings(config),
     ],
   };
@@ -95,6 +97,23 @@ function uploadStatus(
     pointsPerRequest: status?.pointsPerRequest ?? 0,
     bytesPerRequest: status?.bytesPerRequest ?? 0,
     budgetShare: status?.budgetShare ?? 0,
+    ...(status && { signals: signalsStatus(status.signals) }),
+  };
+}
+
+function signalsStatus({ known, pending, saved, watch }: UploaderStatus["signals"]): SignalsStatus {
+  return {
+    known,
+    pending,
+    saved,
+    ...(watch?.checkedAt !== undefined && {
+      checkedAt: watch.checkedAt,
+      lost: watch.lost,
+      changed: watch.changed,
+      unconfigured: watch.unconfigured.count,
+      unconfiguredInputs: watch.unconfigured.first,
+    }),
+    ...(watch?.items && { published: watch.items.published }),
   };
 }
 
@@ -132,15 +151,6 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
     remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
   };
   return [full, ...lost];
-}
-
-function signalWarnings(delivery: SnapshotParts["delivery"]): Warning[] {
-  const refused = delivery.status()?.signals.refused ?? [];
-  return refused.map(({ input, reason }) => ({
-    level: "warn",
-    message: `the service would not take the metadata of ${input}: ${reason}; its points are delivered`,
-    remedy: "correct `signal` of this tag",
-  }));
 }
 
 function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {

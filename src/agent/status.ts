@@ -116,4 +116,23 @@ export interface UploadStatus {
   readonly bytesPerRequest: number;
   /** Share of the permitted requests that were used in the last minute, 0 to 1. */
   readonly budgetShare: number;
+  /** Left out while there is no delivery. */
+  readonly signals?: SignalsStatus;
+}
+
+export interface SignalsStatus {
+  readonly known: number;
+  /** Whose metadata wait to be saved. */
+  readonly pending: number;
+  readonly saved: number;
+  /** When all of them were compared with the service last; left out: not yet, and with it what follows. */
+  readonly checkedAt?: EpochMicros;
+  /** Found lost or changed at the service since the agent started, and saved again. */
+  readonly lost?: number;
+  readonly changed?: number;
+  /** Input IDs that the service has and the configuration has not, and the first 20 of them. */
+  readonly unconfigured?: number;
+  readonly unconfiguredInputs?: readonly string[];
+  /** Items created or updated since the agent started; left out where none are published. */
+  readonly published?: number;
 }

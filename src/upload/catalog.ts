@@ -31,11 +31,11 @@ export interface Catalog extends SignalCatalog, AsyncDisposable {
   readonly refused: ReadonlyMap<InputId, string>;
   entry(input: InputId): CatalogEntry | undefined;
   /** All signals, in no order. */
-  entries(): Iterable<CatalogEntry>;
+  inputs(): Iterable<InputId>;
   /** Names the service and integration that the list is about. Another one than before has been told nothing yet. */
   bind(target: string): void;
-  /** The service has the metadata that `hash` names. */
-  markSaved(input: InputId, hash: string, id: SignalId | undefined): void;
+  /** The service has the metadata that `hash` names; undefined: it has none any longer, or others, and is to get ours again. */
+  markSaved(input: InputId, hash: string | undefined, id: SignalId | undefined): void;
   /** The service would not take the metadata that `hash` names. */
   markRefused(input: InputId, hash: string, reason: string): void;
   /** The service named the signal of `input`. Cheap when it was known. */
@@ -127,11 +127,8 @@ class PersistedCatalog implements Catalog {
     };
   }
 
-  *entries(): Generator<CatalogEntry> {
-    for (const input of this.#known.keys()) {
-      const entry = this.entry(input);
-      if (entry) yield entry;
-    }
+  inputs(): Iterable<InputId> {
+    return this.#known.keys();
   }
 
   bind(target: string): void {
@@ -148,7 +145,7 @@ class PersistedCatalog implements Catalog {
     }
   }
 
-  markSaved(input: InputId, savedHash: string, id: SignalId | undefined): void {
+  markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
     const known = this.#known.get(input);
     if (!known) return;
     this.#forget(input, known);

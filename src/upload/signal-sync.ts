@@ -5,6 +5,7 @@ import { unreachable } from "../core/unreachable.ts";
 import { BackOff } from "../lib/back-off.ts";
 import { signalSaveView } from "../wire/signal-view.ts";
 import type { Catalog } from "./catalog.ts";
+import { inputsMember, saveViewIn } from "./dialect.ts";
 import { firstRequestId } from "./frame-plan.ts";
 import type { ServiceOptions } from "./options.ts";
 import type { Pacer } from "./pacer.ts";
@@ -19,6 +20,8 @@ export interface SignalSyncParts {
   readonly call: (call: Call, signal: AbortSignal) => Promise<Verdict>;
   /** Told of every verdict that is not about single signals, and of the first success after one. */
   readonly report: (verdict: Verdict) => void;
+  /** Told of the signals that the service has taken. */
+  readonly saved?: (inputs: readonly InputId[]) => void;
 }
 
 interface Signal {
@@ -79,6 +82,7 @@ export class SignalSync {
   /** As many pending signals as one request takes. */
   #nextBatch(): Signal[] {
     const { catalog, maxBytes } = this.#parts;
+    const { apiVersion } = this.#parts.options;
     const batch: Signal[] = [];
     let bytes = Buffer.byteLength(this.#body(""));
     for (const input of Array.from(catalog.pending)) {
@@ -94,7 +98,7 @@ export class SignalSync {
         );
         continue;
       }
-      const json = `${JSON.stringify(input)}:${JSON.stringify(view.data)}`;
+      const json = `${JSON.stringify(input)}:${JSON.stringify(saveViewIn(apiVersion, view.data))}`;
       const size = Buffer.byteLength(json) + 1;
       if (bytes + size > maxBytes) {
         if (batch.length > 0) break;
@@ -110,8 +114,7 @@ export class SignalSync {
 
   #body(inputs: string): string {
     const { integration, apiVersion, signals } = this.#parts.options;
-    const key = apiVersion === "1.1" ? "signalsByInput" : "inputs";
-    return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${key}":{${inputs}},"createOnly":${signals.createOnly}}}`;
+    return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${inputsMember(apiVersion)}":{${inputs}},"createOnly":${signals.createOnly}}}`;
   }
 
   #callFor(batch: readonly Signal[]): Call {
@@ -179,6 +182,7 @@ export class SignalSync {
 
   #saved(batch: readonly Signal[], ids: ReadonlyMap<InputId, SignalId>): void {
     for (const { input, hash } of batch) this.#parts.catalog.markSaved(input, hash, ids.get(input));
+    this.#parts.saved?.(batch.map(({ input }) => input));
   }
 
   #refused(batch: readonly Signal[], input: InputId, reason: string): void {

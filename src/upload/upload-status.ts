@@ -5,6 +5,7 @@ import type { EpochMicros, InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Verdict } from "./rpc-client.ts";
+import type { SignalWatchStatus } from "./signal-findings.ts";
 
 /**
  * `idle`: nothing to send. `sending`: requests go out. `throttled`: the service asked for patience. `holding`: it refuses
@@ -55,6 +56,8 @@ export interface UploadStatus {
     readonly saved: number;
     /** Metadata that the service would not take, at most 100 of them; their points are sent all the same. */
     readonly refused: readonly { readonly input: InputId; readonly reason: string }[];
+    /** How they compare with what the service has; undefined: they are not compared. */
+    readonly watch: SignalWatchStatus | undefined;
   };
 }
 
@@ -187,6 +190,7 @@ export class UploadTally {
     readonly rejected: number;
     readonly inFlight: number;
     readonly catalog: Catalog;
+    readonly watch: SignalWatchStatus | undefined;
   }): UploadStatus {
     const { clock } = this.#runtime;
     const monotonic = clock.monotonic();
@@ -220,6 +224,7 @@ export class UploadTally {
         pending: catalog.pending.size,
         saved: catalog.savedCount,
         refused: [...catalog.refused.entries().take(mostShown)].map(([input, reason]) => ({ input, reason })),
+        watch: now.watch,
       },
     };
   }

@@ -8,13 +8,16 @@ import { requestLimits } from "../wire/limits.ts";
 import type { Catalog } from "./catalog.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { LearnedLimit } from "./learned-limit.ts";
+import { MethodCaller } from "./method-caller.ts";
 import { openCredentials } from "./open-credentials.ts";
 import type { ServiceOptions } from "./options.ts";
 import { Pacer } from "./pacer.ts";
+import { PublishedItems } from "./published-items.ts";
 import { Rejects } from "./rejects.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { ServiceSink } from "./service-sink.ts";
 import { SignalSync } from "./signal-sync.ts";
+import { SignalWatch } from "./signal-watch.ts";
 import { type UploadStatus, UploadTally } from "./upload-status.ts";
 
 export type { UploadFailure, UploadState, UploadStatus } from "./upload-status.ts";
@@ -31,6 +34,8 @@ export interface UploaderParts {
   readonly agent: string;
   /** Undefined: the service of `options`. Where it is given it stays the caller's, and no metadata are saved. */
   readonly sink?: Sink;
+  /** Whether the configuration has an input, or may give rise to it. Undefined: signals are not looked after. */
+  readonly configured?: (input: string) => boolean;
 }
 
 export interface Uploader extends AsyncDisposable {
@@ -44,6 +49,8 @@ export interface Uploader extends AsyncDisposable {
 
 /** How long the request in flight may take when the uploader stops. */
 const graceMs = 5_000;
+/** A signal and its item take 20 kB where their labels and states are many; a page has 500. */
+const largestPage = 16 * 2 ** 20;
 
 /** Resolves without a word to the service: whether it answers shows in `status`. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
 export async function openUploader(parts: UploaderParts, runtime: Runtime, signal: AbortSignal): Promise<Uploader> {
@@ -65,6 +72,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
   const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent }, runtime));
   const sink = parts.sink ?? new ServiceSink(client);
+  const watch = openWatch(parts, client, opened, runtime);
   const signals =
     !parts.sink && options.signals.save === "onChange"
       ? new SignalSync(
@@ -75,6 +83,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
             maxBytes: save.maxBytes,
             call: (call, ending) => client.call(call, ending),
             report: (verdict) => tally.saved(verdict),
+            saved: (inputs) => watch?.saved(inputs),
           },
           runtime,
         )
@@ -98,10 +107,32 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const owned = opened.move();
   return {
     run: (ending) =>
-      runUntil(ending, runtime, (stop, grace) => [dispatcher.run(stop, grace), signals?.run(stop, grace)]),
-    status: () => tally.status({ ...dispatcher.progress(), rejected: rejects.count, catalog }),
+      runUntil(ending, runtime, (stop, grace) => [
+        dispatcher.run(stop, grace),
+        signals?.run(stop, grace),
+        watch?.run(stop),
+      ]),
+    status: () => tally.status({ ...dispatcher.progress(), rejected: rejects.count, catalog, watch: watch?.status() }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Looks after the signals where the version and the configuration have it. */
+function openWatch(
+  { options, catalog, configured, sink, stateDir }: UploaderParts,
+  client: RpcClient,
+  opened: AsyncDisposableStack,
+  runtime: Runtime,
+): SignalWatch | undefined {
+  const { check, publish } = options.signals;
+  if (sink || !configured || options.apiVersion === "1.0" || (check === "off" && publish === "off")) return undefined;
+  const target = `${options.url} ${options.integration}`;
+  const published =
+    publish === "off"
+      ? undefined
+      : opened.use(PublishedItems.open(join(stateDir, "published.db"), target, runtime.log));
+  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage }, runtime);
+  return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 
 /** Runs tasks side by side until `signal` aborts or one of them fails; `grace` aborts 5 s after that. */

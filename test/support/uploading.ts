@@ -80,9 +80,12 @@ export interface UploadingOptions {
   /** Kept when given. */
   readonly folder?: string;
   readonly service?: Record<string, unknown>;
+  /** Where it is given, signals are looked after. */
+  readonly configured?: (input: string) => boolean;
 }
 
-export async function uploading({ url, speed = 20, reader, folder, service }: UploadingOptions): Promise<Uploading> {
+export async function uploading(parts: UploadingOptions): Promise<Uploading> {
+  const { url, speed = 20, reader, folder, service, configured } = parts;
   const temporary = folder === undefined ? temporaryFolder() : undefined;
   const path = folder ?? temporary?.path ?? "";
   const runtime = testRuntime({ clock: fastClock(speed) });
@@ -97,7 +100,14 @@ export async function uploading({ url, speed = 20, reader, folder, service }: Up
   const buffer = reader ?? new MemoryReader();
   const catalog = await openCatalog(join(path, "signals.db"), runtime, stop.signal);
   const uploader = await openUploader(
-    { options, reader: buffer, catalog, stateDir: join(path, "upload"), agent: "tagferry/test (gw1)" },
+    {
+      options,
+      reader: buffer,
+      catalog,
+      stateDir: join(path, "upload"),
+      agent: "tagferry/test (gw1)",
+      ...(configured && { configured }),
+    },
     runtime,
     stop.signal,
   );
