@@ -99,7 +99,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
   /** Unreadable bytes since the last whole record; damage if another follows, else a torn tail. */
   let bad: { readonly offset: number; readonly header: RecordHeader | undefined } | undefined;
   let at = segmentHeaderBytes;
-  /** Where the write began that the last whole record was a part of. */
+  /** Where the write began that the last whole header was a part of. */
   let lastGroup = at;
 
   const damaged = (to: number, offset: number, end: number, header: RecordHeader | undefined) => {
@@ -124,6 +124,7 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
       continue;
     }
     if (header.sequence > limit || (header.sequence === limit && header.points > 0)) break;
+    lastGroup = at - header.groupOffset;
     if (!isPayloadWhole(bytes, at, header, checksum) || (!isKnown(header) && !header.optional)) {
       // One bad record after another: the first is certain to be damage now that a whole header follows it.
       if (bad) damaged(header.sequence, bad.offset, at, bad.header);
@@ -137,7 +138,6 @@ export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentInd
     bad = undefined;
     index.salt ??= header.salt;
     const end = at + recordBytes(header.length);
-    lastGroup = at - header.groupOffset;
     if (header.type === recordTypes.seal) {
       index.sealed = true;
       index.endOffset = end;
