@@ -8,6 +8,7 @@ import type { Sink } from "../core/sink.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-inputs.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
+import { watchAppends } from "./append-watch.ts";
 import { startDelivery } from "./delivery.ts";
 import { BufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
@@ -48,6 +49,9 @@ export interface Reload extends SourceChanges {
   readonly needRestart: readonly string[];
 }
 
+/** A disk that takes longer to store is taken for one that never will: slow ones were seen to take 30 s. In milliseconds. */
+const stuckAfterMs = 60_000;
+
 /**
  * Resolves once the buffer is open and the sources are started; what they and the service do from then on shows in
  * `status`. Rejects with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER` or with `signal.reason`.
@@ -62,13 +66,14 @@ export async function openAgent(
   boundGarbage();
   await using opened = new AsyncDisposableStack();
   const open = options.openBuffer ?? openDiskBuffer;
-  const buffer = opened.use(
+  const disk = opened.use(
     await open(
       { directory: join(dataDir, "buffer"), integration: config.service.integration, config: config.buffer },
       runtime,
       signal,
     ),
   );
+  const { buffer, waitingMs } = watchAppends(disk, runtime.clock);
   const catalog = opened.use(await openCatalog(join(dataDir, "signals.db"), runtime, signal));
   let inputs = inputsOf(config);
   const delivery = opened.use(
@@ -114,7 +119,10 @@ export async function openAgent(
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();
-      return degraded === undefined ? { ok: true } : { ok: false, reason: `points cannot be stored: ${degraded}` };
+      if (degraded !== undefined) return { ok: false, reason: `points cannot be stored: ${degraded}` };
+      if (waitingMs() < stuckAfterMs) return { ok: true };
+      const seconds = Math.round(waitingMs() / 1_000);
+      return { ok: false, reason: `points cannot be stored: the disk has not answered for ${seconds} s` };
     },
     async reload(next) {
       const changes = await sources.change(next.sources);

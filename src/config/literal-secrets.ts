@@ -26,10 +26,20 @@ function walk(schemas: readonly z.core.$ZodType[], node: ConfigNode, issues: Iss
         issues,
       ),
     );
-  else if (node.reference === undefined && !node.broken && node.text !== "" && schemas.some(isSecret))
+  else if (
+    node.reference === undefined &&
+    !node.broken &&
+    node.text !== "" &&
+    (schemas.some(isSecret) || holdsPassword(node.text))
+  )
     issues.warn(
       node,
       "a secret stands in the file itself",
       "better a reference: ${file:/run/secrets/name}, ${NAME} or, under systemd, ${credential:name}",
     );
+}
+
+/** `http://name:password@proxy:3128` */
+function holdsPassword(text: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*:[^/?#]*@/i.test(text);
 }

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AgentError, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { Secret } from "../core/secret.ts";
 import { orAbort } from "../lib/abort.ts";
 import { writeAtomically } from "../lib/atomic-file.ts";
 import { BackOff } from "../lib/back-off.ts";
@@ -14,7 +15,7 @@ export interface ClientCredentialsOptions {
   readonly file: string;
   readonly tokenUrl?: string | undefined;
   readonly integration: string;
-  readonly proxy?: string | undefined;
+  readonly proxy?: Secret | undefined;
   readonly caFile?: string | undefined;
   readonly tokenPath: string;
 }

@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import type { Agent, ClientRequest, IncomingMessage } from "node:http";
 import { AgentError } from "../core/errors.ts";
+import type { Secret } from "../core/secret.ts";
 import { deadline, isAbort } from "../lib/abort.ts";
 import { http, https } from "../lib/http.ts";
 
@@ -18,7 +19,8 @@ export interface HttpAnswer {
 export interface HttpPostOptions {
   /** Where requests go, path included. */
   readonly url: string;
-  readonly proxy?: string | undefined;
+  /** Its address; may hold a name and a password. */
+  readonly proxy?: Secret | undefined;
   readonly caFile?: string | undefined;
   /** Connections that may be open at once. */
   readonly connections: number;
@@ -48,7 +50,7 @@ export class HttpPost implements AsyncDisposable {
     const options = {
       keepAlive: true,
       maxSockets: connections,
-      ...(proxy !== undefined && { proxyEnv: { HTTP_PROXY: proxy, HTTPS_PROXY: proxy } }),
+      ...(proxy && { proxyEnv: { HTTP_PROXY: proxy.reveal(), HTTPS_PROXY: proxy.reveal() } }),
     };
     const agent =
       target.protocol === "https:"

@@ -1,5 +1,6 @@
 // The `service:` block of the configuration: where points go, as whom, and how much at a time.
 import { z } from "zod";
+import { Secret } from "../core/secret.ts";
 import { byteSize, duration, secret } from "../lib/fields.ts";
 import { apiVersions } from "../wire/api-version.ts";
 import { integrationId } from "../wire/identifiers.ts";
@@ -90,8 +91,9 @@ const service = z.strictObject({
     .describe("Bound on how late fresh points may be while a backlog drains."),
   proxy: z
     .url({ protocol: /^https?$/, error: "must be the http or https address of a proxy" })
+    .transform((url) => new Secret(url))
     .optional()
-    .describe("HTTP proxy that all requests go through."),
+    .describe("HTTP proxy that all requests go through. With a password in it, better as a whole by a reference."),
   caFile: z.string().min(1).optional().describe("PEM file with the authorities to trust instead of the built-in ones."),
   auth,
   signals: signals.prefault({}).describe("What happens to the metadata of signals."),

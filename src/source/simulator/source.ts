@@ -45,11 +45,13 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
     let waitMs = longestWaitMs;
     for (const group of groups) {
       const slot = Math.floor(nowMs / group.every);
-      // Only the newest interval: what passed while nobody pulled is over. A clock set back starts anew.
-      if (slot !== group.slot) {
-        group.slot = slot;
-        read(group, readings);
-      }
+      // What passed while the last delivery was stored is made up for, as far as a device would remember it; of what is
+      // longer ago only the newest interval is left. A clock set back starts anew.
+      const oldest = Math.floor((nowMs - rememberedMs) / group.every) + 1;
+      const goesOn = Number.isFinite(group.slot) && slot > group.slot;
+      let next = goesOn ? Math.min(slot, Math.max(group.slot + 1, oldest)) : slot;
+      for (; next !== group.slot && next <= slot; next++) read(group, next, readings);
+      group.slot = slot;
       waitMs = Math.min(waitMs, (slot + 1) * group.every - nowMs);
     }
     for (let from = 0; from < readings.length; from += maxReadings)
@@ -64,10 +66,12 @@ async function* deliveries(groups: readonly Group[], runtime: Runtime, stop: Abo
   }
 }
 
+/** How long intervals are remembered while nobody pulls: longer than the disk takes for a sync. */
+const rememberedMs = 1_000;
 /** So that a step of the wall clock is noticed soon. */
 const longestWaitMs = 1_000;
 
-function read({ every, slot, tags }: Group, readings: Reading[]): void {
+function read({ every, tags }: Group, slot: number, readings: Reading[]): void {
   const epochMs = slot * every;
   const time = epochMicros(epochMs * 1_000);
   for (const { id, address, next } of tags)

@@ -4,6 +4,7 @@ import { openAgent } from "../../../src/agent/agent.ts";
 import { openBuffer as openDiskBuffer } from "../../../src/buffer/registry.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import type { Source } from "../../../src/core/source.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testRuntime } from "../../support/runtime.ts";
@@ -59,4 +60,79 @@ test("the upload stops while a source takes its time to stop, not after it", asy
   expect(runtime.lines.map(({ message }) => message)).not.toContain(
     "the source did not stop in time and is left behind",
   );
+});
+
+test("a disk that neither stores nor fails is ill health after a minute, and health again when it stores", async () => {
+  using folder = temporaryFolder();
+  let ahead = 0;
+  const clock = systemClock();
+  const runtime = testRuntime({ clock: { ...clock, monotonic: () => clock.monotonic() + ahead } });
+  const hung = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const openBuffer: typeof openDiskBuffer = async (...parts) => {
+    const buffer = await openDiskBuffer(...parts);
+    const append = buffer.append.bind(buffer);
+    buffer.append = async (...given) => {
+      asked.resolve();
+      await hung.promise;
+      await append(...given);
+    };
+    return buffer;
+  };
+  const config = await load(`${head}sources: { waves: { type: simulator, tags: [{ input: sine }] } }\n`, withPassword);
+  const away: Sink = {
+    send: async () => ({ kind: "unavailable", cause: new Error("away") }),
+    async [Symbol.asyncDispose]() {},
+  };
+  await using agent = await openAgent(
+    { ...config, agent: { ...config.agent, dataDir: folder.path } },
+    { version: "0", openBuffer, sink: away },
+    runtime,
+    new AbortController().signal,
+  );
+  await asked.promise;
+  expect(agent.health()).toEqual({ ok: true });
+  ahead = 61_000;
+  expect(agent.health()).toEqual({
+    ok: false,
+    reason: expect.stringMatching(/^points cannot be stored: the disk has not answered for 6\d s$/),
+  });
+  hung.resolve();
+  await eventually(() => agent.health().ok);
+});
+
+test("where one source cannot even be started, those before it do not run on without an owner", async () => {
+  using folder = temporaryFolder();
+  const written = await load(
+    `${head}sources: { a: { type: simulator, tags: [{ input: sine }] }, b: { type: simulator, tags: [{ input: cosine }] } }\n`,
+    withPassword,
+  );
+  const [first, second] = written.sources;
+  if (!first || !second) throw new Error("two sources were written");
+  let open = 0;
+  const driver = {
+    ...first.driver,
+    async open(): Promise<Source> {
+      open++;
+      return {
+        async *deliveries(signal) {
+          await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          yield* [];
+        },
+        async [Symbol.asyncDispose]() {
+          open--;
+        },
+      };
+    },
+  };
+  // A defect, as it could be: a rule that no mapping can be made of.
+  const broken = { ...second, rules: [undefined] as unknown as typeof second.rules };
+  const opening = openAgent(
+    { ...written, agent: { ...written.agent, dataDir: folder.path }, sources: [{ ...first, driver }, broken] },
+    { version: "0" },
+    testRuntime(),
+    new AbortController().signal,
+  );
+  await expect(opening).rejects.toThrow(TypeError);
+  expect(open).toBe(0);
 });

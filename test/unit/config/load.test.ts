@@ -151,3 +151,17 @@ test("ten thousand tags are read within seconds", async () => {
   const config = await load(simulator(tags.join("")), withPassword);
   expect(config.sources[0]?.rules).toHaveLength(10_000);
 });
+
+test("the address of a proxy is a secret where it holds a password, and warned of where it is written out", async () => {
+  const written = (proxy: string) => head.replace("auth:", `proxy: "${proxy}", auth:`);
+  const config = await load(written("http://me:canary-pw@proxy:3128"), withPassword);
+  expect(config.service.proxy?.reveal()).toBe("http://me:canary-pw@proxy:3128");
+  expect(JSON.stringify(config) + inspect(config, { depth: 10 })).not.toContain("canary");
+  expect(await complaints(written("http://me:canary-pw@proxy:3128"), withPassword)).toContain(
+    "service.proxy  a secret stands in the file itself",
+  );
+  expect(await complaints(written("http://proxy:3128"), withPassword)).not.toContain("proxy");
+  const wrong = await complaints(written("ftp://me:canary-pw@proxy:3128"), withPassword);
+  expect(wrong).toContain("must be the http or https address of a proxy");
+  expect(wrong).not.toContain("canary");
+});

@@ -100,6 +100,22 @@ test("intervals that passed while nobody pulled are over, the newest one is give
   expect((value as Delivery).readings[0]).toMatchObject({ value: 1, time: Date.parse("2026-01-01T00:00:10Z") * 1_000 });
 });
 
+test("quick tags miss no interval while a delivery is stored", async () => {
+  const { clock, stop, source } = open([tag(50, { wave: "counter" }), tag(400, { wave: "counter" })]);
+  const pulled = (await source).deliveries(stop.signal)[Symbol.asyncIterator]();
+  const seen: Delivery["readings"][number][] = [];
+  for (let pull = 0; pull < 20; pull++) {
+    const { value } = await pulled.next();
+    seen.push(...(value as Delivery).readings);
+    await clock.advance(250);
+  }
+  const quick = seen.filter((reading) => reading.tag === 0);
+  expect(quick.map(({ value }) => value)).toEqual(Array.from({ length: 19 * 5 + 1 }, (_, i) => i));
+  const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+  expect(quick.map(({ time }) => time)).toEqual(quick.map((_, i) => start + i * 50_000));
+  expect(seen.filter((reading) => reading.tag === 1)).toHaveLength(Math.floor((19 * 250) / 400) + 1);
+});
+
 test("the deliveries end without a word when the signal aborts", async () => {
   const { stop, source } = open([tag(1_000, {})]);
   const pulled = (await source).deliveries(stop.signal)[Symbol.asyncIterator]();
