@@ -50,6 +50,8 @@ export interface ModbusDevice extends AsyncDisposable {
   disconnect(reset?: boolean): void;
   /** Milliseconds between a request and its answer. */
   latencyMs: number;
+  /** Called when an answer was sent. */
+  answered: () => void;
 }
 
 const tables: Readonly<Record<number, DeviceTable>> = { 1: "co", 2: "di", 3: "hr", 4: "ir" };
@@ -155,6 +157,7 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     const send = () => {
       inFlight--;
       if (socket.writable) socket.write(Buffer.concat([header, pdu]));
+      device.answered();
     };
     if (device.latencyMs > 0) setTimeout(send, device.latencyMs);
     else send();
@@ -173,6 +176,7 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
       return sockets.size;
     },
     latencyMs: 0,
+    answered: () => {},
     unit(number) {
       const unit = units.get(number) ?? new Unit();
       units.set(number, unit);

@@ -125,6 +125,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
         };
         const finish = () => {
           clearTimeout(timer);
+          clearImmediate(overdue);
           signal.removeEventListener("abort", abort);
           pending = undefined;
           stream.awaiting?.(false);
@@ -140,7 +141,11 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
             reject(error);
           },
         };
-        const timer = setTimeout(expire, timeoutMs);
+        let overdue: NodeJS.Immediate | undefined;
+        // Timers run before sockets: an answer that came while the process was held up is read first.
+        const timer = setTimeout(() => {
+          overdue = setImmediate(expire);
+        }, timeoutMs);
         signal.addEventListener("abort", abort, { once: true });
         pending = current;
         stream.awaiting?.(true);

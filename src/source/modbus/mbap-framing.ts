@@ -10,7 +10,7 @@
 // very late answer is not taken for a fresh one. There is no checksum: a frame that was cut short and filled up by bytes
 // that arrive later, byte for byte, cannot be told from a whole one.
 import { AgentError } from "../../core/errors.ts";
-import { joined } from "./bytes.ts";
+import { copied, joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, UnitRequest } from "./pdu.ts";
 import { decodeReply, encodeRequest, maxPduBytes } from "./pdu.ts";
@@ -79,7 +79,7 @@ export class MbapFraming implements Framing {
       bytes = bytes.subarray(size);
     }
     // A copy: the chunk belongs to the socket. Never more than one frame.
-    this.#received = bytes.slice();
+    this.#received = copied(bytes);
     // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }

@@ -1,5 +1,6 @@
 // Requests and replies without the frame around them: functions 1 to 4, which read values, and 17 and 43/14, by which a
 // device says what it is. There is no other here.
+import { copied } from "./bytes.ts";
 import type { Table } from "./value-type.ts";
 
 export interface ReadRequest {
@@ -77,12 +78,12 @@ export function decodeReply(pdu: Uint8Array, request: UnitRequest): Answer | str
   if (first !== code) return `function ${first} instead of ${code}`;
   if ("identity" in request)
     return identityPduBytes(pdu) === pdu.length
-      ? { kind: "data", bytes: pdu.slice(2) }
+      ? { kind: "data", bytes: copied(pdu.subarray(2)) }
       : `${pdu.length} bytes, which is not what it says of itself`;
   const expected = dataBytes(request);
   if (second !== expected) return `a byte count of ${second} instead of ${expected}`;
   if (pdu.length !== expected + 2) return `${pdu.length - 2} bytes of data instead of ${expected}`;
-  return { kind: "data", bytes: pdu.slice(2) };
+  return { kind: "data", bytes: copied(pdu.subarray(2)) };
 }
 
 /** Length of the reply with an identity that `bytes` begin with, as it says of itself; 0: none does; undefined while that is not known. */

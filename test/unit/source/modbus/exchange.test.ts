@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
+import { systemClock } from "../../../../src/lib/clock.ts";
 import { rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
 import type { ByteStream, ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
 import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
 import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import { connectTcp } from "../../../../src/source/modbus/tcp-stream.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
+import { modbusDevice } from "../../../support/modbus-device.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
@@ -62,6 +65,18 @@ test("without an answer the deadline ends it, and says what came instead", async
   say(mbapFrame(9, 1, word(7)));
   expect(await second).toEqual({ kind: "silence", mismatch: "transaction 9 instead of 1", heard: true });
   expect(exchange.discarded).toBe(1);
+});
+
+test("an answer that came in time is taken also when the process was held up beyond the deadline", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [7]);
+  const { port } = device;
+  const stream = await connectTcp({ host: "127.0.0.1", port, localAddress: undefined, timeoutMs: 10_000 }, signal);
+  await using exchange = streamExchange(stream, tcp(), systemClock());
+  device.answered = () => {
+    for (const until = performance.now() + 300; performance.now() < until; );
+  };
+  expect(await exchange.run(read, 200, signal)).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 7) });
 });
 
 test("a connection that is lost fails the request under way and every later one", async () => {

@@ -31,6 +31,26 @@ test("an answer that comes byte by byte is taken when it is complete", () => {
   expect(answers.at(-1)).toEqual({ kind: "data", bytes: bytes(0xab, 0xcd) });
 });
 
+test("a chunk may be overwritten as soon as it was taken, also when it is a buffer of the socket", () => {
+  const framing = new MbapFraming({ anyUnit: false, firstId: 7 });
+  framing.begin(read(0, 1));
+  const [first, second] = [Buffer.alloc(10), Buffer.alloc(1)];
+  first.set(mbapFrame(7, 1, bytes(3, 2, 0xab)));
+  first[5] = 5;
+  expect(framing.receive(first)).toBeUndefined();
+  first.fill(0xee);
+  second.fill(0xcd);
+  const answer = framing.receive(second);
+  second.fill(0xee);
+  expect(answer).toEqual({ kind: "data", bytes: bytes(0xab, 0xcd) });
+
+  framing.begin(read(0, 1));
+  const whole = Buffer.from(mbapFrame(8, 1, bytes(3, 2, 1, 2)));
+  const next = framing.receive(whole);
+  whole.fill(0xee);
+  expect(next).toEqual({ kind: "data", bytes: bytes(1, 2) });
+});
+
 test("an exception is an answer", () => {
   const framing = new MbapFraming({ anyUnit: false, firstId: 7 });
   framing.begin(read(0, 1));
