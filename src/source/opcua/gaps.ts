@@ -1,5 +1,6 @@
 // Gaps in what is stored, until the server's history has filled them: at most one of a node waits, however often the
 // server throws values away while an earlier one is looked up.
+import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 
 export interface Gap<Item> {
@@ -62,4 +63,11 @@ export class Gaps<Item> {
         overflow: gap.overflow && before.overflow,
       });
   }
+}
+
+/** As the agent is told of it. */
+export function tagGap(gap: Gap<Pick<TagGap, "tag" | "captures">>, state: TagGap["state"], reason: string): TagGap {
+  const { item, from, to, overflow } = gap;
+  const { tag, captures } = item;
+  return { tag, captures, from, to, cause: overflow ? "overflow" : "interruption", state, reason };
 }

@@ -33,12 +33,12 @@ export interface HistoryPage<Range> {
 
 interface Asked<Range> {
   readonly range: Range;
-  point?: Buffer | undefined;
+  readonly point?: Buffer | undefined;
 }
 interface Call<Range> {
   readonly from: number;
   readonly to: number;
-  nodes: Asked<Range>[];
+  readonly nodes: Asked<Range>[];
 }
 
 export interface HistoryReading {
@@ -73,7 +73,9 @@ export async function* readHistory<Range extends HistoryRange>(
         else for (const { range } of call.nodes) yield { range, values: [], over: true, error: answer };
         continue;
       }
+      // All of the answer is looked at before a page is given: whoever takes it may not come back.
       const going: Asked<Range>[] = [];
+      const pages: HistoryPage<Range>[] = [];
       for (const [i, { statusCode, values, point }] of answer.entries()) {
         const node = call.nodes[i];
         if (!node) continue;
@@ -81,20 +83,15 @@ export async function* readHistory<Range extends HistoryRange>(
         const error = failureOf(statusCode);
         const next = error || point ? undefined : unsaid(values, perNode(call), call);
         // Too many points at a time for this server: once more, alone.
-        if (statusCode.name === "BadNoContinuationPoints" && call.nodes.length > 1)
-          calls.push({ ...call, nodes: [{ range }] });
-        else if (point) {
-          node.point = point;
-          going.push(node);
-          yield { range, values, over: false };
-        } else if (next !== undefined) {
-          calls.push({ from: next, to: call.to, nodes: [{ range }] });
-          yield { range, values, over: false };
-        } else yield { range, values, over: true, ...(error && { error }) };
+        if (isPointless(statusCode) && call.nodes.length > 1) calls.push({ ...call, nodes: [{ range }] });
+        else if (point) going.push({ range, point });
+        else if (next !== undefined) calls.push({ from: next, to: call.to, nodes: [{ range }] });
+        const over = !point && next === undefined && (!error || call.nodes.length === 1 || !isPointless(statusCode));
+        if (over || values.length > 0) pages.push({ range, values, over, ...(over && error && { error }) });
       }
-      call.nodes = going;
-      if (going.length > 0) calls.unshift(call);
+      if (going.length > 0) calls.unshift({ ...call, nodes: going });
       call = undefined;
+      yield* pages;
     }
   } finally {
     const held = [...(call ? [call] : []), ...calls].flatMap((each) => {
@@ -181,6 +178,10 @@ async function ask<Range extends HistoryRange>(
     values: historyData instanceof ua.HistoryData ? (historyData.dataValues ?? []) : [],
     point: continuationPoint?.length ? continuationPoint : undefined,
   }));
+}
+
+function isPointless({ name }: { readonly name: string }): boolean {
+  return name === "BadNoContinuationPoints";
 }
 
 function failureOf(statusCode: { readonly name: string; isGoodish(): boolean }): Error | undefined {

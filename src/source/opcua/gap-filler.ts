@@ -1,0 +1,199 @@
+// Asks the server's history for what is missing of nodes, hands over what it finds, and tells what came of each gap.
+import type { TagGap } from "../../core/gap.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Reading } from "../../core/source.ts";
+import { statusOf } from "./failure.ts";
+import { type Gap, tagGap } from "./gaps.ts";
+import { readHistory } from "./history.ts";
+import type { Item } from "./items.ts";
+import type { Link } from "./link.ts";
+import { ClockCheck, type TimePreference, toReading } from "./reading.ts";
+import { BatchSize, type Services } from "./services.ts";
+import type { Ua } from "./stack.ts";
+import type { StructureTypes } from "./structure-types.ts";
+
+export interface GapFillerOptions {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly services: Services;
+  readonly structures: Pick<StructureTypes, "learn">;
+  readonly runtime: Runtime;
+  readonly source: string;
+  /** Undefined: the history is not asked, gaps are told only. */
+  readonly maxGapMs: number | undefined;
+  readonly time: TimePreference;
+  /** When the server started, by its own clock. Undefined: it does not tell. */
+  readonly serverStarted: EpochMicros | undefined;
+  /** Nodes in one call that the server allows; 0: it does not tell. */
+  readonly limit: number;
+  /** Takes readings over when there is room, and tells of gaps behind them. `stored` is called once they are on disk. */
+  readonly deliver: (
+    readings: readonly Reading[],
+    gaps: readonly TagGap[],
+    stored: () => void,
+    signal: AbortSignal,
+  ) => Promise<void>;
+}
+
+/** Between two calls the server rests as long as it took for the last, and at least this long. */
+const restMs = 20;
+/** AccessLevelType (OPC 10000-3, 8.57). */
+const historyReadBit = 4;
+/** Statuses that trying again does not change. */
+const hopeless = [
+  "BadHistoryOperationUnsupported",
+  "BadHistoryOperationInvalid",
+  "BadServiceUnsupported",
+  "BadNotReadable",
+  "BadUserAccessDenied",
+  "BadNodeIdUnknown",
+  "BadNotSupported",
+  "BadNotImplemented",
+];
+
+const filled = {
+  name: "opcua_backfilled_readings_total",
+  help: "Readings that were missing and came from the server's history.",
+  labels: ["source"],
+} as const;
+const unfilled = {
+  name: "opcua_unfilled_gaps_total",
+  help: "Gaps of one node that the server's history did not fill.",
+  labels: ["source", "reason"],
+} as const;
+
+type NodeGap = Gap<Item> & { readonly nodeId: Item["nodeId"] };
+
+export class GapFiller {
+  readonly #options: GapFillerOptions;
+  readonly #batch: BatchSize;
+  /** Nothing more will become of a gap: called once what was found is on disk. */
+  readonly #close: (gap: Gap<Item>) => void;
+
+  constructor(options: GapFillerOptions, close: (gap: Gap<Item>) => void) {
+    this.#options = options;
+    this.#batch = new BatchSize(options.limit, 100);
+    this.#close = close;
+  }
+
+  /** Gives the gaps that may be filled later. Rejects only when the link is lost or `signal` aborts. */
+  async fill(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<readonly Gap<Item>[]> {
+    const { log } = this.#options.runtime;
+    const fillable = await this.#withHistory(gaps, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      log.debug({ err: error }, "access levels cannot be read");
+      return undefined;
+    });
+    if (!fillable) return gaps;
+    const { readings, failed } = await this.#read(fillable, signal);
+    log.info({ gaps: gaps.length, asked: fillable.length, readings }, "gaps looked up in the server's history");
+    return failed;
+  }
+
+  /** Those of the gaps whose node has a history that may be read, and that is asked. */
+  async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<Gap<Item>[]> {
+    const { ua, services, maxGapMs } = this.#options;
+    if (maxGapMs === undefined) {
+      await this.#lost(gaps, "backfill is off", signal);
+      return [];
+    }
+    const targets = gaps.map(({ item }) => ({ nodeId: item.nodeId, attributeId: ua.AttributeIds.UserAccessLevel }));
+    const levels = await services.read(targets, signal);
+    const readable = gaps.filter((_, i) => {
+      const level = levels[i]?.value?.value;
+      return typeof level === "number" && (level & historyReadBit) !== 0;
+    });
+    const some = new Set(readable);
+    await this.#lost(
+      gaps.filter((gap) => !some.has(gap)),
+      "no history",
+      signal,
+    );
+    return readable;
+  }
+
+  async #lost(gaps: readonly Gap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
+    if (gaps.length === 0) return;
+    for (const gap of gaps) {
+      this.#unfilled(reason);
+      this.#close(gap);
+    }
+    await this.#options.deliver(
+      [],
+      gaps.map((gap) => tagGap(gap, "lost", reason)),
+      () => {},
+      signal,
+    );
+  }
+
+  async #read(gaps: readonly Gap<Item>[], signal: AbortSignal) {
+    const { ua, link, runtime, source, maxGapMs = 0, structures, deliver, time: prefer } = this.#options;
+    const { clock, metrics } = runtime;
+    const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
+    const ranges: NodeGap[] = gaps.map((gap) => ({
+      ...gap,
+      nodeId: gap.item.nodeId,
+      from: epochMicros(Math.min(gap.to, Math.max(gap.from, earliest))),
+    }));
+    const whole = new Map(ranges.map((range, i) => [range, gaps[i] ?? range]));
+    /** Time of the first value that each had in the history. */
+    const firsts = new Map<NodeGap, EpochMicros>();
+    const rest = (lastMs: number) => clock.sleep(Math.max(restMs, lastMs), signal);
+    const reading = { ua, link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
+    const failed: Gap<Item>[] = [];
+    let count = 0;
+    for await (const { range, values, over, error } of readHistory(reading, ranges, signal)) {
+      const gap = whole.get(range) ?? range;
+      const item = { ...range.item, clockCheck: new ClockCheck() };
+      await structures.learn(
+        values.map((value) => [range.item, value] as const),
+        signal,
+      );
+      const readings = values
+        .flatMap((value) => toReading(value, item, clock.now(), prefer) ?? [])
+        .filter(({ time, clock: by }) => by === "device" && time > range.from && time < range.to)
+        .map((each) => ({ ...each, historical: true }));
+      const [first] = readings;
+      if (first && !firsts.has(range)) firsts.set(range, first.time);
+      count += readings.length;
+      await deliver(readings, [], () => {}, signal);
+      if (!over) continue;
+      const verdict = this.#verdict(gap, earliest, firsts.get(range), error);
+      if (verdict === undefined) {
+        failed.push(gap);
+        runtime.log.debug({ err: error, address: gap.item.address }, "history cannot be read");
+      } else if (verdict !== "filled") await this.#lost([gap], verdict, signal);
+      // Behind the last of them: once this is acknowledged they all are.
+      else await deliver([], [tagGap(gap, "filled", "")], () => this.#close(gap), signal);
+    }
+    metrics.counter(filled).add(count, { source });
+    return { readings: count, failed };
+  }
+
+  /** `filled`, or why not all of it can be had; undefined: it may be, later. */
+  #verdict(
+    { from, to }: Gap<Item>,
+    earliest: EpochMicros,
+    first: EpochMicros | undefined,
+    error: Error | undefined,
+  ): string | undefined {
+    if (error) {
+      const status = statusOf(error) ?? "failed";
+      if (hopeless.includes(status)) return status;
+      this.#unfilled(status);
+      return undefined;
+    }
+    if (from < earliest) return "older than backfill.maxGap";
+    const { serverStarted: started } = this.#options;
+    // Who keeps its history in memory has none of the time before it started.
+    if (started !== undefined && started > from && started < to && (first === undefined || first >= started))
+      return "the server started anew and its history has nothing from before";
+    return "filled";
+  }
+
+  #unfilled(reason: string): void {
+    const { runtime, source } = this.#options;
+    runtime.metrics.counter(unfilled).add(1, { source, reason });
+  }
+}

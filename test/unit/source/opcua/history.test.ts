@@ -1,0 +1,160 @@
+// Whatever a server allows in one call, all that it has recorded of a gap is read, and no continuation point stays behind.
+import fc from "fast-check";
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
+import { type HistoryPage, type HistoryRange, readHistory } from "../../../../src/source/opcua/history.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
+import { BatchSize } from "../../../../src/source/opcua/services.ts";
+
+interface Historian {
+  /** Source times in milliseconds, ascending, by node. */
+  readonly recorded: readonly (readonly number[])[];
+  /** Nodes in one call; more are refused. */
+  readonly mostNodes: number;
+  /** Continuation points at a time. */
+  readonly mostPoints: number;
+  /** Values in one answer for one node, whatever is asked for. */
+  readonly mostValues: number;
+  /** Does not say that there is more. */
+  readonly mute: boolean;
+}
+
+/** Answers HistoryRead as told, and nothing else. */
+function historian({ recorded, mostNodes, mostPoints, mostValues, mute }: Historian) {
+  const points = new Map<string, readonly number[]>();
+  let calls = 0;
+  let nextPoint = 0;
+  const answer = (request: ua.HistoryReadRequest): ua.HistoryReadResponse => {
+    const { nodesToRead, historyReadDetails, releaseContinuationPoints } = request;
+    const details = historyReadDetails;
+    if (!(details instanceof ua.ReadRawModifiedDetails)) throw new TypeError("raw values only");
+    calls++;
+    if ((nodesToRead?.length ?? 0) > mostNodes)
+      throw new AgentError("SOURCE_UNREACHABLE", "HistoryRead: BadTooManyOperations");
+    const results = (nodesToRead ?? []).map(({ nodeId, continuationPoint }) => {
+      const given = continuationPoint?.toString() ?? "";
+      const left = points.get(given);
+      points.delete(given);
+      if (releaseContinuationPoints) return new ua.HistoryReadResult({ statusCode: ua.StatusCodes.Good });
+      if (given !== "" && !left)
+        return new ua.HistoryReadResult({ statusCode: ua.StatusCodes.BadContinuationPointInvalid });
+      const [from, to] = [details.startTime?.getTime() ?? 0, details.endTime?.getTime() ?? 0];
+      const all = left ?? (recorded[Number(nodeId.value)] ?? []).filter((time) => time >= from && time < to);
+      const most = Math.min(mostValues, details.numValuesPerNode);
+      const rest = all.slice(most);
+      if (rest.length > 0 && !mute && points.size >= mostPoints)
+        return new ua.HistoryReadResult({ statusCode: ua.StatusCodes.BadNoContinuationPoints });
+      const point = rest.length > 0 && !mute ? String(++nextPoint) : undefined;
+      if (point) points.set(point, rest);
+      return new ua.HistoryReadResult({
+        statusCode: all.length === 0 ? ua.StatusCodes.GoodNoData : ua.StatusCodes.Good,
+        historyData: new ua.HistoryData({
+          dataValues: all.slice(0, most).map((time) => ({ sourceTimestamp: new Date(time) })),
+        }),
+        ...(point && { continuationPoint: Buffer.from(point) }),
+      });
+    });
+    return new ua.HistoryReadResponse({ results });
+  };
+  const link: Pick<Link, "call" | "lost"> = {
+    lost: new AbortController().signal,
+    async call<R>(request: object, kind: Answer<R>) {
+      if (!(request instanceof ua.HistoryReadRequest)) throw new TypeError("HistoryRead only");
+      const answered: unknown = answer(request);
+      if (!(answered instanceof kind)) throw new TypeError("HistoryRead only");
+      return answered;
+    },
+  };
+  return { link: link as Link, points, calls: () => calls }; // what is not used is left out
+}
+
+const range = (node: number, from: number, to: number): HistoryRange & { readonly node: number } => ({
+  node,
+  nodeId: ua.makeNodeId(node, 1),
+  from: epochMicros(from * 1_000),
+  to: epochMicros(to * 1_000),
+});
+const signal = new AbortController().signal;
+
+function read<R extends HistoryRange>(link: Link, ranges: readonly R[], limit = 100): AsyncGenerator<HistoryPage<R>> {
+  const reading = { ua, link, batch: new BatchSize(limit, 100), rest: async () => {}, nowMs: () => 0 };
+  return readHistory(reading, ranges, signal);
+}
+
+test("whatever the server allows, every recorded value of every gap is read", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        recorded: fc.array(
+          fc
+            .uniqueArray(fc.integer({ min: 1, max: 200_000 }), { maxLength: 60 })
+            .map((times) => times.toSorted((a, b) => a - b)),
+          { minLength: 1, maxLength: 12 },
+        ),
+        mostNodes: fc.integer({ min: 1, max: 12 }),
+        mostPoints: fc.integer({ min: 1, max: 4 }),
+        mostValues: fc.integer({ min: 1, max: 20 }),
+        mute: fc.constant(false),
+      }),
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 150_000 }), fc.integer({ min: 1, max: 50_000 })), {
+        minLength: 12,
+        maxLength: 12,
+      }),
+      async (told, edges) => {
+        const server = historian(told);
+        const ranges = told.recorded.map((_, node) =>
+          range(node, edges[node]?.[0] ?? 0, (edges[node]?.[0] ?? 0) + (edges[node]?.[1] ?? 1)),
+        );
+        const got = new Map<number, Set<number>>();
+        const over: number[] = [];
+        for await (const page of read(server.link, ranges)) {
+          expect(page.error).toBeUndefined();
+          const times = got.get(page.range.node) ?? new Set();
+          got.set(page.range.node, times);
+          for (const { sourceTimestamp } of page.values) times.add(sourceTimestamp?.getTime() ?? 0);
+          if (page.over) over.push(page.range.node);
+        }
+        for (const { node, from, to } of ranges)
+          for (const time of told.recorded[node] ?? [])
+            if (time * 1_000 > from && time * 1_000 < to) expect(got.get(node)).toContain(time);
+        expect(over.toSorted((a, b) => a - b)).toEqual(ranges.map(({ node }) => node));
+        expect(server.points.size).toBe(0);
+      },
+    ),
+    { numRuns: 300, seed: 8 },
+  );
+});
+
+test("the gaps of a thousand nodes take ten calls, not a thousand", async () => {
+  const recorded = Array.from({ length: 1_000 }, () => [1_000, 2_000, 3_000]);
+  const server = historian({ recorded, mostNodes: 1_000, mostPoints: 1_000, mostValues: 1_000, mute: false });
+  let values = 0;
+  for await (const page of read(
+    server.link,
+    recorded.map((_, node) => range(node, 500 + node / 10, 4_000)),
+  ))
+    values += page.values.length;
+  expect(values).toBe(3_000);
+  expect(server.calls()).toBe(10);
+});
+
+test("a server that stops at the number it was asked for is asked to go on", async () => {
+  const times = Array.from({ length: 2_500 }, (_, i) => 1_000 + i);
+  const server = historian({ recorded: [times], mostNodes: 1, mostPoints: 0, mostValues: 1_000, mute: true });
+  const got = new Set<number>();
+  for await (const { values } of read(server.link, [range(0, 500, 10_000)]))
+    for (const { sourceTimestamp } of values) got.add(sourceTimestamp?.getTime() ?? 0);
+  expect(got.size).toBe(2_500);
+});
+
+test("who stops reading gives the continuation points back", async () => {
+  const times = Array.from({ length: 100 }, (_, i) => 1_000 + i);
+  const server = historian({ recorded: [times, times], mostNodes: 2, mostPoints: 9, mostValues: 10, mute: false });
+  for await (const { values } of read(server.link, [range(0, 500, 10_000), range(1, 500, 10_000)])) {
+    expect(values).toHaveLength(10);
+    break;
+  }
+  expect(server.points.size).toBe(0);
+});
