@@ -20,7 +20,7 @@ export interface Console {
   /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
   readonly signal: AbortSignal;
   /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
-  onHangUp(act: () => void | Promise<void>): void;
+  onHangUp(act: () => void): void;
 }
 
 /** ^C reaches the program from the terminal and once more through npm: signals this close together are one. In milliseconds. */
@@ -30,7 +30,7 @@ const sameSignalMs = 1_000;
 export function processConsole(): Console & Disposable {
   const controller = new AbortController();
   let stoppedAtMs = 0;
-  let hungUp: (() => void | Promise<void>) | undefined;
+  let hungUp: (() => void) | undefined;
   let unread = false;
   const progress = progressLine();
   const input = processInput();
@@ -40,7 +40,7 @@ export function processConsole(): Console & Disposable {
       controller.abort(new Error("stopped by a signal"));
     } else if (performance.now() - stoppedAtMs >= sameSignalMs) process.kill(process.pid, "SIGKILL");
   };
-  const hangUp = () => void (hungUp ?? stop)();
+  const hangUp = () => (hungUp ?? stop)();
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
   process.on("SIGHUP", hangUp);

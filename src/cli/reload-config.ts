@@ -5,6 +5,7 @@ import { configIssues, loadConfig } from "../config/load.ts";
 import { isAgentError } from "../core/errors.ts";
 import type { Logger } from "../core/runtime.ts";
 import type { Console } from "./console.ts";
+import type { ServiceManager } from "./service-manager.ts";
 
 /** What came of it. `ok: false`: the configuration is wrong or could not be taken up; the one before stays in effect. */
 export type Reloaded =
@@ -12,10 +13,21 @@ export type Reloaded =
   | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };
 
 /** One reload at a time, in the order they were asked for. What the result never does is reject; it is logged as well. */
-export function reloading(file: string, agent: Agent, io: Console, log: Logger): () => Promise<Reloaded> {
+export function reloading(
+  file: string,
+  agent: Agent,
+  io: Console,
+  log: Logger,
+  manager: Pick<ServiceManager, "reloading" | "reloaded">,
+): () => Promise<Reloaded> {
   let before: Promise<unknown> = Promise.resolve();
   return () => {
-    const reloaded = before.then(() => reload(file, agent, io, log));
+    const reloaded = before.then(async () => {
+      await manager.reloading();
+      const result = await reload(file, agent, io, log);
+      await manager.reloaded();
+      return result;
+    });
     before = reloaded;
     return reloaded;
   };

@@ -36,7 +36,9 @@ export async function run(
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
     await using agent = await openAgent(config, { ...parts, version: version() }, runtime, io.signal);
-    const reload = reloading(file, agent, io, log);
+    // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
+    await using manager = serviceManager(io.environment.variables, () => true, runtime);
+    const reload = reloading(file, agent, io, log, manager);
     await using control = await openControlToken(config.agent.dataDir, log);
     await using web = await openWeb(
       {
@@ -57,19 +59,12 @@ export async function run(
       runtime,
       io.signal,
     );
-    // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
-    await using manager = serviceManager(io.environment.variables, () => true, runtime);
-    const state = `${count(config.sources.length, "source")}, page ${web.url}`;
-    io.onHangUp(async () => {
-      await manager.reloading();
-      await reload();
-      await manager.ready(state);
-    });
+    io.onHangUp(() => void reload());
     log.info(
       { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
       "ready",
     );
-    await manager.ready(state);
+    await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
     // What reading the configuration needed is given back once: 7 MB. Only where Node was started with --expose-gc.
     setTimeout(() => globalThis.gc?.(), 1_000).unref();
     await stopped(io.signal);

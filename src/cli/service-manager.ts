@@ -7,8 +7,9 @@ import { isAbort } from "../lib/abort.ts";
 export interface ServiceManager extends AsyncDisposable {
   /** The agent has started; `status` is the line that `systemctl status` shows. Starts the signs of life. */
   ready(status: string): Promise<void>;
-  /** A reload has begun; `ready` ends it. */
+  /** A reload has begun; `reloaded` ends it. */
   reloading(): Promise<void>;
+  reloaded(): Promise<void>;
 }
 
 /** How many signs of life are sent in the time after which the watchdog acts. */
@@ -28,7 +29,12 @@ export function serviceManager(
 ): ServiceManager {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: timeout, WATCHDOG_PID: watched } = variables;
   if (socket === undefined || socket === "")
-    return { ready: async () => {}, reloading: async () => {}, [Symbol.asyncDispose]: async () => {} };
+    return {
+      ready: async () => {},
+      reloading: async () => {},
+      reloaded: async () => {},
+      [Symbol.asyncDispose]: async () => {},
+    };
   const stop = new AbortController();
   let living: Promise<void> | undefined;
   let complained = false;
@@ -56,6 +62,7 @@ export function serviceManager(
       if (timeoutMs > 0 && mine) living ??= live();
     },
     reloading: () => tell("RELOADING=1"),
+    reloaded: () => tell("READY=1"),
     async [Symbol.asyncDispose]() {
       stop.abort(new Error("the program stops"));
       await living;

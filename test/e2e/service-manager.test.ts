@@ -48,11 +48,11 @@ test("systemd is told when the agent is ready, that it lives, reloads and stops,
 
   writeFileSync(folder.file("tagferry.yaml"), configuration(folder.path, two));
   process.kill(agent.pid, "SIGHUP");
-  await eventually(() => lines().filter((line) => line === ready).length === 2, 20_000);
+  await eventually(() => lines().includes("/run/systemd/notify READY=1"), 20_000);
   expect(lines().filter((line) => !line.endsWith("WATCHDOG=1"))).toEqual([
     ready,
     "/run/systemd/notify RELOADING=1",
-    ready,
+    "/run/systemd/notify READY=1",
   ]);
 
   expect(await agent.stop()).toBe(0);

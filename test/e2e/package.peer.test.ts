@@ -1,0 +1,187 @@
+// The Debian package on a machine with a real systemd: installed, run, upgraded, hardened as its unit says, removed.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DebianMachine, debianMachine } from "../support/debian-machine.ts";
+import { eventually } from "../support/eventually.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+const repository = resolve(import.meta.dirname, "../..");
+const password = "canary-4711";
+let machine: DebianMachine;
+let file: string;
+
+beforeAll(async () => {
+  file = execFileSync(process.execPath, ["packaging/deb.ts", folder.path], {
+    cwd: repository,
+    encoding: "utf8",
+    env: { ...process.env, DEB_LEVEL: "0" },
+  }).trim();
+  machine = await debianMachine();
+  copyFileSync(file, join(machine.root, "root", basename(file)));
+  // Not every machine lets a container make devices of its own.
+  if ((await machine.run("systemd-run", "-q", "--wait", "-p", "PrivateDevices=yes", "/bin/true")).status !== 0) {
+    dropIn("machine.conf", "PrivateDevices=no");
+  }
+}, 600_000);
+
+afterAll(async () => {
+  await machine?.[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** Runs a command on the machine that must succeed. */
+async function ok(...command: readonly string[]): Promise<string> {
+  const { status, output } = await machine.run(...command);
+  if (status !== 0) throw new Error(`${command.join(" ")} ended with ${status}: ${output}`);
+  return output;
+}
+
+async function property(name: string): Promise<string> {
+  return (await ok("systemctl", "show", "tagferry", "-p", name, "--value")).trim();
+}
+
+function dropIn(name: string, settings: string): void {
+  const home = join(machine.root, "etc/systemd/system/tagferry.service.d");
+  mkdirSync(home, { recursive: true });
+  writeFileSync(join(home, name), `[Service]\n${settings}\n`);
+}
+
+/** The shell's own `kill`: the machine has no other. */
+const kill = (signal: string, pid: string) => ok("sh", "-c", `kill -${signal} ${pid}`);
+
+const install = () => ok("dpkg", "-i", `/root/${basename(file)}`);
+const configurationFile = () => join(machine.root, "etc/tagferry/tagferry.yaml");
+
+function configure(text = ""): void {
+  writeFileSync(
+    configurationFile(),
+    `version: 1
+service:
+  url: http://127.0.0.1:8420/v1
+  integration: c8ktonqsahsmemfs7lv0
+  auth: { basic: { password: "\${credential:service_password}" } }
+sources: { demo: { type: simulator, tags: [{ input: sine, wave: sine }] } }
+${text}`,
+  );
+}
+
+test("installed it creates its user and folders, says what comes next and starts nothing", {
+  timeout: 60_000,
+}, async () => {
+  const output = await install();
+
+  expect(output).toContain("tagferry init");
+  expect(await property("UnitFileState")).toBe("enabled");
+  expect(await ok("stat", "-c", "%a %U %G", "/etc/tagferry", "/etc/tagferry/credentials")).toBe(
+    "750 root tagferry\n700 root root\n",
+  );
+  expect(await ok("stat", "-c", "%a", "/")).toBe("755\n");
+  await ok("systemctl", "start", "tagferry");
+  expect(await property("ActiveState")).toBe("inactive");
+  expect(await ok("tagferry", "version")).toMatch(/^tagferry \d/);
+});
+
+test("a wrong configuration is explained in the journal and not tried again", { timeout: 60_000 }, async () => {
+  configure("nonsense: 1\n");
+  expect((await machine.run("systemctl", "start", "tagferry")).status).not.toBe(0);
+  await eventually(async () => (await property("ActiveState")) === "failed", 20_000);
+
+  expect(await property("ExecMainStatus")).toBe("78");
+  expect(await property("NRestarts")).toBe("0");
+  expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("/etc/tagferry/tagferry.yaml:7:1  nonsense");
+});
+
+test("configured it starts, systemd waits until it is ready, and a reload is one", { timeout: 60_000 }, async () => {
+  writeFileSync(join(machine.root, "etc/tagferry/credentials/service_password"), password, { mode: 0o600 });
+  configure();
+  await ok("systemctl", "start", "tagferry");
+
+  expect(await property("ActiveState")).toBe("active");
+  expect(await property("StatusText")).toContain("1 source, page http://127.0.0.1:8421");
+  expect(await ok("tagferry", "status")).toContain("demo");
+  await ok("systemctl", "reload", "tagferry");
+  expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("configuration reloaded");
+  expect(await ok("systemctl", "is-active", "tagferry")).toBe("active\n");
+});
+
+test("it runs without rights: own user, no capabilities, system calls filtered, no way to new ones", async () => {
+  const status = await ok("cat", `/proc/${await property("MainPID")}/status`);
+  const field = (name: string) => new RegExp(`^${name}:\\s+(\\S+)`, "m").exec(status)?.[1];
+
+  expect(field("Uid")).toBe((await ok("id", "-u", "tagferry")).trim());
+  expect({ caps: field("CapEff"), privileges: field("NoNewPrivs"), filter: field("Seccomp") }).toEqual({
+    caps: "0000000000000000",
+    privileges: "1",
+    filter: "2",
+  });
+});
+
+test("it listens for its page on loopback alone, and no debugger can be called up", async () => {
+  const listening = async () =>
+    (await ok("ss", "-Hltun"))
+      .trim()
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/)[4]);
+  expect(await listening()).toEqual(["127.0.0.1:8421"]);
+
+  await kill("USR1", await property("MainPID"));
+  // An answer after the signal: it has been handled by then.
+  await ok("tagferry", "status");
+  expect(await ok("systemctl", "is-active", "tagferry")).toBe("active\n");
+  expect(await listening()).toEqual(["127.0.0.1:8421"]);
+});
+
+test("the password stands neither in the process, nor in the journal, nor in any file of its own", async () => {
+  const pid = await property("MainPID");
+  for (const part of ["environ", "cmdline"]) expect(await ok("cat", `/proc/${pid}/${part}`)).not.toContain(password);
+  expect(await ok("journalctl", "--no-pager")).not.toContain(password);
+  expect((await machine.run("grep", "-r", password, "/var/lib/tagferry", "/var/cache/tagferry")).output).toBe("");
+});
+
+test("killed it is started again and goes on with what it had stored", { timeout: 60_000 }, async () => {
+  const before = await property("MainPID");
+  await kill("9", before);
+  await eventually(async () => {
+    const pid = await property("MainPID");
+    return pid !== "0" && pid !== before && (await property("ActiveState")) === "active";
+  }, 40_000);
+
+  expect(await property("NRestarts")).toBe("1");
+  expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("the last stop was not clean");
+});
+
+test("one that does not move any longer is started anew by the watchdog", { timeout: 90_000 }, async () => {
+  dropIn("watchdog.conf", "WatchdogSec=3\nRestartSec=1");
+  await ok("systemctl", "daemon-reload");
+  await ok("systemctl", "restart", "tagferry");
+  const before = await property("MainPID");
+  await kill("STOP", before);
+  await eventually(async () => !["0", before].includes(await property("MainPID")), 60_000);
+
+  expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("Watchdog timeout");
+});
+
+test("an upgrade restarts it and keeps configuration and buffer", { timeout: 60_000 }, async () => {
+  const before = { text: readFileSync(configurationFile(), "utf8"), pid: await property("MainPID") };
+  await install();
+
+  expect(readFileSync(configurationFile(), "utf8")).toBe(before.text);
+  await eventually(async () => (await property("ActiveState")) === "active", 20_000);
+  expect(await property("MainPID")).not.toBe(before.pid);
+  expect(readdirSync(join(machine.root, "var/lib/tagferry/buffer")).length).toBeGreaterThan(0);
+});
+
+test("removed it is stopped, the configuration stays; purged only the buffer stays", { timeout: 60_000 }, async () => {
+  await ok("dpkg", "-r", "tagferry");
+  expect((await machine.run("systemctl", "is-active", "tagferry")).output).toBe("inactive\n");
+  expect(existsSync(configurationFile())).toBe(true);
+  expect(existsSync(join(machine.root, "usr/bin/tagferry"))).toBe(false);
+
+  const output = await ok("dpkg", "-P", "tagferry");
+  expect(output).toContain("/var/lib/tagferry is kept");
+  expect(existsSync(join(machine.root, "etc/tagferry"))).toBe(false);
+  expect(readdirSync(join(machine.root, "var/lib/tagferry/buffer")).length).toBeGreaterThan(0);
+});
