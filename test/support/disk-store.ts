@@ -110,14 +110,18 @@ export function settle(store: Store, block: TakenBlock, inputs?: readonly string
 }
 
 /** Runs the log in this thread, on any disk. Once `crash.now` is set it answers nothing any more. */
-export function inProcess(disk: Disk, crash: { now: boolean } = { now: false }): OpenPort {
+export function inProcess(
+  disk: Disk,
+  crash: { now: boolean } = { now: false },
+  lock: (folder: string) => Disposable = () => ({ [Symbol.dispose]() {} }),
+): OpenPort {
   return async (start) => {
     const random = seeded(7);
     const server = new StoreServer(start, {
       disk,
       checksum: crc32c,
       random32: () => Math.floor(random() * 2 ** 32),
-      lock: () => ({ [Symbol.dispose]() {} }),
+      lock,
     });
     return {
       opened: server.opened,

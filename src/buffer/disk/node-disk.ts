@@ -26,14 +26,15 @@ function makeFolders(path: string): string | undefined {
   return first ?? path;
 }
 
-export function nodeDisk(): Disk {
+/** `sync` makes the names in a folder safe. */
+export function nodeDisk(sync: (folder: string) => void = syncFolder): Disk {
   return {
     makeFolder(path) {
       const first = makeFolders(path);
       if (first === undefined) return;
       // Every new name has to be synced in the folder above it, the first one's parent included.
       for (let made = path; ; made = dirname(made)) {
-        syncFolder(dirname(made));
+        sync(dirname(made));
         if (made === first || made === dirname(made)) break;
       }
     },
@@ -44,7 +45,7 @@ export function nodeDisk(): Disk {
     },
     remove: (path) => unlinkSync(path),
     rename: (from, to) => renameSync(from, to),
-    syncFolder,
+    syncFolder: sync,
     free(folder) {
       const volume = statfsSync(folder);
       return volume.bavail * volume.bsize;

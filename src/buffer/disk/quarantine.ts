@@ -24,8 +24,8 @@ export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8
 export function moveAside(disk: Disk, folder: string, name: string): void {
   disk.makeFolder(`${folder}/${folderName}`);
   disk.rename(`${folder}/${name}`, `${folder}/${folderName}/${name}`);
+  // Here first: the next sync of the folder it came from must not leave it without any name.
   disk.syncFolder(`${folder}/${folderName}`);
-  disk.syncFolder(folder);
 }
 
 function makeQuarantine(disk: Disk, folder: string, name: string): string | undefined {

@@ -188,6 +188,19 @@ test("both states damaged: everything comes again, and the books say that they b
   expect(notes.some(({ message }) => message.includes("begin anew"))).toBe(true);
 });
 
+test("a damaged FORMAT makes no segment a stranger", () => {
+  const { disk } = written(5, true);
+  disk.change(`${folder}/FORMAT`, (bytes) => {
+    bytes[30] = bytes[30] === 0x61 ? 0x62 : 0x61;
+    return bytes;
+  });
+
+  const { store, notes } = openStore(disk.afterKill());
+
+  expect(takeAll(store)).toHaveLength(15);
+  expect(notes.map(({ message }) => message)).toEqual(["FORMAT was rebuilt from the segments"]);
+});
+
 test("a record that nobody can understand, though its checksum is right, costs itself alone", () => {
   const from = written(5, true);
   const [, second = 0] = offsetsOfPoints(from.disk.content(from.path));

@@ -197,3 +197,23 @@ test("with `block` nothing is dropped, ever", () => {
 
   expect(store.stats().losses).toEqual([]);
 });
+
+test("a volume that says only at the sync that it is full is not taken for one with room", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { whenFull: "block" });
+  append(store, values(10));
+  disk.fault = (call, path) => {
+    if (call === "sync" && /seg-|room/.test(path)) throw failure("ENOSPC", path);
+    return undefined;
+  };
+  expect(() => append(store, values(10, 10), 1)).toThrow(unavailable);
+  // A small segment has room where what was refused has not.
+  disk.fault = (call, path) => {
+    if (call === "sync" && path.includes("room")) throw failure("ENOSPC", path);
+    return undefined;
+  };
+
+  store.tick(moment(3));
+
+  expect(store.stats().degraded).toContain("ENOSPC");
+});

@@ -372,19 +372,31 @@ describe("what is found at the start", () => {
     },
   );
 
-  test("a segment of another buffer is set aside, never read", () => {
+  const foreignName = "seg-0000000000000003.log";
+  function withForeignSegment(): MemoryDisk {
     const disk = new MemoryDisk();
-    const { store } = openStore(disk);
-    append(store, polls(1));
+    append(openStore(disk).store, polls(1));
     const other = new MemoryDisk();
     append(openStore(other, { seed: 99 }).store, polls(1, 7));
     const [name = ""] = other.list(folder).filter((entry) => entry.startsWith("seg-"));
-    const file = disk.open(`${folder}/seg-0000000000000003.log`, "create");
-    file.write(other.content(`${folder}/${name}`), 0);
+    disk.open(`${folder}/${foreignName}`, "create").write(other.content(`${folder}/${name}`), 0);
+    return disk.afterKill();
+  }
 
-    const again = openStore(disk.afterKill());
+  test("a segment of another buffer is set aside, never read", () => {
+    const again = openStore(withForeignSegment());
 
     expect(byTime(takeAll(again.store))).toEqual(byTime(polls(1)));
     expect(again.notes.some(({ message }) => message.includes("another buffer"))).toBe(true);
+  });
+
+  test("what was set aside is in one of the two places after a power cut", () => {
+    const disk = withForeignSegment();
+
+    // The next segment syncs the folder that the file came from.
+    append(openStore(disk).store, polls(1, 9));
+    const left = disk.afterPowerCut(() => false);
+
+    expect([...left.list(folder), ...left.list(`${folder}/quarantine`)]).toContain(foreignName);
   });
 });
