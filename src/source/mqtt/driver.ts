@@ -13,7 +13,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
   async open(config, runtime, signal) {
-    const { openMqttSource } = await import("./source.ts");
+    const { openMqttSource } = await import("./open.ts");
     return await openMqttSource(config, runtime, signal);
   },
   async beside(config, stateDir) {

@@ -3,6 +3,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Reading } from "../../core/source.ts";
 import type { Message } from "./client.ts";
 import type { MessageCounts } from "./message-counts.ts";
+import type { NameTables } from "./name-tables.ts";
 import { PayloadError } from "./payload-error.ts";
 import type { SparkplugHost } from "./sparkplug/host.ts";
 import type { Sink } from "./sparkplug/metric-readings.ts";
@@ -15,6 +16,10 @@ export interface ReaderOptions {
   readonly maxPayload: number;
   /** Reads what has format sparkplugB. */
   readonly sparkplug: SparkplugHost;
+  /** Learns the names that devices tell. */
+  readonly names: NameTables;
+  /** Called when there are new ones. */
+  readonly onNames: () => void;
   /** Takes note of topics that no tag wants. */
   readonly unknown: UnknownTopics;
 }
@@ -35,7 +40,9 @@ export class MessageReader {
   read(message: Message, arrival: EpochMicros, sink: Sink): void {
     const { readings } = sink;
     const groups = this.#router.routes(message.topic);
+    const told = this.#learnNames(message);
     if (groups.length === 0) {
+      if (told) return;
       this.#noteUnmatched(message);
       return;
     }
@@ -71,7 +78,8 @@ export class MessageReader {
         }
         continue;
       }
-      const reception = { message, document, arrival, counts: this.#counts, readings };
+      const { names } = this.#options;
+      const reception = { message, document, arrival, counts: this.#counts, names, readings };
       for (const route of wanted) {
         try {
           readTag(route, reception);
@@ -81,6 +89,21 @@ export class MessageReader {
       }
     }
     if (malformed) this.#counts.malformed++;
+  }
+
+  /** Whether the message is one that tells names. */
+  #learnNames(message: Message): boolean {
+    const { names, maxPayload, onNames } = this.#options;
+    try {
+      const told = names.learn(message, maxPayload);
+      if (told?.changed) onNames();
+      return told !== undefined;
+    } catch (error) {
+      if (!(error instanceof PayloadError)) throw error;
+      this.#counts.malformed++;
+      this.#counts.lastMalformed = `${message.topic}: payload ${error.message}`;
+      return true;
+    }
   }
 
   #noteUnmatched(message: Message): void {

@@ -8,6 +8,7 @@ import { DecoderTable } from "./decoders/decoder.ts";
 import { type Batch, Inbox } from "./inbox.ts";
 import { MessageCounts } from "./message-counts.ts";
 import { MessageReader } from "./message-reader.ts";
+import { NameTables } from "./name-tables.ts";
 import { SparkplugHost } from "./sparkplug/host.ts";
 import { RebirthRequests } from "./sparkplug/rebirth.ts";
 import { ScopeCaptures } from "./sparkplug/scope.ts";
@@ -24,6 +25,10 @@ export interface ReceptionOptions {
   readonly maxPayload: number;
   /** Whether unknown Sparkplug edge nodes are asked to introduce themselves. */
   readonly requestRebirth: boolean;
+  /** Names that devices told before; left out: none. */
+  readonly names?: NameTables;
+  /** Called when they told new ones. */
+  readonly onNames?: () => void;
 }
 
 /** Readings of one delivery at most, as `Source.deliveries` asks. */
@@ -48,7 +53,8 @@ export class Reception implements MessageHandler {
   readonly #firstStall = Promise.withResolvers<void>();
   #closed = false;
 
-  constructor({ source, tags, maxPayload, requestRebirth }: ReceptionOptions, runtime: Runtime, link: Link) {
+  constructor(options: ReceptionOptions, runtime: Runtime, link: Link) {
+    const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
     this.#runtime = runtime;
     this.#source = source;
     this.#link = link;
@@ -70,7 +76,7 @@ export class Reception implements MessageHandler {
     const router = new TopicRouter(subscribers, rememberedTopics);
     const unknown = this.#unknown;
     this.#sparkplug = sparkplug;
-    this.#reader = new MessageReader(router, { maxPayload, sparkplug, unknown }, this.#counts);
+    this.#reader = new MessageReader(router, { maxPayload, sparkplug, names, onNames, unknown }, this.#counts);
   }
 
   receive(message: Message): boolean {

@@ -1,22 +1,23 @@
 // One connection to a broker as a `Source`: messages in, deliveries out, acknowledged once they are on disk.
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError } from "../../core/errors.ts";
 import type { Recovery } from "../../core/gap.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import type { Delivery, DriverConfig, Source, UnknownAddress } from "../../core/source.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
-import type { Link, MqttConnection } from "./client.ts";
-import { connectBroker } from "./connect.ts";
+import type { MqttConnection } from "./client.ts";
+import type { NameTables } from "./name-tables.ts";
+import type { NamesFile } from "./names-file.ts";
 import type { mqttOptions } from "./options.ts";
 import { describeReason } from "./reason-code.ts";
-import { Reception } from "./reception.ts";
+import type { Reception } from "./reception.ts";
 import { refusals } from "./refusals.ts";
-import { loadSessionState, type SessionState } from "./session-state.ts";
+import type { SessionState } from "./session-state.ts";
 import { SilenceWatch } from "./silence.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
 
-type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
+export type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
 /** Milliseconds between attempts at filters that the broker refused. */
 const retryRefusedMs = 300_000;
@@ -25,57 +26,7 @@ const overdueEveryMs = 500;
 /** Milliseconds that nothing is read before it is worth a line in the log. */
 const stallWarningMs = 5_000;
 
-/** Connects to the first of the brokers that takes us, and subscribes; see `Driver.open`. */
-export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
-  const { url, servers, verify } = config.options;
-  const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
-  if (verify === "none") log.warn({ url }, "the broker's certificate is not checked; anybody can pass for it");
-  const failures: AgentError[] = [];
-  for (const each of [url, ...servers]) {
-    try {
-      return await openAt(each, config, runtime, log, signal);
-    } catch (error) {
-      if (!isAgentError(error)) throw error;
-      if (servers.length > 0) log.warn({ url: each, code: error.code, err: error }, "this broker was given up");
-      failures.push(error);
-    }
-  }
-  const [first] = failures;
-  if (failures.length === 1 && first) throw first;
-  const texts = failures.map(({ message }) => message).join("; ");
-  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, { cause: first });
-}
-
-async function openAt(
-  url: string,
-  config: MqttConfig,
-  runtime: Runtime,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<Source> {
-  const { name, tags, options } = config;
-  const { maxPayload, requestRebirth, session } = options;
-  const clientId = options.clientId ?? `${config.agent}-${name}`;
-  const state = await loadSessionState(config.stateDir, { url, clientId }, log);
-  const attach = (link: Link) => new Reception({ source: name, tags, maxPayload, requestRebirth }, runtime, link);
-  const connecting = { url, options, clientId, state, attach, log };
-  const { connection, handler } = await connectBroker(connecting, signal);
-  const { protocolVersion, sessionPresent } = connection;
-  log.info({ url, clientId, protocolVersion, sessionPresent }, "connected");
-  if (session.persistent && !sessionPresent && state.filters.length > 0)
-    log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
-  if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
-  const source = new MqttSource({ url, config, clientId, runtime, log, connection, reception: handler, state });
-  try {
-    await source.subscribed(signal);
-    return source;
-  } catch (error) {
-    await source[Symbol.asyncDispose]();
-    throw error;
-  }
-}
-
-interface Parts {
+export interface Parts {
   readonly url: string;
   readonly config: MqttConfig;
   readonly clientId: string;
@@ -84,9 +35,12 @@ interface Parts {
   readonly connection: MqttConnection;
   readonly reception: Reception;
   readonly state: SessionState;
+  readonly names: NameTables;
+  readonly namesFile: NamesFile;
 }
 
-class MqttSource implements Source {
+/** A connection that subscribes, tells its state and lives until it is lost. */
+export class MqttSource implements Source {
   readonly #parts: Parts;
   readonly #closing = new AbortController();
   readonly #subscribing: Promise<void>;
@@ -177,6 +131,7 @@ class MqttSource implements Source {
     this.#closing.abort(new Error("the connection is closed"));
     this.#parts.reception.close();
     await this.#parts.connection[Symbol.asyncDispose]();
+    await this.#parts.namesFile.written();
   }
 
   async #subscribe(inSession: readonly string[]): Promise<void> {
@@ -184,7 +139,9 @@ class MqttSource implements Source {
     const { qos } = config.options;
     const retained = config.tags.some((tag) => tag.retained !== "ignore");
     const wanted = config.tags.map((tag) => tagAddress(tag).filter);
-    const subscriptions = await applySubscriptions(connection, wanted, { qos, retained, inSession }, state, log);
+    const { filters: repeated } = this.#parts.names;
+    const options = { qos, retained, inSession, repeated };
+    const subscriptions = await applySubscriptions(connection, wanted, options, state, log);
     this.#subscriptions = subscriptions;
     if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));
   }

@@ -1,7 +1,7 @@
 // Brings the broker's subscriptions in line with the configuration.
 import type { Logger } from "../../core/runtime.ts";
 import { brokerLimits, packetsOf, refusalOf } from "./broker-limits.ts";
-import type { MqttConnection } from "./client.ts";
+import type { MqttConnection, SubscribeOptions } from "./client.ts";
 import { minimalCover } from "./filter-cover.ts";
 import { describeReason } from "./reason-code.ts";
 import type { SessionState } from "./session-state.ts";
@@ -12,6 +12,8 @@ export interface SubscriptionOptions {
   readonly retained: boolean;
   /** Filters that the session at the broker has already. */
   readonly inSession: readonly string[];
+  /** Filters, besides `wanted`, whose retained messages are wanted again at each connection. */
+  readonly repeated: readonly string[];
 }
 
 /** What the broker said, by filter. */
@@ -40,20 +42,25 @@ export async function applySubscriptions(
     refused.set(filter, code);
     log.error({ filter, reason: describeReason(code) }, "the broker refused a subscription");
   };
-  for (const filter of new Set(wanted)) {
+  for (const filter of new Set([...options.repeated, ...wanted])) {
     const code = refusalOf(filter, limits);
     if (code !== undefined) refuse(filter, code);
   }
+  const ask = async (filters: readonly string[], how: HowToSubscribe) => {
+    // Before the broker knows them: after a crash in between they are still found and unsubscribed one day.
+    await state.remember({ filters: [...new Set([...inSession, ...granted, ...filters])] });
+    for (const [filter, code] of await subscribe(connection, filters, how)) {
+      if (code < 0x80) granted.add(filter);
+      else refuse(filter, code);
+    }
+  };
+  const repeated = options.repeated.filter((filter) => !refused.has(filter));
+  if (repeated.length > 0) await ask(repeated, { qos: options.qos, inSession: [], retainHandling: 0 });
   for (;;) {
     const open = wanted.filter((filter) => !refused.has(filter));
     const next = minimalCover(open).filter((filter) => !granted.has(filter));
     if (next.length === 0) break;
-    // Before the broker knows them: after a crash in between they are still found and unsubscribed one day.
-    await state.remember({ filters: [...new Set([...inSession, ...granted, ...next])] });
-    for (const [filter, code] of await subscribe(connection, next, options)) {
-      if (code < 0x80) granted.add(filter);
-      else refuse(filter, code);
-    }
+    await ask(next, { ...options, retainHandling: options.retained ? 1 : 2 });
   }
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
   for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);
@@ -62,16 +69,19 @@ export async function applySubscriptions(
   return { granted: [...granted], refused };
 }
 
+interface HowToSubscribe extends SubscribeOptions {
+  readonly inSession: readonly string[];
+}
+
 async function subscribe(
   connection: MqttConnection,
   filters: readonly string[],
-  { qos, retained, inSession }: SubscriptionOptions,
+  { qos, inSession, retainHandling }: HowToSubscribe,
 ): Promise<[string, number][]> {
   // Subscribing again shows whether it is still granted. Before MQTT 5 it would bring all retained messages again.
   const have = new Set(connection.protocolVersion === 5 ? [] : inSession);
   const answers = filters.filter((filter) => have.has(filter)).map((filter): [string, number] => [filter, qos]);
   const missing = filters.filter((filter) => !have.has(filter));
-  const retainHandling = retained ? 1 : 2;
   for (const packets of chunks(packetsOf(missing, brokerLimits(connection.limits)), packetsInFlight)) {
     const codes = await Promise.all(packets.map((some) => connection.subscribe(some, { qos, retainHandling })));
     for (const [i, some] of packets.entries())

@@ -76,7 +76,8 @@ export function tagCaptures(tag: MqttTag): readonly string[] {
   if (tag.format === "sparkplugB")
     return [...new Set([...tag.topic.captures.map(({ name }) => name), ...sparkplugNames])];
   const { numbered, captureNames } = tagAddress(tag);
-  return [...tag.topic.captures.map(({ name }) => name), ...captureNames, ...(numbered ? ["i"] : [])];
+  const made = [...(numbered ? ["i"] : []), ...(tag.names ? ["name"] : [])];
+  return [...tag.topic.captures.map(({ name }) => name), ...captureNames, ...made];
 }
 
 function path(text: string): JsonPath {

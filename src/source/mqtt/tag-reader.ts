@@ -5,6 +5,7 @@ import type { Captures, Reading } from "../../core/source.ts";
 import type { Message } from "./client.ts";
 import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
 import type { MessageCounts } from "./message-counts.ts";
+import type { NameTables } from "./name-tables.ts";
 import { expand, type Found, follow } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
 import { arrivalTaken, noTime, payloadTime, type TimeFault } from "./payload-time.ts";
@@ -17,6 +18,7 @@ export interface Reception {
   readonly document: unknown;
   readonly arrival: EpochMicros;
   readonly counts: MessageCounts;
+  readonly names: NameTables;
   /** Readings are added here. */
   readonly readings: Reading[];
 }
@@ -125,7 +127,7 @@ function readValue(
   if (fault && address.time?.unusable === "drop") return;
   const place = {
     tag: id,
-    captures: capturesOf(route, keys, document),
+    captures: capturesOf(route, keys, reception),
     address: message.topic,
     time: timed ? time : assumed,
     clock: timed ? ("device" as const) : ("agent" as const),
@@ -155,18 +157,24 @@ function describe(found: unknown): string {
 /** Combinations of captures from the payload that are remembered of one topic; more are made anew each time. */
 const maxRemembered = 1_000;
 
-function capturesOf(route: Route, keys: readonly string[], document: unknown): Captures {
-  const { address, captures } = route;
+function capturesOf(route: Route, keys: readonly string[], { document, names: tables }: Reception): Captures {
+  const { address, captures, tag } = route;
   const { captureNames: names, numbered } = address;
   if (!numbered && names.length === 0) return captures;
   const found = numbered ? [keys.join(".")] : names.map((name) => textAt(document, address.capture[name], keys));
+  if (tag.names) {
+    const id = found[names.indexOf(tag.names.of)] ?? "";
+    route.nameTable ??= tables.of(tag.names, captures);
+    found.push(route.nameTable.get(id) ?? id);
+  }
   const key = found.join("\0");
   const elements = (route.elements ??= new Map());
   const known = elements.get(key);
   if (known) return known;
-  const made = numbered
+  const made: Record<string, string> = numbered
     ? { ...captures, i: key }
     : { ...captures, ...Object.fromEntries(names.map((name, i) => [name, found[i] ?? ""])) };
+  if (tag.names) made["name"] = found.at(-1) ?? "";
   if (elements.size < maxRemembered) elements.set(key, made);
   return made;
 }

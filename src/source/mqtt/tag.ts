@@ -77,6 +77,17 @@ const quality = z.strictObject({
     .describe("Codes of good values; any other is bad."),
 });
 
+const names = z.strictObject({
+  of: z.string().describe("Name in capture of what the data go by, as an id."),
+  topic: topicTemplate()
+    .describe(
+      "Topic of the messages that tell the names. It may capture levels that topic captures too, under the same names.",
+    )
+    .meta({ examples: ["ie/m/j/simatic/v1/{connector}/dp"] }),
+  id: payloadPath().describe("Where in these messages the ids stand."),
+  name: payloadPath().describe("Where the names stand; its [*] are those of id."),
+});
+
 const csv = z.strictObject({
   separator: z.string().min(1).default(",").describe("What stands between two columns."),
   header: z.boolean().default(false).describe("The first line names the columns."),
@@ -117,6 +128,11 @@ export const mqttTag = z
       .default({})
       .describe("Names to be filled from the payload, for input and signal.")
       .meta({ examples: [{ channel: "$[*].channel" }] }),
+    names: names
+      .optional()
+      .describe(
+        "Where the device tells names for the ids in its data: they fill {name}, and as long as one is not known the id does.",
+      ),
     metric: z
       .string()
       .min(1)
@@ -143,15 +159,23 @@ export const mqttTag = z
         "Messages the broker kept from before: timestamped takes those that carry their own time, use takes all with the time of arrival, ignore none.",
       ),
   })
-  .superRefine(({ topic, value, time: when, capture, each, format, metric }, context) => {
+  .superRefine(({ topic, value, time: when, capture, names: told, each, format, metric }, context) => {
     const levels = topic.captures.map(({ name }) => name);
-    const names = [...levels, ...Object.keys(capture)];
+    const captured = [...levels, ...Object.keys(capture)];
     const refuse = (path: string[], message: string) => context.addIssue({ code: "custom", path, message });
-    if (value?.many && each === "signal" && names.includes("i"))
+    if (value?.many && each === "signal" && captured.includes("i"))
       refuse(["topic"], "must not capture {i}, which [*] in value fills with the index or name of the element");
     for (const name of Object.keys(capture))
       if (levels.includes(name))
         refuse(["capture", name], `must not be captured twice; {${name}} stands in topic, too`);
+    if (told && !Object.hasOwn(capture, told.of))
+      refuse(["names", "of"], `must be a name in capture, which has ${Object.keys(capture).join(", ") || "none"}`);
+    if (told?.topic.filter.startsWith("$share/"))
+      refuse(["names", "topic"], "must not be a shared subscription, which brings no retained messages");
+    if (told && captured.includes("name")) refuse(["names"], "fills {name}, which must not be captured as well");
+    for (const { name, rest } of told?.topic.captures ?? [])
+      if (rest || !levels.includes(name))
+        refuse(["names", "topic"], `must capture single levels that topic captures too, not {${name}}`);
     if (when?.capture !== undefined && !levels.includes(when.capture))
       refuse(["time", "capture"], `must be a name in topic, which has ${levels.join(", ") || "none"}`);
     const scope = format === "sparkplugB" ? sparkplugScope(topic) : undefined;

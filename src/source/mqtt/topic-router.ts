@@ -1,6 +1,7 @@
 // Topic → the tags that want its messages and what their templates capture, remembered by topic.
 import type { Captures, TagId } from "../../core/source.ts";
 import type { Decoder } from "./decoders/decoder.ts";
+import type { NameTable } from "./name-tables.ts";
 import type { ScopeCaptures } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 import type { TagAddress } from "./tag-address.ts";
@@ -21,6 +22,8 @@ export interface Route extends Subscriber {
   readonly captures: Captures;
   /** Captures that the payload has a part in, by what it says; filled as they appear. */
   elements?: Map<string, Captures>;
+  /** Names that the device tells for its data; looked up once. */
+  nameTable?: NameTable;
 }
 
 /** Routes of one topic whose payload is decoded in the same way, so that it is decoded once. */

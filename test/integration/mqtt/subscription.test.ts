@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
-import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { brief, openMqttSource, type Puller, pull } from "../../support/mqtt-source.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -162,6 +163,36 @@ test("retained messages are taken as each tag says: with a time of their own, al
     "4:4",
   ]);
   expect(runtime.metric("source_mqtt_stale_values_total")).toBe(1);
+});
+
+test("names that devices told are known after a restart before the broker repeats them, and then asked for again", async () => {
+  await using broker = await openMqttBroker();
+  using folder = temporaryFolder();
+  const names = { of: "id", topic: "m/{c}", id: "$[*].id", name: "$[*].name" };
+  const tags = [{ topic: "d/{c}", value: "$[*].v", capture: { id: "$[*].id" }, names }];
+  const text = { options: { url: broker.url }, tags, stateDir: folder.path };
+  const nextName = async (puller: Puller) => (await puller.readings(1))[0]?.captures["name"];
+  await broker.publish("m/one", '[{"id":"7","name":"speed"}]', { retain: true });
+  {
+    await using source = await openMqttSource(text, testRuntime(), signal);
+    const puller = pull(source, signal);
+    await eventually(async () => {
+      await broker.publish("d/one", '[{"id":"7","v":1}]');
+      return (await nextName(puller)) === "speed";
+    });
+  }
+  await broker.publish("d/one", '[{"id":"7","v":2}]');
+  await broker.publish("m/one", '[{"id":"7","name":"torque"}]', { retain: true, qos: 0 });
+
+  await using source = await openMqttSource(text, testRuntime(), signal);
+  const puller = pull(source, signal);
+
+  expect(await nextName(puller)).toBe("speed");
+  await eventually(async () => {
+    await broker.publish("d/one", '[{"id":"7","v":3}]');
+    return (await nextName(puller)) === "torque";
+  });
+  expect(broker.subscriptions("north-hall")).toEqual(["d/+", "m/+"]);
 });
 
 test("a topic that falls silent for longer than expected shows it under its tag", async () => {

@@ -6,6 +6,7 @@ import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
 import { MessageReader } from "../../../../src/source/mqtt/message-reader.ts";
+import { NameTables } from "../../../../src/source/mqtt/name-tables.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
 import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
@@ -112,6 +113,70 @@ test("a block of samples without a time of its own ended when it arrived", () =>
   ]);
 });
 
+const named = {
+  topic: "d/{c}/r",
+  value: "$[*].v",
+  capture: { id: "$[*].id" },
+  names: { of: "id", topic: "m/{c}", id: "$.points[*].id", name: "$.points[*].name" },
+};
+
+test("names that a device tells in messages of their own stand for the ids in its data, which stand in for them until then", () => {
+  const reader = jsonReader([named]);
+  const data = () => reader.read("d/one/r", '[{"id":"101","v":1},{"id":"102","v":2}]').map(({ captures }) => captures);
+  expect(data()).toEqual([
+    { c: "one", id: "101", name: "101" },
+    { c: "one", id: "102", name: "102" },
+  ]);
+  expect(reader.read("m/one", '{"points":[{"id":101,"name":"speed"},{"id":"103","name":"level"},{"id":"9"}]}')).toEqual(
+    [],
+  );
+  const [first, second] = data();
+  expect(first).toEqual({ c: "one", id: "101", name: "speed" });
+  expect(second).toEqual({ c: "one", id: "102", name: "102" });
+  expect(data()[0]).toBe(first);
+  expect(reader.read("d/two/r", '[{"id":"101","v":1}]')[0]?.captures).toEqual({ c: "two", id: "101", name: "101" });
+
+  reader.read("m/one", '{"points":[{"id":"101","name":"torque"}]}');
+  expect(data()[0]).toEqual({ c: "one", id: "101", name: "torque" });
+  expect(reader.changes()).toBe(2);
+  expect(reader.counts).toMatchObject({ unmatched: 0, malformed: 0 });
+});
+
+test("names that cannot be read change nothing and are counted, the same ones again are no news, a deletion takes none away", () => {
+  const reader = jsonReader([named]);
+  const names = '{"points":[{"id":"101","name":"speed"}]}';
+  for (const payload of [names, names, "", '{"points":', '{"points":[]}', '{"other":1}', "[".repeat(10_000)])
+    reader.read("m/one", payload);
+  expect(reader.read("d/one/r", '[{"id":"101","v":1}]')[0]?.captures).toMatchObject({ name: "speed" });
+  expect(reader.changes()).toBe(1);
+  expect(reader.counts).toMatchObject({ malformed: 4 });
+});
+
+test("names may come on a topic that a tag reads as well", () => {
+  const reader = jsonReader([named, { topic: "m/{c}", value: "$.points[*].min" }]);
+  expect(reader.read("m/one", '{"points":[{"id":"101","name":"speed","min":3}]}')).toMatchObject([
+    { tag: 1, value: 3 },
+  ]);
+  expect(reader.read("d/one/r", '[{"id":"101","v":1}]')[0]?.captures).toMatchObject({ name: "speed" });
+});
+
+test("what is known of names can be kept and given back", () => {
+  const reader = jsonReader([named]);
+  reader.read("m/one", '{"points":[{"id":"101","name":"speed"}]}');
+  const { names } = mqttDriver.tag.parse(named);
+  const again = new NameTables([{ names }], JSON.parse(JSON.stringify(reader.names.known)));
+  expect(names && again.of(names, { c: "one" }).get("101")).toBe("speed");
+});
+
+test.each([
+  [{ ...named.names, of: "key" }, "must be a name in capture, which has id"],
+  [{ ...named.names, topic: "m/{x}" }, "must capture single levels that topic captures too, not {x}"],
+  [{ ...named.names, topic: "$share/g/m" }, "must not be a shared subscription, which brings no retained messages"],
+])("names %j are refused", (names, message) => {
+  const { error } = mqttDriver.tag.safeParse({ ...named, names });
+  expect(error?.issues.map((issue) => issue.message)).toEqual([message]);
+});
+
 test("null, objects and arrays are bad readings that say what stands there", () => {
   const reader = jsonReader([{ topic: "a", value: "$.v" }]);
   const reasons = ["null", "{}", "[1]"].map((v) => reader.read("a", `{"v":${v}}`)[0]);
@@ -201,13 +266,22 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
   });
   const counts = new MessageCounts();
   const unknown = new UnknownTopics();
+  const names = new NameTables(tags.map(({ tag }) => tag));
+  let changes = 0;
+  const onNames = () => void changes++;
   const rebirths = new RebirthRequests({ publish: undefined });
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
-  const reader = new MessageReader(new TopicRouter(tags, 100), { maxPayload, sparkplug, unknown }, counts);
+  const reader = new MessageReader(
+    new TopicRouter(tags, 100),
+    { maxPayload, sparkplug, names, onNames, unknown },
+    counts,
+  );
   return {
     counts,
     unknown,
     parsed: () => parsed,
+    names,
+    changes: () => changes,
     read(topic: string, payload: string, rest: Partial<Message> = {}): Reading[] {
       const readings: Reading[] = [];
       const message = { topic, payload: Buffer.from(payload), retained: false, held: undefined, ...rest };

@@ -188,10 +188,10 @@ test.each([
   for (const [i, device] of ["D1", "D2"].entries())
     host.send(`DDATA/E1/${device}`, { seq: i + 3, metrics: [{ alias: i + 2, int: 2 }] });
   host.send("NDATA/E1", { seq: 5, metrics: [{ alias: 1, int: 2 }] });
-  expect(names().toSorted()).toEqual(metrics.toSorted());
+  expect(new Set(names())).toEqual(new Set(metrics));
   host.clear();
   host.send("NDEATH/E1", { metrics: [bdSeq(0)] });
-  expect(names().toSorted()).toEqual(metrics.toSorted());
+  expect(new Set(names())).toEqual(new Set(metrics));
   expect(host.asked).toEqual([]);
 });
 
