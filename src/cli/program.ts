@@ -6,6 +6,7 @@ import { isAbort } from "../lib/abort.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import type { CheckOptions } from "./check.ts";
 import type { Shell } from "./completion.ts";
+import type { MigrateOptions } from "./config-migrate.ts";
 import { type Console, processConsole } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
 import { addDeviceCommands } from "./device-commands.ts";
@@ -13,6 +14,7 @@ import { durationArgument } from "./duration-argument.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import type { InitOptions } from "./init.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
+import { addSignalsCommands } from "./signals-commands.ts";
 import { toItsEnd } from "./to-its-end.ts";
 
 /** Runs one command on this process. Resolves with the exit status; never rejects. */
@@ -104,6 +106,18 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
       ),
     );
 
+  const config = program.command("config").description("the configuration as a file");
+  config
+    .command("migrate")
+    .description("bring a file of an older format to the present one, and show what that changes")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--dry-run", "only show it")
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml --dry-run")
+    .action(async (options: MigrateOptions) =>
+      ended(await toItsEnd((await import("./config-migrate.ts")).migrateConfig(options, io), io)),
+    );
+
   program
     .command("service")
     .description("run the local service")
@@ -112,8 +126,10 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
     .option("--data <dir>", "where it keeps signals and data; :memory: keeps nothing")
     .option("--integration <id>", "Integration ID")
     .option("--password <password>", "password of the integration")
+    .option("--password-file <file>", "file that holds it: arguments are seen by every user of the machine")
     .option("--client-id <id>", "client credentials: identifier")
     .option("--client-secret <secret>", "client credentials: secret")
+    .option("--client-secret-file <file>", "file that holds it")
     .option("--grant <namespaces>", "namespaces the integration may use (default: admin,platform)")
     .option("--namespace <name>", "prefix of the platform methods (default: platform)")
     .option("--throttle <how>", "requests beyond the rate: queue, reject or off (default: queue)")
@@ -157,5 +173,6 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
 
   addInspectionCommands(program, io, ended);
   addDeviceCommands(program, io, ended);
+  addSignalsCommands(program, io, ended);
   return program;
 }

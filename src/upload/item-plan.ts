@@ -45,7 +45,7 @@ export function planItem(
   const nextBase = new Map<string, unknown>();
   const changes: AttributeChange[] = [];
   const edited: AttributeChange[] = [];
-  for (const attribute of new Set([...ours.keys(), ...theirs.keys(), ...(base?.keys() ?? [])])) {
+  for (const attribute of [...new Set([...ours.keys(), ...theirs.keys(), ...(base?.keys() ?? [])])].sort()) {
     const [name = attribute] = attribute.split(".", 1);
     const [own, there, before] = [ours, theirs, base].map((map) => map?.get(attribute));
     // The service does not show it: what is wanted goes along, and nobody can tell whether it was edited.

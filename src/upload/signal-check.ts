@@ -27,7 +27,7 @@ export function changesOf(ours: SignalSaveView, theirs: StoredAttributes): reado
   const there = flatten(theirs);
   const shown = new Set(Object.keys(theirs));
   const changes: AttributeChange[] = [];
-  for (const attribute of new Set([...own.keys(), ...there.keys()])) {
+  for (const attribute of [...new Set([...own.keys(), ...there.keys()])].sort()) {
     const [name = attribute] = attribute.split(".", 1);
     if (!shown.has(name) || (name === "annotations" && !own.has(attribute))) continue;
     const [a, b] = [own.get(attribute), there.get(attribute)];

@@ -55,8 +55,8 @@ test.for(["1.0", "1.1beta1", "1.1"] as const)(
       [
         "pump.speed",
         [
-          { attribute: "labels.hall", ours: ["3"], theirs: undefined },
           { attribute: "engUnit", ours: "1/min", theirs: "rpm" },
+          { attribute: "labels.hall", ours: ["3"], theirs: undefined },
         ],
       ],
     ]);

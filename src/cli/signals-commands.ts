@@ -1,0 +1,51 @@
+// The commands about signals at the service: as they may be typed.
+import type { Command } from "commander";
+import type { Console } from "./console.ts";
+import { defaultConfig } from "./default-config.ts";
+import type { ExitStatus } from "./exit-status.ts";
+import type { SignalsOptions } from "./signals.ts";
+import { toItsEnd } from "./to-its-end.ts";
+
+export function addSignalsCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
+  const signals = program
+    .command("signals")
+    .description(
+      "metadata of signals: compare with the service, save, publish. Needs the grant of the Admin namespace",
+    );
+  signals
+    .command("diff")
+    .description("what differs between here and the service, and what is there and not configured")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry signals diff -c tagferry.yaml")
+    .action(async (options: SignalsOptions) =>
+      ended(await toItsEnd((await import("./signals.ts")).diffSignals(options, io), io)),
+    );
+  signals
+    .command("save")
+    .description("save what is new or changed; exit status 1 where the service refuses some")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--dry-run", "show what would be saved, and save nothing")
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry signals save -c tagferry.yaml --dry-run")
+    .action(async (options: SignalsOptions) =>
+      ended(await toItsEnd((await import("./signals.ts")).saveSignals(options, io), io)),
+    );
+  signals
+    .command("publish")
+    .description("make items of signals, or let items follow; what a person has edited stays")
+    .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--dry-run", "show what would be published, and publish nothing")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Published is what service.signals.require asks for: name, engUnit and labels unless it says otherwise.
+With publish: createOnly in the configuration items that exist are left as they are, else they are updated.
+
+Example: tagferry signals publish -c tagferry.yaml --dry-run`,
+    )
+    .action(async (options: SignalsOptions) =>
+      ended(await toItsEnd((await import("./signals.ts")).publishSignals(options, io), io)),
+    );
+}
