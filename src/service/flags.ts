@@ -14,8 +14,11 @@ export interface ServiceFlags {
   readonly data?: string | undefined;
   readonly integration?: string | undefined;
   readonly password?: string | undefined;
+  /** In place of `password`: a file that holds it. Arguments of a program are seen by every user of the machine. */
+  readonly passwordFile?: string | undefined;
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
+  readonly clientSecretFile?: string | undefined;
   /** Comma-separated; both when it is left out, none when it is empty. */
   readonly grant?: string | undefined;
   readonly namespace?: string | undefined;
@@ -31,7 +34,7 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<ServiceOpti
   const given = defined({
     listen: flags.listen,
     data: flags.data,
-    integrations: flags.integration === undefined ? undefined : [integrationOf(flags)],
+    integrations: flags.integration === undefined ? undefined : [await integrationOf(flags)],
     namespace: flags.namespace,
     throttle: flags.throttle,
     maxInsert: flags.maxInsert,
@@ -49,17 +52,26 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<ServiceOpti
   throw new AgentError("CONFIG_INVALID", lines.join("\n"));
 }
 
-function integrationOf(flags: ServiceFlags): object {
+async function integrationOf(flags: ServiceFlags): Promise<object> {
   return defined({
     id: flags.integration,
-    password: flags.password,
+    password: flags.password ?? (await secretIn("--password-file", flags.passwordFile)),
     clientId: flags.clientId,
-    clientSecret: flags.clientSecret,
+    clientSecret: flags.clientSecret ?? (await secretIn("--client-secret-file", flags.clientSecretFile)),
     grants: (flags.grant ?? grants.join(","))
       .split(",")
       .map((grant) => grant.trim())
       .filter((grant) => grant !== ""),
   });
+}
+
+/** What stands in the file, without one final newline. */
+async function secretIn(flag: string, path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new AgentError("CONFIG_INVALID", `${flag}: cannot read ${path}`, { cause });
+  });
+  return text.replace(/\r?\n$/, "");
 }
 
 async function readConfig(path: string): Promise<Readonly<Record<string, unknown>>> {

@@ -92,3 +92,14 @@ test("a file holds several integrations, and flags go before it", async () => {
     code: "CONFIG_INVALID",
   });
 });
+
+test("secrets come from files, so that no list of processes shows them", async () => {
+  using folder = temporaryFolder();
+  const passwordFile = folder.file("password");
+  writeFileSync(passwordFile, "from a file\n");
+  const { integrations } = await optionsFromFlags({ data: ":memory:", integration: id, passwordFile });
+  expect(integrations[0]?.password?.reveal()).toBe("from a file");
+
+  const missing = optionsFromFlags({ data: ":memory:", integration: id, passwordFile: folder.file("none") });
+  await expect(missing).rejects.toThrow(/--password-file: cannot read .*none/);
+});
