@@ -44,6 +44,10 @@ export interface ModbusDevice extends AsyncDisposable {
   readonly mostInFlight: number;
   /** Connections open now. */
   readonly connections: number;
+  /** Connections there ever were. */
+  readonly accepted: number;
+  /** Whether it takes new connections. */
+  listen(yes: boolean): Promise<void>;
   /** The unit of this number; it exists from the first call on. Units that do not exist never answer. */
   unit(number: number): DeviceUnit;
   /** Closes all connections, by a reset where `reset` is true; goes on listening. */
@@ -123,8 +127,10 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
   const sockets = new Set<Socket>();
   let inFlight = 0;
   let mostInFlight = 0;
+  let accepted = 0;
   const server = createServer((socket) => {
     sockets.add(socket);
+    accepted++;
     socket.setNoDelay(true);
     socket.on("error", () => {});
     socket.on("close", () => sockets.delete(socket));
@@ -174,6 +180,13 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     },
     get connections() {
       return sockets.size;
+    },
+    get accepted() {
+      return accepted;
+    },
+    async listen(yes) {
+      if (yes) await listen(server, this.port);
+      else await new Promise((resolve) => server.close(resolve));
     },
     latencyMs: 0,
     answered: () => {},

@@ -16,6 +16,8 @@ export interface LinkOptions {
   readonly delayMs: number;
   /** What a request may take beyond the time-out of its unit: its time on a slow line. */
   readonly extraMs?: (request: UnitRequest) => number;
+  /** Whether the connection is closed when nobody has used it for a moment. */
+  readonly closeAfterPoll?: boolean;
   /** Between connecting and the first request. */
   readonly pauseAfterConnectMs: number;
   /** Resolves with a connection; rejects with `SOURCE_*` or `signal.reason`. */
@@ -25,6 +27,8 @@ export interface LinkOptions {
 /** Fewest requests in a row without a byte in return after which a connection may count as dead. */
 const silentLimit = 3;
 const shortestProbeMs = 50;
+/** Between the requests of one poll less time passes. */
+const lingerMs = 100;
 
 export class Link implements AsyncDisposable {
   readonly #options: LinkOptions;
@@ -41,6 +45,9 @@ export class Link implements AsyncDisposable {
   /** Slowest answer of late in milliseconds: what is older counts less and less. */
   #slowestMs = 0;
   #failure: AgentError | undefined;
+  /** Ends when the connection is used again, and with the link. */
+  #lingering = new AbortController();
+  #released = false;
 
   private constructor(options: LinkOptions, runtime: Runtime, exchange: Exchange) {
     this.#options = options;
@@ -74,8 +81,11 @@ export class Link implements AsyncDisposable {
   async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
     using _turn = await this.#turns.take(request.unit, signal);
     if (this.#failure) throw this.#failure;
+    this.#lingering.abort();
     try {
-      return await this.#exchangeOne(request, timeoutMs, signal);
+      const result = await this.#exchangeOne(request, timeoutMs, signal);
+      if (this.#options.closeAfterPoll && !this.#failure) void this.#releaseSoon();
+      return result;
     } catch (error) {
       if (error instanceof AgentError) this.#failure ??= error;
       throw error;
@@ -83,6 +93,7 @@ export class Link implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#lingering.abort();
     this.#failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
     await this.#exchange[Symbol.asyncDispose]();
   }
@@ -129,14 +140,27 @@ export class Link implements AsyncDisposable {
       throw new AgentError("SOURCE_UNREACHABLE", `not a byte came back for ${this.#silent} requests in a row`);
   }
 
+  /** Gives the connection to others who want one of the device, unless it is used again at once. Never rejects. */
+  async #releaseSoon(): Promise<void> {
+    this.#lingering = new AbortController();
+    const { signal } = this.#lingering;
+    await this.#runtime.clock.sleep(lingerMs, signal).catch(() => {});
+    // Also where it was used again in the very moment in which the time was over.
+    if (signal.aborted) return;
+    this.#released = true;
+    await this.#exchange[Symbol.asyncDispose]();
+  }
+
   /** Some devices and gateways close a connection that was idle: that is no loss as long as the next one opens. */
   async #reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
     const idleClose = this.#answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
-    if (!idleClose && !this.#exchange.stale) throw cause;
+    const ownDoing = this.#released || this.#exchange.stale;
+    if (!idleClose && !ownDoing) throw cause;
     await this.#exchange[Symbol.asyncDispose]();
     this.#exchange = await this.#options.connect(signal);
     this.#notBefore = this.#runtime.clock.monotonic() + this.#options.pauseAfterConnectMs;
-    this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
+    if (!this.#released) this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
+    this.#released = false;
   }
 }
 

@@ -64,6 +64,7 @@ export async function openLink(
       delayMs: Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0),
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
+      closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
       connect: (connecting) => connect(options, runtime, connecting),
     },
     runtime,

@@ -36,6 +36,12 @@ export const modbusOptions = z.strictObject({
   pauseAfterConnect: duration({ max: 60_000 })
     .default(0)
     .describe("Pause between connecting and the first request; some gateways drop what comes at once."),
+  closeAfterPoll: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether a TCP connection is closed after each poll, for devices that allow only one or two and are wanted by others too.",
+    ),
   maxRegisters: z
     .int({ error: "must be from 1 to 125, the limit of the protocol" })
     .min(1)

@@ -1,0 +1,48 @@
+// Devices that allow one connection: it is there for others between two polls.
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { modbusDevice } from "../support/modbus-device.ts";
+import { keepReading } from "../support/modbus-keep-reading.ts";
+
+const tags = [
+  { at: "hr:0", every: 500 },
+  { at: "hr:500", every: 500 },
+];
+
+test("with closeAfterPoll the connection is free between polls, and no reading is lost by it", async () => {
+  await using device = await modbusDevice();
+  device.unit(1);
+  await using kept = keepReading({ url: device.url, closeAfterPoll: true, timeout: "10s" }, tags);
+  for (let polls = 0; polls < 3; polls++) {
+    const before = kept.count("good");
+    await eventually(() => kept.count("good") >= before + 2);
+    await eventually(() => device.connections === 0);
+  }
+
+  expect(kept.losses).toEqual([]);
+  expect(kept.count("bad")).toBe(0);
+});
+
+test("while somebody else has the only connection the source is unreachable, and afterwards it is read again", async () => {
+  await using device = await modbusDevice();
+  device.unit(1);
+  await using kept = keepReading({ url: device.url, closeAfterPoll: true, timeout: "10s" }, tags);
+  await eventually(() => kept.count("good") > 0 && device.connections === 0);
+
+  await device.listen(false);
+  await eventually(() => kept.losses.length >= 2);
+  const before = kept.count("good");
+  await device.listen(true);
+  await eventually(() => kept.count("good") >= before + 2);
+
+  expect(new Set(kept.losses)).toEqual(new Set(["SOURCE_UNREACHABLE"]));
+});
+
+test("without it the connection stays", async () => {
+  await using device = await modbusDevice();
+  device.unit(1);
+  await using kept = keepReading({ url: device.url, timeout: "10s" }, tags);
+  await eventually(() => kept.count("good") >= 6);
+
+  expect(device.accepted).toBe(1);
+});
