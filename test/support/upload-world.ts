@@ -17,6 +17,8 @@ export class DurableBlocks {
   readonly #free = new Map<BlockId, Block>();
   readonly #settled = new Set<BlockId>();
   #wake = Promise.withResolvers<void>();
+  /** Points that were settled as refused. */
+  refused = 0;
 
   append(block: Block): void {
     this.#free.set(block.id, block);
@@ -48,7 +50,8 @@ export class DurableBlocks {
       },
       settle: async (done: readonly Settlement[]) => {
         if (!alive()) return await never;
-        for (const { block } of done) {
+        for (const { block, refused = 0 } of done) {
+          this.refused += refused;
           if (this.#settled.has(block)) throw new Error(`block ${block} was settled before`);
           this.#settled.add(block);
           this.#free.delete(block);
@@ -65,6 +68,8 @@ export class DurableBlocks {
 export interface LivingUploader {
   /** kill -9: from now on nothing of it happens any more. */
   kill(): Promise<void>;
+  /** Why it ended by itself. */
+  failure(): unknown;
 }
 
 /** Starts an uploader in the time of `world`. `sink` is asked for as long as it lives, and its answers reach it no longer. */
@@ -109,8 +114,12 @@ export async function bornUploader(
     runtime,
     stop.signal,
   );
-  void uploader.run(stop.signal);
+  let failure: unknown;
+  uploader.run(stop.signal).catch((error: unknown) => {
+    failure = error;
+  });
   return {
+    failure: () => failure,
     async kill() {
       dead = true;
       await catalog[Symbol.asyncDispose]();

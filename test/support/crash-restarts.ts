@@ -1,0 +1,156 @@
+// An agent that is killed and started again and again, against a service that answers in every way there is: what both saw.
+import { expect } from "vitest";
+import type { BlockId } from "../../src/core/buffer.ts";
+import type { InputId } from "../../src/core/point.ts";
+import type { Frame, Outcome } from "../../src/core/sink.ts";
+import { ManualClock, seeded } from "./runtime.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+import { bornUploader, DurableBlocks } from "./upload-world.ts";
+
+const maxRequest = 65_536;
+/** What a proxy on the way takes after a while. */
+const proxyTakes = 50_000;
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+/** A value that the service refuses. */
+const bad = -1;
+
+export interface CrashResult {
+  readonly requests: number;
+  /** Simulated milliseconds between the two requests that were closest. */
+  readonly closestMs: number;
+  readonly largestBytes: number;
+  /** Points that the service has not, or that were never there. */
+  readonly missing: number;
+  readonly strange: number;
+  /** Points that were settled as refused, less those that the service refuses. */
+  readonly wronglyRefused: number;
+  /** In which ways the service answered. */
+  readonly answers: readonly string[];
+}
+
+interface Data {
+  readonly times: readonly string[];
+  readonly series: Readonly<Record<string, readonly (number | null)[]>>;
+}
+
+/** Stores before it answers or while it does, if it answers, and not everything it is sent. */
+class MoodyService {
+  readonly starts: number[] = [];
+  readonly sizes: number[] = [];
+  readonly stored = new Set<string>();
+  readonly answers = new Set<string>();
+  proxied = false;
+  readonly #clock: ManualClock;
+  readonly #random: () => number;
+
+  constructor(clock: ManualClock, random: () => number) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  async send({ body }: Frame): Promise<Outcome> {
+    this.starts.push(this.#clock.monotonic());
+    this.sizes.push(body.length);
+    const text = Buffer.from(body).toString("utf8");
+    const late = this.#random() < 0.5;
+    const waitMs = this.#random() * 900;
+    const decided = this.#decide(text);
+    if (!late) decided.store();
+    await this.#clock.sleep(waitMs, new AbortController().signal);
+    if (late) decided.store();
+    this.answers.add(decided.outcome.kind);
+    return decided.outcome;
+  }
+
+  #decide(text: string): { readonly outcome: Outcome; readonly store: () => void } {
+    const { series } = dataOf(text);
+    const chance = this.#random();
+    const nothing = () => {};
+    const all = () => this.#store(text, () => true);
+    if (this.proxied && text.length > proxyTakes) return { outcome: { kind: "tooLarge" }, store: nothing };
+    if (chance < 0.1) return { outcome: { kind: "throttled", retryAfterMs: 1_000 }, store: nothing };
+    if (chance < 0.2) return { outcome: { kind: "unavailable", cause: new Error("down") }, store: nothing };
+    if (chance < 0.25) return { outcome: { kind: "unauthorized", reason: "who are you?" }, store: nothing };
+    if (Object.values(series).some((values) => values.includes(bad)))
+      return { outcome: { kind: "refused", code: -32602, reason: "no such value", inputs: [] }, store: nothing };
+    if (chance < 0.32) return { outcome: { kind: "unavailable", cause: new Error("the answer is lost") }, store: all };
+    if (chance < 0.4) {
+      const inputs = new Set(Object.keys(series).filter((_, k) => k % 2 === 0));
+      return {
+        outcome: { kind: "partial", accepted: [...inputs] as InputId[], refused: [] }, // of our own request
+        store: () => this.#store(text, (input) => inputs.has(input)),
+      };
+    }
+    return { outcome: { kind: "accepted", signals: new Map() }, store: all };
+  }
+
+  #store(text: string, takes: (input: string) => boolean): void {
+    const { times, series } = dataOf(text);
+    for (const [input, values] of Object.entries(series))
+      if (takes(input))
+        for (const [i, value] of values.entries()) if (value !== null) this.stored.add(`${input} ${times[i]} ${value}`);
+  }
+}
+
+function dataOf(text: string): Data {
+  return (JSON.parse(text) as { params: { data: Data } }).params.data; // written by the uploader
+}
+
+/** Kills an uploader `restarts` times at random moments of simulated time, then lets the last one finish. */
+export async function crashAndRestart(restarts: number): Promise<CrashResult> {
+  using folder = temporaryFolder();
+  const world = new ManualClock();
+  const random = seeded(5);
+  const service = new MoodyService(world, random);
+  const blocks = new DurableBlocks();
+  const expected = new Set<string>();
+  let expectedRefused = 0;
+  const limits = { limits: { maxRequest: "64KiB" } };
+  for (let crash = 0; crash < restarts; crash++) {
+    service.proxied = crash > restarts / 2;
+    const times = Float64Array.from({ length: 100 }, (_, i) => start + crash * 100e6 + i * 1e6);
+    const series = Array.from({ length: 60 }, (_, k) => ({
+      input: `tag${k}` as InputId,
+      times,
+      values: times.map((_, i) => (crash % 10 === 3 && k === 7 && i === 50 ? bad : crash + k * i)),
+    }));
+    for (const { input, values } of series)
+      for (const [i, value] of values.entries()) {
+        if (value === bad) expectedRefused++;
+        else expected.add(`${input} ${new Date(times[i]! / 1e3).toISOString().replace(".000Z", "Z")} ${value}`);
+      }
+    blocks.append({ id: (crash + 1) as BlockId, series });
+    const agent = await bornUploader(world, folder.path, blocks, service, limits);
+    await world.advance(random() * 4_000);
+    await agent.kill();
+  }
+  const last = await bornUploader(world, folder.path, blocks, service, limits);
+  // However long: simulated time does not wait for the disk that rejects are written to.
+  while (blocks.unsettled > 0 && !last.failure()) await world.advance(5_000);
+  if (last.failure()) throw last.failure();
+  await last.kill();
+  const { starts, sizes, stored, answers } = service;
+  return {
+    requests: starts.length,
+    closestMs: Math.min(...starts.slice(1).map((at, i) => at - starts[i]!)),
+    largestBytes: Math.max(...sizes),
+    missing: expected.difference(stored).size,
+    strange: stored.difference(expected).size,
+    wronglyRefused: blocks.refused - expectedRefused,
+    answers: [...answers].toSorted(),
+  };
+}
+
+/** Throws where anything was lost, came too soon or was too large. */
+export function expectCrashProof(result: CrashResult): void {
+  expect(result).toMatchObject({
+    missing: 0,
+    strange: 0,
+    wronglyRefused: 0,
+    answers: ["accepted", "partial", "refused", "throttled", "tooLarge", "unauthorized", "unavailable"],
+  });
+  expect(result.closestMs).toBeGreaterThanOrEqual(1_000);
+  expect(result.largestBytes).toBeLessThanOrEqual(maxRequest);
+  // Else it would say nothing.
+  expect(result.largestBytes).toBeGreaterThan(maxRequest * 0.95);
+}
