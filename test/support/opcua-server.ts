@@ -4,7 +4,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { UAVariable } from "node-opcua-address-space";
+import type { ISessionContext, UAVariable } from "node-opcua-address-space";
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import {
   DataType,
@@ -34,8 +34,10 @@ export interface OpcuaServerOptions {
   /** Folder for the certificates of users that it trusts, none at first; default: any user's is good. */
   readonly users?: string;
   readonly anonymous?: boolean;
-  /** Items that a subscription may have; more are refused. */
+  /** Items that a subscription may have, as the server tells; more are refused. */
   readonly maxItems?: number;
+  /** Items that all clients together may have; more are refused. */
+  readonly maxItemsInAll?: number;
   /** Namespaces that come before that of the line, and move its index. */
   readonly before?: readonly string[];
   /** Fastest publishing interval in milliseconds, of all servers in this process until this one ends. */
@@ -53,6 +55,10 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly subscriptions: number;
   /** Values of Count that were sampled or read so far. */
   readonly counted: ReadonlySet<number>;
+  /** Values of Temp that were sampled or read so far. */
+  readonly temps: ReadonlySet<number>;
+  /** ServiceLevel as it is read from now on: 0 to 255. */
+  serviceLevel: number;
   /** Trusts a user's certificate, PEM. */
   trustUser(certificateFile: string): Promise<void>;
   /** Sets a variable of the line, stamped now unless told otherwise. */
@@ -127,9 +133,10 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     ...(options.validTo && { certificateFile }),
     serverCertificateManager: certificates,
     userCertificateManager: users,
-    ...(options.maxItems !== undefined && {
-      serverCapabilities: { maxMonitoredItemsPerSubscription: options.maxItems },
-    }),
+    serverCapabilities: {
+      ...(options.maxItems !== undefined && { maxMonitoredItemsPerSubscription: options.maxItems }),
+      ...(options.maxItemsInAll !== undefined && { maxMonitoredItems: options.maxItemsInAll }),
+    },
     serverInfo: { applicationUri },
   });
   await server.initialize();
@@ -200,6 +207,18 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     }),
   };
   space.installHistoricalDataNode(variables.Temp, { maxOnlineValues: 1_000 });
+  const temps = new Set<number>();
+  const read = variables.Temp.readValueAsync.bind(variables.Temp);
+  // Sampling goes through here.
+  Reflect.set(variables.Temp, "readValueAsync", (context: ISessionContext | null, done: SampleCallback) =>
+    read(context, (error, value) => {
+      if (value) temps.add(Number(value.value.value));
+      done(error, value);
+    }),
+  );
+  const level = { value: 255 };
+  const levelNode = space.findNode("i=2267") as UAVariable | null; // Server_ServiceLevel is a variable
+  levelNode?.bindVariable({ get: () => new Variant({ dataType: DataType.Byte, value: level.value }) }, true);
   const set = (name: keyof LineVariables, value: unknown, at = new Date()) => {
     if (name === "Count") {
       count = { value: Number(value), at };
@@ -229,6 +248,13 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     },
     set,
     counted,
+    temps,
+    get serviceLevel() {
+      return level.value;
+    },
+    set serviceLevel(value) {
+      level.value = value;
+    },
     break: (name) =>
       variables[name].setValueFromSource({ dataType: DataType.Null }, StatusCodes.BadNoCommunication, new Date()),
     trustUser: async (certificateFile) => {
@@ -244,6 +270,8 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
+
+type SampleCallback = (error: Error | null, value?: DataValue) => void;
 
 interface Channel {
   send_response(type: "MSG", response: ServiceFault, message: Request): void;

@@ -177,7 +177,11 @@ export class SourceGaps implements Disposable {
     if (input === undefined) return;
     const concerned = this.#verdicts.filter((verdict) => verdict.concerns(gap));
     if (concerned.length === 0) concerned.push(this.#adopt(gap));
-    for (const verdict of concerned) verdict.take(input, gap);
+    for (const verdict of concerned) {
+      const { from = 0 } = verdict.row ?? {};
+      const ends = concerned.map(({ row }) => row?.to ?? 0).filter((to) => to <= from);
+      verdict.take(input, gap, Math.max(0, ...ends));
+    }
   }
 
   /** A gap that nobody else has noticed: the other side threw values away, or the record began later. */

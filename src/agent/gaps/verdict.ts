@@ -50,7 +50,8 @@ export class Verdict {
     return from <= row.to + edgeUs && to >= row.from;
   }
 
-  take(input: string, { state, reason, from }: TagGap): void {
+  /** `floor`: end of the row before; what is missing before that is its. */
+  take(input: string, { state, reason, from }: TagGap, floor: number): void {
     const { row } = this;
     if (!row) return;
     this.#open.delete(input);
@@ -64,7 +65,8 @@ export class Verdict {
       this.#told.add(input);
       this.#record.change(this.#id, { tags: this.#told.size, inputs: [...this.#told].slice(0, mostInputs) });
     }
-    if (from < row.from) this.#record.change(this.#id, { from: epochMicros(Math.max(from, row.from - edgeUs)) });
+    const begin = Math.max(from, row.from - edgeUs, Math.min(floor, row.from));
+    if (begin < row.from) this.#record.change(this.#id, { from: epochMicros(begin) });
   }
 
   /** Nothing more is expected to be told but what is still looked for. */
