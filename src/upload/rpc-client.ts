@@ -30,7 +30,9 @@ export type Verdict =
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
   /** `answered`: it was the service that said so, in JSON-RPC, rather than the network or something in between. */
   | { readonly kind: "unavailable"; readonly cause: Error; readonly answered: boolean }
-  | Exclude<Outcome, { readonly kind: "accepted" | "partial" | "refused" | "unavailable" }>;
+  /** `answered`: the same, rather than the credentials: the method, or something in the call, is not permitted. */
+  | { readonly kind: "unauthorized"; readonly reason: string; readonly answered: boolean }
+  | Exclude<Outcome, { readonly kind: "accepted" | "partial" | "refused" | "unavailable" | "unauthorized" }>;
 
 /** Room for envelope and error texts in an answer. */
 export const answerBytes = 2 ** 20;
@@ -76,7 +78,8 @@ export class RpcClient implements AsyncDisposable {
       answer = await this.#http.post(body, headers, maxAnswerBytes, signal);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      if (isAgentError(error, "SERVICE_REFUSED")) return { kind: "unauthorized", reason: error.message };
+      if (isAgentError(error, "SERVICE_REFUSED"))
+        return { kind: "unauthorized", reason: error.message, answered: false };
       return { kind: "unavailable", cause: unreachableBy(error), answered: false };
     }
     if (answer.status === 401 && credentials.renew(authorization)) return { kind: "throttled", retryAfterMs: 0 };
@@ -129,7 +132,7 @@ function verdictOnError(error: RpcErrorObject): Verdict {
     case rpcErrors.partialFailure.code:
       return { kind: "partly", error };
     case rpcErrors.forbidden.code:
-      return { kind: "unauthorized", reason };
+      return { kind: "unauthorized", reason, answered: true };
     case rpcErrors.tryAgain.code:
       return { kind: "throttled", retryAfterMs: 1_000 };
     default:
@@ -139,9 +142,9 @@ function verdictOnError(error: RpcErrorObject): Verdict {
 
 function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): Verdict {
   const reason = `HTTP ${status}${excerpt(text)}`;
-  if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason };
+  if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason, answered: false };
   if (status >= 300 && status < 400)
-    return { kind: "unauthorized", reason: `HTTP ${status}: redirects are not followed` };
+    return { kind: "unauthorized", reason: `HTTP ${status}: redirects are not followed`, answered: false };
   if (status === 413) return { kind: "tooLarge" };
   if (status === 400 || status === 422) return { kind: "refused", code: status, reason, paths: [] };
   const after = retryAfterMs(headers["retry-after"], nowMs);

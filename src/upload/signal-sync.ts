@@ -3,14 +3,14 @@ import type { InputId, SignalId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { unreachable } from "../core/unreachable.ts";
 import { BackOff } from "../lib/back-off.ts";
-import { signalSaveView } from "../wire/signal-view.ts";
 import type { Catalog } from "./catalog.ts";
-import { inputsMember, saveViewIn } from "./dialect.ts";
+import { inputsMember } from "./dialect.ts";
 import { firstRequestId } from "./frame-plan.ts";
 import type { ServiceOptions } from "./options.ts";
 import type { Pacer } from "./pacer.ts";
 import { answerBytes, type Call, type Verdict } from "./rpc-client.ts";
 import { namedIn, signalsOf, summaryBytes } from "./service-sink.ts";
+import { type BatchedSignal, nextBatch } from "./signal-batch.ts";
 
 export interface SignalSyncParts {
   readonly options: ServiceOptions;
@@ -20,29 +20,24 @@ export interface SignalSyncParts {
   readonly call: (call: Call, signal: AbortSignal) => Promise<Verdict>;
   /** Told of every verdict that is not about single signals, and of the first success after one. */
   readonly report: (verdict: Verdict) => void;
-  /** Told of the signals that the service has taken. */
+  /** Told of what the service has taken. */
   readonly saved?: (inputs: readonly InputId[]) => void;
 }
 
-interface Signal {
-  readonly input: InputId;
-  readonly hash: string;
-  /** `"input":{…}` */
-  readonly json: string;
-}
-
-/** Answers grow with the number of signals; 10,000 make 3 MB of answer at most. */
-const mostPerRequest = 10_000;
 const pollMs = 1_000;
 /** How often the service may fail to save before points go out without: it creates signals by itself. */
 const patience = 3;
+/** Until what was not permitted is tried again. */
+const forbiddenMs = 60_000;
 
 export class SignalSync {
   readonly #parts: SignalSyncParts;
   readonly #runtime: Runtime;
   readonly #backOff: BackOff;
   /** Parts of batches that were refused as a whole, and batches to try again. */
-  #suspects: (readonly Signal[])[] = [];
+  #suspects: (readonly BatchedSignal[])[] = [];
+  /** In the order in which they are due. */
+  #notPermitted: { readonly input: InputId; readonly dueMs: number }[] = [];
   #failures = 0;
   #nextId = firstRequestId;
 
@@ -63,6 +58,7 @@ export class SignalSync {
     const { pacer, catalog } = this.#parts;
     while (!signal.aborted) {
       try {
+        this.#retryForbidden();
         const batch = this.#suspects.pop() ?? this.#nextBatch();
         if (batch.length === 0) {
           await clock.sleep(pollMs, signal);
@@ -79,37 +75,9 @@ export class SignalSync {
     }
   }
 
-  /** As many pending signals as one request takes. */
-  #nextBatch(): Signal[] {
-    const { catalog, maxBytes } = this.#parts;
-    const { apiVersion } = this.#parts.options;
-    const batch: Signal[] = [];
-    let bytes = Buffer.byteLength(this.#body(""));
-    for (const input of Array.from(catalog.pending)) {
-      const entry = catalog.entry(input);
-      if (entry?.hash === undefined || entry.signal === undefined) continue;
-      const view = signalSaveView.safeParse({ ...entry.signal, name: entry.signal.name ?? input });
-      if (!view.success) {
-        const [issue] = view.error.issues;
-        catalog.markRefused(
-          input,
-          entry.hash,
-          `${issue?.path.join(".") ?? "metadata"} ${issue?.message ?? "is invalid"}`,
-        );
-        continue;
-      }
-      const json = `${JSON.stringify(input)}:${JSON.stringify(saveViewIn(apiVersion, view.data))}`;
-      const size = Buffer.byteLength(json) + 1;
-      if (bytes + size > maxBytes) {
-        if (batch.length > 0) break;
-        catalog.markRefused(input, entry.hash, `metadata of ${size} bytes are larger than a request may be`);
-        continue;
-      }
-      bytes += size;
-      batch.push({ input, hash: entry.hash, json });
-      if (batch.length === mostPerRequest) break;
-    }
-    return batch;
+  #nextBatch(): BatchedSignal[] {
+    const { catalog, maxBytes, options } = this.#parts;
+    return nextBatch(catalog, options.apiVersion, maxBytes - Buffer.byteLength(this.#body("")));
   }
 
   #body(inputs: string): string {
@@ -117,14 +85,14 @@ export class SignalSync {
     return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${inputsMember(apiVersion)}":{${inputs}},"createOnly":${signals.createOnly}}}`;
   }
 
-  #callFor(batch: readonly Signal[]): Call {
+  #callFor(batch: readonly BatchedSignal[]): Call {
     const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
     const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
     return { id: this.#nextId++, body, maxAnswerBytes };
   }
 
   /** Milliseconds to wait before the next call. */
-  #decide(batch: readonly Signal[], verdict: Verdict): number {
+  #decide(batch: readonly BatchedSignal[], verdict: Verdict): number {
     const { report } = this.#parts;
     switch (verdict.kind) {
       case "done":
@@ -157,6 +125,7 @@ export class SignalSync {
         return verdict.retryAfterMs;
       case "unauthorized":
         report(verdict);
+        if (verdict.answered) return this.#forbidden(batch, verdict.reason);
         this.#suspects.push(batch);
         return this.#failed(false);
       case "unavailable":
@@ -165,6 +134,31 @@ export class SignalSync {
         return this.#failed(verdict.answered);
       default:
         return unreachable(verdict);
+    }
+  }
+
+  /** Maybe all of it is not permitted, maybe only something in it: the others are saved, points go out without. */
+  #forbidden(batch: readonly BatchedSignal[], reason: string): number {
+    if (batch.length > 1) {
+      this.#split(batch);
+      this.#failures++;
+      return 0;
+    }
+    const dueMs = this.#runtime.clock.monotonic() + forbiddenMs;
+    for (const { input } of batch) {
+      this.#refused(batch, input, reason);
+      this.#notPermitted.push({ input, dueMs });
+    }
+    return this.#failed(true);
+  }
+
+  /** What was not permitted is asked for again from time to time: somebody may have given the permission. */
+  #retryForbidden(): void {
+    const { catalog } = this.#parts;
+    const now = this.#runtime.clock.monotonic();
+    while (this.#notPermitted[0] && this.#notPermitted[0].dueMs <= now) {
+      const { input } = this.#notPermitted.shift() ?? {};
+      if (input !== undefined && catalog.refused.has(input)) catalog.markSaved(input, undefined, undefined);
     }
   }
 
@@ -180,12 +174,12 @@ export class SignalSync {
     return this.#backOff.next();
   }
 
-  #saved(batch: readonly Signal[], ids: ReadonlyMap<InputId, SignalId>): void {
+  #saved(batch: readonly BatchedSignal[], ids: ReadonlyMap<InputId, SignalId>): void {
     for (const { input, hash } of batch) this.#parts.catalog.markSaved(input, hash, ids.get(input));
     this.#parts.saved?.(batch.map(({ input }) => input));
   }
 
-  #refused(batch: readonly Signal[], input: InputId, reason: string): void {
+  #refused(batch: readonly BatchedSignal[], input: InputId, reason: string): void {
     const signal = batch.find((each) => each.input === input);
     if (!signal) return;
     this.#parts.catalog.markRefused(input, signal.hash, reason);
@@ -196,7 +190,7 @@ export class SignalSync {
   }
 
   /** One bad signal makes the service refuse all of a batch: finds it, so that the others are saved. */
-  #bisect(batch: readonly Signal[], reason: string, paths: readonly string[]): void {
+  #bisect(batch: readonly BatchedSignal[], reason: string, paths: readonly string[]): void {
     const [first] = batch;
     if (batch.length === 1 && first) {
       this.#refused(batch, first.input, reason);
@@ -216,7 +210,7 @@ export class SignalSync {
     this.#suspects.push(batch.filter(({ input }) => !named.has(input)));
   }
 
-  #split(batch: readonly Signal[]): void {
+  #split(batch: readonly BatchedSignal[]): void {
     const half = batch.length >> 1;
     this.#suspects.push(batch.slice(half), batch.slice(0, half));
   }
