@@ -3,7 +3,7 @@ import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
-import { type Broker, hasDelivered, loadConfiguration, publishLoad } from "../support/mqtt-load.ts";
+import { type Broker, hasDelivered, loadConfiguration, type Published, publishLoad } from "../support/mqtt-load.ts";
 import { seeded, testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -15,12 +15,18 @@ export interface KillDrill {
   /** Program to run instead of the agent, for showing that the drill can fail. */
   readonly entry?: string;
   readonly seed: number;
+  /** Done once in each life of the agent, while messages pour in. */
+  readonly disturb?: () => Promise<void>;
+  /** Whether the broker itself may have lost what it acknowledged at this time (`performance.now`). */
+  readonly excused?: (acknowledgedAt: number) => boolean;
 }
 
 export interface KillDrillResult {
   readonly published: number;
   /** Messages that the broker took and the service does not have. */
   readonly missing: readonly string[];
+  /** Messages that the service has more than once. */
+  readonly repeated: readonly string[];
 }
 
 const signal = new AbortController().signal;
@@ -32,6 +38,8 @@ export async function killDrill({
   messagesPerSecond,
   entry,
   seed,
+  disturb,
+  excused,
 }: KillDrill): Promise<KillDrillResult> {
   using folder = temporaryFolder();
   const runtime = testRuntime({ seed });
@@ -53,6 +61,8 @@ export async function killDrill({
   for (let kill = 0; kill < kills; kill++) {
     await using agent = await startAgent(options);
     await runtime.clock.sleep(100 + random() * 1_200, signal);
+    await disturb?.();
+    if (disturb) await runtime.clock.sleep(random() * 1_200, signal);
     await agent.kill();
   }
   const published = await load.end();
@@ -65,6 +75,8 @@ export async function killDrill({
   const before = epochMicros(runtime.clock.now() + 60e6);
   const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
   const stored = await readBack(reader, { from, before }, runtime, signal);
-  const missing = published.filter(([input, value]) => !stored.get(input)?.has(value));
-  return { published: published.length, missing: missing.map(([input, value]) => `${input}=${value}`) };
+  const missing = published.filter(([input, value, at]) => !stored.get(input)?.has(value) && !excused?.(at));
+  const repeated = published.filter(([input, value]) => (stored.get(input)?.get(value)?.length ?? 0) > 1);
+  const brief = (messages: Published) => messages.map(([input, value]) => `${input}=${value}`);
+  return { published: published.length, missing: brief(missing), repeated: brief(repeated) };
 }

@@ -10,7 +10,8 @@ export interface Broker {
   readonly password: string;
 }
 
-export type Published = readonly (readonly [InputId, number])[];
+/** Input, value, and when the broker acknowledged it (`performance.now`). */
+export type Published = readonly (readonly [InputId, number, number])[];
 
 export interface Load extends AsyncDisposable {
   /** Stops publishing. Resolves with every message that the broker has acknowledged. */
@@ -58,7 +59,7 @@ export async function publishLoad(broker: Broker, perSecond: number): Promise<Lo
 /** Publishes QoS 1 messages at an even pace; every value of a topic is another one. */
 class Publisher implements Load {
   readonly #client: MqttClient;
-  readonly #published: (readonly [InputId, number])[] = [];
+  readonly #published: (readonly [InputId, number, number])[] = [];
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
 
@@ -91,7 +92,9 @@ class Publisher implements Load {
         const topic = n % topics;
         const value = Math.floor(n / topics);
         batch.push(
-          this.#publish(topic, value).then(() => void this.#published.push([`hall.t${topic}` as InputId, value])),
+          this.#publish(topic, value).then(
+            () => void this.#published.push([`hall.t${topic}` as InputId, value, performance.now()]),
+          ),
         );
       }
       await Promise.all(batch);
