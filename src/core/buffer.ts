@@ -60,6 +60,8 @@ export interface BufferReader extends AsyncDisposable {
    * `live`: the newest not yet handed out (a back end that cannot read backwards: whatever was appended since opening).
    * `backlog`: the oldest, if `inputs` is given only of these series, as deep as `maxPoints` allows. A block is out to
    * one lane at a time. Waits for one, or resolves undefined at once with `wait: false`. Only what is durable is given.
+   * Taking by `inputs` may find nothing for a while where very many series are out or settled by themselves: taking
+   * without them goes on, and brings the memory back that it needs.
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
   /** The service has these series of these blocks, or refused them for good. Persisted within 10 s; a segment is freed when all of it is settled. */

@@ -190,7 +190,7 @@ export const ablations: readonly Ablation[] = [
     file: "segment-index.ts",
     code: "      index.cut(lastGroup, options.first);\n",
     without: "",
-    test: states,
+    test: "damage.test.ts",
   },
   {
     safeguard: "a damaged record of a write belongs to that write",

@@ -7,11 +7,25 @@ import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { testRuntime } from "./runtime.ts";
 
 const [directory = "", first = "0"] = process.argv.slice(2);
+const pause = new Int32Array(new SharedArrayBuffer(4));
 const never = new AbortController().signal;
 const config = bufferOptions.parse({ reserveFreeDisk: "0", ackDelay: "0" });
+
+/** A pipe whose reader is behind takes nothing for a while. */
+function say(line: string): void {
+  for (;;)
+    try {
+      writeSync(1, `${line}\n`);
+      return;
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+      Atomics.wait(pause, 0, 0, 1);
+    }
+}
+
 try {
   const buffer = await openBuffer({ directory, integration: "plant", config }, testRuntime(), never);
-  writeSync(1, "ready\n");
+  say("ready");
   for (let i = Number(first); ; i++) {
     const points = [0, 1, 2].map((k) => ({
       input: `tag.${k}` as InputId,
@@ -19,10 +33,10 @@ try {
       value: i + k / 8,
     }));
     // A few at a time, as from several sources.
-    const appended = buffer.append(points, { awaited: true }, never).then(() => writeSync(1, `${i}\n`));
+    const appended = buffer.append(points, { awaited: true }, never).then(() => say(String(i)));
     if (i % 4 === 3) await appended;
   }
 } catch (error) {
   const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-  writeSync(1, `failed ${code}\n`);
+  say(`failed ${code}`);
 }

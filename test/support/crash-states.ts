@@ -47,7 +47,7 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
     const key = `${run.acknowledged.size} ${run.done.size} ${content}`;
     if (checked.has(key)) return;
     checked.add(key);
-    const problem = problemOf(after, run);
+    const problem = problemOf(after, run, variant);
     if (problem === undefined) return;
     wrong.push(`variant ${variant}, before call ${disk.calls}: ${problem}`);
     if (stopAtFirst) throw new Enough();
@@ -77,7 +77,11 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
 }
 
 /** Undefined: all is as promised. */
-function problemOf(disk: MemoryDisk, { acknowledged, unsure, settled, done }: ScriptRun): string | undefined {
+function problemOf(
+  disk: MemoryDisk,
+  { acknowledged, unsure, settled, done }: ScriptRun,
+  variant: number,
+): string | undefined {
   try {
     let mended = 0;
     disk.fault = (call, path) => {
@@ -87,8 +91,9 @@ function problemOf(disk: MemoryDisk, { acknowledged, unsure, settled, done }: Sc
     const { store, notes } = openStore(disk, { at: 1_000, seed: 77 });
     const alarm = notes.find(({ level, message }) => level === "error" || message.includes("rebuilt"));
     if (alarm) return `says ${alarm.message}`;
-    // Read whole at a start are the segment being written now, and the one being sealed when the process was killed before.
-    if (mended > 2) return `${mended} segments had no totals`;
+    // Read whole at a start is the segment that was being written. Another one, where the kill before met a seal not yet
+    // synced, which it does not in the first script.
+    if (mended > (variant === 0 ? 1 : 2)) return `${mended} segments had no totals`;
     const there = new Set<number>();
     for (let block = take(store); block; block = take(store))
       for (const point of block.points) {

@@ -85,7 +85,9 @@ export function take(
   inputs?: readonly string[],
 ): TakenBlock | undefined {
   const wanted = inputs && new Set(inputs.map((input) => store.inputs.numberOf(input as InputId)));
-  const block = store.take(lane, maxPoints, wanted);
+  let taken = store.take({ lane, maxPoints, inputs: wanted });
+  while (taken.resumeAt !== undefined) taken = store.take({ lane, maxPoints, inputs: wanted, from: taken.resumeAt });
+  const { block } = taken;
   if (!block) return undefined;
   const points: Triple[] = [];
   block.inputs.forEach((input, i) => {

@@ -58,6 +58,7 @@ export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreS
   const options = { segmentBytes: variant === 0 ? 4_700 : 9_000, whenFull: "block", ...setup } as const;
   for (let life = 0; life < 3; life++) {
     const mortal = new MortalDisk(disk);
+    script.forget();
     let store: Store;
     try {
       ({ store } = openStore(mortal.disk, { ...options, seed: life + 3, at: script.later(1) }));
@@ -73,6 +74,8 @@ export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreS
     for (let i = 0; i < 3; i++) script.append(store, script.newPoints(12));
     script.settle(store, take(store, "backlog", 40, ["tag1"]));
     script.tick(store);
+    // Settled, and not yet in the state when a segment is rewritten without it.
+    script.settle(store, take(store, "backlog", 40, ["tag2"]));
     const cold = moment(script.later(100));
     for (let i = 0; i < 20 && store.work(cold); i++);
     script.append(store, script.newPoints(6));
@@ -91,6 +94,8 @@ class Script {
   readonly #random: () => number;
   #at = 0;
   #next = 0;
+  /** Settled in this life, and not in the state yet as far as is known. */
+  #settled: number[] = [];
   /** The points of the last append. */
   last: readonly Triple[] = [];
 
@@ -98,6 +103,11 @@ class Script {
     this.#run = run;
     this.#variant = variant;
     this.#random = seeded(variant);
+  }
+
+  /** Nobody knows any more what was settled and not written down. */
+  forget(): void {
+    this.#settled = [];
   }
 
   /** Lets seconds pass and says how many have passed in all. */
@@ -132,7 +142,10 @@ class Script {
 
   settle(store: Store, block: TakenBlock | undefined): void {
     if (!block) return;
-    for (const point of block.points) this.#run.settled.add(keyOf(point));
+    for (const point of block.points) {
+      this.#run.settled.add(keyOf(point));
+      this.#settled.push(keyOf(point));
+    }
     settle(store, block);
   }
 
@@ -142,7 +155,7 @@ class Script {
 
   tick(store: Store): void {
     store.tick(moment(this.later(10)));
-    for (const key of this.#run.settled) this.#run.done.add(key);
+    for (const key of this.#settled.splice(0)) this.#run.done.add(key);
   }
 }
 

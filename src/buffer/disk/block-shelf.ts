@@ -1,5 +1,4 @@
 // Hands out blocks and takes back what becomes of them. Knows which points are free, handed out, settled or lost.
-import type { Lane } from "../../core/buffer.ts";
 import type { Accounts } from "./accounts.ts";
 import { type Cut, type CutSeries, cutBlock } from "./block-cut.ts";
 import { layOut, type ShelfBlock } from "./block-layout.ts";
@@ -12,6 +11,7 @@ import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
 import { loadIndex, SegmentReader } from "./segment-reader.ts";
 import { SeriesSorter } from "./series-sorter.ts";
+import type { Taken, TakeRequest } from "./taking.ts";
 
 export interface ShelfSettlement {
   readonly block: number;
@@ -35,8 +35,16 @@ interface BlockOut {
   readonly cut: Pick<Cut, "whole" | "series" | "points">;
 }
 
+const nothing: Taken = { block: undefined, resumeAt: undefined };
+/** Segments that are read from end to end in one request, to find the series that are asked for. */
+const maxReads = 2;
 /** Indices kept of segments that are not being written. */
 const indicesKept = 2;
+/**
+ * Series of segments of which is remembered by themselves what is taken: some 500 bytes each. Beyond it nothing more is
+ * taken by series, until segments are done with.
+ */
+const maxSeries = 32_768;
 /** Stands for an Input ID of which every copy is damaged. */
 const nameless = -1;
 
@@ -55,15 +63,19 @@ export class BlockShelf {
     this.#nextId = options.accounts.opens * 2 ** 32;
   }
 
-  /** Undefined: there is nothing free. */
-  take(lane: Lane, maxPoints: number, inputs: ReadonlySet<number> | undefined): ShelfBlock | undefined {
+  take(request: TakeRequest): Taken {
     const { segments } = this.#options;
+    const { lane, inputs, from } = request;
+    if (inputs && segments.reduce((sum, { taken }) => sum + taken.seriesCount, 0) >= maxSeries) return nothing;
+    let reads = 0;
     for (let i = 0; i < segments.length; i++) {
       const segment = segments[lane === "backlog" ? i : segments.length - 1 - i]!;
+      if (from !== undefined && (lane === "backlog" ? segment.first < from : segment.first > from)) continue;
       if (segment.points === 0 || segment.taken.whole.covers(segment.first, segment.endSequence)) continue;
+      if (inputs && !segment.index && reads++ === maxReads) return { block: undefined, resumeAt: segment.first };
       try {
-        const block = this.#takeFrom(segment, lane, maxPoints, inputs);
-        if (block) return block;
+        const block = this.#takeFrom(segment, request);
+        if (block) return { block, resumeAt: undefined };
       } catch (error) {
         // A segment that cannot be read now keeps nothing else back.
         if (diskErrorCode(error) === "") throw error;
@@ -74,7 +86,7 @@ export class BlockShelf {
         );
       }
     }
-    return undefined;
+    return nothing;
   }
 
   settle(done: readonly ShelfSettlement[]): void {
@@ -143,12 +155,7 @@ export class BlockShelf {
     }
   }
 
-  #takeFrom(
-    segment: Segment,
-    lane: Lane,
-    maxPoints: number,
-    inputs: ReadonlySet<number> | undefined,
-  ): ShelfBlock | undefined {
+  #takeFrom(segment: Segment, { lane, maxPoints, inputs }: TakeRequest): ShelfBlock | undefined {
     const { disk, checksum } = this.#options;
     const index = this.index(segment);
     const numbers = index.dictionary.map((name) =>

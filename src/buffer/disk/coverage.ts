@@ -14,6 +14,10 @@ export class Coverage {
     return this.#series.size > 0;
   }
 
+  get seriesCount(): number {
+    return this.#series.size;
+  }
+
   /** Series that are covered by themselves somewhere. */
   series(): IterableIterator<[number, RangeSet]> {
     return this.#series.entries();

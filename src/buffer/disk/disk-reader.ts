@@ -23,20 +23,23 @@ export class DiskReader implements BufferReader {
   }
 
   async take(lane: Lane, { wait, maxPoints, inputs }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    let from: number | undefined;
+    let { promise: news } = this.#news;
     for (;;) {
       signal.throwIfAborted();
       if (this.#closed) throw closedError();
-      const { promise: news } = this.#news;
-      const reply = this.#options.call({ kind: "take", lane, maxPoints, inputs });
+      if (from === undefined) news = this.#news.promise;
+      const reply = this.#options.call({ kind: "take", lane, maxPoints, inputs, from });
       let block: ShelfBlock | undefined;
       try {
-        ({ block } = await orAbort(reply, signal));
+        ({ block, resumeAt: from } = await orAbort(reply, signal));
       } catch (error) {
         // The block that is on its way to nobody goes back.
         if (signal.aborted) void reply.then(({ block: late }) => late && this.#giveBack([late.id])).catch(() => {});
         throw error;
       }
       if (block) return this.#toBlock(block);
+      if (from !== undefined) continue;
       if (!wait) return undefined;
       await orAbort(news, signal);
     }

@@ -20,6 +20,8 @@ export type StoreRequest = { readonly now: Moment } & (
       readonly lane: Lane;
       readonly maxPoints: number;
       readonly inputs: readonly InputId[] | undefined;
+      /** `resumeAt` of the reply before, where that gave no block. */
+      readonly from: number | undefined;
     }
   | { readonly kind: "settle"; readonly done: readonly SettleRequest[] }
   | { readonly kind: "release"; readonly blocks: readonly number[] | "all" }
@@ -39,6 +41,8 @@ export interface SettleRequest {
 export interface StoreReply {
   readonly error: { readonly code: ErrorCode | "bug"; readonly message: string } | undefined;
   readonly block: ShelfBlock | undefined;
+  /** After `take` without a block: there may be one from that sequence number on. */
+  readonly resumeAt: number | undefined;
   /** Input IDs not told before, in the numbering of blocks. */
   readonly newInputs: readonly InputId[];
   readonly stats: BufferStats | undefined;

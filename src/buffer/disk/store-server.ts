@@ -8,6 +8,7 @@ import { NoteLimiter } from "./note-limiter.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 import type { Checksum } from "./record.ts";
 import { Store } from "./store.ts";
+import type { Taken } from "./taking.ts";
 
 export interface ServerGround {
   readonly disk: Disk;
@@ -49,17 +50,17 @@ export class StoreServer {
   }
 
   handle(request: StoreRequest): StoreReply {
-    let block: StoreReply["block"];
+    let taken: Taken | undefined;
     this.#more = false;
     this.#now = request.now.monotonic;
     const error = this.#guard(() => {
       if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
-      block = this.#run(this.#store, request);
+      taken = this.#run(this.#store, request);
     }, "");
-    return { ...this.#reply(error), block, more: this.#more };
+    return { ...this.#reply(error), ...taken, more: this.#more };
   }
 
-  #run(store: Store, request: StoreRequest): StoreReply["block"] {
+  #run(store: Store, request: StoreRequest): Taken | undefined {
     const { kind, now } = request;
     switch (kind) {
       case "append": {
@@ -70,8 +71,9 @@ export class StoreServer {
         return undefined;
       }
       case "take": {
-        const { lane, maxPoints, inputs } = request;
-        return store.take(lane, maxPoints, inputs && new Set(inputs.map((input) => store.inputs.numberOf(input))));
+        const { lane, maxPoints, inputs, from } = request;
+        const numbers = inputs && new Set(inputs.map((input) => store.inputs.numberOf(input)));
+        return store.take({ lane, maxPoints, inputs: numbers, from });
       }
       case "settle":
         store.settle(request.done);
@@ -114,6 +116,6 @@ export class StoreServer {
     this.#notes = [];
     const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
     this.#inputsTold += newInputs.length;
-    return { error, block: undefined, newInputs, stats: this.#store?.stats(), notes, more: false };
+    return { error, block: undefined, resumeAt: undefined, newInputs, stats: this.#store?.stats(), notes, more: false };
   }
 }

@@ -1,10 +1,9 @@
 // The log as a whole: takes points, hands out blocks, keeps within its bounds, remembers what is settled. Synchronous and
 // without a clock of its own, so that one thread can run it and a test can stop it at any call to the disk.
-import type { BufferStats, Lane } from "../../core/buffer.ts";
+import type { BufferStats } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Accounts } from "./accounts.ts";
-import type { ShelfBlock } from "./block-layout.ts";
 import { BlockShelf, type ShelfSettlement } from "./block-shelf.ts";
 import { Bounds } from "./bounds.ts";
 import { Compactor } from "./compactor.ts";
@@ -20,6 +19,7 @@ import { recover } from "./recovery.ts";
 import type { Segment } from "./segment.ts";
 import { SegmentLog } from "./segment-log.ts";
 import { mendSegment } from "./segment-mending.ts";
+import type { Taken, TakeRequest } from "./taking.ts";
 
 export interface StoreOptions {
   readonly folder: string;
@@ -116,9 +116,8 @@ export class Store {
     this.#keeper.changed = true;
   }
 
-  /** Undefined: nothing is free. */
-  take(lane: Lane, maxPoints: number, inputs: ReadonlySet<number> | undefined): ShelfBlock | undefined {
-    return this.#shelf.take(lane, maxPoints, inputs);
+  take(request: TakeRequest): Taken {
+    return this.#shelf.take(request);
   }
 
   settle(done: readonly ShelfSettlement[]): void {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import { formatFileName } from "../../../../src/buffer/disk/format-file.ts";
+import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 
@@ -87,6 +88,46 @@ test("a block never holds more points than asked for, if need be only some serie
 
   expect(sizes).toEqual([4, 4, 4]);
   expect(store.stats()).toMatchObject({ settledPoints: 12, unsettledPoints: 0, oldest: undefined });
+});
+
+test("what is remembered of single series is bounded: taking them by themselves stops, taking all goes on", () => {
+  const { store } = openStore(new MemoryDisk(), { segmentBytes: 60_000 });
+  const names = (from: number, count: number) => Array.from({ length: count }, (_, i) => `tag${from + i}`);
+  for (let tick = 0; tick < 3; tick++)
+    for (let from = 0; from < 16_000; from += 4_000)
+      append(
+        store,
+        names(from, 4_000).map((name): Triple => [name, t0 + tick * 1e6, tick]),
+      );
+  const points = 3 * 16_000;
+
+  const taken: number[] = [];
+  const half = names(0, 15_999);
+  for (let block = take(store, "backlog", 20_000, half); block; block = take(store, "backlog", 20_000, half)) {
+    settle(store, block);
+    taken.push(block.points.length);
+  }
+  const byThemselves = taken.reduce((sum, count) => sum + count, 0);
+  const rest = takeAll(store).length;
+
+  expect(byThemselves).toBeGreaterThan(30_000);
+  expect(byThemselves).toBeLessThan(40_000);
+  expect(byThemselves + rest).toBe(points);
+});
+
+test("a search for single series through many segments lets other work in between", () => {
+  const { store } = openStore(new MemoryDisk(), { segmentBytes: 5_000 });
+  for (let tick = 0; store.stats().segments < 12; tick++) append(store, [["often", t0 + tick * 1e6, Math.sqrt(tick)]]);
+  append(store, [["once", t0, 1]]);
+  const inputs = new Set([store.inputs.numberOf("once" as InputId)]);
+
+  let requests = 1;
+  let taken = store.take({ lane: "backlog", maxPoints: 10, inputs });
+  for (; taken.resumeAt !== undefined; requests++)
+    taken = store.take({ lane: "backlog", maxPoints: 10, inputs, from: taken.resumeAt });
+
+  expect(taken.block?.values).toEqual(Float64Array.of(1));
+  expect(requests).toBeGreaterThan(4);
 });
 
 test("a segment is removed when all of it is settled", () => {
