@@ -3,9 +3,13 @@ import { expect, test } from "vitest";
 import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { killDrill } from "./kill-drill.ts";
 
+/** Six agents start, one after the other, on a machine that may be busy; each wait within has a bound of its own. */
+const timeout = 300_000;
 const credentials = { username: "gw1", password: "secret" };
 
-test("every message acknowledged to the broker is in the service after the agent was killed at random moments", async () => {
+test("every message acknowledged to the broker is in the service after the agent was killed at random moments", {
+  timeout,
+}, async () => {
   await using broker = await openMqttBroker({ credentials });
   const result = await killDrill({
     broker: { url: broker.url, ...credentials },
@@ -17,7 +21,9 @@ test("every message acknowledged to the broker is in the service after the agent
   expect(result.published).toBeGreaterThan(500);
 });
 
-test("with the wait for the disk before the acknowledgement taken out, the same drill finds messages missing", async () => {
+test("with the wait for the disk before the acknowledgement taken out, the same drill finds messages missing", {
+  timeout,
+}, async () => {
   await using broker = await openMqttBroker({ credentials });
   const entry = new URL("../support/agent-without-sync.ts", import.meta.url).pathname;
   const result = await killDrill({
