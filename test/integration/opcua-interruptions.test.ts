@@ -35,11 +35,11 @@ function freshState(): string {
   if (existsSync(first)) cpSync(first, `${state}/pki/own`, { recursive: true });
   return state;
 }
-const open = (stateDir: string, options = {}, runtime = testRuntime()): Promise<Source> =>
+const open = (stateDir: string, options = {}, runtime = testRuntime(), tags: object[] = [count]): Promise<Source> =>
   openTrusting({
     stateDir,
     options: { url: `opc.tcp://127.0.0.1:${network.port}`, security: { mode: "none" }, ...options },
-    tags: [count],
+    tags: tags.map((tag) => ({ ...tag })),
     runtime,
   });
 
@@ -104,6 +104,38 @@ test("after the agent's own restart the server hands over what was not acknowled
   expect(after.source.details?.()).toMatchObject({ subscription: "transferred" });
   // One: while two subscriptions sample, a number that only one of them saw is no loss.
   await has(after, [...unacknowledged, ...(await countUp(1))]);
+  await eventually(() => server.subscriptions === subscriptions + 1);
+});
+
+test("fast and slow tags are published each at its pace, and each subscription keeps what it has", async () => {
+  const stateDir = freshState();
+  // A quiet subscription has told all with its next keep-alive.
+  const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "1s" } };
+  const both = [count, { node: `nsu=${lineNamespace};s=Temp`, every: 1_000 }];
+  const subscriptions = server.subscriptions;
+  const unacknowledged: number[] = [];
+  {
+    await using before = collect(await open(stateDir, secure, testRuntime(), both), { acknowledge: false });
+    expect(before.source.details?.()).toMatchObject({ publishing: "100 ms, 1000 ms", subscription: "new" });
+    unacknowledged.push(...(await countUp(2)));
+    server.set("Temp", 77);
+    await has(before, unacknowledged);
+    await eventually(() => before.values(1).includes(77));
+  }
+  {
+    await using after = collect(await open(stateDir, secure, testRuntime(), both), { acknowledge: false });
+    expect(after.source.details?.()).toMatchObject({ publishing: "100 ms, 1000 ms", subscription: "transferred" });
+    await has(after, unacknowledged);
+    await eventually(() =>
+      after.readings.some(({ tag, value, historical }) => tag === 1 && value === 77 && historical),
+    );
+    server.set("Temp", 78);
+    await eventually(() => after.values(1).includes(78));
+  }
+  // The slow tag is a fast one now: what its old subscription has kept comes all the same.
+  await using now = collect(await open(stateDir, secure, testRuntime(), [count, { ...both[1], every: 50 }]));
+  expect(now.source.details?.()).toMatchObject({ publishing: "100 ms", subscription: "transferred" });
+  await eventually(() => now.readings.some(({ tag, value, historical }) => tag === 1 && value === 78 && historical));
   await eventually(() => server.subscriptions === subscriptions + 1);
 });
 
@@ -195,7 +227,8 @@ test("a probe beside a running agent takes nothing from it", async () => {
     await has(probe, await countUp(1));
   }
   expect(server.subscriptions).toBe(subscriptions);
-  expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ subscription: record.subscription });
+  expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ subscriptions: record.subscriptions });
+  expect(record.subscriptions).toHaveLength(1);
   await has(line, await countUp(1));
 });
 

@@ -225,8 +225,19 @@ test("browsing with the security and the certificates of a source needs the trus
   expect(await look({ sharedDir: stateDir })).toContain("Temp");
 });
 
+test("a subscription gets no more items than the server says it takes, the rest another one", async () => {
+  await using small = await opcuaServer({ folder: folder.file("server"), maxItems: 2 });
+  const names = ["Temp", "Count", "Running", "Ratio", "Big"];
+  await using line = collect(
+    await openOpcuaSource({ stateDir, options: { url: small.url, ...insecure }, tags: names.map(node) }),
+  );
+  expect(line.source.details?.()).toMatchObject({ items: 5, polled: 0, failed: 0, publishing: "100 ms" });
+  expect(small.subscriptions).toBe(3);
+  await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
+});
+
 test("what the server does not monitor is polled, and so is everything where the configuration says so", async () => {
-  await using small = await opcuaServer({ folder: folder.file("server"), maxItems: 1 });
+  await using small = await opcuaServer({ folder: folder.file("server"), maxItemsInAll: 1 });
   const names = ["Temp", "Count", "Running"];
   for (const [mode, items] of [
     ["subscribe", 1],

@@ -13,8 +13,7 @@ import type { Subscription } from "./subscription.ts";
 export interface MonitoringOptions {
   readonly ua: Ua;
   readonly link: Link;
-  /** Undefined: everything is polled. */
-  readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle" | "former"> | undefined;
+  readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle">;
   /** Items in one call; 0: no limit is declared. */
   readonly limit: number;
   readonly queueSize: (everyMs: number) => number;
@@ -53,8 +52,6 @@ export class Monitoring {
   readonly #batch: BatchSize;
   readonly #items = new Map<number, Item>();
   readonly #entries = new Map<number, Entry>();
-  /** Items of the subscription that hands over what it has kept. */
-  readonly #former = new Map<number, Item>();
   readonly #polled: Item[] = [];
   #failures: Failure[] = [];
   #nextHandle: number;
@@ -64,11 +61,11 @@ export class Monitoring {
   constructor(options: MonitoringOptions) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 1_000);
-    this.#nextHandle = options.subscription?.nextHandle ?? 1;
+    this.#nextHandle = options.subscription.nextHandle;
   }
 
   item(handle: number): Item | undefined {
-    return this.#items.get(handle) ?? this.#former.get(handle);
+    return this.#items.get(handle);
   }
 
   get items(): readonly Item[] {
@@ -98,20 +95,16 @@ export class Monitoring {
    * Monitors the items: those that a subscription taken up has already stay as they are, what it has beyond them goes.
    * What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
    */
-  async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
+  async begin(items: readonly Item[], signal: AbortSignal): Promise<void> {
     const { subscription } = this.#options;
-    const had = entriesByKey(subscription?.items ?? []);
-    const moved = entriesByKey(subscription?.former?.items ?? []);
+    const had = entriesByKey(subscription.items);
     const create: Item[] = [];
     for (const item of items) {
-      const former = moved.get(this.#key(item))?.shift();
-      if (former) this.#former.set(former[0], item);
       const entry = had.get(this.#key(item))?.shift();
       if (entry) this.#keep(item, entry);
       else create.push(item);
     }
     await this.#remove([...had.values()].flat(), signal);
-    this.#failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
     await this.add(create, signal);
   }
 
@@ -119,10 +112,6 @@ export class Monitoring {
   async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
     if (items.length === 0) return [];
     const { subscription } = this.#options;
-    if (!subscription) {
-      this.#polled.push(...items);
-      return [];
-    }
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
     await this.#save();
@@ -152,11 +141,6 @@ export class Monitoring {
   /** Takes the failures out, to try them again. */
   takeFailures(): Failure[] {
     return this.#failures.splice(0);
-  }
-
-  /** Puts back what still fails. */
-  fail(failures: readonly Failure[]): void {
-    this.#failures.push(...failures);
   }
 
   /** Asks for items by their handles, in batches; with their dead bands, or without. */
@@ -193,7 +177,6 @@ export class Monitoring {
 
   async #remove(entries: readonly Entry[], signal: AbortSignal): Promise<void> {
     const { ua, link, subscription } = this.#options;
-    if (!subscription) return;
     await inBatches(entries, this.#batch, async (part) => {
       const monitoredItemIds = part.map(([, id]) => id);
       const request = new ua.DeleteMonitoredItemsRequest({ subscriptionId: subscription.id, monitoredItemIds });
@@ -202,8 +185,8 @@ export class Monitoring {
   }
 
   #key({ nodeId, every, deadband }: Item): string {
-    const band = deadband ? `${deadband.kind} ${deadband.value} ` : "";
-    return `${every} ${this.#options.queueSize(every)} ${band}${nodeId.toString()}`;
+    const band = deadband ? `${deadband.kind} ${deadband.value}` : "";
+    return `${nodeId.toString()}\n${every} ${this.#options.queueSize(every)} ${band}`;
   }
 }
 
@@ -213,6 +196,11 @@ function dataChangeFilter(ua: Ua, { kind, value }: Deadband) {
     deadbandType: kind === "percent" ? ua.DeadbandType.Percent : ua.DeadbandType.Absolute,
     deadbandValue: value,
   });
+}
+
+/** Node of an item in the record, as text. */
+export function nodeOf([, , key]: Entry): string {
+  return key.split("\n")[0] ?? "";
 }
 
 function entriesByKey(entries: readonly Entry[]): Map<string, Entry[]> {

@@ -2,26 +2,26 @@
 import { join } from "node:path";
 import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Description, DriverConfig, TagId } from "../../core/source.ts";
-import { describe } from "./description.ts";
+import type { DriverConfig, TagId } from "../../core/source.ts";
 import { connectionDigest, findEndpoint } from "./discovery.ts";
 import { passwordInClear, securityOf, weaknessOf } from "./endpoint.ts";
 import { HistoryMemory } from "./history-memory.ts";
 import { identityOf } from "./identity.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
 import { type Link, openLink } from "./link.ts";
-import { Monitoring } from "./monitoring.ts";
+import { MonitoredGroups } from "./monitored-groups.ts";
 import { rememberNamespaces } from "./namespace-memory.ts";
 import { numericNamespace } from "./node-address.ts";
 import type { opcuaOptions, opcuaTag } from "./options.ts";
 import { openPki } from "./pki.ts";
+import { planGroups } from "./publishing-group.ts";
 import { Resumption } from "./resumption.ts";
 import { readFacts } from "./server-facts.ts";
 import { Services } from "./services.ts";
 import { OpcuaSource } from "./source.ts";
 import { loadStack, type Stack } from "./stack.ts";
 import { StructureTypes } from "./structure-types.ts";
-import { queueSize, requestedCounts, subscriptionIfAny } from "./subscription.ts";
+import { handedOver, obtainSubscription, requestedCounts, type Subscription } from "./subscription.ts";
 
 export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
 
@@ -98,32 +98,35 @@ async function begin(
   const resolver: Resolver = { ua, services, structures, namespaces: facts.namespaces, known };
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");
-  const fastest = Math.min(...config.tags.map(({ every }) => every), 1_000);
-  const { backfill, mode } = config.options;
-  const wanted = requestedCounts(config.options, fastest);
-  const subscription =
-    mode === "poll" ? undefined : await subscriptionIfAny(ua, link, facts, resumption, wanted, log, signal);
-  const monitoring = new Monitoring({
+  const { options } = config;
+  const { backfill } = options;
+  const rates = items.length > 0 ? items : config.tags;
+  const groups = planGroups(
+    options,
+    rates.map(({ every }) => every),
+    facts.limits.itemsPerSubscription,
+  );
+  const obtaining = { ua, link, facts, resumption, log };
+  const subscriptions: Subscription[] = [];
+  for (const { key, publishingMs } of options.mode === "poll" ? [] : groups) {
+    const wanted = requestedCounts(options, publishingMs);
+    const subscription = await obtainSubscription(obtaining, key, wanted, signal);
+    if (!subscription) break;
+    subscriptions.push(subscription);
+  }
+  const kept = subscriptions.map(({ group }) => group);
+  const orphans = kept.length === 0 ? [] : await handedOver(obtaining, kept, signal);
+  const { limits } = facts;
+  const monitoring = new MonitoredGroups({
     ua,
     link,
-    subscription,
-    limit: facts.limits.monitor,
-    queueSize: (every) => queueSize(config.options, every, subscription?.publishingMs ?? 0),
-    save: async (state) => {
-      if (!subscription) return;
-      const { firstSequence: _first, former: _former, origin: _origin, ...record } = subscription;
-      await resumption.remember({ subscription: { ...record, ...state } });
-    },
+    limit: limits.monitor,
+    options,
+    resumption,
+    subscriptions,
+    orphans,
   });
   await monitoring.begin(items, unresolved, signal);
-  const descriptions = await describe(ua, services, [...monitoring.items, ...monitoring.polled], signal).catch(
-    (error: unknown): Description[] => {
-      signal.throwIfAborted();
-      if (link.lost.aborted) throw error;
-      log.warn({ err: error }, "the server does not describe its variables");
-      return [];
-    },
-  );
   const history = {
     maxGapMs: backfill === "off" ? undefined : backfill.maxGap,
     memory: await HistoryMemory.open(join(config.stateDir, "history.json")),
@@ -133,9 +136,9 @@ async function begin(
   log.info(
     {
       server: facts.product,
-      items: monitoring.items.length,
+      items: monitoring.items().length,
       failed: monitoring.failures.length,
-      origin: subscription?.origin ?? "polled",
+      subscriptions: subscriptions.map(({ origin, publishingMs }) => `${origin}, ${publishingMs} ms`),
     },
     "subscribed",
   );
@@ -146,11 +149,8 @@ async function begin(
     resumption,
     runtime,
     resolver,
-    subscription,
     monitoring,
-    descriptions,
     history,
-    wanted,
     tags,
   };
 }

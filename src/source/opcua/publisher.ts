@@ -7,9 +7,9 @@ import { statusOf } from "./failure.ts";
 import { FormerSubscription } from "./former-subscription.ts";
 import { type Link, sessionGone } from "./link.ts";
 import type { DataValueLike } from "./reading.ts";
-import { SequenceTracker } from "./sequence.ts";
+import { inOrder, SequenceTracker } from "./sequence.ts";
 import type { Ua } from "./stack.ts";
-import { type Counts, deleteSubscription, type Subscription, silenceLimitMs } from "./subscription.ts";
+import { type Counts, deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
 
 export type Acknowledgement = Pick<Notification, "subscription" | "sequenceNumber">;
 
@@ -30,7 +30,10 @@ export interface PublisherOptions {
   readonly link: Link;
   readonly runtime: Runtime;
   readonly source: string;
-  readonly subscription: Counts & Pick<Subscription, "id" | "firstSequence" | "former">;
+  /** At least one. */
+  readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence">)[];
+  /** Subscriptions that hand over what they have kept, and end then. */
+  readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Takes a message over. Messages come in order, each once; the next comes when it resolves. */
   readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
   /** The server lives, and has nothing to tell: a keep-alive. */
@@ -38,15 +41,15 @@ export interface PublisherOptions {
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
   readonly room: (signal: AbortSignal) => Promise<void>;
   /** The server has not kept a message that did not arrive. */
-  readonly lost: () => void;
+  readonly lost: (subscription: number) => void;
   /** The server does not have it any more: the next connection need not look for it. */
-  readonly gone: (what: "session" | "subscription") => Promise<void>;
+  readonly gone: (what: "session" | "subscriptions" | number) => Promise<void>;
 }
 
 /** Server_ServerStatus_State. */
 const serverState = 2259;
-/** Requests on their way at a time: enough for a round trip of several publishing intervals. */
-const pipeline = 4;
+/** Requests on their way beyond one for each subscription: enough for a round trip of several publishing intervals. */
+const spareRequests = 3;
 
 const lostNotifications = {
   name: "opcua_lost_notifications_total",
@@ -62,27 +65,33 @@ const republished = {
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #trackers: Map<number, SequenceTracker>;
-  readonly #former: FormerSubscription | undefined;
+  readonly #formers: ReadonlyMap<number, FormerSubscription>;
+  readonly #pipeline: number;
   #acknowledged: Acknowledgement[] = [];
   readonly #deleted = new Set<number>();
   #turn: Promise<void> = Promise.resolve();
   #waiting = 0;
-  #workers = pipeline;
-  #heardMs: number;
+  #workers: number;
+  /** When each subscription was heard of last. */
+  readonly #heardMs = new Map<number, number>();
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    const { id, firstSequence, former } = options.subscription;
-    this.#trackers = new Map([[id, new SequenceTracker(firstSequence)]]);
-    this.#former = former && new FormerSubscription(former.id);
-    if (former) this.#trackers.set(former.id, new SequenceTracker(undefined));
-    this.#heardMs = options.runtime.clock.monotonic();
+    const { subscriptions, formers } = options;
+    this.#pipeline = subscriptions.length + spareRequests;
+    this.#workers = this.#pipeline;
+    this.#formers = new Map(formers.map(({ id }) => [id, new FormerSubscription(id)]));
+    this.#trackers = new Map([
+      ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
+      ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
+    ]);
+    this.#hearAll();
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */
   acknowledge(acknowledgement: Acknowledgement): void {
     this.#acknowledged.push(acknowledgement);
-    this.#former?.acknowledged(acknowledgement);
+    this.#formers.get(acknowledgement.subscription)?.acknowledged(acknowledgement);
   }
 
   /** Runs until the subscription or the connection is lost: rejects with `SOURCE_*`, or with `signal.reason`. */
@@ -91,9 +100,9 @@ export class Publisher {
     const all = AbortSignal.any([signal, stop.signal]);
     try {
       await Promise.race([
-        this.#watch(all),
-        this.#endFormer(all),
-        ...Array.from({ length: pipeline }, () => this.#work(all)),
+        ...this.#options.subscriptions.map((subscription) => this.#watch(subscription, all)),
+        ...this.#options.formers.map((former) => this.#endFormer(former, all)),
+        ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
       ]);
       throw new AgentError("SOURCE_PROTOCOL", "the server takes no publish requests");
     } finally {
@@ -109,26 +118,35 @@ export class Publisher {
       if (response === "fewer") return await forever(signal);
       if (!response) continue;
       // Messages are worked off in the order they came, although what is missing is fetched in between.
-      const turn = this.#turn.then(() => this.#take(response, signal));
-      this.#turn = turn.catch(() => {});
-      await turn;
+      await this.#inTurn(() => this.#take(response, signal));
     }
   }
 
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => {});
+    return turn;
+  }
+
+  #hearAll(): void {
+    const now = this.#options.runtime.clock.monotonic();
+    for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, now);
+  }
+
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
-    const { ua, link, runtime, subscription } = this.#options;
+    const { ua, link, runtime, subscriptions } = this.#options;
     const acknowledgements = this.#acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
       subscriptionId,
       sequenceNumber,
     }));
     this.#acknowledged = [];
-    if (this.#waiting === 0) this.#heardMs = runtime.clock.monotonic();
+    if (this.#waiting === 0) this.#hearAll();
     this.#waiting++;
     try {
       const request = new ua.PublishRequest({ subscriptionAcknowledgements: acknowledgements });
-      const patienceMs = silenceLimitMs(subscription) * (pipeline + 1);
+      const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (this.#pipeline + 1);
       const response = await link.call(request, ua.PublishResponse, signal, Math.min(patienceMs, 2 ** 31 - 1));
-      this.#heardMs = runtime.clock.monotonic();
+      this.#heardMs.set(response.subscriptionId, runtime.clock.monotonic());
       return response;
     } catch (error) {
       signal.throwIfAborted();
@@ -147,14 +165,15 @@ export class Publisher {
     }
     // The server gave this one request up; whether it still speaks is the watch's to say.
     if (status === "BadTimeout" || status === "BadRequestTimeout") return undefined;
-    if (status === "BadNoSubscription") await gone("subscription");
+    if (status === "BadNoSubscription") await gone("subscriptions");
     if (sessionGone(error)) await gone("session");
     runtime.log.debug({ err: error }, "publishing failed");
     throw error;
   }
 
   async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
-    const { deliver, alive, subscription } = this.#options;
+    const { deliver, alive, subscriptions } = this.#options;
+    const former = this.#formers.get(response.subscriptionId);
     const { subscriptionId: id, notificationMessage: message } = response;
     const tracker = this.#trackers.get(id);
     // Left over from an earlier connection in the same session.
@@ -166,21 +185,35 @@ export class Publisher {
     });
     for (const sequenceNumber of missing) await this.#fetchAgain(id, sequenceNumber, signal);
     if (!message.notificationData?.length) {
-      if (id === subscription.id) alive();
+      // Where one has nothing to tell, and the others are silent, all is well.
+      if (subscriptions.some((each) => each.id === id)) alive();
     } else if (!known) {
-      this.#former?.delivered({ subscription: id, sequenceNumber: message.sequenceNumber });
+      former?.delivered({ subscription: id, sequenceNumber: message.sequenceNumber });
       await deliver(await this.#read(id, message), signal);
     }
-    if (id === this.#former?.id && !response.moreNotifications) this.#former.end();
+    if (!response.moreNotifications) former?.end();
   }
 
-  /** Ends the former subscription when its time has come, and never resolves. */
-  async #endFormer(signal: AbortSignal): Promise<never> {
-    if (this.#former) {
-      await Promise.race([this.#former.over, forever(signal)]);
-      await this.#delete(this.#former.id, signal);
+  /** Fetches what a former subscription is known to have, ends it when its time has come, and never resolves. */
+  async #endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<never> {
+    const former = this.#formers.get(id);
+    if (former) {
+      // Servers were seen that tell of it with their next keep-alive alone.
+      await this.#inTurn(() => this.#fetchKept(id, available, signal));
+      await Promise.race([former.over, forever(signal)]);
+      await this.#delete(id, signal);
+      await this.#options.gone(id);
     }
     return await forever(signal);
+  }
+
+  async #fetchKept(id: number, available: readonly number[], signal: AbortSignal): Promise<void> {
+    const last = available.toSorted(inOrder).at(-1);
+    const tracker = this.#trackers.get(id);
+    if (last === undefined || !tracker) return;
+    const head = { sequenceNumber: last, keepAlive: false, available };
+    const { missing, known } = tracker.arrived(head);
+    for (const number of known ? missing : [...missing, last]) await this.#fetchAgain(id, number, signal);
   }
 
   /** A subscription that is not needed any more. */
@@ -197,24 +230,24 @@ export class Publisher {
     try {
       const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
       runtime.metrics.counter(republished).add(1, { source });
-      this.#former?.delivered({ subscription: id, sequenceNumber });
+      this.#formers.get(id)?.delivered({ subscription: id, sequenceNumber });
       await deliver(await this.#read(id, notificationMessage), signal);
     } catch (error) {
       if (statusOf(error) !== "BadMessageNotAvailable") throw error;
       runtime.metrics.counter(lostNotifications).add(1, { source });
       runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
-      this.#options.lost();
+      this.#options.lost(id);
     }
   }
 
   async #read(id: number, message: NotificationMessage): Promise<Notification> {
-    const { ua, gone, subscription } = this.#options;
+    const { ua, gone, subscriptions } = this.#options;
     const changes: DataChange[] = [];
     for (const data of message.notificationData ?? []) {
       if (data instanceof ua.DataChangeNotification)
         for (const { clientHandle, value } of data.monitoredItems ?? []) changes.push({ handle: clientHandle, value });
-      else if (data instanceof ua.StatusChangeNotification && id === subscription.id) {
-        await gone("subscription");
+      else if (data instanceof ua.StatusChangeNotification && subscriptions.some((each) => each.id === id)) {
+        await gone(id);
         throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${data.status.name}`);
       }
     }
@@ -222,8 +255,8 @@ export class Publisher {
   }
 
   /** A server that still answers has lost the subscription; one that does not has everything, behind a broken network. */
-  async #leave(silentMs: number, signal: AbortSignal): Promise<never> {
-    const { ua, link, subscription, gone } = this.#options;
+  async #leave(id: number, silentMs: number, signal: AbortSignal): Promise<never> {
+    const { ua, link, gone } = this.#options;
     const request = new ua.ReadRequest({
       nodesToRead: [{ nodeId: ua.makeNodeId(serverState, 0), attributeId: ua.AttributeIds.Value }],
     });
@@ -231,18 +264,19 @@ export class Publisher {
     const answers = await link.call(request, ua.ReadResponse, signal).catch(() => undefined);
     signal.throwIfAborted();
     if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
-    await gone("subscription");
-    await this.#delete(subscription.id, signal);
+    await gone(id);
+    await this.#delete(id, signal);
     throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
   }
 
   /** Notices a server that neither answers nor hangs up. */
-  async #watch(signal: AbortSignal): Promise<never> {
-    const { runtime, subscription } = this.#options;
+  async #watch(subscription: PublisherOptions["subscriptions"][number], signal: AbortSignal): Promise<never> {
+    const { runtime } = this.#options;
+    const { id } = subscription;
     const limitMs = silenceLimitMs(subscription);
     for (;;) {
-      const silentMs = this.#waiting > 0 ? runtime.clock.monotonic() - this.#heardMs : 0;
-      if (silentMs >= limitMs) await this.#leave(silentMs, signal);
+      const silentMs = this.#waiting > 0 ? runtime.clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
+      if (silentMs >= limitMs) await this.#leave(id, silentMs, signal);
       await runtime.clock.sleep(Math.max(50, limitMs - silentMs), signal);
     }
   }

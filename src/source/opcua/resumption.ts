@@ -19,6 +19,8 @@ const session = z.object({
 });
 const subscription = z.object({
   id: z.int(),
+  /** Which tags it is for: the key of their group. */
+  group: z.string(),
   publishingMs: z.number(),
   keepAliveCount: z.number(),
   lifetimeCount: z.number(),
@@ -32,13 +34,13 @@ const subscription = z.object({
   items: z.array(z.tuple([z.int(), z.int(), z.string()])),
 });
 const record = z.object({
-  version: z.literal(1),
+  version: z.literal(2),
   /** Process that uses the session now. */
   pid: z.int(),
   /** Digest of whom we are connected to, how and as whom. */
   connection: z.string(),
   session: session.optional(),
-  subscription: subscription.optional(),
+  subscriptions: z.array(subscription).default([]),
   /** How often the session was asked for in vain since it was last had, without an answer. */
   attempts: z.int().default(0),
   /** The server has refused to move a subscription to another session. */
@@ -65,7 +67,8 @@ export class Resumption {
 
   /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
   static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
-    const fresh: Fields = { version: 1, pid: process.pid, connection, attempts: 0, transferRefused: false };
+    const start = { version: 2 as const, attempts: 0, subscriptions: [], transferRefused: false };
+    const fresh: Fields = { ...start, pid: process.pid, connection };
     const stored = await readFile(path, "utf8")
       .then((text) => record.safeParse(JSON.parse(text)).data)
       .catch(() => undefined);
@@ -86,8 +89,8 @@ export class Resumption {
     return this.#fields.attempts;
   }
 
-  get subscription(): SubscriptionRecord | undefined {
-    return this.#fields.subscription;
+  get subscriptions(): readonly SubscriptionRecord[] {
+    return this.#fields.subscriptions;
   }
 
   /** Whether a subscription is worth keeping on the server when the session ends. */
@@ -97,7 +100,7 @@ export class Resumption {
 
   /** Changes the record on disk. Where that fails there is none afterwards; rejects only when the old one cannot be removed. */
   async remember(
-    change: Partial<Pick<Fields, "session" | "subscription" | "transferRefused" | "attempts">>,
+    change: Partial<Pick<Fields, "session" | "subscriptions" | "transferRefused" | "attempts">>,
   ): Promise<void> {
     this.#fields = { ...this.#fields, ...change };
     if (this.#guest) return;

@@ -2,12 +2,13 @@
 import type { Runtime } from "../../core/runtime.ts";
 import type { TagId } from "../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "./items.ts";
-import type { Failure, Monitoring } from "./monitoring.ts";
+import type { MonitoredGroups } from "./monitored-groups.ts";
+import type { Failure } from "./monitoring.ts";
 
 export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly resolver: Resolver;
-  readonly monitoring: Monitoring;
+  readonly monitoring: MonitoredGroups;
   /** Takes failures that are new or have another reason than before. */
   readonly failed: (failures: readonly Failure[]) => void;
 }
@@ -36,7 +37,7 @@ export async function retryOnce(
   const unresolved = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
   const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
   const found = await resolveTags(lookAt, resolver, signal);
-  const present = new Set([...monitoring.items, ...monitoring.polled, ...refused].map(identity));
+  const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
   const fresh = found.items.filter((item) => !present.has(identity(item)));
   const stillRefused = await monitoring.add([...refused, ...fresh], signal);
   // A pattern that finds nothing any more keeps what it had found.

@@ -35,8 +35,7 @@ export class SequenceTracker {
   }
 
   #missing(upTo: number, available: readonly number[]): number[] {
-    if (this.#next === undefined)
-      return available.filter((number) => behind(number, upTo)).toSorted((a, b) => (behind(a, b) ? -1 : 1));
+    if (this.#next === undefined) return available.filter((number) => behind(number, upTo)).toSorted(inOrder);
     const numbers: number[] = [];
     for (let number = this.#next; number !== upTo && numbers.length <= mostMissing; number = after(number))
       numbers.push(number);
@@ -46,6 +45,11 @@ export class SequenceTracker {
 
 function after(number: number): number {
   return number === last ? 1 : number + 1;
+}
+
+/** For sorting: the order in which messages were sent. */
+export function inOrder(a: number, b: number): number {
+  return a === b ? 0 : behind(a, b) ? -1 : 1;
 }
 
 /** Whether `a` came before `b`, the numbers wrapping around. */

@@ -13,6 +13,7 @@ export interface ServerFacts {
     readonly browse: number;
     readonly monitor: number;
     readonly history: number;
+    readonly itemsPerSubscription: number;
   };
   readonly product: string;
   /** When it started, as text to compare; empty where it does not tell. */
@@ -27,6 +28,7 @@ const nodes = {
   browse: 11710,
   monitor: 11714,
   history: 12165,
+  itemsPerSubscription: 24104,
   product: 2261,
   version: 2264,
 };
@@ -59,6 +61,7 @@ export async function readFacts(ua: Ua, link: Link, signal: AbortSignal): Promis
       browse: await limit(nodes.browse),
       monitor: await limit(nodes.monitor),
       history: await limit(nodes.history),
+      itemsPerSubscription: await limit(nodes.itemsPerSubscription),
     },
     product: `${await text(nodes.product)} ${await text(nodes.version)}`.trim(),
   };

@@ -36,28 +36,40 @@ export function isTooMuch(error: unknown): boolean {
   return tooMuch.includes(statusOf(error) ?? "");
 }
 
+/** Batches on their way at a time: the server works on one while the next is written. */
+const atATime = 2;
+
 /** Calls for all of `items`, a batch at a time, and gives the results in their order. */
 export async function inBatches<T, R>(
   items: readonly T[],
   batch: BatchSize,
   call: (items: readonly T[]) => Promise<readonly R[]>,
 ): Promise<R[]> {
-  const results: R[] = [];
-  while (results.length < items.length) {
-    const part = items.slice(results.length, results.length + batch.size);
-    try {
-      const answer = await call(part);
-      if (answer.length !== part.length)
-        throw new AgentError(
-          "SOURCE_PROTOCOL",
-          `the server gave ${answer.length} results for ${part.length} operations`,
-        );
-      results.push(...answer);
-    } catch (error) {
-      if (!isTooMuch(error) || !batch.halve()) throw error;
+  const parts: (readonly [number, readonly R[]])[] = [];
+  const ranges: (readonly [number, number])[] = items.length > 0 ? [[0, items.length]] : [];
+  const work = async () => {
+    for (let range = ranges.pop(); range; range = ranges.pop()) {
+      const from = range[0];
+      const to = Math.min(range[1], from + batch.size);
+      if (to < range[1]) ranges.push([to, range[1]]);
+      try {
+        parts.push([from, await answered(items.slice(from, to), call)]);
+      } catch (error) {
+        if (!isTooMuch(error) || to - from <= 1) throw error;
+        if (to - from <= batch.size) batch.halve();
+        ranges.push([from, to]);
+      }
     }
-  }
-  return results;
+  };
+  await Promise.all(Array.from({ length: atATime }, work));
+  return parts.toSorted(([a], [b]) => a - b).flatMap(([, results]) => results);
+}
+
+async function answered<T, R>(part: readonly T[], call: (items: readonly T[]) => Promise<readonly R[]>) {
+  const answer = await call(part);
+  if (answer.length !== part.length)
+    throw new AgentError("SOURCE_PROTOCOL", `the server gave ${answer.length} results for ${part.length} operations`);
+  return answer;
 }
 
 export interface ReadTarget {

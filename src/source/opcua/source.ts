@@ -1,13 +1,15 @@
 // One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
 import type { Recovery, TagGap } from "../../core/gap.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, Description, Source, TagId } from "../../core/source.ts";
+import type { Delivery, Source, TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { Backfill, type BackfillOptions } from "./backfill.ts";
+import { describe } from "./description.ts";
 import { Intake } from "./intake.ts";
 import type { Item, Resolver, Tag } from "./items.ts";
 import type { Link } from "./link.ts";
-import { type Failure, failureReading, type Monitoring } from "./monitoring.ts";
+import type { MonitoredGroups } from "./monitored-groups.ts";
+import { type Failure, failureReading } from "./monitoring.ts";
 import type { OpcuaConfig } from "./open.ts";
 import type { Pki } from "./pki.ts";
 import { poll } from "./poller.ts";
@@ -16,7 +18,7 @@ import type { DataValueLike } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
 import { retryFailures } from "./retry.ts";
 import type { Ua } from "./stack.ts";
-import type { Counts, Subscription } from "./subscription.ts";
+import type { Subscription } from "./subscription.ts";
 
 export interface OpcuaSourceOptions {
   readonly ua: Ua;
@@ -26,11 +28,7 @@ export interface OpcuaSourceOptions {
   readonly resumption: Resumption;
   readonly runtime: Runtime;
   readonly resolver: Resolver;
-  /** Undefined: everything is polled. */
-  readonly subscription: Subscription | undefined;
-  readonly wanted: Counts;
-  readonly monitoring: Monitoring;
-  readonly descriptions: readonly Description[];
+  readonly monitoring: MonitoredGroups;
   readonly history: HistoryOptions;
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly details: Readonly<Record<string, string | number>>;
@@ -51,21 +49,26 @@ export class OpcuaSource implements Source {
 
   constructor(options: OpcuaSourceOptions) {
     this.#options = options;
-    const { ua, link, runtime, config, subscription, resumption, resolver } = options;
+    const { ua, link, runtime, config, monitoring, resumption, resolver } = options;
+    const { subscriptions, formers } = monitoring;
     this.#intake = new Intake(runtime, { source: config.name, time: config.options.time });
     this.#publisher =
-      subscription &&
+      subscriptions[0] &&
       new Publisher({
         ua,
         link,
         runtime,
         source: config.name,
-        subscription,
-        deliver: (notification, signal) => this.#take(notification, subscription, signal),
+        subscriptions,
+        formers,
+        deliver: (notification, signal) => this.#take(notification, signal),
         alive: () => this.#intake.alive(),
         room: (signal) => this.#intake.room(signal),
-        lost: () => this.#intake.readings([], undefined, this.#backfill.missed(options.monitoring.items)),
-        gone: (what) => resumption.remember({ [what]: undefined }),
+        lost: (id) => this.#intake.readings([], undefined, this.#backfill.missed(monitoring.items(id))),
+        gone: (what) =>
+          what === "session"
+            ? resumption.remember({ session: undefined })
+            : monitoring.forget(what === "subscriptions" ? undefined : what),
       });
     this.#backfill = new Backfill({
       ...options.history,
@@ -82,9 +85,9 @@ export class OpcuaSource implements Source {
         this.#intake.readings(readings, stored, gaps);
       },
     });
-    const kept = subscription?.origin === "kept";
-    const { items, polled } = options.monitoring;
-    this.#leftOver = [...this.#backfill.begin(items, !kept), ...this.#backfill.begin(polled, true)];
+    const begun = subscriptions.map(({ id, origin }) => this.#backfill.begin(monitoring.items(id), origin !== "kept"));
+    this.#leftOver = [...begun.flat(), ...this.#backfill.begin(monitoring.polled, true)];
+    const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
     this.recovery =
       kept && options.history.memory.gaps === 0
         ? { how: "kept", by: "the server had kept the subscription" }
@@ -93,11 +96,12 @@ export class OpcuaSource implements Source {
 
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
     const stop = new AbortController();
-    const { descriptions, monitoring, link } = this.#options;
+    const { monitoring, link } = this.#options;
     const lost = () => this.#intake.fail(link.lost.reason);
     link.lost.addEventListener("abort", lost, { once: true });
     if (link.lost.aborted) lost();
-    this.#intake.descriptions(descriptions);
+    const running = AbortSignal.any([signal, stop.signal, link.lost]);
+    await this.#describe(running);
     this.#tell(monitoring.failures);
     if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
     const background = this.#work(AbortSignal.any([signal, stop.signal]));
@@ -117,12 +121,26 @@ export class OpcuaSource implements Source {
     }
   }
 
+  /** Reads the descriptions: what a variable is comes before its values, unless the server takes its time. */
+  async #describe(signal: AbortSignal): Promise<void> {
+    const { ua, monitoring, resolver, runtime } = this.#options;
+    const items = [...monitoring.items(), ...monitoring.polled];
+    const described = describe(ua, resolver.services, items, signal).then(
+      (descriptions) => this.#intake.descriptions(descriptions),
+      (error: unknown) => {
+        if (!signal.aborted) runtime.log.warn({ err: error }, "the server does not describe its variables");
+      },
+    );
+    const patience = runtime.clock.sleep(describedWithinMs, signal).catch(() => {});
+    await Promise.race([described, patience]);
+  }
+
   details(): Readonly<Record<string, string | number>> {
-    const { details, subscription, wanted, monitoring } = this.#options;
+    const { details, monitoring } = this.#options;
     return {
       ...details,
-      ...(subscription && subscriptionDetails(subscription, wanted)),
-      items: monitoring.items.length,
+      ...(monitoring.subscriptions[0] && subscriptionDetails(monitoring.subscriptions)),
+      items: monitoring.items().length,
       polled: monitoring.polled.length,
       failed: monitoring.failures.length,
       slowed: monitoring.slowed,
@@ -142,7 +160,7 @@ export class OpcuaSource implements Source {
     else {
       const keep = resumption.transferable;
       await link.close({ deleteSubscriptions: !keep });
-      await resumption.remember({ session: undefined, ...(!keep && { subscription: undefined }) });
+      await resumption.remember({ session: undefined, ...(!keep && { subscriptions: [] }) });
     }
     await pki[Symbol.asyncDispose]();
   }
@@ -161,15 +179,12 @@ export class OpcuaSource implements Source {
     await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));
   }
 
-  async #take(
-    { subscription: id, sequenceNumber, changes }: Notification,
-    subscription: Subscription,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #take({ subscription: id, sequenceNumber, changes }: Notification, signal: AbortSignal): Promise<void> {
     const { monitoring, resolver } = this.#options;
-    const stream = id !== subscription.id ? "former" : subscription.origin === "kept" ? "kept" : "new";
+    const subscription = monitoring.subscriptions.find((each) => each.id === id);
+    const stream = !subscription ? "former" : subscription.origin === "kept" ? "kept" : "new";
     const values = changes.flatMap(({ handle, value }) => {
-      const item = monitoring.item(handle);
+      const item = monitoring.item(id, handle);
       return item ? [[item, value] as const] : [];
     });
     await resolver.structures.learn(values, signal);
@@ -191,12 +206,19 @@ export class OpcuaSource implements Source {
   }
 }
 
-function subscriptionDetails({ publishingMs, keepAliveCount, lifetimeCount, origin }: Subscription, wanted: Counts) {
-  const slower = publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : "";
+/** How long values wait for the descriptions of what they are of. */
+const describedWithinMs = 5_000;
+
+/** Of several subscriptions what differs, the fastest first. */
+function subscriptionDetails(subscriptions: readonly Subscription[]) {
+  const all = (text: (subscription: Subscription) => string) => [...new Set(subscriptions.map(text))].join(", ");
   return {
-    publishing: `${publishingMs} ms${slower}`,
-    keepAlive: `${publishingMs * keepAliveCount} ms`,
-    lifetime: `${publishingMs * lifetimeCount} ms`,
-    subscription: origin,
+    publishing: all(({ publishingMs, wanted }) => {
+      const slower = publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : "";
+      return `${publishingMs} ms${slower}`;
+    }),
+    keepAlive: all(({ publishingMs, keepAliveCount }) => `${publishingMs * keepAliveCount} ms`),
+    lifetime: all(({ publishingMs, lifetimeCount }) => `${publishingMs * lifetimeCount} ms`),
+    subscription: all(({ origin }) => origin),
   };
 }

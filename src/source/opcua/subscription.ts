@@ -12,11 +12,28 @@ export interface Subscription extends SubscriptionRecord {
   /** Number of the first notification message; undefined when the subscription was taken up and nobody knows. */
   readonly firstSequence: number | undefined;
   readonly origin: "new" | "kept" | "transferred";
+  /** What was asked for. */
+  readonly wanted: Counts;
   /**
    * The subscription of an earlier session, moved to this one to hand over what it has kept. It is not gone on with:
    * servers were seen that sample nothing any more for a subscription whose session is closed.
    */
-  readonly former: Pick<SubscriptionRecord, "id" | "items"> | undefined;
+  readonly former: Former | undefined;
+}
+
+/** A subscription that hands over what it has kept. */
+export interface Former extends SubscriptionRecord {
+  /** Numbers of the messages that the server says it has. */
+  readonly available: readonly number[];
+}
+
+/** What subscriptions are obtained with. */
+export interface Obtaining {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly facts: ServerFacts;
+  readonly resumption: Resumption;
+  readonly log: Logger;
 }
 
 /** Most readings in one notification message: bounds what may be on its way when the agent stops asking. */
@@ -28,9 +45,8 @@ export interface Counts {
   readonly lifetimeCount: number;
 }
 
-/** What to ask a server for. `everyMs`: the shortest sampling interval. */
-export function requestedCounts({ subscription }: OpcuaOptions, everyMs: number): Counts {
-  const publishingMs = subscription.publishing ?? Math.min(1_000, Math.max(100, everyMs));
+/** What to ask a server for. */
+export function requestedCounts({ subscription }: OpcuaOptions, publishingMs: number): Counts {
   const keepAliveCount = Math.max(3, Math.ceil(subscription.keepAlive / publishingMs));
   const lifetimeCount = Math.max(3 * keepAliveCount, Math.ceil(subscription.lifetime / publishingMs));
   return { publishingMs, keepAliveCount, lifetimeCount };
@@ -49,12 +65,89 @@ export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number
   return (keepAliveCount + 2) * publishingMs + 5_000;
 }
 
-/** As `obtainSubscription`; undefined where the server has no subscriptions to give. */
-export async function subscriptionIfAny(
-  ...args: Parameters<typeof obtainSubscription>
+/**
+ * The subscription of the record for this group where its session goes on, too, and everything in it still means the same;
+ * else a new one, with the former beside it where the server moves it. Undefined where the server has none to give.
+ */
+export async function obtainSubscription(
+  obtaining: Obtaining,
+  group: string,
+  wanted: Counts,
+  signal: AbortSignal,
 ): Promise<Subscription | undefined> {
+  const record = obtaining.resumption.subscriptions.find((each) => each.group === group);
+  const taken = record && (await takeUp(obtaining, record, signal));
+  if (record && taken?.origin === "kept") {
+    return { ...record, firstSequence: undefined, origin: "kept", wanted, former: undefined };
+  }
+  const created = await createIfAny(obtaining, group, wanted, signal);
+  if (!created || !taken) return created;
+  return { ...created, nextHandle: taken.former.nextHandle, origin: "transferred", former: taken.former };
+}
+
+/** Subscriptions of the record that no group goes on with, as far as the server has them: they hand over what they kept. */
+export async function handedOver(
+  obtaining: Obtaining,
+  groups: readonly string[],
+  signal: AbortSignal,
+): Promise<Former[]> {
+  const orphans = obtaining.resumption.subscriptions.filter(({ group }) => !groups.includes(group));
+  const formers: Former[] = [];
+  for (const orphan of orphans) {
+    const taken = await takeUp(obtaining, orphan, signal);
+    if (taken) formers.push(taken.former);
+  }
+  return formers;
+}
+
+interface TakenUp {
+  readonly origin: "kept" | "transferred";
+  readonly former: Former;
+}
+
+async function takeUp(
+  { ua, link, facts, resumption, log }: Obtaining,
+  record: SubscriptionRecord,
+  signal: AbortSignal,
+): Promise<TakenUp | undefined> {
+  const { id, started, namespaces } = record;
+  const same = started === facts.started && JSON.stringify(namespaces) === JSON.stringify(facts.namespaces);
+  const gone = () => log.info({ subscription: id }, "the former subscription is gone");
+  // Who cannot tell a restarted server from the same one must not ask for a subscription by its number.
+  if (!same || (!link.resumed && facts.started === "")) {
+    if (link.resumed) await deleteSubscription(ua, link, id, signal).catch(() => {});
+    gone();
+    return undefined;
+  }
+  if (link.resumed) {
+    const request = new ua.SetPublishingModeRequest({ publishingEnabled: true, subscriptionIds: [id] });
+    const { results } = await link.call(request, ua.SetPublishingModeResponse, signal);
+    if (results?.[0]?.isGoodish()) return { origin: "kept", former: { ...record, available: [] } };
+    gone();
+    return undefined;
+  }
+  const request = new ua.TransferSubscriptionsRequest({ subscriptionIds: [id], sendInitialValues: false });
+  const result = await link
+    .call(request, ua.TransferSubscriptionsResponse, signal)
+    .then(({ results }) => results?.[0])
+    .catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (refusalOf(error) === undefined) throw error;
+      return undefined;
+    });
+  if (result?.statusCode.isGoodish())
+    return { origin: "transferred", former: { ...record, available: result.availableSequenceNumbers ?? [] } };
+  if (result?.statusCode.name !== "BadSubscriptionIdInvalid") {
+    log.info({ status: result?.statusCode.name }, "the server does not move subscriptions to another session");
+    await resumption.remember({ transferRefused: true });
+  }
+  gone();
+  return undefined;
+}
+
+async function createIfAny(...args: Parameters<typeof create>): Promise<Subscription | undefined> {
   try {
-    return await obtainSubscription(...args);
+    return await create(...args);
   } catch (error) {
     if (!["BadServiceUnsupported", "BadTooManySubscriptions", "BadNotImplemented"].includes(statusOf(error) ?? ""))
       throw error;
@@ -62,69 +155,9 @@ export async function subscriptionIfAny(
   }
 }
 
-/**
- * The subscription of the record where its session goes on, too, and everything in it still means the same; else a new
- * one, with the former beside it where the server moves it.
- */
-async function obtainSubscription(
-  ua: Ua,
-  link: Link,
-  facts: ServerFacts,
-  resumption: Resumption,
-  wanted: Counts,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<Subscription> {
-  const former = resumption.subscription;
-  if (former) {
-    const same =
-      former.started === facts.started && JSON.stringify(former.namespaces) === JSON.stringify(facts.namespaces);
-    // Who cannot tell a restarted server from the same one must not ask for a subscription by its number.
-    const certain = same && (link.resumed || facts.started !== "");
-    const origin = certain ? await takeUp(ua, link, former, resumption, log, signal) : undefined;
-    if (origin === "kept") return { ...former, firstSequence: undefined, origin, former: undefined };
-    if (!certain && link.resumed) await deleteSubscription(ua, link, former.id, signal).catch(() => {});
-    if (!origin) log.info({ subscription: former.id }, "the former subscription is gone");
-    const created = await create(ua, link, facts, wanted, signal);
-    return origin ? { ...created, nextHandle: former.nextHandle, origin, former } : created;
-  }
-  return create(ua, link, facts, wanted, signal);
-}
-
-async function takeUp(
-  ua: Ua,
-  link: Link,
-  { id }: SubscriptionRecord,
-  resumption: Resumption,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<"kept" | "transferred" | undefined> {
-  if (link.resumed) {
-    const request = new ua.SetPublishingModeRequest({ publishingEnabled: true, subscriptionIds: [id] });
-    const { results } = await link.call(request, ua.SetPublishingModeResponse, signal);
-    return results?.[0]?.isGoodish() ? "kept" : undefined;
-  }
-  const request = new ua.TransferSubscriptionsRequest({ subscriptionIds: [id], sendInitialValues: false });
-  const status = await link
-    .call(request, ua.TransferSubscriptionsResponse, signal)
-    .then(({ results }) => results?.[0]?.statusCode)
-    .catch((error: unknown) => {
-      signal.throwIfAborted();
-      if (refusalOf(error) === undefined) throw error;
-      return undefined;
-    });
-  if (status?.isGoodish()) return "transferred";
-  if (status?.name !== "BadSubscriptionIdInvalid") {
-    log.info({ status: status?.name }, "the server does not move subscriptions to another session");
-    await resumption.remember({ transferRefused: true });
-  }
-  return undefined;
-}
-
 async function create(
-  ua: Ua,
-  link: Link,
-  facts: ServerFacts,
+  { ua, link, facts }: Obtaining,
+  group: string,
   wanted: Counts,
   signal: AbortSignal,
 ): Promise<Subscription> {
@@ -141,6 +174,8 @@ async function create(
     throw new AgentError("SOURCE_PROTOCOL", "the server revised the subscription to intervals of zero");
   return {
     id: answer.subscriptionId,
+    group,
+    wanted,
     publishingMs: answer.revisedPublishingInterval,
     keepAliveCount: answer.revisedMaxKeepAliveCount,
     lifetimeCount: answer.revisedLifetimeCount,

@@ -1,0 +1,174 @@
+// The monitored items of all subscriptions of a connection: which item is in which, and what stands behind a handle.
+import type { Item, Unresolved } from "./items.ts";
+import { type Failure, Monitoring, type MonitoringOptions, nodeOf } from "./monitoring.ts";
+import type { OpcuaOptions } from "./options.ts";
+import { groupFor, publishingFor } from "./publishing-group.ts";
+import type { Resumption, SubscriptionRecord } from "./resumption.ts";
+import { type Former, queueSize, type Subscription } from "./subscription.ts";
+
+export interface MonitoredGroupsOptions extends Pick<MonitoringOptions, "ua" | "link" | "limit"> {
+  readonly options: OpcuaOptions;
+  readonly resumption: Resumption;
+  /** None: everything is polled. */
+  readonly subscriptions: readonly Subscription[];
+  /** Subscriptions that hand over what they have kept, and that no group goes on with. */
+  readonly orphans: readonly Former[];
+}
+
+interface Group {
+  readonly subscription: Subscription;
+  readonly monitoring: Monitoring;
+}
+
+export class MonitoredGroups {
+  readonly #options: MonitoredGroupsOptions;
+  readonly #groups: ReadonlyMap<number, Group>;
+  readonly #records = new Map<number, SubscriptionRecord>();
+  /** Items of subscriptions that hand over what they have kept, by handle. */
+  readonly #former = new Map<number, ReadonlyMap<number, Item>>();
+  readonly #polled: Item[] = [];
+  #failures: Failure[] = [];
+
+  constructor(options: MonitoredGroupsOptions) {
+    this.#options = options;
+    const { ua, link, limit } = options;
+    this.#groups = new Map(
+      options.subscriptions.map((subscription) => {
+        const { firstSequence: _f, former: _o, origin: _n, wanted: _w, ...record } = subscription;
+        const monitoring = new Monitoring({
+          ua,
+          link,
+          subscription,
+          limit,
+          queueSize: (every) => queueSize(options.options, every, subscription.publishingMs),
+          save: async (state) => {
+            this.#records.set(record.id, { ...record, ...state });
+            await this.#save();
+          },
+        });
+        this.#records.set(record.id, record);
+        return [record.id, { subscription, monitoring }];
+      }),
+    );
+    // Should this connection be lost before they have handed over what they have, the next one asks for them.
+    for (const { available: _, ...former } of this.formers)
+      this.#records.set(former.id, { ...former, group: `former ${former.id}` });
+  }
+
+  /** What a subscription notifies under a handle. */
+  item(subscription: number, handle: number): Item | undefined {
+    return this.#groups.get(subscription)?.monitoring.item(handle) ?? this.#former.get(subscription)?.get(handle);
+  }
+
+  get subscriptions(): readonly Subscription[] {
+    return this.#options.subscriptions;
+  }
+
+  /** All that hand over what they have kept. */
+  get formers(): readonly Former[] {
+    return [...this.subscriptions.flatMap(({ former }) => former ?? []), ...this.#options.orphans];
+  }
+
+  /** Of one subscription, or of all. */
+  items(subscription?: number): readonly Item[] {
+    const all = subscription === undefined ? [...this.#groups.values()] : [this.#groups.get(subscription)];
+    return all.flatMap((group) => group?.monitoring.items ?? []);
+  }
+
+  /** Items that the server lets be read, but does not monitor. */
+  get polled(): readonly Item[] {
+    return [...this.#polled, ...this.#all(({ polled }) => polled)];
+  }
+
+  get failures(): readonly Failure[] {
+    return [...this.#failures, ...this.#all(({ failures }) => failures)];
+  }
+
+  /** Items that the server samples more slowly than asked. */
+  get slowed(): number {
+    return this.#sum(({ slowed }) => slowed);
+  }
+
+  /** Items whose dead band the server refuses: every change of them comes. */
+  get unfiltered(): number {
+    return this.#sum(({ unfiltered }) => unfiltered);
+  }
+
+  /** As `Monitoring.begin`, each item in its group. */
+  async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
+    this.#failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
+    for (const former of this.formers) this.#former.set(former.id, itemsOf(former, items));
+    const parts = this.#divide(items);
+    for (const [id, { monitoring }] of this.#groups) await monitoring.begin(parts.get(id) ?? [], signal);
+  }
+
+  /** Monitors more items. Gives the failures among them. */
+  async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
+    const failures: Failure[] = [];
+    for (const [id, part] of this.#divide(items))
+      failures.push(...((await this.#groups.get(id)?.monitoring.add(part, signal)) ?? []));
+    return failures;
+  }
+
+  /** Takes the failures out, to try them again. */
+  takeFailures(): Failure[] {
+    return [...this.#failures.splice(0), ...this.#all((monitoring) => monitoring.takeFailures())];
+  }
+
+  /** Puts back what still fails. */
+  fail(failures: readonly Failure[]): void {
+    this.#failures.push(...failures);
+  }
+
+  /** The next connection need not look for this subscription, or for any. Rejects as `Resumption.remember` does. */
+  async forget(subscription?: number): Promise<void> {
+    if (subscription === undefined) this.#records.clear();
+    else this.#records.delete(subscription);
+    await this.#save();
+  }
+
+  #save(): Promise<void> {
+    return this.#options.resumption.remember({ subscriptions: [...this.#records.values()] });
+  }
+
+  /** Items by the subscription that takes them; without subscriptions they are polled. */
+  #divide(items: readonly Item[]): Map<number, Item[]> {
+    const parts = new Map<number, Item[]>();
+    const groups = [...this.#groups].map(([id, { subscription, monitoring }]) => ({
+      id,
+      publishingMs: subscription.wanted.publishingMs,
+      items: monitoring.items.length,
+    }));
+    for (const item of items) {
+      const group = groupFor(groups, publishingFor(this.#options.options, item.every));
+      if (!group) {
+        this.#polled.push(item);
+        continue;
+      }
+      group.items++;
+      const part = parts.get(group.id);
+      if (part) part.push(item);
+      else parts.set(group.id, [item]);
+    }
+    return parts;
+  }
+
+  #all<T>(of: (monitoring: Monitoring) => readonly T[]): T[] {
+    return [...this.#groups.values()].flatMap(({ monitoring }) => of(monitoring));
+  }
+
+  #sum(of: (monitoring: Monitoring) => number): number {
+    return [...this.#groups.values()].reduce((sum, { monitoring }) => sum + of(monitoring), 0);
+  }
+}
+
+/** What the handles of a former subscription stand for: items of the same nodes. */
+function itemsOf({ items: entries }: Former, items: readonly Item[]): ReadonlyMap<number, Item> {
+  const byNode = Map.groupBy(entries, nodeOf);
+  const found = new Map<number, Item>();
+  for (const item of items) {
+    const entry = byNode.get(item.nodeId.toString())?.shift();
+    if (entry) found.set(entry[0], item);
+  }
+  return found;
+}

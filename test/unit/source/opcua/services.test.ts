@@ -1,0 +1,36 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { BatchSize, inBatches } from "../../../../src/source/opcua/services.ts";
+
+test("results come in the order of the items, however few of them a server takes in one call", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(60),
+      fc.integer({ min: 1, max: 20 }),
+      fc.integer({ min: 1, max: 20 }),
+      async (many, size, most) => {
+        const items = Array.from({ length: many }, (_, i) => i);
+        let refused = 0;
+        const results = await inBatches(items, new BatchSize(size), async (part) => {
+          for (let wait = part[0] ?? 0; wait > 0; wait -= 7) await Promise.resolve();
+          if (part.length <= most) return part.map((item) => item * 2);
+          refused++;
+          throw new AgentError("SOURCE_UNREACHABLE", "Read: the server answers BadTooManyOperations");
+        });
+        expect(results).toEqual(items.map((item) => item * 2));
+        // It is remembered: at most the calls that are on their way are refused at each size.
+        expect(refused).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(20)) + 2);
+      },
+    ),
+    { seed: 5, numRuns: 300 },
+  );
+});
+
+test("what a server refuses for another reason, or one operation, ends the work", async () => {
+  const refusing = (status: string) =>
+    inBatches([1, 2, 3], new BatchSize(0), () => Promise.reject(new AgentError("SOURCE_UNREACHABLE", status)));
+  await expect(refusing("BadUserAccessDenied")).rejects.toThrow("BadUserAccessDenied");
+  await expect(refusing("BadTooManyOperations")).rejects.toThrow("BadTooManyOperations");
+  await expect(inBatches([1, 2], new BatchSize(0), async () => [1])).rejects.toThrow("1 results for 2 operations");
+});
