@@ -21,4 +21,4 @@ cd /
 umount -l /.host
 # Credentials of services are mounted in one namespace and seen in another.
 mount --make-rshared /
-exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=null --show-status=0
+exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=journal --show-status=0

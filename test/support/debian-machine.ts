@@ -2,7 +2,7 @@
 // Needs root, debootstrap and Debian's packages; has its own loopback and no other network.
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { eventually } from "./eventually.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -26,9 +26,7 @@ const here = import.meta.dirname;
 export async function debianMachine(): Promise<DebianMachine> {
   const home = temporaryFolder();
   const root = home.file("root");
-  execFileSync("debootstrap", ["--variant=minbase", "--include=systemd,systemd-sysv,dbus,iproute2", "bookworm", root], {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  unpackDebian(root);
   const namespaces = ["--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--net", "--cgroup"];
   const outer = spawn("unshare", [...namespaces, resolve(here, "boot-machine.sh"), root], { stdio: "ignore" });
   const gone = once(outer, "exit");
@@ -53,6 +51,29 @@ export async function debianMachine(): Promise<DebianMachine> {
     throw error;
   }
   return machine;
+}
+
+/**
+ * Fills the folder `root` with a Debian that has systemd and little else. What debootstrap made is kept in `.cache` for
+ * the next call: it takes a minute and more.
+ */
+export function unpackDebian(root: string): void {
+  const cache = resolve(here, "../../.cache");
+  const kept = join(cache, "debian-bookworm.tar");
+  mkdirSync(root, { recursive: true });
+  if (!existsSync(kept)) {
+    const include = "--include=systemd,systemd-sysv,dbus,iproute2";
+    execFileSync("debootstrap", ["--variant=minbase", include, "bookworm", root], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    mkdirSync(cache, { recursive: true });
+    // Under a name of its own until it is whole.
+    const part = `${kept}.${process.pid}`;
+    execFileSync("tar", ["-C", root, "-cf", part, "."]);
+    renameSync(part, kept);
+    return;
+  }
+  execFileSync("tar", ["-C", root, "-xpf", kept]);
 }
 
 function firstChild(pid: number | undefined): string | undefined {
