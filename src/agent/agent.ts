@@ -14,8 +14,10 @@ import { BufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
 import { gapFolder } from "./gaps/gap-file.ts";
 import { GapRecord } from "./gaps/gap-record.ts";
+import { type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage } from "./process-memory.ts";
-import { snapshot } from "./snapshot.ts";
+import { processUsage } from "./process-usage.ts";
+import { snapshot, uploadStatus } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import type { Status } from "./status.ts";
 
@@ -100,9 +102,29 @@ export async function openAgent(
     // The request in flight and the sources have their time side by side, not one after the other.
     await Promise.all([delivery, sources].map((part) => part[Symbol.asyncDispose]()));
   });
-  await sources.change(config.sources);
   const startedAt = runtime.clock.now();
   const started = runtime.clock.monotonic();
+  const { ownSignals } = config.agent;
+  if (ownSignals !== "off") {
+    const usage = processUsage(runtime.clock);
+    const measure = (): OwnValues => {
+      const stats = buffer.stats();
+      const { state, lagMs, backlogPoints, refusedPoints } = uploadStatus(config, stats, delivery, startedAt);
+      return {
+        sources: sources.running.map(({ monitor }) => monitor.vitals()),
+        deliveryState: state,
+        lagMs,
+        backlogPoints,
+        refusedPoints,
+        bufferBytes: stats.bytes,
+        droppedPoints: stats.losses.reduce((sum, { points }) => sum + points, 0),
+        ...usage(),
+      };
+    };
+    const timed = () => true;
+    opened.use(startOwnSignals({ ...parts, agent: name, every: ownSignals.every, measure, timed }, runtime));
+  }
+  await sources.change(config.sources);
   const owned = opened.move();
   let current = config;
   return {

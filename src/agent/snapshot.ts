@@ -35,6 +35,7 @@ export function snapshot({ time, agent, config, sources, buffer, delivery, gaps 
     warnings: [
       ...bufferWarnings(buffer),
       ...refusalWarnings(sources),
+      ...rejectWarnings(delivery.status()?.unkept ?? 0),
       ...signalWarnings(delivery.status()?.signals),
       ...configWarnings(config),
     ],
@@ -67,7 +68,7 @@ const states = {
   holding: "held",
 } as const;
 
-function uploadStatus(
+export function uploadStatus(
   config: Config,
   buffer: BufferStats,
   delivery: SnapshotParts["delivery"],
@@ -151,6 +152,12 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
     remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
   };
   return [full, ...lost];
+}
+
+function rejectWarnings(unkept: number): Warning[] {
+  if (unkept === 0) return [];
+  const message = `${unkept} points that the service refused for good cannot be written down; they stay in the buffer`;
+  return [{ level: "error", message, remedy: "free disk space or mend the disk" }];
 }
 
 function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {

@@ -144,6 +144,15 @@ export class SourceMonitor {
     this.#counters.online.set(0, this.#labels);
   }
 
+  /** The little of `status` that is wanted often. */
+  vitals(): { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number } {
+    return {
+      name: this.#source.name,
+      online: this.#state === "online",
+      readingsPerSecond: this.#rate.perSecond(),
+    };
+  }
+
   status(): SourceStatus {
     const error = this.#bufferError
       ? { message: this.#bufferError.message, remedy: this.#bufferError.hint }

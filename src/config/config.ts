@@ -16,6 +16,8 @@ export interface Config {
     readonly name: string;
     /** Absolute path. */
     readonly dataDir: string;
+    /** Milliseconds between measurements. */
+    readonly ownSignals: "off" | { readonly every: number };
   };
   readonly service: ServiceOptions;
   readonly buffer: BufferOptions;

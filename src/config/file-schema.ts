@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
-import { listenAddress, secret } from "../lib/fields.ts";
+import { duration, listenAddress, secret } from "../lib/fields.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/options.ts";
 import { logLevels } from "./config.ts";
@@ -26,6 +26,19 @@ export const agentOptions = z.strictObject({
       "Folder for the buffer, learned state and certificates. Default: $STATE_DIRECTORY, which systemd sets, else ./data.",
     )
     .meta({ examples: ["/var/lib/tagferry"] }),
+  ownSignals: z
+    .union([
+      z.literal("off"),
+      z.strictObject({
+        every: duration({ min: 1_000, max: 3_600_000 })
+          .prefault("10s")
+          .describe("How often they are measured; what does not change is stored every 5 minutes."),
+      }),
+    ])
+    .prefault({})
+    .describe(
+      "Signals of the agent itself, delivered like any tag under <name>/tagferry/: sources online, readings a second, delivery lag and backlog, points refused and dropped, buffer, memory, CPU.",
+    ),
 });
 
 const shortestToken = 16;

@@ -108,7 +108,11 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
   if (!checked) return undefined;
   const { agent, service, buffer, http, log } = checked;
   return {
-    agent: { name: agent.name ?? nameOf(environment.hostname), dataDir: dataDirOf(agent.dataDir, environment) },
+    agent: {
+      ...agent,
+      name: agent.name ?? nameOf(environment.hostname),
+      dataDir: dataDirOf(agent.dataDir, environment),
+    },
     service,
     buffer,
     http,

@@ -136,3 +136,31 @@ test("where one source cannot even be started, those before it do not run on wit
   await expect(opening).rejects.toThrow(TypeError);
   expect(open).toBe(0);
 });
+
+test("the agent's own signals are delivered like any tag, unless they are switched off", async () => {
+  const delivered = async (own: string) => {
+    using folder = temporaryFolder();
+    const text = `${head}agent: { name: gw1, ownSignals: ${own} }\nsources: { waves: { type: simulator, tags: [{ input: sine }] } }\n`;
+    const config = await load(text, withPassword);
+    let bodies = "";
+    const sink: Sink = {
+      async send({ body }) {
+        bodies += Buffer.from(body).toString("utf8");
+        return { kind: "accepted", signals: new Map() };
+      },
+      async [Symbol.asyncDispose]() {},
+    };
+    await using _agent = await openAgent(
+      { ...config, agent: { ...config.agent, dataDir: folder.path } },
+      { version: "0", sink },
+      testRuntime(),
+      new AbortController().signal,
+    );
+    const wanted = own === "off" ? '"sine"' : '"gw1/tagferry/source/waves/online"';
+    await eventually(() => bodies.includes(wanted), 25_000);
+    return bodies;
+  };
+  const [on, off] = await Promise.all([delivered("{ every: 1s }"), delivered("off")]);
+  expect(on).toContain('"gw1/tagferry/buffer/bytes"');
+  expect(off).not.toContain("/tagferry/");
+});

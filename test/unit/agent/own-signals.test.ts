@@ -1,0 +1,123 @@
+// What the agent says of itself, as signals of the service.
+import { expect, test } from "vitest";
+import { type OwnValues, startOwnSignals } from "../../../src/agent/own-signals.ts";
+import type { PointBuffer } from "../../../src/core/buffer.ts";
+import { AgentError } from "../../../src/core/errors.ts";
+import type { Point } from "../../../src/core/point.ts";
+import type { PartialSignalMetadata } from "../../../src/core/signal.ts";
+import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+const values: OwnValues = {
+  sources: [
+    { name: "bus1", online: true, readingsPerSecond: 12.5 },
+    { name: "line3", online: false, readingsPerSecond: 0 },
+  ],
+  deliveryState: "retrying",
+  lagMs: 1_234,
+  backlogPoints: 17,
+  refusedPoints: 2,
+  bufferBytes: 4_096,
+  droppedPoints: 3,
+  memoryBytes: 9e7,
+  cpuPercent: 1.26,
+};
+
+function started(now: () => OwnValues, agent = "gw1") {
+  const clock = new ManualClock("2026-03-01T08:00:00.250Z");
+  const runtime = testRuntime({ clock });
+  const points: Point[] = [];
+  const described = new Map<string, PartialSignalMetadata>();
+  const world = { full: false, timed: true };
+  const buffer: Pick<PointBuffer, "append"> = {
+    async append(given) {
+      if (world.full) throw new AgentError("BUFFER_UNAVAILABLE", "full");
+      points.push(...given);
+    },
+  };
+  const own = startOwnSignals(
+    {
+      agent,
+      every: 10_000,
+      measure: now,
+      timed: () => world.timed,
+      buffer: buffer as PointBuffer, // nothing else of it is used
+      catalog: {
+        describe: (input: string, signal: PartialSignalMetadata) => void described.set(input, signal),
+      } as never,
+      owners: inputOwners(),
+    },
+    runtime,
+  );
+  const taken = () => Object.fromEntries(points.splice(0).map(({ input, value }) => [input, value]));
+  return { own, clock, runtime, points, taken, described, world };
+}
+
+test("sources, delivery, buffer and process are stored under the agent's name, at whole seconds, with their units", async () => {
+  const { own, clock, points, taken, described } = started(() => values);
+  await clock.advance(10_000);
+  expect(new Set(points.map(({ time }) => time))).toEqual(new Set([Date.parse("2026-03-01T08:00:10Z") * 1_000]));
+  expect(taken()).toEqual({
+    "gw1/tagferry/source/bus1/online": 1,
+    "gw1/tagferry/source/line3/online": 0,
+    "gw1/tagferry/source/bus1/readings": 12.5,
+    "gw1/tagferry/source/line3/readings": 0,
+    "gw1/tagferry/delivery/state": 1,
+    "gw1/tagferry/delivery/lag": 1.234,
+    "gw1/tagferry/delivery/backlog": 17,
+    "gw1/tagferry/delivery/refused": 2,
+    "gw1/tagferry/buffer/bytes": 4_096,
+    "gw1/tagferry/buffer/dropped": 3,
+    "gw1/tagferry/process/memory": 9e7,
+    "gw1/tagferry/process/cpu": 1.3,
+  });
+  expect(described.get("gw1/tagferry/source/bus1/online")).toMatchObject({
+    name: "bus1 online",
+    type: "enum",
+    enumValues: { 0: "offline", 1: "online" },
+    labels: { agent: ["gw1"] },
+  });
+  expect(described.get("gw1/tagferry/delivery/lag")).toMatchObject({ engUnit: "s" });
+  await own[Symbol.asyncDispose]();
+});
+
+test("what changes is stored at the next turn, what does not every five minutes", async () => {
+  let now = values;
+  const { own, clock, taken } = started(() => now);
+  await clock.advance(10_000);
+  taken();
+  now = { ...values, sources: [{ name: "line3", online: true, readingsPerSecond: 0 }], lagMs: undefined };
+  await clock.advance(10_000);
+  expect(taken()).toEqual({ "gw1/tagferry/source/line3/online": 1 });
+  await clock.advance(280_000);
+  taken();
+  await clock.advance(20_000);
+  expect(Object.keys(taken())).toContain("gw1/tagferry/buffer/bytes");
+  await own[Symbol.asyncDispose]();
+});
+
+test("a full disk or a clock that is not set costs these values and nothing else", async () => {
+  const { own, clock, runtime, taken, world } = started(() => ({ ...values, backlogPoints: clock.monotonic() }));
+  world.full = true;
+  await clock.advance(20_000);
+  world.full = false;
+  world.timed = false;
+  await clock.advance(10_000);
+  expect(taken()).toEqual({});
+  world.timed = true;
+  await clock.advance(10_000);
+  expect(taken()).toHaveProperty("gw1/tagferry/delivery/backlog");
+  expect(runtime.lines.filter(({ level }) => level === "error")).toEqual([]);
+  await own[Symbol.asyncDispose]();
+});
+
+test("names that are as long as they may be still give Input IDs", async () => {
+  const long = "n".repeat(64);
+  const source = { name: long, online: true, readingsPerSecond: 1 };
+  const { own, clock, taken } = started(() => ({ ...values, sources: [source] }), long);
+  await clock.advance(10_000);
+  const inputs = Object.keys(taken());
+  expect(inputs.filter((input) => input.endsWith("/online"))).toHaveLength(1);
+  expect(inputs.every((input) => input.length <= 128)).toBe(true);
+  await own[Symbol.asyncDispose]();
+});
