@@ -4,7 +4,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
 import { modiconNumber } from "./address.ts";
-import { consequenceOf } from "./exceptions.ts";
+import { isAlive } from "./exceptions.ts";
 import { identify } from "./identification.ts";
 import { optionsOf } from "./options.ts";
 import { PatientLink } from "./patient-link.ts";
@@ -92,8 +92,7 @@ function addressOf(table: Table, address: number): string {
 }
 
 async function answers(link: PatientLink, unit: number, timeoutMs: number): Promise<boolean> {
-  const result = await link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs);
-  return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
+  return isAlive(await link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs));
 }
 
 function wishOf(text: string): Wish {

@@ -1,4 +1,5 @@
 // What the exception codes of Modbus mean, and what follows from each.
+import type { Result } from "./exchange.ts";
 
 /**
  * `unsupported`: the table does not exist, ask again rarely. `split`: part of what was asked for does not exist, or it
@@ -26,4 +27,9 @@ export function consequenceOf(code: number): Consequence {
 /** `exception 2: illegal data address …` */
 export function describeException(code: number): string {
   return `exception ${code}: ${known[code]?.meaning ?? "a code of the vendor's own"}`;
+}
+
+/** A unit that answers with an exception of its own is there. */
+export function isAlive(result: Result): boolean {
+  return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
 }

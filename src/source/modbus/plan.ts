@@ -151,6 +151,13 @@ export function split<Item extends Span>({ items }: Block<Item>): readonly [Bloc
   return cut && [blockOf(items.slice(0, cut.at)), blockOf(items.slice(cut.at))];
 }
 
+/** What asks least of a unit that may not be there: its shortest value, as a block. */
+export function cheapest<Item extends Span>(block: Block<Item>): Block<Item> {
+  const [first, ...others] = block.items;
+  if (!first || others.length === 0) return block;
+  return blockOf([others.reduce((least, other) => (other.count < least.count ? other : least), first)]);
+}
+
 function blockOf<Item extends Span>(items: readonly Item[]): Block<Item> {
   const first = items[0]!; // a block holds at least one
   const end = items.reduce((furthest, item) => Math.max(furthest, item.start + item.count), 0);

@@ -5,12 +5,13 @@ import type { Reading } from "../../core/source.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { modiconNumber } from "./address.ts";
 import type { Breaker } from "./breaker.ts";
-import { consequenceOf, describeException } from "./exceptions.ts";
+import { consequenceOf, describeException, isAlive } from "./exceptions.ts";
 import type { Result } from "./exchange.ts";
 import type { ReadRequest } from "./pdu.ts";
 import type { Block, Cut } from "./plan.ts";
-import { plan, split } from "./plan.ts";
+import { cheapest, plan, split } from "./plan.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
+import { Refusals } from "./refusals.ts";
 import type { PollTarget, Wanted } from "./wanted.ts";
 
 export interface PollOptions {
@@ -37,17 +38,10 @@ interface Asked {
   /** Milliseconds that were waited for the answer at most. */
   readonly ms: number;
 }
-interface Rest {
-  readonly until: number;
-  readonly reason: string;
-}
 
 const busyWaitMs = 200;
 /** In one cycle, whatever the number of blocks: a unit that stays busy must not take the time of several cycles. */
 const busyRetries = 3;
-/** What a device refuses alone is asked for again so rarely. */
-const refusedRestMs = 60_000;
-const unsupportedRestMs = 3_600_000;
 /** A plan that was split is made anew so often: the device may have been changed. */
 const replanMs = 86_400_000;
 /** Some devices say nothing when they are asked for too much: after so many time-outs of a block its halves are tried. */
@@ -58,14 +52,17 @@ export class Poll {
   readonly #runtime: Runtime;
   #blocks: readonly WantedBlock[];
   #plannedAt: number;
-  readonly #resting = new Map<WantedBlock, Rest>();
+  readonly #refusals: Refusals;
   #busyLeft = busyRetries;
   /** Time-outs in a row of blocks, where the unit as such answers. */
-  readonly #silences = new Map<WantedBlock, number>();
+  #silences = new WeakMap<WantedBlock, number>();
+  /** The same halves whenever a block is split, so that what is known of them is not learned again. */
+  readonly #halves = new WeakMap<WantedBlock, readonly WantedBlock[]>();
 
   constructor(options: PollOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
+    this.#refusals = new Refusals(runtime.clock);
     this.#blocks = this.#plan();
     this.#plannedAt = runtime.clock.monotonic();
   }
@@ -97,15 +94,15 @@ export class Poll {
     time: EpochMicros,
     into: Reading[],
     signal: AbortSignal,
+    search?: "shorter",
   ): Promise<readonly WantedBlock[]> {
     const { breaker } = this.#options;
     const fail = (reason: string) => {
       into.push(...failedReadings(block, reason, time));
       return [block];
     };
-    const rest = this.#resting.get(block);
-    const now = this.#runtime.clock.monotonic();
-    if (rest && now < rest.until) return fail(rest.reason);
+    const refused = this.#refusals.reason(block);
+    if (refused !== undefined) return fail(refused);
     if (!breaker.admit()) return fail(breaker.down ?? "another request finds out whether the unit is back");
 
     const probe = breaker.down === undefined ? block : cheapest(block);
@@ -117,16 +114,21 @@ export class Poll {
     const { result, ms } = asked;
     if (result.kind === "silence") {
       const reason = this.#silence(result.mismatch, ms);
+      // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
+      if (search) return this.#fetchHalves(block, reason, time, into, signal, search);
       this.#failed(reason, ms);
       const silences = (this.#silences.get(block) ?? 0) + 1;
       this.#silences.set(block, silences);
-      if (silences >= silencesToSplit && breaker.down === undefined)
-        return this.#fetchHalves(block, reason, time, into, signal);
-      return fail(reason);
+      if (silences < silencesToSplit || breaker.down !== undefined) return fail(reason);
+      const least = cheapest(block);
+      if (least === block || !isAlive((await this.#ask(least, signal)).result))
+        return fail(this.#refuse(block, reason, false));
+      this.#succeeded();
+      return this.#fetchHalves(block, reason, time, into, signal, "shorter");
     }
     if (result.kind === "data") {
       this.#succeeded();
-      this.#resting.delete(block);
+      this.#refusals.lift(block);
       this.#silences.delete(block);
       into.push(...decodeBlock(block, result.bytes, this.#options.time === "reply" ? result.at : time));
       return [block];
@@ -139,30 +141,34 @@ export class Poll {
       return fail(reason);
     }
     this.#succeeded();
-    if (consequence === "split") return this.#fetchHalves(block, reason, time, into, signal);
-    if (consequence === "unsupported") return fail(this.#rest(block, reason, unsupportedRestMs));
+    if (consequence === "split") return this.#fetchHalves(block, reason, time, into, signal, search);
+    if (consequence === "unsupported") return fail(this.#refuse(block, reason, true));
     return fail(reason);
   }
 
-  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where not, `block` is left alone for a while. */
+  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while. */
   async #fetchHalves(
     block: WantedBlock,
     reason: string,
     time: EpochMicros,
     into: Reading[],
     signal: AbortSignal,
+    search?: "shorter",
   ): Promise<readonly WantedBlock[]> {
-    const halves = split(block);
+    const halves = this.#halves.get(block) ?? split(block) ?? [];
+    this.#halves.set(block, halves);
+    const [, second] = halves;
     const readings: Reading[] = [];
     const blocks: WantedBlock[] = [];
-    for (const half of halves ?? []) blocks.push(...(await this.#fetch(half, time, readings, signal)));
-    if (halves && readings.some((reading) => reading.quality === "good")) {
+    for (const half of halves) blocks.push(...(await this.#fetch(half, time, readings, signal, search)));
+    if (second && readings.some((reading) => reading.quality === "good")) {
       into.push(...readings);
-      this.#options.learned.add({ table: block.table, address: halves[1].start });
+      this.#options.learned.add({ table: block.table, address: second.start });
       return blocks;
     }
-    const why = this.#rest(block, reason, refusedRestMs);
-    into.push(...failedReadings(block, why, time));
+    // What failed for another reason may be there: the whole is asked for again with the next poll.
+    const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
+    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, false), time) : readings));
     return [block];
   }
 
@@ -200,11 +206,9 @@ export class Poll {
   }
 
   /** Leaves `block` alone for a while. Gives the reason for its readings. */
-  #rest(block: WantedBlock, why: string, ms: number): string {
-    const known = this.#resting.get(block);
+  #refuse(block: WantedBlock, why: string, forLong: boolean): string {
     const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
-    this.#resting.set(block, { until: this.#runtime.clock.monotonic() + ms, reason });
-    if (!known)
+    if (this.#refusals.add(block, reason, { forLong }))
       this.#runtime.log.warn(
         { unit: this.target.unit, address: block.items[0]?.values[0]?.address, reason },
         "address refused",
@@ -224,25 +228,12 @@ export class Poll {
     if (now - this.#plannedAt < replanMs) return;
     this.#plannedAt = now;
     this.#blocks = this.#plan();
-    this.#resting.clear();
-    this.#silences.clear();
+    this.#refusals.liftAll();
+    this.#silences = new WeakMap();
   }
 
   #plan(): readonly WantedBlock[] {
     const { target, learned } = this.#options;
     return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
   }
-}
-
-/** What asks least of a unit that may not be there: its shortest value, as a block. */
-function cheapest(block: WantedBlock): WantedBlock {
-  const [first, ...others] = block.items;
-  if (!first || others.length === 0) return block;
-  const item = others.reduce((least, other) => (other.count < least.count ? other : least), first);
-  return { table: item.table, start: item.start, count: item.count, items: [item] };
-}
-
-/** A unit that answers with an exception of its own is there. */
-function isAlive(result: Result): boolean {
-  return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
 }

@@ -55,7 +55,7 @@ test("ten thousand tags are planned at once, also where all want the same place"
       limits,
     ),
   ).toHaveLength(5);
-  // A hundred times as long as it takes, and a tenth of what it took when each tag was looked at beside each other.
+  // Hundreds of times as long as it takes, and half of what it took when each tag was looked at beside each other.
   expect(performance.now() - start).toBeLessThan(10_000);
 });
 

@@ -1,0 +1,129 @@
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Reading } from "../../../../src/core/source.ts";
+import { Breaker, ProbeBudget } from "../../../../src/source/modbus/breaker.ts";
+import type { Result } from "../../../../src/source/modbus/exchange.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { Cut } from "../../../../src/source/modbus/plan.ts";
+import { Poll } from "../../../../src/source/modbus/poll.ts";
+import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import { modbusConfig } from "../../../support/modbus-source.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+const { signal } = new AbortController();
+const at = epochMicros(0);
+const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
+const refused = (code: number): Result => ({ kind: "exception", code, at });
+/** Each register holds its address. */
+const given = ({ start, count }: ReadRequest): Result => ({
+  kind: "data",
+  bytes: Uint8Array.from(Array.from({ length: count }, (_, i) => [(start + i) >> 8, (start + i) & 0xff]).flat()),
+  at,
+});
+
+/** One unit with a register a tag; `answer` says what it does. */
+function polled(addresses: readonly number[], answer: (request: ReadRequest) => Result) {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const config = modbusConfig(
+    { url: "tcp://127.0.0.1" },
+    addresses.map((address) => ({ at: `hr:${address}` })),
+  );
+  const [target] = pollTargets(config);
+  if (!target) throw new Error("nothing to poll");
+  const asked: ReadRequest[] = [];
+  const cuts: Cut[] = [];
+  const poll = new Poll(
+    {
+      target,
+      time: "poll",
+      retries: 0,
+      restMs: 0,
+      read: async (request) => {
+        asked.push(request);
+        return answer(request);
+      },
+      briefly: (ms) => ms,
+      breaker: new Breaker(clock, () => 0.5, new ProbeBudget(clock)),
+      learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
+    },
+    runtime,
+  );
+  return {
+    clock,
+    runtime,
+    asked,
+    /** The readings of a cycle, by tag, and how many requests it took. */
+    async cycle() {
+      const before = asked.length;
+      const readings: Reading[] = [];
+      await poll.cycle(clock.now(), readings, signal);
+      const values = readings.toSorted((a, b) => a.tag - b.tag).map(({ value }) => value);
+      return { values, requests: asked.length - before };
+    },
+  };
+}
+
+test("a block that is refused whole is asked for ever more rarely, said once, and found back when the device has it", async () => {
+  let has = false;
+  const { clock, runtime, asked, cycle } = polled([0, 1, 2, 3], (request) => (has ? given(request) : refused(2)));
+  const cycles = 12 * 60 * 6;
+  for (let i = 0; i < cycles; i++) {
+    const { values } = await cycle();
+    expect(values).toEqual([undefined, undefined, undefined, undefined]);
+    await clock.advance(10_000);
+  }
+  // Seven requests each time: after 1, 2, 4 … 32 minutes, then every hour.
+  expect(asked.length).toBeLessThanOrEqual(7 * (1 + 6 + 12));
+  expect(runtime.lines.filter(({ message }) => message === "address refused")).toHaveLength(7);
+
+  has = true;
+  for (let i = 0; i < 361; i++) {
+    await cycle();
+    await clock.advance(10_000);
+  }
+  expect(await cycle()).toEqual({ values: [0, 1, 2, 3], requests: 1 });
+});
+
+test("a device that says nothing to long requests is asked for less and less until it answers", async () => {
+  const { clock, cycle } = polled([...Array(64).keys()], (request) => (request.count > 5 ? silence : given(request)));
+  const cycles: (readonly unknown[])[] = [];
+  while (cycles.length < 20 && (cycles.at(-1) ?? [undefined]).includes(undefined)) {
+    cycles.push((await cycle()).values);
+    await clock.advance(10_000);
+  }
+
+  // Three silences, and the unit is down; when it is found alive, everything is found out at once.
+  expect(cycles.at(-1)).toEqual([...Array(64).keys()]);
+  expect(cycles.length).toBeLessThanOrEqual(6);
+});
+
+test("a table about which a unit says nothing at all is left alone, ever longer, and its other tables are read", async () => {
+  const { clock, asked, cycle } = polled([0, 1, 2, 1_000], (request) =>
+    request.start < 1_000 ? silence : given(request),
+  );
+  for (let i = 0; i < 360; i++) {
+    expect((await cycle()).values).toEqual([undefined, undefined, undefined, 1_000]);
+    await clock.advance(10_000);
+  }
+  // Three times the block and one value of it, then after 1, 2, 4 … minutes.
+  expect(asked.filter(({ start }) => start < 1_000).length).toBeLessThanOrEqual(3 + 1 + 2 * 6);
+});
+
+test("an exception in the midst of finding out what a device refuses costs only what it concerns", async () => {
+  // The block holds an address that is refused; while that is found out, the unit fails once and is silent once.
+  const trouble = [refused(4), silence];
+  const { clock, cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], (request) => {
+    const { start, count } = request;
+    if (start <= 5 && start + count > 5) return refused(2);
+    if (count < 4) return trouble.shift() ?? given(request);
+    return given(request);
+  });
+  await cycle();
+  await clock.advance(1_000);
+  const { values, requests } = await cycle();
+
+  expect(values).toEqual([0, 1, 2, 3, 4, undefined, 6, 7]);
+  await clock.advance(1_000);
+  expect((await cycle()).requests).toBeLessThanOrEqual(requests);
+});
