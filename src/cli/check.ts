@@ -77,6 +77,9 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
   ];
 }
 
+/** Above this share of its time a bus has no room for repeats and units that are slow. */
+const fullBus = 0.7;
+
 function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, busLoad }: SourceForecast): string[] {
   return [
     name,
@@ -84,7 +87,9 @@ function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, bu
     count(tags, "tag"),
     readingsPerSecond === undefined ? "as messages come" : `${number(readingsPerSecond)} readings/s`,
     requestsPerSecond === undefined ? "" : `${number(requestsPerSecond)} requests/s`,
-    busLoad === undefined ? "" : `bus ${percent(busLoad)} busy`,
+    busLoad === undefined
+      ? ""
+      : `bus ${percent(busLoad)} busy${busLoad > fullBus ? ": too much, polls will be left out" : ""}`,
   ];
 }
 

@@ -46,6 +46,17 @@ test("a right file gives what it will cost and status 0", async () => {
   expect(text).toMatch(/an outage of about 720 hours fits into the buffer \(2 GiB\)/);
 });
 
+test("a serial line says how busy it will be, and when that is too much", async () => {
+  const line = (every: string) =>
+    `${head}sources: { bus: { type: modbus, url: "rtu:///dev/ttyUSB0", every: ${every}, tags: [{ input: a, at: "hr:0", unit: 1 }, { input: b, at: "hr:0", unit: 2 }] } }\n`;
+  expect((await checked(line("1s"))).text).toMatch(
+    /bus +modbus +2 tags +2 readings\/s +2 requests\/s +bus 6\.\d+ % busy\n/,
+  );
+  expect((await checked(line("50ms"))).text).toMatch(
+    /40 requests\/s +bus 1\d\d(\.\d+)? % busy: too much, polls will be left out\n/,
+  );
+});
+
 test("sources whose messages come as they come are named", async () => {
   const { text } = await checked(whole, {}, secrets);
   expect(text).toMatch(/hall +mqtt +\d+ tags +as messages come/);
