@@ -26,6 +26,8 @@ export class CatalogFile implements Disposable {
   readonly #database: DatabaseSync;
   readonly #put: StatementSync;
   readonly #metadata: StatementSync;
+  /** There was no room the last time. */
+  #full = false;
 
   private constructor(database: DatabaseSync) {
     this.#database = database;
@@ -89,16 +91,22 @@ export class CatalogFile implements Disposable {
     return text(this.#metadata.get(input)?.["metadata"]);
   }
 
-  /** Writes rows together; metadata that is undefined stays as it was. */
-  put(rows: Iterable<CatalogRow>): void {
-    this.#database.exec("BEGIN");
+  /** Writes rows together; metadata that is undefined stays as it was. False: nothing was written, there is no room for it now. */
+  put(rows: Iterable<CatalogRow>, log: Logger): boolean {
     try {
+      this.#database.exec("BEGIN");
       for (const { input, metadata, hash, saved, id } of rows)
         this.#put.run(input, metadata ?? null, hash ?? null, saved ?? null, id ?? null);
       this.#database.exec("COMMIT");
+      this.#full = false;
+      return true;
     } catch (error) {
-      this.#database.exec("ROLLBACK");
-      throw error;
+      // SQLite has rolled back by itself where the disk was full.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      if (!isFullDisk(error)) throw error;
+      if (!this.#full) log.warn({ reason: reasonOf(error) }, "the list of signals cannot be written for now");
+      this.#full = true;
+      return false;
     }
   }
 
@@ -136,14 +144,28 @@ export function replaceCatalogFile(failed: CatalogFile, path: string, cause: unk
 
 function startOver(path: string, cause: unknown, log: Logger): CatalogFile {
   try {
+    // Nothing is wrong with the file then: the next start finds it as it is.
+    if (isFullDisk(cause)) throw cause;
     const aside = CatalogFile.setAside(path);
     const file = CatalogFile.open(path);
-    log.warn({ err: cause, aside }, "the list of signals was damaged and begun anew");
+    log.warn({ reason: reasonOf(cause), aside }, "the list of signals was damaged and begun anew");
     return file;
   } catch (error) {
-    log.warn({ err: error, cause }, "the list of signals is kept in memory alone");
+    const reasons = [...new Set([reasonOf(cause), reasonOf(error)])];
+    log.warn({ reason: reasons.join("; ") }, "the list of signals is kept in memory alone");
     return CatalogFile.open(":memory:");
   }
+}
+
+/** SQLITE_FULL, and failures to write, which a full disk shows as as well. Failures to read (266, 522) are no such thing. */
+function isFullDisk(error: unknown): boolean {
+  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return false;
+  const primary = error.errcode & 0xff;
+  return primary === 13 || (primary === 10 && error.errcode !== 266 && error.errcode !== 522);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function text(value: unknown): string | undefined {

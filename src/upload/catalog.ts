@@ -211,12 +211,11 @@ class PersistedCatalog implements Catalog {
     while (this.#dirty.size > 0) {
       const slice = [...this.#dirty.values().take(rowsPerSlice)];
       try {
-        this.#file.put(
-          slice.flatMap((input) => {
-            const known = this.#known.get(input);
-            return known ? [{ ...known, input, metadata: known.unwritten }] : [];
-          }),
-        );
+        const rows = slice.flatMap((input) => {
+          const known = this.#known.get(input);
+          return known ? [{ ...known, input, metadata: known.unwritten }] : [];
+        });
+        if (!this.#file.put(rows, this.#runtime.log)) return;
       } catch (error) {
         this.#replace(error);
         return;

@@ -45,6 +45,10 @@ const bytesPerLive = 1_700;
 const buildAheadMs = 60;
 /** How long to wait while all there is waits for its metadata. */
 const heldMs = 100;
+/** How long to wait while refused points cannot be written down and nothing else is to be done. */
+const unkeptMs = 1_000;
+/** Refused points that wait in memory to be written down; beyond that nothing is sent. */
+const mostUnkept = 10_000;
 
 export class Dispatcher {
   readonly #parts: DispatcherParts;
@@ -112,6 +116,13 @@ export class Dispatcher {
   async #next(stop: AbortSignal): Promise<Shipment> {
     const { clock } = this.#runtime;
     for (;;) {
+      if (this.#parts.rejects.waiting > mostUnkept) {
+        const message = `${this.#parts.rejects.waiting} refused points cannot be written down; see the log`;
+        this.#parts.tally.trouble("holding", "BUFFER_UNAVAILABLE", message);
+        await clock.sleep(unkeptMs, stop);
+        await this.#settle();
+        continue;
+      }
       await this.#gather(stop);
       const earlyMs = this.#parts.pacer.waitMs - buildAheadMs;
       if (earlyMs > 0 && this.#points() > 0) {
@@ -121,7 +132,10 @@ export class Dispatcher {
       const shipment = await this.#loader.next();
       if (shipment) return shipment;
       if (this.#points() > 0) await clock.sleep(heldMs, stop);
-      else {
+      else if (this.#parts.rejects.waiting > 0) {
+        await clock.sleep(unkeptMs, stop);
+        await this.#settle();
+      } else {
         this.#parts.tally.enter("idle");
         await this.#intake.wait(stop);
       }
@@ -136,12 +150,13 @@ export class Dispatcher {
     await this.#intake.fill(stop);
     const unsendable = this.#intake.takeUnsendable();
     if (unsendable.length === 0) return;
-    this.#parts.tally.rejected(unsendable.length);
-    await this.#parts.rejects.add(unsendable.map((point) => ({ ...point, code: undefined })));
+    const points = unsendable.map((point) => ({ ...point, code: undefined }));
+    await this.#parts.rejects.add(points, () => this.#parts.tally.rejected(points.length));
     await this.#settle();
   }
 
   async #settle(): Promise<void> {
+    await this.#parts.rejects.flush();
     const settled = this.#window.takeSettled();
     if (settled.length > 0) await this.#parts.reader.settle(settled);
     const released = this.#window.takeReleased();

@@ -164,10 +164,13 @@ export class OutcomeHandler {
 
   async #reject(column: PortionColumn, code: number | undefined, reason: string): Promise<void> {
     const { input, times, values, count } = column;
-    const { rejects, tally } = this.#parts;
-    tally.rejected(count);
-    await rejects.add(Array.from(times, (time, i) => ({ input, time, value: values[i] ?? Number.NaN, code, reason })));
-    this.#parts.window.settleExtracted(column, true);
+    const { rejects, tally, window } = this.#parts;
+    const refused = Array.from(times, (time, i) => ({ input, time, value: values[i] ?? Number.NaN, code, reason }));
+    // Not before it is written down: until then it comes again after a restart.
+    await rejects.add(refused, () => {
+      tally.rejected(count);
+      window.settleExtracted(column, true);
+    });
   }
 
   async #tooLarge(shipment: Shipment): Promise<Next> {

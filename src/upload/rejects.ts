@@ -18,12 +18,17 @@ export interface Reject {
 
 /** Two files of this size are kept at most; older rejects are counted, not kept. */
 const mostBytes = 16 * 2 ** 20;
+/** Between two tries to write. */
+const retryMs = 5_000;
 
 /** `rejects.ndjson`: one JSON object a line, `{"at","input","time","value","code","reason"}`. */
 export class Rejects {
   readonly #path: string;
   readonly #runtime: Runtime;
   readonly #text = new TimeWriter();
+  #waiting: { readonly text: string; readonly points: number; readonly kept: () => void }[] = [];
+  /** Monotonic milliseconds; undefined: writing works. */
+  #failedAt: number | undefined;
   #count: number;
 
   private constructor(path: string, count: number, runtime: Runtime) {
@@ -45,42 +50,79 @@ export class Rejects {
     return new Rejects(path, count, runtime);
   }
 
-  /** Points in the files, and those added since. */
+  /** Points in the files. */
   get count(): number {
     return this.#count;
   }
 
-  /** Resolves once they are on disk, or with a logged error when they cannot be: that must not hold up the others. */
-  async add(rejects: readonly Reject[]): Promise<void> {
+  /** Points that could not be written yet. */
+  get waiting(): number {
+    return this.#waiting.reduce((sum, { points }) => sum + points, 0);
+  }
+
+  /**
+   * Keeps them; `kept` is called once they are on disk, at the latest after a `flush` that succeeds. Where the disk takes
+   * nothing they wait in memory. Never rejects: that must not hold up the others.
+   */
+  async add(rejects: readonly Reject[], kept: () => void): Promise<void> {
     if (rejects.length === 0) return;
-    this.#count += rejects.length;
     const at = this.#time(this.#runtime.clock.now());
-    const lines = rejects.map(({ input, time, value, code, reason }) =>
-      JSON.stringify({
-        at,
-        input,
-        time: this.#time(time),
-        value: Number.isFinite(value) ? value : String(value),
-        code,
-        reason,
-      }),
-    );
+    const text = rejects.map((reject) => `${this.#line(at, reject)}\n`).join("");
+    this.#waiting.push({ text, points: rejects.length, kept });
+    // One after the other fails for the same reason: then it is tried again from time to time.
+    if (this.#failedAt === undefined) await this.#write();
+  }
+
+  /** Tries again what could not be written, from time to time. */
+  async flush(): Promise<void> {
+    const { clock } = this.#runtime;
+    if (this.#failedAt === undefined || clock.monotonic() - this.#failedAt < retryMs) return;
+    await this.#write();
+  }
+
+  async #write(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const waiting = this.#waiting;
     try {
-      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-      const size = await stat(this.#path).then(
-        (found) => found.size,
-        () => 0,
-      );
-      if (size > mostBytes) await rename(this.#path, older(this.#path));
-      await using file = await open(this.#path, "a", 0o600);
-      await file.appendFile(`${lines.join("\n")}\n`);
+      await this.#append(waiting.map(({ text }) => text).join(""));
+    } catch (error) {
+      if (this.#failedAt === undefined)
+        log.error(
+          { reason: error instanceof Error ? error.message : String(error), points: this.waiting, path: this.#path },
+          "refused points cannot be written down, they stay in the buffer until they can",
+        );
+      this.#failedAt = clock.monotonic();
+      return;
+    }
+    if (this.#failedAt !== undefined) log.info({ points: this.waiting }, "refused points are written down again");
+    this.#failedAt = undefined;
+    this.#count += this.waiting;
+    this.#waiting = [];
+    for (const { kept } of waiting) kept();
+  }
+
+  /** All of it or, where that fails, nothing that a reader would take for a line. */
+  async #append(text: string): Promise<void> {
+    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+    const size = await stat(this.#path).then(
+      (found) => found.size,
+      () => 0,
+    );
+    if (size > mostBytes) await rename(this.#path, older(this.#path));
+    await using file = await open(this.#path, "a", 0o600);
+    const { size: before } = await file.stat();
+    try {
+      await file.appendFile(text);
       await file.datasync();
     } catch (error) {
-      this.#runtime.log.error(
-        { err: error, points: rejects.length, first: lines[0] },
-        "refused points could not be kept",
-      );
+      await file.truncate(before).catch(() => {});
+      throw error;
     }
+  }
+
+  #line(at: string | number, { input, time, value, code, reason }: Reject): string {
+    const written = Number.isFinite(value) ? value : String(value);
+    return JSON.stringify({ at, input, time: this.#time(time), value: written, code, reason });
   }
 
   #time(micros: number): string | number {

@@ -45,6 +45,8 @@ export interface UploadStatus {
   readonly bytesPerRequest: number;
   /** Points the service refused for good, since the data directory exists. */
   readonly rejected: number;
+  /** Points the service refused for good that cannot be written down now: they stay in the buffer. */
+  readonly unkept: number;
   /** Share of the requests that the limits allow which were started within the last minute, 0 to 1. */
   readonly budgetShare: number;
   /** Points taken from the buffer and not settled. */
@@ -188,6 +190,7 @@ export class UploadTally {
   status(now: {
     readonly waitedMs: number | undefined;
     readonly rejected: number;
+    readonly unkept: number;
     readonly inFlight: number;
     readonly catalog: Catalog;
     readonly watch: SignalWatchStatus | undefined;
@@ -217,6 +220,7 @@ export class UploadTally {
       pointsPerRequest: this.#lastPoints,
       bytesPerRequest: this.#lastBytes,
       rejected: now.rejected,
+      unkept: now.unkept,
       budgetShare: Math.min(1, recent / ((minuteMs / 1_000) * this.#requestsPerSecond)),
       inFlight: now.inFlight,
       signals: {

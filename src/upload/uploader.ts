@@ -112,7 +112,14 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
         signals?.run(stop, grace),
         watch?.run(stop),
       ]),
-    status: () => tally.status({ ...dispatcher.progress(), rejected: rejects.count, catalog, watch: watch?.status() }),
+    status: () =>
+      tally.status({
+        ...dispatcher.progress(),
+        rejected: rejects.count,
+        unkept: rejects.waiting,
+        catalog,
+        watch: watch?.status(),
+      }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -1,0 +1,37 @@
+// A refused point counts as settled once it is written down.
+import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { accepts, fails, ScriptedService } from "../support/scripted-service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { uploading } from "../support/uploading.ts";
+
+test("a refused point that cannot be written down stays in the buffer, the others go on", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) => {
+    const values = Object.values(exchange.request.params.data?.series ?? {}).flat();
+    return (values.includes(13) ? fails(-32602) : accepts)(exchange);
+  };
+  using folder = temporaryFolder();
+  const file = folder.file("upload/rejects.ndjson");
+  mkdirSync(file, { recursive: true });
+  {
+    await using upload = await uploading({ url: service.url, speed: 200, folder: folder.path });
+    upload.reader.append({
+      a: [
+        [1e15, 1],
+        [1e15 + 1, 13],
+        [1e15 + 2, 3],
+      ],
+    });
+    await eventually(() => upload.uploader.status().unkept === 1 && service.stored.size === 2);
+    upload.reader.append({ b: [[1e15, 1]] });
+    await eventually(() => service.stored.size === 3);
+    expect([upload.reader.empty, upload.uploader.status().rejected]).toEqual([false, 0]);
+    rmdirSync(file);
+    await eventually(() => upload.reader.empty);
+    expect(upload.uploader.status()).toMatchObject({ unkept: 0, rejected: 1 });
+    expect(upload.reader.settled.reduce((sum, { refused = 0 }) => sum + refused, 0)).toBe(1);
+  }
+  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ input: "a", value: 13 });
+});
