@@ -22,6 +22,8 @@ export interface Usage {
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly rssMB: number;
+  /** Of these: heap of the main thread in use, heap reserved, and buffers outside of it. */
+  readonly memoryMB?: { readonly heap: number; readonly reserved: number; readonly buffers: number };
   /** Highest and lowest resident memory after the first tenth of the messages. */
   readonly rssRangeMB?: readonly [number, number];
   /** Milliseconds from publishing to acknowledging. */
@@ -67,11 +69,17 @@ export class Meter {
     const latencies = this.#latencies.toSorted((a, b) => a - b);
     const at = (share: number) => latencies[Math.floor(latencies.length * share)];
     const [ackP50, ackP99] = [at(0.5), at(0.99)];
+    const { rss, heapUsed, heapTotal, external } = process.memoryUsage();
     return {
       seen: this.#seen,
       seconds: (performance.now() - this.#begin) / 1_000,
       cpuSeconds: (user + system) / 1e6,
-      rssMB: Math.round(process.memoryUsage.rss() / 1e6),
+      rssMB: Math.round(rss / 1e6),
+      memoryMB: {
+        heap: Math.round(heapUsed / 1e6),
+        reserved: Math.round(heapTotal / 1e6),
+        buffers: Math.round(external / 1e6),
+      },
       ...(this.#rss.length > 1 && {
         rssRangeMB: [Math.round(Math.min(...this.#rss)), Math.round(Math.max(...this.#rss))] as const,
       }),
