@@ -5,6 +5,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
+import { nodeFlags } from "../src/cli/node-flags.ts";
 import { type Architecture, architectureOf, architectures, manifest, release, root } from "./release.ts";
 
 /** Where the program stands on the machine. */
@@ -56,7 +57,7 @@ export async function debianPackage(folder: string, architecture: Architecture):
 }
 
 const launcher = `#!/bin/sh
-exec /${home}/bin/node --max-semi-space-size=1 --expose-gc --disable-sigusr1 /${home}/main.js "$@"
+exec /${home}/bin/node ${nodeFlags.join(" ")} /${home}/main.js "$@"
 `;
 
 /** Node for `architecture`, as the registry carries it: this machine's is installed, another's is fetched. */

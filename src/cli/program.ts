@@ -14,6 +14,7 @@ import { durationArgument } from "./duration-argument.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import type { InitOptions } from "./init.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
+import type { InstallServiceOptions } from "./install-service.ts";
 import { addSignalsCommands } from "./signals-commands.ts";
 import { toItsEnd } from "./to-its-end.ts";
 
@@ -150,6 +151,17 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
     .addHelpText("after", "\nExample: tagferry demo --duration 20s")
     .action(async (options: { duration?: number; keep?: string }) =>
       ended(await (await import("./demo.ts")).demo(options, io)),
+    );
+
+  program
+    .command("install-service")
+    .description("have systemd start this program, where no package has done that")
+    .option("-c, --config <file>", "configuration that the service will read", defaultConfig)
+    .option("--serial", "also give it the serial ports")
+    .option("--print", "show the unit and change nothing")
+    .addHelpText("after", "\nExample: sudo tagferry install-service -c /etc/tagferry/tagferry.yaml")
+    .action(async (options: InstallServiceOptions) =>
+      ended(await (await import("./install-service.ts")).installService(options, io)),
     );
 
   program

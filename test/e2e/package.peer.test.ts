@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { architectureOf, release } from "../../packaging/release.ts";
 import type { Status } from "../../src/agent/status.ts";
 import { type DebianMachine, debianMachine } from "../support/debian-machine.ts";
 import { eventually } from "../support/eventually.ts";
@@ -190,4 +191,29 @@ test("removed it is stopped, the configuration stays; purged only the buffer sta
   expect(output).toContain("/var/lib/tagferry is kept");
   expect(existsSync(join(machine.root, "etc/tagferry"))).toBe(false);
   expect(readdirSync(join(machine.root, "var/lib/tagferry/buffer")).length).toBeGreaterThan(0);
+});
+
+test("without a package, install-service has systemd start the program that it is called from", {
+  timeout: 120_000,
+}, async () => {
+  await release(join(machine.root, "opt/tagferry"), architectureOf(undefined));
+  copyFileSync(process.execPath, join(machine.root, "opt/node"));
+  const program = ["/opt/node", "/opt/tagferry/main.js"];
+  const output = await ok(...program, "install-service");
+  expect(output).toContain("wrote /etc/systemd/system/tagferry.service");
+  expect(output).toContain("tagferry init -o /etc/tagferry/tagferry.yaml");
+
+  configure();
+  writeFileSync(join(machine.root, "etc/tagferry/credentials/service_password"), password, { mode: 0o600 });
+  await ok("systemctl", "start", "tagferry");
+  expect(await property("ActiveState")).toBe("active");
+  await ok("systemctl", "reload", "tagferry");
+  await ok("systemctl", "stop", "tagferry");
+  expect(await property("ExecMainStatus")).toBe("0");
+});
+
+test("install-service does not fight a package for the unit", { timeout: 60_000 }, async () => {
+  await install();
+  const { status, output } = await machine.run("/opt/node", "/opt/tagferry/main.js", "install-service");
+  expect({ status, output }).toMatchObject({ status: 1, output: expect.stringContaining("from a package") });
 });
