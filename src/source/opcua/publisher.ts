@@ -7,7 +7,9 @@ import { statusOf } from "./failure.ts";
 import { FormerSubscription } from "./former-subscription.ts";
 import { type Link, sessionGone } from "./link.ts";
 import type { DataValueLike } from "./reading.ts";
+import { republish } from "./republish.ts";
 import { inOrder, SequenceTracker } from "./sequence.ts";
+import { SilenceWatch } from "./silence-watch.ts";
 import type { Ua } from "./stack.ts";
 import { type Counts, deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
 
@@ -46,21 +48,8 @@ export interface PublisherOptions {
   readonly gone: (what: "session" | "subscriptions" | number) => Promise<void>;
 }
 
-/** Server_ServerStatus_State. */
-const serverState = 2259;
 /** Requests on their way beyond one for each subscription: enough for a round trip of several publishing intervals. */
 const spareRequests = 3;
-
-const lostNotifications = {
-  name: "opcua_lost_notifications_total",
-  help: "Notification messages that the server did not have any more when they were asked for again.",
-  labels: ["source"],
-} as const;
-const republished = {
-  name: "opcua_republished_notifications_total",
-  help: "Notification messages that were missing and were fetched again.",
-  labels: ["source"],
-} as const;
 
 export class Publisher {
   readonly #options: PublisherOptions;
@@ -72,8 +61,7 @@ export class Publisher {
   #turn: Promise<void> = Promise.resolve();
   #waiting = 0;
   #workers: number;
-  /** When each subscription was heard of last. */
-  readonly #heardMs = new Map<number, number>();
+  readonly #silence: SilenceWatch;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -85,7 +73,13 @@ export class Publisher {
       ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
       ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
     ]);
-    this.#hearAll();
+    this.#silence = new SilenceWatch(options, {
+      waiting: () => this.#waiting > 0,
+      lost: async (id, signal) => {
+        await options.gone(id);
+        await this.#delete(id, signal);
+      },
+    });
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */
@@ -100,7 +94,7 @@ export class Publisher {
     const all = AbortSignal.any([signal, stop.signal]);
     try {
       await Promise.race([
-        ...this.#options.subscriptions.map((subscription) => this.#watch(subscription, all)),
+        ...this.#options.subscriptions.map((subscription) => this.#silence.run(subscription, all)),
         ...this.#options.formers.map((former) => this.#endFormer(former, all)),
         ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
       ]);
@@ -128,25 +122,20 @@ export class Publisher {
     return turn;
   }
 
-  #hearAll(): void {
-    const now = this.#options.runtime.clock.monotonic();
-    for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, now);
-  }
-
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
-    const { ua, link, runtime, subscriptions } = this.#options;
+    const { ua, link, subscriptions } = this.#options;
     const acknowledgements = this.#acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
       subscriptionId,
       sequenceNumber,
     }));
     this.#acknowledged = [];
-    if (this.#waiting === 0) this.#hearAll();
+    if (this.#waiting === 0) this.#silence.begin();
     this.#waiting++;
     try {
       const request = new ua.PublishRequest({ subscriptionAcknowledgements: acknowledgements });
       const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (this.#pipeline + 1);
       const response = await link.call(request, ua.PublishResponse, signal, Math.min(patienceMs, 2 ** 31 - 1));
-      this.#heardMs.set(response.subscriptionId, runtime.clock.monotonic());
+      this.#silence.heard(response.subscriptionId);
       return response;
     } catch (error) {
       signal.throwIfAborted();
@@ -225,19 +214,10 @@ export class Publisher {
   }
 
   async #fetchAgain(id: number, sequenceNumber: number, signal: AbortSignal): Promise<void> {
-    const { ua, link, runtime, source, deliver } = this.#options;
-    const request = new ua.RepublishRequest({ subscriptionId: id, retransmitSequenceNumber: sequenceNumber });
-    try {
-      const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
-      runtime.metrics.counter(republished).add(1, { source });
-      this.#formers.get(id)?.delivered({ subscription: id, sequenceNumber });
-      await deliver(await this.#read(id, notificationMessage), signal);
-    } catch (error) {
-      if (statusOf(error) !== "BadMessageNotAvailable") throw error;
-      runtime.metrics.counter(lostNotifications).add(1, { source });
-      runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
-      this.#options.lost(id);
-    }
+    const message = await republish(this.#options, id, sequenceNumber, signal);
+    if (!message) return this.#options.lost(id);
+    this.#formers.get(id)?.delivered({ subscription: id, sequenceNumber });
+    await this.#options.deliver(await this.#read(id, message), signal);
   }
 
   async #read(id: number, message: NotificationMessage): Promise<Notification> {
@@ -252,33 +232,6 @@ export class Publisher {
       }
     }
     return { subscription: id, sequenceNumber: message.sequenceNumber, changes };
-  }
-
-  /** A server that still answers has lost the subscription; one that does not has everything, behind a broken network. */
-  async #leave(id: number, silentMs: number, signal: AbortSignal): Promise<never> {
-    const { ua, link, gone } = this.#options;
-    const request = new ua.ReadRequest({
-      nodesToRead: [{ nodeId: ua.makeNodeId(serverState, 0), attributeId: ua.AttributeIds.Value }],
-    });
-    const silence = `for ${Math.round(silentMs / 1_000)} s`;
-    const answers = await link.call(request, ua.ReadResponse, signal).catch(() => undefined);
-    signal.throwIfAborted();
-    if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
-    await gone(id);
-    await this.#delete(id, signal);
-    throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
-  }
-
-  /** Notices a server that neither answers nor hangs up. */
-  async #watch(subscription: PublisherOptions["subscriptions"][number], signal: AbortSignal): Promise<never> {
-    const { runtime } = this.#options;
-    const { id } = subscription;
-    const limitMs = silenceLimitMs(subscription);
-    for (;;) {
-      const silentMs = this.#waiting > 0 ? runtime.clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
-      if (silentMs >= limitMs) await this.#leave(id, silentMs, signal);
-      await runtime.clock.sleep(Math.max(50, limitMs - silentMs), signal);
-    }
   }
 }
 

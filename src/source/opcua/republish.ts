@@ -1,0 +1,44 @@
+// Asks again for a notification message that did not arrive (OPC 10000-4, 5.14.6).
+import type { NotificationMessage } from "node-opcua-client";
+import type { Runtime } from "../../core/runtime.ts";
+import { statusOf } from "./failure.ts";
+import type { Link } from "./link.ts";
+import type { Ua } from "./stack.ts";
+
+const lostNotifications = {
+  name: "opcua_lost_notifications_total",
+  help: "Notification messages that the server did not have any more when they were asked for again.",
+  labels: ["source"],
+} as const;
+const republished = {
+  name: "opcua_republished_notifications_total",
+  help: "Notification messages that were missing and were fetched again.",
+  labels: ["source"],
+} as const;
+
+export interface Republishing {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly runtime: Runtime;
+  readonly source: string;
+}
+
+/** Undefined, counted and told, where the server has it no more. Rejects with `SOURCE_*` when it cannot be asked. */
+export async function republish(
+  { ua, link, runtime, source }: Republishing,
+  subscriptionId: number,
+  sequenceNumber: number,
+  signal: AbortSignal,
+): Promise<NotificationMessage | undefined> {
+  const request = new ua.RepublishRequest({ subscriptionId, retransmitSequenceNumber: sequenceNumber });
+  try {
+    const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
+    runtime.metrics.counter(republished).add(1, { source });
+    return notificationMessage;
+  } catch (error) {
+    if (statusOf(error) !== "BadMessageNotAvailable") throw error;
+    runtime.metrics.counter(lostNotifications).add(1, { source });
+    runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
+    return undefined;
+  }
+}
