@@ -146,7 +146,7 @@ test("the password stands neither in the process, nor in the journal, nor in any
 test("killed it is started again and goes on with what it had stored", { timeout: 60_000 }, async () => {
   const before = await property("MainPID");
   const unsettled = async () => {
-    const { buffer } = JSON.parse(await ok("tagferry", "status", "--json")) as Status;
+    const { buffer } = JSON.parse((await machine.run("tagferry", "status", "--json")).stdout) as Status;
     return buffer.unsettledPoints;
   };
   await eventually(async () => (await unsettled()) > 2, 30_000);

@@ -16,6 +16,7 @@ export interface DebianMachine extends AsyncDisposable {
 
 export interface Ran {
   readonly status: number;
+  readonly stdout: string;
   /** What it printed, errors included. */
   readonly output: string;
 }
@@ -84,7 +85,7 @@ function ran(file: string, args: readonly string[]): Promise<Ran> {
   return new Promise((resolve) => {
     execFile(file, [...args], { maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => {
       const status = typeof error?.code === "number" ? error.code : error ? -1 : 0;
-      resolve({ status, output: stdout + stderr });
+      resolve({ status, stdout, output: stdout + stderr });
     });
   });
 }
