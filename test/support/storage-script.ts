@@ -1,10 +1,11 @@
 // A short life of a log that goes through everything it does to a disk, for tests that stop it or make it fail anywhere.
-import type { Disk, DiskFile } from "../../src/buffer/disk/disk.ts";
+import type { Disk } from "../../src/buffer/disk/disk.ts";
 import type { Store } from "../../src/buffer/disk/store.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import {
   append,
   moment,
+  type OpenedStore,
   openStore,
   type StoreSetup,
   settle,
@@ -13,6 +14,7 @@ import {
   take,
 } from "./disk-store.ts";
 import { seeded } from "./runtime.ts";
+import { watched } from "./watched-disk.ts";
 
 export interface ScriptRun {
   /** Points whose append returned. */
@@ -44,6 +46,32 @@ export function keyOf([input, time, value]: Triple): number {
 
 export function emptyRun(): ScriptRun {
   return { acknowledged: new Set(), unsure: new Set(), settled: new Set(), done: new Set(), errors: [] };
+}
+
+/** What is not as it was promised to the caller of the script, wherever that was stopped. Undefined: all is. */
+export function problemAfterRestart(open: () => OpenedStore, run: ScriptRun): string | undefined {
+  const { acknowledged, unsure, settled, done } = run;
+  try {
+    const { store, notes } = open();
+    const alarm = notes.find(({ level, message }) => level === "error" || message.includes("rebuilt"));
+    if (alarm) return `says ${alarm.message}`;
+    const there = new Set<number>();
+    for (let block = take(store); block; block = take(store))
+      for (const point of block.points) {
+        const key = keyOf(point);
+        if (!acknowledged.has(key) && !unsure.has(key)) return `never appended: ${point.join(" ")}`;
+        if (there.has(key)) return `came twice: ${point.join(" ")}`;
+        if (done.has(key)) return `settled, and there again: ${point.join(" ")}`;
+        there.add(key);
+      }
+    for (const key of acknowledged) if (!there.has(key) && !settled.has(key)) return `lost: point ${key}`;
+    const { appendedPoints, settledPoints, unsettledPoints, losses } = store.stats();
+    if (losses.length > 0) return `says it lost ${JSON.stringify(losses)}`;
+    if (settledPoints + unsettledPoints !== appendedPoints) return "the accounts do not add up";
+    return undefined;
+  } catch (error) {
+    return `does not open: ${String(error)}`;
+  }
 }
 
 /**
@@ -168,29 +196,9 @@ class MortalDisk {
   #isDead = false;
 
   constructor(disk: Disk) {
-    const alive = <T>(call: () => T): T => {
+    this.disk = watched(disk, (call) => {
+      this.#isDead ||= this.dieAtSync && call === "sync";
       if (this.#isDead) throw new Killed();
-      return call();
-    };
-    const wrapped = (file: DiskFile): DiskFile => ({
-      write: (bytes, position) => alive(() => file.write(bytes, position)),
-      read: (into, position) => alive(() => file.read(into, position)),
-      setSize: (bytes) => alive(() => file.setSize(bytes)),
-      size: () => alive(() => file.size()),
-      sync: () => {
-        this.#isDead ||= this.dieAtSync;
-        alive(() => file.sync());
-      },
-      close: () => alive(() => file.close()),
     });
-    this.disk = {
-      makeFolder: (path) => alive(() => disk.makeFolder(path)),
-      list: (folder) => alive(() => disk.list(folder)),
-      open: (path, mode) => alive(() => wrapped(disk.open(path, mode))),
-      remove: (path) => alive(() => disk.remove(path)),
-      rename: (from, to) => alive(() => disk.rename(from, to)),
-      syncFolder: (folder) => alive(() => disk.syncFolder(folder)),
-      free: (folder) => alive(() => disk.free(folder)),
-    };
   }
 }

@@ -1,11 +1,12 @@
-// Durable ingest beside what a developer would pick instead: `node:sqlite` with WAL and synchronous=FULL. For each commit
-// size: points a second, and bytes that reached the block device for each byte of points (20 counted for every engine).
-// Run: node test/bench/buffer/append.bench.ts [FOLDER ON A DISK] [SECONDS EACH]
-// `classic-level` and `lmdb` join in where they are installed.
+// Durable ingest beside what a developer would pick instead: `node:sqlite` with WAL and synchronous=FULL, `classic-level`
+// with sync, `lmdb`. For each commit size: points a second, and bytes that reached the block device for each byte of points
+// (20 counted for every engine). The engines take turns, five each, and the median counts, as others may use the machine.
+// Run: [BENCH_OTHERS=FOLDER] node test/bench/buffer/append.bench.ts [FOLDER ON A DISK] [SECONDS EACH] [COMMIT SIZES]
+// `install-others.sh FOLDER` installs the last two; without it they are left out.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
@@ -13,8 +14,10 @@ import { openBuffer } from "../../../src/buffer/registry.ts";
 import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
 
-const [parent = "/var/tmp", seconds = "3"] = process.argv.slice(2);
-const runMs = Number(seconds) * 1_000;
+const [parent = "/var/tmp", seconds = "5", sizes = "1,100,1000"] = process.argv.slice(2);
+const turns = 5;
+const turnMs = (Number(seconds) * 1_000) / turns;
+const requireOther = createRequire(`${process.env.BENCH_OTHERS ?? import.meta.dirname}/`);
 const never = new AbortController().signal;
 const random = seeded(5);
 const tags = Array.from({ length: 1_000 }, (_, i) => `plant.line${i % 8}.tag${String(i).padStart(4, "0")}` as InputId);
@@ -75,7 +78,7 @@ interface Level {
   close(): Promise<void>;
 }
 async function level(folder: string): Promise<Engine> {
-  const { ClassicLevel } = createRequire(import.meta.url)("classic-level") as {
+  const { ClassicLevel } = requireOther("classic-level") as {
     ClassicLevel: new (path: string, options: object) => Level;
   };
   const store = new ClassicLevel(join(folder, "level"), { valueEncoding: "view" });
@@ -92,7 +95,7 @@ interface Lmdb {
   close(): Promise<void>;
 }
 async function lmdb(folder: string): Promise<Engine> {
-  const { open } = createRequire(import.meta.url)("lmdb") as { open: (options: object) => Lmdb };
+  const { open } = requireOther("lmdb") as { open: (options: object) => Lmdb };
   const store = open({ path: join(folder, "lmdb"), encoding: "binary", mapSize: 4 * 2 ** 30 });
   let id = 0;
   return {
@@ -112,36 +115,53 @@ function deviceBytes(folder: string): number {
 }
 
 console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${process.version}, ${parent}`);
-for (const size of [1, 100, 1_000])
-  for (const [name, open] of Object.entries({
-    tagferry: ours,
-    "node:sqlite FULL": sqlite,
-    "classic-level sync": level,
-    lmdb,
-  })) {
-    const folder = mkdtempSync(join(parent, "tagferry-bench-"));
-    mkdirSync(folder, { recursive: true });
-    try {
-      await using engine = await open(folder);
-      for (let i = 0; i < 20; i++) await engine.append(points(size));
-      const before = deviceBytes(folder);
-      let [count, commits] = [0, 0];
-      const started = performance.now();
-      while (performance.now() - started < runMs) {
-        await engine.append(points(size));
-        count += size;
-        commits++;
-      }
-      const ms = performance.now() - started;
-      const written = deviceBytes(folder) - before;
-      console.log(
-        `${size} a commit, ${name}: ${Math.round((count / ms) * 1e3)} points/s, ${Math.round(written / commits)} bytes a commit, ${(written / (count * 20)).toFixed(2)} bytes per byte of points`,
-      );
-    } catch (error) {
-      console.log(
-        `${size} a commit, ${name}: skipped, ${error instanceof Error ? error.message.split("\n")[0] : String(error)}`,
-      );
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+const engines = { tagferry: ours, "node:sqlite FULL": sqlite, "classic-level sync": level, lmdb };
+
+interface Turns {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly rates: number[];
+  commits: number;
+  written: number;
+}
+
+async function takeTurn(turn: Turns, size: number): Promise<void> {
+  const before = deviceBytes(parent);
+  let count = 0;
+  const started = performance.now();
+  while (performance.now() - started < turnMs) {
+    await turn.engine.append(points(size));
+    count += size;
+    turn.commits++;
   }
+  turn.rates.push((count / (performance.now() - started)) * 1e3);
+  turn.written += deviceBytes(parent) - before;
+}
+
+for (const size of sizes.split(",").map(Number)) {
+  const folder = mkdtempSync(join(parent, "tagferry-bench-"));
+  try {
+    await using open = new AsyncDisposableStack();
+    const all: Turns[] = [];
+    for (const [name, openEngine] of Object.entries(engines))
+      try {
+        const home = join(folder, String(all.length));
+        mkdirSync(home);
+        all.push({ name, engine: open.use(await openEngine(home)), rates: [], commits: 0, written: 0 });
+      } catch (error) {
+        const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
+        console.log(`${size} a commit, ${name}: skipped, ${why}`);
+      }
+    for (const { engine } of all) for (let i = 0; i < 200; i++) await engine.append(points(size));
+    for (let i = 0; i < turns; i++) for (const turn of all) await takeTurn(turn, size);
+    for (const { name, rates, commits, written } of all) {
+      const [least = 0, , median = 0, , most = 0] = rates.toSorted((a, b) => a - b).map(Math.round);
+      console.log(
+        `${size} a commit, ${name}: ${median} points/s (${least} to ${most}), ${Math.round(written / commits)} bytes a commit, ${(written / (commits * size * 20)).toFixed(2)} bytes per byte of points`,
+      );
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+console.log(`load ${loadavg()[0]?.toFixed(1)}`);

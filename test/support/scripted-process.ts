@@ -1,0 +1,21 @@
+// Runs the script of `storage-script.ts` on a real disk and is killed by itself before one of its calls to it. Before that it
+// writes down what had been promised by then. `node scripted-process.ts FOLDER CALL FILE`; says the number of calls if it is
+// not killed.
+import { writeFileSync, writeSync } from "node:fs";
+import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import { emptyRun, runScript } from "./storage-script.ts";
+import { watched } from "./watched-disk.ts";
+
+const [folder = "", call = "0", file = ""] = process.argv.slice(2);
+const run = emptyRun();
+let calls = 0;
+const disk = watched(nodeDisk(), () => {
+  if (++calls !== Number(call)) return;
+  writeFileSync(
+    file,
+    JSON.stringify({ ...run, errors: [] }, (_, value) => (value instanceof Set ? [...value] : value)),
+  );
+  process.kill(process.pid, "SIGKILL");
+});
+runScript(disk, run, 0, { folder });
+writeSync(1, String(calls));
