@@ -1,0 +1,114 @@
+// Tokens: one request for all who wait, kept for the next start, and none that is somebody else's.
+import { statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { ClientCredentials } from "../../../src/upload/client-credentials.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+import { type TemporaryFolder, temporaryFolder } from "../../support/temporary-folder.ts";
+
+const integration = "c8ktonqsahsmemfs7lv0";
+const { signal } = new AbortController();
+
+/** Gives `token-1`, `token-2` … once it is told to. */
+class Issuer implements AsyncDisposable {
+  asked = 0;
+  /** Answers wait for it. */
+  gate: Promise<void> = Promise.resolve();
+  readonly #server = createServer(async (_, response) => {
+    const token = { access_token: `token-${++this.asked}`, expires_in: 3_600, token_type: "Bearer" };
+    await this.gate;
+    response.end(JSON.stringify(token));
+  });
+
+  static async open(): Promise<Issuer> {
+    const issuer = new Issuer();
+    await new Promise<void>((resolve) => issuer.#server.listen(0, "127.0.0.1", resolve));
+    return issuer;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1/`; // it listens on TCP
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+function write(folder: TemporaryFolder, apiUrl: string, clientId = "client", type = "client-credentials"): string {
+  const file = folder.file("credentials.json");
+  // Newer files have members that are not asked for.
+  const newer = { name: "gateway", createdAt: "2026-01-01T00:00:00Z" };
+  writeFileSync(
+    file,
+    JSON.stringify({ apiUrl, integration, credentials: { type, clientId, clientSecret: "s", ...newer } }),
+  );
+  return file;
+}
+
+function open(folder: TemporaryFolder, file: string, clock = new ManualClock()): Promise<ClientCredentials> {
+  const options = { file, integration, tokenPath: folder.file("token.json") };
+  return ClientCredentials.open(options, testRuntime({ clock }));
+}
+
+test("all who wait for a token share one request, and one that gives up does not end it", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  await using credentials = await open(folder, write(folder, issuer.url));
+  const gate = Promise.withResolvers<void>();
+  issuer.gate = gate.promise;
+  const impatient = new AbortController();
+  const gone = credentials.authorization(impatient.signal);
+  const waiting = Array.from({ length: 10 }, () => credentials.authorization(signal));
+  impatient.abort(new Error("enough"));
+  await expect(gone).rejects.toThrow("enough");
+  gate.resolve();
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set(["Bearer token-1"]));
+  expect(issuer.asked).toBe(1);
+});
+
+test("a token is kept for the next start, for its owner's eyes only, until shortly before it expires", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  const file = write(folder, issuer.url);
+  const clock = new ManualClock();
+  {
+    await using credentials = await open(folder, file, clock);
+    await credentials.authorization(signal);
+  }
+  expect(statSync(folder.file("token.json")).mode & 0o777).toBe(0o600);
+  await using again = await open(folder, file, clock);
+  await clock.advance(3_290_000);
+  expect(await again.authorization(signal)).toBe("Bearer token-1");
+  await clock.advance(20_000);
+  expect(await again.authorization(signal)).toBe("Bearer token-2");
+});
+
+test("a token that cannot be used is fetched anew: damaged, another client's, from a later time", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  const tokenOf = async (clientId: string, start?: string) => {
+    await using credentials = await open(folder, write(folder, issuer.url, clientId), new ManualClock(start));
+    return await credentials.authorization(signal);
+  };
+  expect(await tokenOf("client")).toBe("Bearer token-1");
+  expect(await tokenOf("client")).toBe("Bearer token-1");
+  writeFileSync(folder.file("token.json"), "{ damaged");
+  expect(await tokenOf("client")).toBe("Bearer token-2");
+  expect(await tokenOf("another")).toBe("Bearer token-3");
+  // The clock was set back.
+  expect(await tokenOf("another", "2025-12-31T00:00:00Z")).toBe("Bearer token-4");
+});
+
+test("both kinds of credentials file are understood, also when one takes the place of the other", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  await using credentials = await open(folder, write(folder, issuer.url));
+  expect(await credentials.authorization(signal)).toBe("Bearer token-1");
+  write(folder, issuer.url, "another-user", "basic-auth");
+  const basic = `Basic ${Buffer.from("another-user:s").toString("base64")}`;
+  expect(await credentials.authorization(signal)).toBe(basic);
+  expect(issuer.asked).toBe(1);
+});
