@@ -9,6 +9,7 @@ import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-i
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { watchAppends } from "./append-watch.ts";
+import { ClockWatch } from "./clock-watch.ts";
 import { startDelivery } from "./delivery.ts";
 import { BufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
@@ -20,11 +21,14 @@ import { processUsage } from "./process-usage.ts";
 import { snapshot, uploadStatus } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import type { Status } from "./status.ts";
+import { machineEvidence, type TimeEvidence } from "./time-evidence.ts";
 
 export interface AgentOptions {
   readonly version: string;
   /** What opens the buffer; `buffer/registry` unless a test puts something before it. */
   readonly openBuffer?: typeof openDiskBuffer;
+  /** What the machine says of its clock, unless a test says something else. */
+  readonly timeEvidence?: TimeEvidence;
   /** Where points go; the service of the configuration unless a test puts something else. */
   readonly sink?: Sink;
 }
@@ -96,7 +100,17 @@ export async function openAgent(
   const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), names, runtime));
   const losses = new BufferGaps(gaps, runtime.clock);
   opened.use(gaps.eachSecond(() => losses.look(buffer.stats())));
-  const parts = { agent: config.agent, buffer, catalog, owners: inputOwners(), gaps };
+  const clockWatch = opened.use(
+    await ClockWatch.open(
+      {
+        policy: config.agent.unsyncedClock,
+        evidence: options.timeEvidence ?? machineEvidence,
+        lastRan: gaps.formerEnd?.time,
+      },
+      runtime,
+    ),
+  );
+  const parts = { agent: config.agent, buffer, catalog, owners: inputOwners(), gaps, clockWatch };
   const sources = new SourceSet(parts, runtime);
   opened.defer(async () => {
     // The request in flight and the sources have their time side by side, not one after the other.
@@ -121,7 +135,7 @@ export async function openAgent(
         ...usage(),
       };
     };
-    const timed = () => true;
+    const timed = () => clockWatch.trusted;
     opened.use(startOwnSignals({ ...parts, agent: name, every: ownSignals.every, measure, timed }, runtime));
   }
   await sources.change(config.sources);
@@ -137,6 +151,7 @@ export async function openAgent(
         buffer: buffer.stats(),
         delivery,
         gaps: gaps.summary(),
+        doubt: clockWatch.reason,
       }),
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {

@@ -8,6 +8,7 @@ import type { Source } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import type { Mapping } from "../mapping/mapping.ts";
+import type { ClockHold } from "./clock-hold.ts";
 import type { SourceGaps } from "./gaps/source-gaps.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
 
@@ -19,6 +20,8 @@ export interface PipelineParts {
   readonly monitor: SourceMonitor;
   /** Where the times are recorded in which nothing is. */
   readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "lost" | "bufferFailed">;
+  /** Keeps deliveries back while the clock of the machine is not set. Undefined: it is. */
+  readonly hold?: ClockHold;
 }
 
 /**
@@ -36,6 +39,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
     parts.gaps?.lost(error);
     await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
   }
+  parts.hold?.close();
   await holding;
   await store(parts.mapping.flush(), false, parts, runtime, signal);
   parts.monitor.stopped();
@@ -48,14 +52,15 @@ async function readUntilLost(
   arrived: () => void,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const { mapping, monitor, gaps } = parts;
+  const { mapping, monitor, gaps, hold } = parts;
   try {
     monitor.connecting();
     await using source = await parts.open(runtime, signal);
     monitor.online(source);
     gaps?.online(source);
     mapping.reconnected();
-    for await (const delivery of source.deliveries(signal)) {
+    const deliveries = source.deliveries(signal);
+    for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
       arrived();
       const points = mapping.map(delivery);
       monitor.delivered(delivery.readings.length, points.length);

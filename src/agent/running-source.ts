@@ -8,6 +8,8 @@ import { withoutUser } from "../lib/without-user.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping } from "../mapping/mapping.ts";
 import type { Catalog } from "../upload/catalog.ts";
+import { ClockHold } from "./clock-hold.ts";
+import type { ClockWatch } from "./clock-watch.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
@@ -26,6 +28,7 @@ export interface SourceParts {
   readonly catalog: Catalog;
   readonly owners: InputOwners;
   readonly gaps: GapRecord;
+  readonly clockWatch: ClockWatch;
 }
 
 /** How long a source may take to stop before it is left behind, in milliseconds. */
@@ -34,7 +37,7 @@ const stopWithinMs = 5_000;
 /** Runs from now on; what becomes of it shows in its monitor. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, buffer, catalog, owners, gaps: record }: SourceParts,
+  { agent, buffer, catalog, owners, gaps: record, clockWatch }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
@@ -47,6 +50,7 @@ export function startSource(
     { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutUser(url) }) },
     runtime,
   );
+  const hold = new ClockHold(name, clockWatch, own);
   const stop = new AbortController();
   const driverConfig = {
     name,
@@ -57,7 +61,7 @@ export function startSource(
     tags,
   };
   const running = runPipeline(
-    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor, gaps },
+    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor, gaps, hold },
     own,
     stop.signal,
   ).catch((error: unknown) => own.log.error({ err: error }, "the pipeline ended unexpectedly"));

@@ -5,6 +5,7 @@ import type { EpochMicros } from "../core/point.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Mapping, TagState } from "../mapping/mapping.ts";
 import type { UploadStatus as UploaderStatus } from "../upload/uploader.ts";
+import { unsetClockHint } from "./clock-watch.ts";
 import type { RunningDelivery } from "./delivery.ts";
 import type { GapSummary } from "./gaps/gap.ts";
 import { signalWarnings } from "./signal-warnings.ts";
@@ -19,9 +20,11 @@ export interface SnapshotParts {
   readonly buffer: BufferStats;
   readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
   readonly gaps: GapSummary;
+  /** Why the clock of the machine cannot be believed; undefined: it can. */
+  readonly doubt?: string | undefined;
 }
 
-export function snapshot({ time, agent, config, sources, buffer, delivery, gaps }: SnapshotParts): Status {
+export function snapshot({ time, agent, config, sources, buffer, delivery, gaps, doubt }: SnapshotParts): Status {
   const statuses = sources.map(({ monitor }) => monitor.status());
   const upload = uploadStatus(config, buffer, delivery, agent.startedAt);
   return {
@@ -34,6 +37,7 @@ export function snapshot({ time, agent, config, sources, buffer, delivery, gaps 
     gaps,
     warnings: [
       ...bufferWarnings(buffer),
+      ...clockWarnings(doubt),
       ...refusalWarnings(sources),
       ...rejectWarnings(delivery.status()?.unkept ?? 0),
       ...signalWarnings(delivery.status()?.signals),
@@ -170,6 +174,12 @@ function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {
       }),
     ),
   );
+}
+
+function clockWarnings(doubt: string | undefined): Warning[] {
+  if (doubt === undefined) return [];
+  const message = `the clock is not set: ${doubt}; readings that it would stamp wait until it is`;
+  return [{ level: "error", message, remedy: unsetClockHint }];
 }
 
 function configWarnings(config: Config): Warning[] {

@@ -26,6 +26,12 @@ export const agentOptions = z.strictObject({
       "Folder for the buffer, learned state and certificates. Default: $STATE_DIRECTORY, which systemd sets, else ./data.",
     )
     .meta({ examples: ["/var/lib/tagferry"] }),
+  unsyncedClock: z
+    .enum(["hold", "write"])
+    .default("hold")
+    .describe(
+      "What becomes of readings that this machine stamps while its clock is not set: before 2025, behind the last run of the agent (for 10 minutes at most), or not yet synchronised on a machine without a hardware clock (for 1 minute at most). hold: they wait in memory and get their right times; write: they are stored as they are.",
+    ),
   ownSignals: z
     .union([
       z.literal("off"),

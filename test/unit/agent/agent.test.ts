@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { openAgent } from "../../../src/agent/agent.ts";
 import { openBuffer as openDiskBuffer } from "../../../src/buffer/registry.ts";
+import { epochMicros } from "../../../src/core/point.ts";
 import type { Sink } from "../../../src/core/sink.ts";
 import type { Source } from "../../../src/core/source.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
@@ -163,4 +164,40 @@ test("the agent's own signals are delivered like any tag, unless they are switch
   const [on, off] = await Promise.all([delivered("{ every: 1s }"), delivered("off")]);
   expect(on).toContain('"gw1/tagferry/buffer/bytes"');
   expect(off).not.toContain("/tagferry/");
+});
+
+test("an agent that starts in 1970 says so, and delivers what it read meanwhile with the right times", async () => {
+  using folder = temporaryFolder();
+  const real = systemClock();
+  let behind = real.now();
+  const clock = { ...real, now: () => epochMicros(real.now() - behind) };
+  const config = await load(
+    `${head}sources: { waves: { type: simulator, every: 50ms, tags: [{ input: sine }] } }\n`,
+    withPassword,
+  );
+  let bodies = "";
+  const sink: Sink = {
+    async send({ body }) {
+      bodies += Buffer.from(body).toString("utf8");
+      return { kind: "accepted", signals: new Map() };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  await using agent = await openAgent(
+    { ...config, agent: { ...config.agent, dataDir: folder.path } },
+    { version: "0", sink },
+    testRuntime({ clock }),
+    new AbortController().signal,
+  );
+  expect(agent.status().warnings[0]).toMatchObject({
+    level: "error",
+    message: expect.stringMatching(/^the clock is not set: it says 1970-01-01T/),
+    remedy: expect.stringContaining("set the clock"),
+  });
+  await eventually(() => agent.status().sources[0]?.state === "online");
+  expect(agent.status().sources[0]?.readings).toBe(0);
+  behind = epochMicros(0);
+  await eventually(() => bodies.includes('"sine"'), 25_000);
+  expect(agent.status().warnings).toEqual([]);
+  expect(bodies).not.toContain('"1970-');
 });

@@ -9,7 +9,12 @@ const simulator = (tags: string) => `${head}sources:\n  demo:\n    type: simulat
 
 test("what is left out gets its default", async () => {
   const config = await load(head, withPassword);
-  expect(config.agent).toEqual({ name: "north.gw", dataDir: "/site/data", ownSignals: { every: 10_000 } });
+  expect(config.agent).toEqual({
+    name: "north.gw",
+    dataDir: "/site/data",
+    unsyncedClock: "hold",
+    ownSignals: { every: 10_000 },
+  });
   expect(config.buffer).toMatchObject({ maxSize: 2 * 2 ** 30, sync: 250, ackDelay: 5, whenFull: "dropOldest" });
   expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8421 });
   expect(config.log.level).toBe("info");
