@@ -106,6 +106,7 @@ async function begin(
     rates.map(({ every }) => every),
     facts.limits.itemsPerSubscription,
   );
+  const since = runtime.clock.monotonic();
   const obtaining = { ua, link, facts, resumption, log };
   const subscriptions: Subscription[] = [];
   for (const { key, publishingMs } of options.mode === "poll" ? [] : groups) {
@@ -138,6 +139,7 @@ async function begin(
       server: facts.product,
       items: monitoring.items().length,
       failed: monitoring.failures.length,
+      ms: Math.round(runtime.clock.monotonic() - since),
       subscriptions: subscriptions.map(({ origin, publishingMs }) => `${origin}, ${publishingMs} ms`),
     },
     "subscribed",

@@ -1,65 +1,51 @@
-// What the OPC UA source costs: node test/bench/opcua/items.ts [items] [interval in ms] [seconds]. The server runs beside it.
+// What the OPC UA source costs: node test/bench/opcua/items.ts [items] [interval in ms] [--seconds 20 | --minutes 10].
+// The source is bundled and run as the agent is, in a process of its own; the server (node-opcua-server) is a third one.
 import { spawn } from "node:child_process";
-import { cpus } from "node:os";
+import { writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { opcuaDriver } from "../../../src/source/opcua/driver.ts";
-import { testRuntime } from "../../support/runtime.ts";
+import { parseArgs } from "node:util";
+import { build } from "esbuild";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const [items = 10_000, everyMs = 1_000, seconds = 20] = process.argv.slice(2).map(Number);
+const { values, positionals } = parseArgs({
+  options: { seconds: { type: "string", default: "20" }, minutes: { type: "string" } },
+  allowPositionals: true,
+});
+const [items = 10_000, everyMs = 1_000] = positionals.map(Number);
+const seconds = values.minutes === undefined ? Number(values.seconds) : 60 * Number(values.minutes);
+const script = (name: string) => join(import.meta.dirname, name);
+
 using folder = temporaryFolder();
-const server = spawn(
-  process.execPath,
-  [join(import.meta.dirname, "server.ts"), folder.file("server"), String(items), String(everyMs)],
-  { stdio: ["pipe", "pipe", "inherit"] },
-);
+writeFileSync(folder.file("package.json"), '{ "type": "module" }');
+await build({
+  entryPoints: [script("items-client.ts")],
+  outdir: folder.path,
+  bundle: true,
+  splitting: true,
+  minify: true,
+  platform: "node",
+  format: "esm",
+  target: "node24",
+  external: ["proper-lockfile"],
+  banner: { js: 'import{createRequire as requireFrom}from"node:module";const require=requireFrom(import.meta.url);' },
+});
+const server = spawn(process.execPath, [script("server.ts"), folder.file("server"), String(items), String(everyMs)], {
+  stdio: ["pipe", "pipe", "inherit"],
+});
 const ready = await new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
 const { port } = JSON.parse(ready) as { port: number }; // our own script's words
-const stop = new AbortController();
-const runtime = testRuntime();
-const tags = Array.from({ length: items }, (_, i) => ({ node: `nsu=urn:tagferry:bench;s=V${i}`, every: everyMs }));
-const cpuPercent = (since: NodeJS.CpuUsage, ms: number) => {
-  const { user, system } = process.cpuUsage(since);
-  return Math.round((user + system) / ms) / 10;
-};
-
-const opening = performance.now();
-const source = await opcuaDriver.open(
-  {
-    name: "bench",
-    agent: "bench",
-    stateDir: folder.file("state"),
-    options: opcuaDriver.schema.parse({ url: `opc.tcp://127.0.0.1:${port}`, security: { mode: "none" } }),
-    tags,
-  },
-  runtime,
-  stop.signal,
-);
-const openMs = Math.round(performance.now() - opening);
-
-const start = performance.now();
-const cpu = process.cpuUsage();
-let readings = 0;
-let deliveries = 0;
-setTimeout(() => stop.abort(), seconds * 1_000);
-for await (const delivery of source.deliveries(stop.signal)) {
-  readings += delivery.readings.length;
-  deliveries++;
-  delivery.ack();
-}
-const ms = performance.now() - start;
+const load = { port, items, everyMs, seconds, stateDir: folder.file("state") };
+// As the agent is run; the second of these it sets itself (`boundGarbage`).
+const flags = ["--max-semi-space-size=1", "--heap-growing-percent=40", "--expose-gc"];
+const before = loadavg()[0]?.toFixed(1);
+const client = spawn(process.execPath, [...flags, folder.file("items-client.js"), JSON.stringify(load)], {
+  stdio: ["ignore", "inherit", "inherit"],
+});
+await new Promise((resolve) => client.once("exit", resolve));
+server.stdin.end();
 console.log({
   machine: `${cpus().length} x ${cpus()[0]?.model}, Node ${process.version}`,
-  items,
-  everyMs,
-  openMs,
-  readingsPerSecond: Math.round((readings / ms) * 1_000),
-  deliveries,
-  cpuPercent: cpuPercent(cpu, ms),
-  rssMB: Math.round(process.memoryUsage().rss / 1e6),
-  lost: runtime.metric("opcua_lost_notifications_total"),
-  ...source.details?.(),
+  load: `${before} before, ${loadavg()[0]?.toFixed(1)} after`,
 });
-await source[Symbol.asyncDispose]();
-server.stdin.end();
