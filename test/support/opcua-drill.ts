@@ -147,8 +147,9 @@ sources:
 }
 
 /** Whether the record says that this value is missing, or may be. */
-function covers({ from, to, inputs, state, unfilled }: Gap, { input, at }: Held): boolean {
-  if (at < from || (to !== undefined && at > to) || state === "filled") return false;
+function covers({ from, to, intervals, inputs, state, unfilled }: Gap, { input, at }: Held): boolean {
+  const times = intervals ?? [[from, to ?? Number.POSITIVE_INFINITY]];
+  if (state === "filled" || !times.some(([begin, end]) => at >= begin && at <= end)) return false;
   const concerned = state === "partly" ? (unfilled?.inputs ?? []) : inputs;
   return concerned.length === 0 || concerned.includes(input);
 }

@@ -9,6 +9,8 @@ const mostNames = 100_000;
 const keptNames = 20;
 /** Of the same kind within an hour; further ones become part of the row before them. */
 const apartPerHour = 10;
+/** Of the interruptions that a row stands for. */
+const mostIntervals = 200;
 const hourUs = 3_600e6;
 const dayUs = 86_400e6;
 
@@ -63,8 +65,14 @@ export class GapRows {
     const last = alike.toSorted((a, b) => a.from - b.from).at(-1);
     if (!last || alike.reduce((sum, { times }) => sum + times, 0) < apartPerHour) return;
     this.#remove(gap.id);
+    const intervals = [...intervalsOf(last), ...intervalsOf(gap)];
+    while (intervals.length > mostIntervals) {
+      const [first, second] = intervals.splice(0, 2);
+      if (first && second) intervals.unshift([first[0], epochMicros(Math.max(first[1], second[1]))]);
+    }
     this.#set({
       ...last,
+      intervals,
       from: epochMicros(Math.min(last.from, gap.from)),
       to: epochMicros(Math.max(last.to ?? 0, gap.to ?? 0)),
       times: last.times + gap.times,
@@ -141,13 +149,28 @@ function missing({ from, to }: Pick<Gap, "from" | "to">): { missingMs?: number }
   return to === undefined ? {} : { missingMs: Math.max(0, (to - from) / 1_000) };
 }
 
+function intervalsOf({ intervals, from, to }: Gap): readonly [EpochMicros, EpochMicros][] {
+  return intervals ?? [[from, to ?? from]];
+}
+
 function sameKind(a: Gap, b: Gap): boolean {
   return (
     a.source === b.source &&
     a.cause === b.cause &&
     a.state === b.state &&
     a.tags === b.tags &&
-    a.inputs.length === b.inputs.length &&
-    a.inputs.every((input, i) => input === b.inputs[i])
+    kindOf(a.reason) === kindOf(b.reason) &&
+    same(a.inputs, b.inputs) &&
+    a.unfilled?.tags === b.unfilled?.tags &&
+    same(a.unfilled?.inputs ?? [], b.unfilled?.inputs ?? [])
   );
+}
+
+/** A reason without its numbers: values, addresses, times. */
+export function kindOf(reason: string): string {
+  return reason.replaceAll(/-?\d+(?:\.\d+)?/g, "#");
+}
+
+function same(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((each, i) => each === b[i]);
 }

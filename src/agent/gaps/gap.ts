@@ -36,6 +36,8 @@ export const gapSchema = z.object({
   inputs: z.array(z.string()),
   /** How many interruptions the row stands for: more than 1 where they followed each other closely. */
   times: z.int().default(1),
+  /** Begin and end of each of them, where there are several; the oldest ones may have become one. */
+  intervals: z.array(z.tuple([micros, micros])).optional(),
   /** Milliseconds that nothing was recorded, summed up over `times`. Left out while it is open. */
   missingMs: z.number().optional(),
   /** Points that are known to be lost. */

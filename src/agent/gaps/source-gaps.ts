@@ -91,6 +91,7 @@ export class SourceGaps implements Disposable {
     // What the device measured after its newest value is not here yet.
     if (newest <= now && newest > now - noticedWithinUs) this.#heard = epochMicros(newest);
     for (const gap of gaps) this.#take(gap);
+    if (gaps.length > 0) for (const verdict of this.#verdicts) verdict.flush();
     this.#failures.flush();
   }
 

@@ -4,6 +4,7 @@ import { epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { mostInputs } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
+import { kindOf } from "./gap-rows.ts";
 
 /** Tags whose failures begin or end within this time do so together; the row has the outermost edges. */
 const togetherMs = 5_000;
@@ -44,7 +45,7 @@ export class TagFailures {
 
   failed(input: string, from: EpochMicros, cause: FailureCause, reason: string): void {
     if (this.#byInput.has(input)) return;
-    const kind = `${cause} ${reason.replaceAll(/-?\d+(?:\.\d+)?/g, "#")}`;
+    const kind = `${cause} ${kindOf(reason)}`;
     const key = this.#groups.has(kind) || this.#groups.size < mostKinds ? kind : `${cause} other`;
     const alike = this.#groups.get(key) ?? [];
     const fitting = alike.find((group) => Math.abs(group.from - from) <= togetherMs * 1_000 && group.back.size === 0);

@@ -14,7 +14,7 @@ const edgeUs = 60e6;
 export class Verdict {
   readonly #record: GapRecord;
   readonly #id: number;
-  /** Tags of the row; undefined: those that were told. */
+  /** Tags of the row, which is of the whole source; undefined: those that were told. */
   readonly #tags: number | undefined;
   readonly #told = new Set<string>();
   readonly #open = new Set<string>();
@@ -61,12 +61,16 @@ export class Verdict {
       this.#found.add(input);
       this.#lost.delete(input);
     }
-    if (this.#tags === undefined && !this.#told.has(input)) {
-      this.#told.add(input);
-      this.#record.change(this.#id, { tags: this.#told.size, inputs: [...this.#told].slice(0, mostInputs) });
-    }
+    this.#told.add(input);
     const begin = Math.max(from, row.from - edgeUs, Math.min(floor, row.from));
     if (begin < row.from) this.#record.change(this.#id, { from: epochMicros(begin) });
+  }
+
+  /** Names the tags that were told where the row is of them alone. */
+  flush(): void {
+    if (this.#tags !== undefined || this.row?.tags === this.#told.size) return;
+    const inputs = [...this.#told].slice(0, mostInputs).toSorted();
+    this.#record.change(this.#id, { tags: this.#told.size, inputs });
   }
 
   /** Nothing more is expected to be told but what is still looked for. */

@@ -116,6 +116,7 @@ test("a tag that fails again and again is some rows and then one that counts", (
     const { gaps } = story.record.list(0, 100);
     expect(gaps.length).toBeLessThan(12);
     expect(gaps.reduce((sum, { times }) => sum + times, 0)).toBe(50);
+    expect(gaps.reduce((sum, { intervals = [] }) => sum + Math.max(1, intervals.length), 0)).toBe(50);
     expect(gaps.reduce((sum, { missingMs = 0 }) => sum + missingMs, 0)).toBe(50_000);
   }));
 
