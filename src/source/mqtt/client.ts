@@ -12,6 +12,7 @@ import { connect, type IClientOptions, type IPublishPacket, type MqttClient } fr
 import { AgentError } from "../../core/errors.ts";
 import { encodeAcknowledgements, exactlyOnce, type HeldPacket } from "./acknowledgement.ts";
 import { type Attempt, explainFailure, explainLoss, type Failure, FailureRecord } from "./failure.ts";
+import { grantedCodes } from "./reason-code.ts";
 
 /** A message as it arrived. */
 export interface Message {
@@ -60,8 +61,10 @@ export interface MqttConnection extends AsyncDisposable {
   subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]>;
   /** Resolves when the broker has answered. Rejects when the connection is lost. */
   unsubscribe(filters: readonly string[]): Promise<void>;
-  /** Sends PINGREQ and expects no answer to it yet: for while nothing is read. */
+  /** Sends PINGREQ and expects no answer to it yet: for while nothing is read, or much else is on its way to us. */
   stayAlive(): void;
+  /** Whether anything came since the last call. */
+  heard(): boolean;
 }
 
 export interface Connected<Handler> {
@@ -155,9 +158,10 @@ function attachHandler<Handler extends MessageHandler>(client: MqttClient, attac
   client.handleMessage = (packet, done) => {
     const held = heldPacket(packet);
     const readOn = held === undefined ? done : () => done(notYet);
-    const { topic, payload, retain } = packet;
+    const { topic, retain } = packet;
+    const payload = typeof packet.payload === "string" ? Buffer.from(packet.payload) : packet.payload;
     const properties = packet.properties?.userProperties;
-    if (handler.receive({ topic, payload: asBuffer(payload), retained: retain, properties, held })) readOn();
+    if (handler.receive({ topic, payload, retained: retain, properties, held })) readOn();
     else stalled = readOn;
   };
   return handler;
@@ -165,10 +169,6 @@ function attachHandler<Handler extends MessageHandler>(client: MqttClient, attac
 
 /** Tells the library not to acknowledge. It goes no further than that. */
 const notYet = new Error("acknowledged when on disk");
-
-function asBuffer(payload: string | Buffer): Buffer {
-  return typeof payload === "string" ? Buffer.from(payload) : payload;
-}
 
 class Connection implements MqttConnection {
   readonly lost: Promise<AgentError>;
@@ -178,6 +178,7 @@ class Connection implements MqttConnection {
   readonly limits: Readonly<Record<string, unknown>>;
   readonly #client: MqttClient;
   readonly #lostFirst: Promise<never>;
+  #heard = false;
 
   constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
     const { protocolVersion } = client.options;
@@ -191,6 +192,9 @@ class Connection implements MqttConnection {
       throw error;
     });
     this.#lostFirst.catch(() => {});
+    client.stream.on("data", () => {
+      this.#heard = true;
+    });
   }
 
   subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {
@@ -206,6 +210,12 @@ class Connection implements MqttConnection {
     this.#client.sendPing();
     // The answer is behind what is not read now; it must not be missed.
     this.#client.reschedulePing(true);
+  }
+
+  heard(): boolean {
+    const heard = this.#heard;
+    this.#heard = false;
+    return heard;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -239,11 +249,4 @@ async function subscribe(
       cause: error,
     });
   }
-}
-
-function grantedCodes(error: unknown): readonly number[] | undefined {
-  if (!(error instanceof Error) || !("packet" in error)) return undefined;
-  const packet = error.packet;
-  if (typeof packet !== "object" || packet === null || !("granted" in packet)) return undefined;
-  return Array.isArray(packet.granted) ? packet.granted.filter((code) => typeof code === "number") : undefined;
 }

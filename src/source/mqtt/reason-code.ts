@@ -64,3 +64,11 @@ export function errorCodeOf(reason: number): ErrorCode {
 export function wantsOtherVersion(reason: number): boolean {
   return reason === 1 || reason === 132;
 }
+
+/** The codes of a SUBACK that the library made an error of. */
+export function grantedCodes(error: unknown): readonly number[] | undefined {
+  if (!(error instanceof Error) || !("packet" in error)) return undefined;
+  const packet = error.packet;
+  if (typeof packet !== "object" || packet === null || !("granted" in packet)) return undefined;
+  return Array.isArray(packet.granted) ? packet.granted.filter((code) => typeof code === "number") : undefined;
+}

@@ -180,16 +180,19 @@ export class MqttSource implements Source {
     }
   }
 
-  /** While nothing is read the library hears no answer to its pings and would hang up; the broker, too, wants to hear from us. */
+  /**
+   * While nothing is read the library hears no answer to its pings and would hang up; on a slow link the answer may be
+   * behind more messages than come in half the keep-alive time. The broker, too, wants to hear from us.
+   */
   async #keepAlive(): Promise<void> {
     const { connection, reception, runtime, log } = this.#parts;
     let told = false;
     for (;;) {
       await runtime.clock.sleep(connection.keepaliveMs / 4, this.#closing.signal);
       const { stalledMs } = reception;
+      if (connection.heard() || stalledMs !== undefined) connection.stayAlive();
       if (stalledMs === undefined) told = false;
       else {
-        connection.stayAlive();
         if (!told && stalledMs >= stallWarningMs)
           log.warn({ ms: Math.round(stalledMs) }, "messages are left at the broker because nothing takes them here");
         told ||= stalledMs >= stallWarningMs;

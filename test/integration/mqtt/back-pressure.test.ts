@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { openMqttSource, pull } from "../../support/mqtt-source.ts";
 import { testRuntime } from "../../support/runtime.ts";
-import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
+import { politeAnswer, type ScriptedClient, scriptedBroker } from "../../support/scripted-broker.ts";
 
 const { signal } = new AbortController();
 const tags = [{ topic: "a/#" }];
@@ -42,13 +42,44 @@ test("the connection outlives several keep-alive times in which nothing is taken
   const [client] = broker.connections;
   client?.send(...Array.from({ length: 50_000 }, (_, i) => publish(`a/${i % 10}`, String(i))));
 
-  await eventually(() => (client?.packets ?? []).filter(({ cmd }) => cmd === "pingreq").length >= 10);
+  await eventually(() => pings(client) >= 10);
   const puller = pull(source, signal);
   let seen = 0;
   while (seen < 50_000) seen += (await puller.next()).readings.length;
 
   expect(broker.connections).toHaveLength(1);
-  await eventually(() => (client?.packets ?? []).filter(({ cmd }) => cmd === "pingreq").length >= 11);
+  await eventually(() => pings(client) >= 11);
+});
+
+test("a connection on which messages come is up, however long the answers to our pings take behind them", async () => {
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd !== "pingreq") politeAnswer(packet, client);
+  });
+  const options = { url: broker.url, keepalive: "1s" };
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+  const [client] = broker.connections;
+  const puller = pull(source, signal);
+
+  for (let i = 0; pings(client) < 12; i++) {
+    client?.send(publish("a/b", String(i)));
+    expect(await puller.readings(1)).toMatchObject([{ value: i }]);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+
+  expect(broker.connections).toHaveLength(1);
+});
+
+test("where nothing comes any more, answers to pings included, the connection is given up", async () => {
+  await using broker = await scriptedBroker((packet, client) => {
+    if (packet.cmd !== "pingreq") politeAnswer(packet, client);
+  });
+  const options = { url: broker.url, keepalive: "1s" };
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+
+  await expect(pull(source, signal).next()).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: `connection to ${broker.url} lost: nothing was heard for one and a half times keepalive`,
+  });
 });
 
 test("opening does not wait for the answer to a subscription that is behind messages nobody takes", async () => {
@@ -92,4 +123,8 @@ test("what arrived while a delivery was stored is handed out when the source sto
 
 function publish(topic: string, payload: string): IPublishPacket {
   return { cmd: "publish", topic, payload, qos: 0, dup: false, retain: false };
+}
+
+function pings(client: ScriptedClient | undefined): number {
+  return (client?.packets ?? []).filter(({ cmd }) => cmd === "pingreq").length;
 }

@@ -1,4 +1,6 @@
 // Against mosquitto: MQTT 5 with user name and password, persistent sessions, restarts of the broker.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import type { MqttClient } from "mqtt";
 import { expect, test } from "vitest";
@@ -7,6 +9,7 @@ import type { Source } from "../../../src/core/source.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";
 import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
+import { type MqttTap, openMqttTap } from "../../support/mqtt-tap.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -128,6 +131,39 @@ test("commits of 20 ms hold nothing up: a burst of 20,000 messages arrives whole
   await eventually(() => broker.log.length > 0);
   expect(values.size).toBe(count);
 });
+
+test("for a minute, with commits of 20 ms, acknowledgements stay in order and the connection up", {
+  timeout: 240_000,
+}, async () => {
+  await using broker = await openMosquitto({ config: ["max_inflight_messages 0"] });
+  await using tap = await openMqttTap(broker.port);
+  const { username, password } = broker;
+  const options = { url: `mqtt://127.0.0.1:${tap.port}`, username, password, keepalive: "5s" };
+  const tags = [{ topic: "plant/{line}/{machine}/temp", value: "$.v" }];
+  await using source = await openMqttSource({ options, tags }, testRuntime(), signal);
+  const total = 5_000 * 60;
+  const load = { host: "127.0.0.1", port: broker.port, username, password, qos: 1, rate: 5_000, topics: 1_000, total };
+  const publisher = join(import.meta.dirname, "../../bench/mqtt/publisher.ts");
+  const publishing = spawn(process.execPath, [publisher, JSON.stringify(load)], { stdio: "inherit" });
+  const ended = once(publishing, "exit");
+  let next = 0;
+  let inOrder = true;
+  for await (const delivery of source.deliveries(signal)) {
+    for (const { value } of delivery.readings) inOrder &&= value === next++;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    delivery.ack();
+    if (next >= total) break;
+  }
+  await ended;
+  await eventually(() => tap.acknowledged === total);
+
+  expect({ inOrder, ...counted(tap) }).toEqual({ inOrder: true, outOfOrder: 0, connections: 1 });
+  expect(broker.log).not.toMatch(/exceeded timeout|north-hall disconnected/);
+});
+
+function counted({ outOfOrder, connections }: MqttTap) {
+  return { outOfOrder, connections };
+}
 
 const fixture = (name: string) => join(import.meta.dirname, "../../fixtures/tls", name);
 const caFile = fixture("ca.pem");
