@@ -21,10 +21,6 @@ const nothingYet = {
 export function tagState(state: InputState): TagState {
   const { tag, input, address, value, time, quality, reason, readings, stored, filtered, bad, signal } = state;
   const text = value === undefined || signal.type !== "enum" ? undefined : signal.enumValues?.[value];
-  // Without its range a dead band in percent lets everything through; whoever looks should know.
-  const note = Number.isNaN(state.deadband)
-    ? "the dead band is in percent, and neither valid nor the device gives a range"
-    : undefined;
   return {
     tag,
     input,
@@ -35,12 +31,19 @@ export function tagState(state: InputState): TagState {
     unit: signal.engUnit,
     time,
     quality,
-    reason: reason ?? note,
+    reason: reason ?? noteOf(state),
     readings,
     stored,
     filtered,
     bad,
   };
+}
+
+/** What whoever looks should know of an input although nothing is wrong. */
+function noteOf({ deadband, roundingTold }: InputState): string | undefined {
+  // Without its range a dead band in percent lets everything through.
+  if (Number.isNaN(deadband)) return "the dead band is in percent, and neither valid nor the device gives a range";
+  return roundingTold ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
 }
 
 /** A tag that has no input yet. */

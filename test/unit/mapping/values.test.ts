@@ -60,11 +60,12 @@ test("minus zero is zero", () => {
 });
 
 test("an integer beyond 2^53 is rounded, counted, and said once", () => {
-  const { read, runtime } = tryMapping([{}]);
+  const { read, mapping, runtime } = tryMapping([{}]);
   expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
   expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
   expect(runtime.metric("mapping_rounded_values_total")).toBe(2);
   expect(runtime.lines.filter(({ message }) => message.includes("2^53"))).toHaveLength(1);
+  expect(mapping.tags()[0]).toMatchObject({ reason: "integers beyond 2^53 are rounded to the nearest double" });
 });
 
 test("values outside the valid range are counted and not stored", () => {
