@@ -39,7 +39,7 @@ export async function installService(options: InstallServiceOptions, io: Console
     return exitStatus.failed;
   }
   await ensureUser();
-  await mkdir(join(dirname(config), "credentials"), { recursive: true, mode: 0o700 });
+  await ensureFolders(dirname(config));
   const written = [join(unitFolder, "tagferry.service")];
   await writeFile(written[0] ?? "", unit);
   if (serial !== undefined) {
@@ -112,6 +112,16 @@ async function ensureUser(): Promise<void> {
   if (await execute("getent", ["passwd", "tagferry"]).catch(() => undefined)) return;
   const home = ["--no-create-home", "--home-dir", "/var/lib/tagferry", "--shell", "/usr/sbin/nologin"];
   await run("useradd", "--system", "--user-group", ...home, "tagferry");
+}
+
+/** The service reads its configuration; the credentials beside it are handed to it by systemd. */
+async function ensureFolders(home: string): Promise<void> {
+  if (!existsSync(home)) {
+    await mkdir(home, { recursive: true, mode: 0o755 });
+    await run("chown", "root:tagferry", home);
+    await run("chmod", "0750", home);
+  }
+  await mkdir(join(home, "credentials"), { recursive: true, mode: 0o700 });
 }
 
 async function run(command: string, ...args: readonly string[]): Promise<void> {

@@ -32,12 +32,15 @@ beforeAll(async () => {
 afterAll(async () => {
   await machine?.[Symbol.asyncDispose]();
   folder[Symbol.dispose]();
-});
+}, 120_000);
 
 /** Runs a command on the machine that must succeed. */
 async function ok(...command: readonly string[]): Promise<string> {
   const { status, output } = await machine.run(...command);
-  if (status !== 0) throw new Error(`${command.join(" ")} ended with ${status}: ${output}`);
+  if (status !== 0) {
+    const journal = await machine.run("journalctl", "--no-pager", "-n", "30");
+    throw new Error(`${command.join(" ")} ended with ${status}: ${output}\n${journal.output}`);
+  }
   return output;
 }
 
