@@ -71,7 +71,7 @@ test("each side has to trust the other first, then values of every type arrive, 
     code: "SOURCE_REFUSED",
     message: expect.stringContaining("refuses this user or password"),
   });
-});
+}, 120_000);
 
 test("a channel that is signed but not encrypted carries values, and no password in clear text", async () => {
   const stateDir = freshState();
@@ -89,9 +89,32 @@ test("paths, patterns and elements are found, and a bad node is told by name", a
   await using line = collect(await openOpcuaSource(setup(freshState(), none, tags)));
   await eventually(() => line.values(0).length > 0 && line.values(1).length >= names.length);
   const found = new Set(line.readings.filter(({ tag }) => tag === 1).map(({ captures }) => captures.name));
-  expect(found).toEqual(new Set([...names, "List", "Window"]));
+  expect(found).toEqual(new Set([...names, "List", "Window", "Drive"]));
   expect(line.readings.find(({ tag }) => tag === 2)?.reason).toMatch(/^BadNodeIdUnknown/);
   await line.reading(({ tag, value }) => tag === 3 && value === 2.5);
+});
+
+test("fields of a structure are read, of one of its own and of one of the standard", async () => {
+  const tags = [
+    ...["Running", "Axis.Position", "Axes[1].Position", "Grid[1,0]"].map((field) => ({ ...node("Drive"), field })),
+    { ...node("Window"), field: "High" },
+  ];
+  await using line = collect(await openOpcuaSource(setup(freshState(), none, tags)));
+  for (const [i, value] of [true, 1.5, 3.5, 3, 40.25].entries())
+    expect(await line.reading(({ tag }) => tag === i)).toMatchObject({ value, quality: "good" });
+});
+
+test("a user logs in with a certificate", async () => {
+  const stateDir = freshState();
+  const security = { mode: "signAndEncrypt", policy: "Basic256Sha256" };
+  await openTrusting(setup(stateDir, { security })).catch(() => {});
+  server.trust(certificateOf(stateDir));
+  const userCertificate = {
+    certFile: certificateOf(stateDir),
+    keyFile: join(stateDir, "pki/own/private/private_key.pem"),
+  };
+  await using line = collect(await eventually(() => openOpcuaSource(setup(stateDir, { security, userCertificate }))));
+  await line.reading(({ tag, quality }) => tag === 0 && quality === "good");
 });
 
 test("a cut of the network loses no value", async () => {
@@ -147,4 +170,4 @@ test("a server that was killed and comes back with other namespace indexes gives
   await eventually(() => after.values(0).includes(7));
   expect(after.source.details?.()).toMatchObject({ subscription: "new" });
   expect((await after.reading(({ tag }) => tag === 1)).reason).toMatch(/^namespace changed: ns=2 was/);
-});
+}, 120_000);

@@ -52,7 +52,7 @@ test("values, times and metadata arrive over the best security with a user", asy
     range: { min: 0, max: 200 },
   });
   expect(line.descriptions[4]?.signal).toMatchObject({ type: "enum", enumValues: { 0: "Off", 1: "On", 2: "Fault" } });
-});
+}, 120_000);
 
 test("paths and patterns find the same variables, and a bad node is told by name", async () => {
   const tags = [{ path: "Line/Temp" }, { browse: "Line/*" }, { node: "ns=2;s=Nope" }];
@@ -112,7 +112,7 @@ test("a server that was killed and started again is read again, over a new conne
   await using after = collect(await at(again.url));
   await eventually(() => after.values(0).includes(7));
   expect(after.source.details?.()).toMatchObject({ subscription: "new" });
-});
+}, 120_000);
 
 test("what a server has recorded while the agent was away is filled in once, with its own times", async () => {
   const stateDir = freshState();
@@ -143,4 +143,4 @@ test("what a server has recorded while the agent was away is filled in once, wit
   expect(runtime.metric("opcua_backfilled_readings_total")).toBe(4);
   // Temp has none.
   await eventually(() => runtime.metric("opcua_unfilled_gaps_total", { reason: "no history" }) <= 1);
-});
+}, 120_000);

@@ -23,10 +23,10 @@ export function openOpcuaSource({ stateDir, sharedDir, options, tags, runtime }:
     agent: "test",
     stateDir,
     ...(sharedDir !== undefined && { sharedDir }),
-    options: opcuaDriver.schema.parse({ timeout: "5s", ...options }),
+    options: opcuaDriver.schema.parse({ timeout: "15s", ...options }),
     tags: tags.map(({ every, ...tag }) => ({ ...opcuaDriver.tag.parse(tag), every: Number(every ?? 50) })),
   };
-  return opcuaDriver.open(config, runtime ?? testRuntime(), AbortSignal.timeout(20_000));
+  return opcuaDriver.open(config, runtime ?? testRuntime(), AbortSignal.timeout(60_000));
 }
 
 /** The same, trusting the server's certificate when it is refused, as an operator would. */

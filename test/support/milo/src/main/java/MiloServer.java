@@ -9,6 +9,8 @@ import java.io.InputStreamReader;
 import java.math.BigDecimal;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyPair;
@@ -17,6 +19,7 @@ import java.security.PrivateKey;
 import java.security.Security;
 import java.security.cert.X509Certificate;
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -32,9 +35,11 @@ import org.eclipse.milo.opcua.sdk.server.OpcUaServerConfig;
 import org.eclipse.milo.opcua.sdk.server.identity.AnonymousIdentityValidator;
 import org.eclipse.milo.opcua.sdk.server.identity.CompositeValidator;
 import org.eclipse.milo.opcua.sdk.server.identity.UsernameIdentityValidator;
+import org.eclipse.milo.opcua.sdk.server.identity.X509IdentityValidator;
 import org.eclipse.milo.opcua.sdk.server.items.DataItem;
 import org.eclipse.milo.opcua.sdk.server.items.MonitoredItem;
 import org.eclipse.milo.opcua.sdk.server.model.variables.AnalogItemTypeNode;
+import org.eclipse.milo.opcua.sdk.server.nodes.UaDataTypeNode;
 import org.eclipse.milo.opcua.sdk.server.nodes.UaFolderNode;
 import org.eclipse.milo.opcua.sdk.server.nodes.UaVariableNode;
 import org.eclipse.milo.opcua.sdk.server.nodes.factories.NodeFactory;
@@ -49,6 +54,7 @@ import org.eclipse.milo.opcua.stack.core.security.MemoryTrustListManager;
 import org.eclipse.milo.opcua.stack.core.security.RsaSha256CertificateFactory;
 import org.eclipse.milo.opcua.stack.core.security.SecurityPolicy;
 import org.eclipse.milo.opcua.stack.core.transport.TransportProfile;
+import org.eclipse.milo.opcua.stack.core.types.builtin.ByteString;
 import org.eclipse.milo.opcua.stack.core.types.builtin.DataValue;
 import org.eclipse.milo.opcua.stack.core.types.builtin.DateTime;
 import org.eclipse.milo.opcua.stack.core.types.builtin.ExtensionObject;
@@ -57,11 +63,15 @@ import org.eclipse.milo.opcua.stack.core.types.builtin.NodeId;
 import org.eclipse.milo.opcua.stack.core.types.builtin.QualifiedName;
 import org.eclipse.milo.opcua.stack.core.types.builtin.StatusCode;
 import org.eclipse.milo.opcua.stack.core.types.builtin.Variant;
+import org.eclipse.milo.opcua.stack.core.types.builtin.unsigned.UInteger;
 import org.eclipse.milo.opcua.stack.core.types.builtin.unsigned.Unsigned;
 import org.eclipse.milo.opcua.stack.core.types.enumerated.MessageSecurityMode;
+import org.eclipse.milo.opcua.stack.core.types.enumerated.StructureType;
 import org.eclipse.milo.opcua.stack.core.types.structured.BuildInfo;
 import org.eclipse.milo.opcua.stack.core.types.structured.EUInformation;
 import org.eclipse.milo.opcua.stack.core.types.structured.Range;
+import org.eclipse.milo.opcua.stack.core.types.structured.StructureDefinition;
+import org.eclipse.milo.opcua.stack.core.types.structured.StructureField;
 import org.eclipse.milo.opcua.stack.core.util.SelfSignedCertificateBuilder;
 import org.eclipse.milo.opcua.stack.core.util.SelfSignedCertificateGenerator;
 import org.eclipse.milo.opcua.stack.transport.server.tcp.OpcTcpServerTransport;
@@ -130,6 +140,7 @@ public final class MiloServer {
             new MemoryCertificateStore(),
             factory,
             new DefaultServerCertificateValidator(trusted, quarantine));
+    var certified = new X509IdentityValidator(certificate -> true);
     var users =
         new UsernameIdentityValidator(
             login -> login.getUsername().equals("reader") && login.getPassword().equals("rope"));
@@ -141,7 +152,7 @@ public final class MiloServer {
             .setBuildInfo(new BuildInfo(APPLICATION, "test", "milo", "1", "", DateTime.now()))
             .setEndpoints(endpoints(port, identity.certificate()))
             .setCertificateManager(new DefaultCertificateManager(quarantine, group))
-            .setIdentityValidator(new CompositeValidator(AnonymousIdentityValidator.INSTANCE, users))
+            .setIdentityValidator(new CompositeValidator(AnonymousIdentityValidator.INSTANCE, users, certified))
             .build();
     return new OpcUaServer(
         config, profile -> new OpcTcpServerTransport(OpcTcpServerTransportConfig.newBuilder().build()));
@@ -157,7 +168,8 @@ public final class MiloServer {
             .setCertificate(certificate)
             .addTokenPolicies(
                 OpcUaServerConfig.USER_TOKEN_POLICY_ANONYMOUS,
-                OpcUaServerConfig.USER_TOKEN_POLICY_USERNAME);
+                OpcUaServerConfig.USER_TOKEN_POLICY_USERNAME,
+                OpcUaServerConfig.USER_TOKEN_POLICY_X509);
     Set<EndpointConfig> all = new LinkedHashSet<>();
     all.add(
         any.copy().setSecurityPolicy(SecurityPolicy.None).setSecurityMode(MessageSecurityMode.None).build());
@@ -244,6 +256,54 @@ public final class MiloServer {
       Range range = new Range(-10.5, 40.25);
       var structure = ExtensionObject.encode(getServer().getStaticEncodingContext(), range);
       add(line, "Window", NodeIds.Range, structure, -1);
+      addDrive(line);
+    }
+
+    /** A structure with a nested one and a matrix, encoded by hand; the server tells how it is made up. */
+    private void addDrive(UaFolderNode line) {
+      NodeId axis = addStructure("AxisType", field("Position", NodeIds.Double, -1));
+      NodeId drive =
+          addStructure(
+              "DriveType",
+              field("Running", NodeIds.Boolean, -1),
+              field("Axis", axis, -1),
+              field("Axes", axis, 1),
+              field("Grid", NodeIds.Int16, 2));
+      var body = ByteBuffer.allocate(64).order(ByteOrder.LITTLE_ENDIAN);
+      body.put((byte) 1).putDouble(1.5);
+      body.putInt(2).putDouble(2.5).putDouble(3.5);
+      body.putInt(2).putInt(2).putInt(2);
+      for (short value = 1; value <= 4; value++) body.putShort(value);
+      byte[] bytes = Arrays.copyOf(body.array(), body.position());
+      var encoded = ExtensionObject.of(ByteString.of(bytes), newNodeId("DriveType.Binary"));
+      add(line, "Drive", drive, encoded, -1);
+    }
+
+    private static StructureField field(String name, NodeId type, int valueRank) {
+      UInteger[] dimensions = valueRank == 2 ? new UInteger[] {Unsigned.uint(0), Unsigned.uint(0)} : null;
+      return new StructureField(
+          name, LocalizedText.NULL_VALUE, type, valueRank, dimensions, Unsigned.uint(0), false);
+    }
+
+    private NodeId addStructure(String name, StructureField... fields) {
+      NodeId id = newNodeId(name);
+      NodeId encoding = newNodeId(name + ".Binary");
+      var type =
+          new UaDataTypeNode(
+              getNodeContext(),
+              id,
+              newQualifiedName(name),
+              LocalizedText.english(name),
+              LocalizedText.NULL_VALUE,
+              Unsigned.uint(0),
+              Unsigned.uint(0),
+              false);
+      type.setDataTypeDefinition(
+          new StructureDefinition(encoding, NodeIds.Structure, StructureType.Structure, fields));
+      type.addReference(new Reference(id, NodeIds.HasSubtype, NodeIds.Structure.expanded(), false));
+      type.addReference(new Reference(id, NodeIds.HasEncoding, encoding.expanded(), true));
+      getNodeManager().addNode(type);
+      return id;
     }
 
     private void addTemperature(UaFolderNode line) {
