@@ -13,6 +13,8 @@ export interface ColumnSource {
   readonly input: InputId;
   /** Copies the first `count` points by ascending time; of those with the same time the last. */
   read(count: number, into: Columns): void;
+  /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
+  readValues?(count: number, into: Columns): boolean;
 }
 
 export interface PlannedColumn<Source extends ColumnSource = ColumnSource> {

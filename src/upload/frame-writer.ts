@@ -46,8 +46,13 @@ export class FrameWriter {
       bytes[at++] = quote;
       bytes[at++] = colon;
       bytes[at++] = open;
-      source.read(count, this.#column);
-      at = this.#writeCells(bytes, at, plan.times);
+      // As many as there are rows, none twice: then they are the rows, and nobody needs to look at their times.
+      if (count === plan.times.length && source.readValues?.(count, this.#column))
+        at = this.#writeFullColumn(bytes, at);
+      else {
+        source.read(count, this.#column);
+        at = this.#writeCells(bytes, at, plan.times);
+      }
       bytes[at - 1] = close;
       bytes[at++] = comma;
       work += plan.times.length;
@@ -69,6 +74,18 @@ export class FrameWriter {
       this.#touched = 0;
     }
     this.#touched = Math.max(this.#touched, bytes);
+  }
+
+  #writeFullColumn(bytes: Buffer, start: number): number {
+    const { values, forms, count } = this.#column;
+    let at = start;
+    for (let i = 0; i < count; i++) {
+      const form = forms[i]!;
+      writeNumber(bytes, at, values[i]!, form);
+      at += textLength(form);
+      bytes[at++] = comma;
+    }
+    return at;
   }
 
   /** One text and comma for each row. */

@@ -14,6 +14,8 @@ export type NumberForm = number;
 const general = 7;
 const mostDecimals = 6;
 const powers = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] as const;
+/** Up to this a value is a whole number of 32 bits. */
+const mostSmall = 0x7fff_ffff;
 const exactBelow = 1e15;
 /** Below this `String` writes an exponent. */
 const plainFrom = 1e-6;
@@ -61,35 +63,47 @@ export function writeNumber(bytes: Uint8Array, at: number, scaled: number, form:
     for (let i = 0; i < text.length; i++) bytes[at + i] = text.charCodeAt(i);
     return;
   }
-  let left = scaled;
+  if (scaled > mostSmall || scaled < -mostSmall) {
+    writeLarge(bytes, at, scaled, form);
+    return;
+  }
+  // Whole-number division is much faster below 2^31; few values are above.
+  let left = scaled | 0;
   if (left < 0) {
     bytes[at] = minus;
     left = -left;
   }
   let i = at + (form & 31) - 1;
-  const point = decimals === 0 ? -1 : i - decimals;
-  // Whole-number division is much faster below 2^31; few values are above.
-  while (left > 0x7fff_ffff) {
-    const rest = Math.floor(left / 10);
-    bytes[i--] = zero + left - rest * 10;
-    left = rest;
-    if (i === point) bytes[i--] = dot;
-  }
-  let small = left | 0;
-  if (i > point && point >= 0) {
-    while (i > point) {
-      const rest = (small / 10) | 0;
-      bytes[i--] = zero + small - rest * 10;
-      small = rest;
+  if (decimals > 0) {
+    for (let places = decimals; places > 0; places--) {
+      const rest = (left / 10) | 0;
+      bytes[i--] = zero + left - rest * 10;
+      left = rest;
     }
     bytes[i--] = dot;
   }
-  while (small >= 10) {
-    const rest = (small / 10) | 0;
-    bytes[i--] = zero + small - rest * 10;
-    small = rest;
+  while (left >= 10) {
+    const rest = (left / 10) | 0;
+    bytes[i--] = zero + left - rest * 10;
+    left = rest;
   }
-  bytes[i] = zero + small;
+  bytes[i] = zero + left;
+}
+
+function writeLarge(bytes: Uint8Array, at: number, scaled: number, form: NumberForm): void {
+  const decimals = form >> 5;
+  const last = at + (form & 31) - 1;
+  const point = decimals === 0 ? -1 : last - decimals;
+  if (scaled < 0) bytes[at] = minus;
+  let left = Math.abs(scaled);
+  for (let i = last; i >= at + (scaled < 0 ? 1 : 0); i--) {
+    if (i === point) bytes[i] = dot;
+    else {
+      const rest = Math.floor(left / 10);
+      bytes[i] = zero + left - rest * 10;
+      left = rest;
+    }
+  }
 }
 
 function digits(whole: number): number {

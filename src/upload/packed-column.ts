@@ -27,6 +27,12 @@ export class JoinedColumn implements ColumnSource {
     this.#live = live;
   }
 
+  readValues(count: number, into: Columns): boolean {
+    into.reserve(count);
+    for (const { queue, count: part } of [this.#backlog, this.#live]) queue.readValuesBehind(part, into);
+    return true;
+  }
+
   /** Reads all of it: `count` is the sum of both parts. */
   read(count: number, into: Columns): void {
     into.reserve(count);

@@ -110,6 +110,33 @@ export class SeriesQueue {
     into.count = end;
   }
 
+  readValues(count: number, into: Columns): boolean {
+    if (!this.#ascending) return false;
+    into.reserve(count);
+    this.readValuesBehind(count, into);
+    return true;
+  }
+
+  /** As `readBehind`, without the times. */
+  readValuesBehind(count: number, into: Columns): void {
+    const { values, forms, next } = this.#arena;
+    const { values: toValues, forms: toForms } = into;
+    let segment = this.#head;
+    let offset = this.#headOffset;
+    let copied = into.count;
+    const end = copied + count;
+    while (copied < end) {
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && copied < end; offset++) {
+        toValues[copied] = values[base + offset]!;
+        toForms[copied++] = forms[base + offset]!;
+      }
+      segment = next[segment]!;
+      offset = 0;
+    }
+    into.count = end;
+  }
+
   /**
    * Bytes of the values of the oldest `count` points as JSON text, where their times are `times`; undefined where they are
    * not. Reads without copying.
