@@ -192,9 +192,7 @@ class Connection implements MqttConnection {
       throw error;
     });
     this.#lostFirst.catch(() => {});
-    client.stream.on("data", () => {
-      this.#heard = true;
-    });
+    client.stream.on("data", () => void (this.#heard = true));
   }
 
   subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {

@@ -2,19 +2,40 @@
 import { PayloadError, sample } from "../payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
-// Only a number of 16 digits or more can lose some in a double; what looks like one but is text costs a second parse.
-const longNumber = /\d{16}/;
-
 /** The document. Integers that a double cannot hold come as bigints. */
 export function jsonDocument(payload: Buffer): unknown {
   const text = utf8(payload);
   try {
-    return longNumber.test(text) ? JSON.parse(text, exactIntegers) : JSON.parse(text);
+    return hasLongNumber(text) ? JSON.parse(text, exactIntegers) : JSON.parse(text);
   } catch (error) {
     // Anything else, as a document nested too deep for the reviver, must not pass for a fault of ours either.
     const why = error instanceof SyntaxError ? "is not JSON" : "cannot be read as JSON";
     throw new PayloadError(`${why}: ${sample(payload)}`, { cause: error });
   }
+}
+
+/** Digits of the shortest number that may lose some in a double. */
+const longNumber = 16;
+
+/**
+ * Whether there may be a number that a double cannot hold; what looks like one but is text costs a slower parse. A run
+ * of that many digits covers every sixteenth place, so only those are looked at: a regular expression took as long as
+ * the parser itself.
+ */
+function hasLongNumber(text: string): boolean {
+  for (let at = longNumber - 1; at < text.length; at += longNumber) {
+    if (!isDigit(text.charCodeAt(at))) continue;
+    let first = at;
+    while (first > 0 && isDigit(text.charCodeAt(first - 1))) first--;
+    let end = at + 1;
+    while (end < text.length && isDigit(text.charCodeAt(end))) end++;
+    if (end - first >= longNumber) return true;
+  }
+  return false;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 /** As `jsonDocument`, but `NaN`, `Infinity` and `-Infinity`, which some devices write, are null. */

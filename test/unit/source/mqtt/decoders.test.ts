@@ -114,6 +114,19 @@ test.each([
   },
 );
 
+test("an integer that a double cannot hold comes out exact, wherever in the payload it stands", () => {
+  const integer = fc.bigInt({ min: 2n ** 53n, max: 2n ** 64n }).chain((n) => fc.constantFrom(n, -n));
+  fc.assert(
+    fc.property(fc.string({ maxLength: 40 }), integer, fc.string({ maxLength: 20 }), (before, n, after) => {
+      const unsafe = !Number.isSafeInteger(Number(n));
+      const text = `{${JSON.stringify(`b${before}`)}:${n},"z":${JSON.stringify(after)}}`;
+      const document = jsonDocument(Buffer.from(text));
+      expect(document).toEqual({ [`b${before}`]: unsafe ? n : Number(n), z: after });
+    }),
+    { seed: 5, numRuns: 300 },
+  );
+});
+
 test("JSON keeps integers that a double cannot hold, and leaves texts and fractions alone", () => {
   const text = '{"a":9007199254740993,"b":"9007199254740993","c":0.1234567890123456,"d":[-18446744073709551615]}';
   expect(jsonDocument(Buffer.from(text))).toEqual({
