@@ -13,6 +13,10 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   ranges: true,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
   async open(config, runtime, signal) {
+    if (config.options.servers.length > 0) {
+      const { openRedundant } = await import("./redundant-set.ts");
+      return openRedundant(config, runtime, signal);
+    }
     const { openOpcua } = await import("./open.ts");
     return openOpcua(config, runtime, signal);
   },

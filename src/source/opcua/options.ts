@@ -60,6 +60,13 @@ const url = z.string().transform((text, context) => {
 export const opcuaOptions = z
   .strictObject({
     url: url.describe("address of the server, as in opc.tcp://10.0.3.5:4840"),
+    servers: z
+      .array(url)
+      .max(9)
+      .default([])
+      .describe(
+        "further servers of a redundant set that offer the same nodes; the one with the best ServiceLevel is used and kept",
+      ),
     security: security.optional().describe("default: the best the server offers, never none"),
     username: z.string().min(1).optional().describe("default: anonymous"),
     password: secret().optional(),

@@ -1,0 +1,243 @@
+// A non-transparent redundant set: one of its servers is used, all are watched, and another is gone on with where the one in
+// use can serve no longer, or clearly worse (OPC 10000-4, 6.6.2.4).
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Delivery, Source } from "../../core/source.ts";
+import { isAbort, orAbort } from "../../lib/abort.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+import { identityOf } from "./identity.ts";
+import { type OpcuaConfig, openOpcua } from "./open.ts";
+import { openPki } from "./pki.ts";
+import { ServerWatch } from "./server-watch.ts";
+import { chooseServer, holdMs, isHealthy } from "./service-level.ts";
+import type { OpcuaSource } from "./source.ts";
+import { loadStack } from "./stack.ts";
+
+const failOvers = {
+  name: "opcua_fail_overs_total",
+  help: "Times that another server of a redundant set was gone on with.",
+  labels: ["source"],
+} as const;
+
+/** How long a server that is healthy waits for others to answer. */
+const patienceMs = 3_000;
+
+const record = z.object({ inUse: z.string(), since: z.number() });
+
+/** Which server is in use, over connections and restarts: whoever is served well stays. */
+class Memory {
+  readonly #dir: string;
+  #inUse: z.output<typeof record> | undefined;
+
+  private constructor(dir: string, inUse: z.output<typeof record> | undefined) {
+    this.#dir = dir;
+    this.#inUse = inUse;
+  }
+
+  static async open(dir: string): Promise<Memory> {
+    const stored = await readFile(join(dir, "redundancy.json"), "utf8")
+      .then((text) => record.parse(JSON.parse(text)))
+      .catch(() => undefined);
+    return new Memory(dir, stored);
+  }
+
+  get inUse(): string | undefined {
+    return this.#inUse?.inUse;
+  }
+
+  sinceMs(now: number): number {
+    return this.#inUse ? Math.max(0, (now - this.#inUse.since) / 1_000) : holdMs;
+  }
+
+  /** Folder of a server: its session and its namespaces are its own. */
+  folder(url: string): string {
+    return join(this.#dir, "servers", createHash("sha256").update(url).digest("hex").slice(0, 12));
+  }
+
+  /** From now on this one is used. It is told up to when values are stored, whoever they came from. */
+  async use(url: string, now: number): Promise<void> {
+    const folder = this.folder(url);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (this.#inUse?.inUse === url) return;
+    if (this.#inUse)
+      await copyFile(join(this.folder(this.#inUse.inUse), "history.json"), join(folder, "history.json")).catch(
+        () => {},
+      );
+    this.#inUse = { inUse: url, since: now };
+    await writeAtomically(join(this.#dir, "redundancy.json"), JSON.stringify(this.#inUse));
+  }
+}
+
+/** As `Driver.open`, for a source with `servers`. */
+export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { name, agent, options, stateDir, sharedDir = stateDir } = config;
+  const stack = await loadStack(runtime.log);
+  const memory = await Memory.open(stateDir);
+  await using resources = new AsyncDisposableStack();
+  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir }));
+  const identity = await identityOf(stack, options);
+  let changed = () => {};
+  const watches = [...new Set([options.url, ...options.servers])].map((url) =>
+    resources.use(
+      new ServerWatch(
+        {
+          stack,
+          link: { name: `${name}-watch`, agent, options: { ...options, url }, pki, identity },
+          dir: join(memory.folder(url), "watch"),
+          changed: () => changed(),
+        },
+        runtime,
+      ),
+    ),
+  );
+  const { clock } = runtime;
+  const choose = () => chooseServer(watches, memory.inUse, memory.sinceMs(clock.now()));
+  await enoughKnown(watches, memory.inUse, runtime, signal);
+  const before = memory.inUse;
+  const url = choose();
+  await memory.use(url, clock.now());
+  const found = watches.find((watch) => watch.url === url);
+  runtime.log.info(
+    { url, serviceLevel: found?.level, redundancy: found?.support, servers: watches.length },
+    before === undefined || before === url ? "a server of the redundant set is used" : "failed over to another server",
+  );
+  if (before !== undefined && before !== url) runtime.metrics.counter(failOvers).add(1, { source: name });
+  const source = resources.use(
+    await openOpcua(
+      { ...config, options: { ...options, url }, stateDir: memory.folder(url), sharedDir },
+      runtime,
+      signal,
+    ),
+  );
+  const owned = resources.move();
+  return new RedundantSource(source, watches, url, choose, runtime, owned, (act) => {
+    changed = act;
+  });
+}
+
+/** Resolves when it can be said which server to use: a server that does not even refuse must not hold the others up. */
+async function enoughKnown(
+  watches: readonly ServerWatch[],
+  inUse: string | undefined,
+  { clock }: Runtime,
+  signal: AbortSignal,
+): Promise<void> {
+  const over = new AbortController();
+  const all = Promise.all(watches.map(({ known }) => known));
+  const wellServed = Promise.race([
+    ...watches
+      .filter(({ url }) => url === inUse)
+      .map(async (watch) => {
+        await watch.known;
+        // What is not well served is compared with all others.
+        if (!isHealthy(watch.level)) await all;
+      }),
+    all,
+  ]);
+  const patience = (async () => {
+    do await clock.sleep(patienceMs, AbortSignal.any([signal, over.signal]));
+    while (!watches.some(({ level }) => isHealthy(level)));
+  })();
+  patience.catch(() => {});
+  try {
+    await orAbort(Promise.race([wellServed, patience]), signal);
+  } finally {
+    over.abort(new Error("enough is known"));
+  }
+}
+
+class RedundantSource implements Source {
+  readonly #source: OpcuaSource;
+  readonly #watches: readonly ServerWatch[];
+  readonly #url: string;
+  readonly #choose: () => string;
+  readonly #runtime: Runtime;
+  readonly #owned: AsyncDisposableStack;
+  readonly #onChange: (act: () => void) => void;
+
+  constructor(
+    source: OpcuaSource,
+    watches: readonly ServerWatch[],
+    url: string,
+    choose: () => string,
+    runtime: Runtime,
+    owned: AsyncDisposableStack,
+    onChange: (act: () => void) => void,
+  ) {
+    this.#source = source;
+    this.#watches = watches;
+    this.#url = url;
+    this.#choose = choose;
+    this.#runtime = runtime;
+    this.#owned = owned;
+    this.#onChange = onChange;
+  }
+
+  get holder() {
+    return this.#source.holder;
+  }
+
+  get recovery() {
+    return this.#source.recovery;
+  }
+
+  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
+    const leave = new AbortController();
+    const stop = AbortSignal.any([signal, leave.signal]);
+    const deciding = this.#decide(leave, AbortSignal.any([signal, leave.signal]));
+    try {
+      // Where it is left by choice, what has arrived is still handed out.
+      yield* this.#source.deliveries(stop);
+      if (!signal.aborted) throw leave.signal.reason;
+    } finally {
+      leave.abort(new Error("the source ends"));
+      await deciding;
+    }
+  }
+
+  details(): Readonly<Record<string, string | number>> {
+    const own = this.#watches.find(({ url }) => url === this.#url);
+    const levels = this.#watches.map(({ url, level }) => `${url} ${level ?? "unreachable"}`);
+    return {
+      ...this.#source.details(),
+      server: this.#url,
+      "service levels": levels.join(", "),
+      ...(own?.support !== undefined && { redundancy: own.support }),
+      ...(own &&
+        own.members > this.#watches.length && { "servers not configured": own.members - this.#watches.length }),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned.disposeAsync();
+  }
+
+  /** Aborts `leave` when another server is to be used. */
+  async #decide(leave: AbortController, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#runtime;
+    let wake = Promise.withResolvers<void>();
+    this.#onChange(() => wake.resolve());
+    while (!signal.aborted) {
+      const level = (url: string) => this.#watches.find((watch) => watch.url === url)?.level;
+      const next = this.#choose();
+      // Whether it can still be reached its own connection knows best, which may bridge a short interruption.
+      if (next !== this.#url && level(this.#url) !== undefined) {
+        const message = `${this.#url} is at service level ${level(this.#url)}, ${next} at ${level(next)}: going on there`;
+        leave.abort(new AgentError("SOURCE_UNREACHABLE", message));
+        return;
+      }
+      const nap = new AbortController();
+      const slept = clock.sleep(isHealthy(level(this.#url)) ? holdMs : 1_000, AbortSignal.any([signal, nap.signal]));
+      await Promise.race([slept, wake.promise]).catch((error: unknown) => {
+        if (!isAbort(error, signal) && !isAgentError(error)) throw error;
+      });
+      nap.abort(new Error("awake"));
+      await slept.catch(() => {});
+      wake = Promise.withResolvers();
+    }
+  }
+}

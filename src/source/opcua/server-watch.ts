@@ -1,0 +1,128 @@
+// Watches one server of a redundant set: a session of its own, in which nothing but its service level is read.
+import { join } from "node:path";
+import type { Runtime } from "../../core/runtime.ts";
+import { isAbort } from "../../lib/abort.ts";
+import type { LinkOptions } from "./client.ts";
+import { connectionDigest, findEndpoint } from "./discovery.ts";
+import { type Link, openLink } from "./link.ts";
+import { Resumption } from "./resumption.ts";
+import type { ServiceLevel } from "./service-level.ts";
+import { Services } from "./services.ts";
+import type { Stack } from "./stack.ts";
+
+/** Server_ServiceLevel, Server_ServerRedundancy_RedundancySupport, Server_ServerRedundancy_ServerUriArray. */
+const nodes = { level: 2267, support: 3709, servers: 11314 };
+/** Names of RedundancySupport (OPC 10000-5, 12.5). */
+const supports = ["none", "cold", "warm", "hot", "transparent", "hot and mirrored"];
+
+const readEveryMs = 1_000;
+const retryEveryMs = 5_000;
+/** What a server is worth that does not tell. */
+const untold = 255;
+
+export interface ServerWatchOptions {
+  readonly stack: Stack;
+  /** Those of the source, with the address of this server. */
+  readonly link: LinkOptions;
+  /** A folder in which nothing is: the session is not taken up again. */
+  readonly dir: string;
+  /** Called whenever the level may have changed. */
+  readonly changed: () => void;
+}
+
+/** Disposing it ends the session. */
+export class ServerWatch implements AsyncDisposable {
+  readonly url: string;
+  readonly #options: ServerWatchOptions;
+  readonly #runtime: Runtime;
+  readonly #ending = new AbortController();
+  readonly #known = Promise.withResolvers<void>();
+  readonly #watching: Promise<void>;
+  #level: ServiceLevel;
+  #support: string | undefined;
+  #members = 0;
+
+  constructor(options: ServerWatchOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.url = options.link.options.url;
+    this.#watching = this.#watch();
+  }
+
+  get level(): ServiceLevel {
+    return this.#level;
+  }
+
+  /** What the server says of its set; undefined: nothing. */
+  get support(): string | undefined {
+    return this.#support;
+  }
+
+  /** Servers that it names as members of its set. */
+  get members(): number {
+    return this.#members;
+  }
+
+  /** Resolves when the level is known, or the server could not be reached. */
+  get known(): Promise<void> {
+    return this.#known.promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort(new Error("the watch ends"));
+    await this.#watching;
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#ending;
+    const { clock, log } = this.#runtime;
+    while (!signal.aborted) {
+      try {
+        await this.#connect(signal);
+      } catch (error) {
+        if (isAbort(error, signal)) return;
+        this.#tell(undefined);
+        log.debug({ url: this.url, err: error }, "a server of the redundant set cannot be watched");
+        await clock.sleep(retryEveryMs, signal).catch(() => {});
+      }
+    }
+  }
+
+  async #connect(signal: AbortSignal): Promise<never> {
+    const { stack, link: options, dir } = this.#options;
+    const { log } = this.#runtime;
+    const endpoint = await findEndpoint(stack, options, signal);
+    const resumption = await Resumption.open(join(dir, "watch.json"), connectionDigest(options, endpoint), log);
+    const link = await openLink(stack, options, endpoint, resumption, log, signal);
+    try {
+      return await this.#read(link, AbortSignal.any([signal, link.lost]));
+    } finally {
+      await link.close({ deleteSubscriptions: true });
+    }
+  }
+
+  async #read(link: Link, signal: AbortSignal): Promise<never> {
+    const { ua } = this.#options.stack;
+    const services = new Services(ua, link, { read: 1, browse: 1 });
+    const value = async (id: number): Promise<unknown> => {
+      const target = { nodeId: ua.makeNodeId(id, 0), attributeId: ua.AttributeIds.Value };
+      const [answer] = await services.read([target], signal);
+      return answer?.value?.value;
+    };
+    const [support, members] = [await value(nodes.support), await value(nodes.servers)];
+    this.#support = typeof support === "number" ? supports[support] : undefined;
+    this.#members = Array.isArray(members) ? members.length : 0;
+    for (;;) {
+      const level = await value(nodes.level);
+      this.#tell(typeof level === "number" ? level : untold);
+      await this.#runtime.clock.sleep(readEveryMs, signal);
+    }
+  }
+
+  #tell(level: ServiceLevel): void {
+    const before = this.#level;
+    this.#level = level;
+    this.#known.resolve();
+    if (level !== before) this.#options.changed();
+  }
+}

@@ -1,0 +1,101 @@
+// Two servers of one redundant set: the one that serves better is used, and what a change costs is filled or recorded.
+import { expect, test } from "vitest";
+import { openAgent } from "../../src/agent/agent.ts";
+import type { Clock } from "../../src/core/runtime.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { load } from "../support/config.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { integration, password, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+/** Levels are read and history is asked four times as soon as in earnest. */
+function hurried() {
+  const clock = systemClock();
+  const hurry: Clock = {
+    now: () => clock.now(),
+    monotonic: () => 4 * clock.monotonic(),
+    sleep: (ms, signal) => clock.sleep(ms / 4, signal),
+  };
+  return testRuntime({ clock: hurry });
+}
+
+test("where the service level falls the other server is gone on with, nothing is lost, and there is no going back and forth", {
+  timeout: 240_000,
+}, async () => {
+  using folder = temporaryFolder();
+  await using service = await testService({ throttle: "off" });
+  await using first = await opcuaServer({ folder: folder.file("first") });
+  await using second = await opcuaServer({ folder: folder.file("first"), before: ["urn:other"] });
+  const both = [first, second] as const;
+  const config = await load(`version: 1
+agent: { name: gw1, dataDir: ${folder.file("data")} }
+service: { url: ${service.url}, integration: ${integration}, auth: { basic: { password: "${password}" } } }
+sources:
+  line:
+    type: opcua
+    url: ${first.url}
+    servers: ["${second.url}"]
+    security: { mode: none }
+    timeout: 30s
+    every: 50ms
+    subscription: { keepAlive: 120s }
+    tags: [{ input: temp, node: "nsu=${lineNamespace};s=Temp" }]
+`);
+  const runtime = hurried();
+  await using agent = await openAgent(config, { version: "0" }, runtime, new AbortController().signal);
+  const line = () => agent.status().sources[0];
+  const tag = () => agent.status().tags[0];
+  const uses = (server: OpcuaServer) =>
+    eventually(() => line()?.state === "online" && line()?.details.server === server.url, 60_000);
+  let value = 100;
+  const set = () => {
+    value++;
+    const at = new Date();
+    for (const server of both) server.set("Temp", value, at);
+    return { value, at };
+  };
+  const arrived = () => eventually(() => tag()?.value === value && tag()?.quality === "good", 60_000);
+
+  await uses(first);
+  set();
+  await arrived();
+  first.serviceLevel = 100;
+  // While nobody is connected: both servers hold it.
+  await eventually(() => line()?.state === "waiting" && set(), 60_000);
+  const missed = value;
+  await uses(second);
+  set();
+  await arrived();
+  expect(line()?.details["service levels"]).toBe(`${first.url} 100, ${second.url} 255`);
+  expect(runtime.metric("opcua_fail_overs_total")).toBe(1);
+
+  // Well again: who is served well stays.
+  first.serviceLevel = 255;
+  await eventually(() => String(line()?.details["service levels"]).startsWith(`${first.url} 255`), 60_000);
+  set();
+  await arrived();
+  expect(line()?.details.server).toBe(second.url);
+
+  // Gone altogether.
+  await second[Symbol.asyncDispose]();
+  await uses(first);
+  expect(runtime.metric("opcua_fail_overs_total")).toBe(2);
+  first.set("Temp", ++value);
+  await arrived();
+
+  await eventually(() => agent.gaps(1e9, 9).gaps.every(({ state }) => state !== "filling"), 60_000);
+  const { gaps } = agent.gaps(1e9, 9);
+  expect(gaps.find(({ reason }) => reason.includes("service level"))).toMatchObject({
+    cause: "disconnected",
+    reason: `${first.url} is at service level 100, ${second.url} at 255: going on there`,
+    state: "filled",
+  });
+  expect(gaps.some(({ reason }) => reason.includes(`${second.url} is lost`))).toBe(true);
+  await eventually(() => agent.status().upload.backlogPoints === 0, 60_000);
+  const { body } = await service.call("admin.selectSignals", { integration, query: { filter: {}, limit: 10 } });
+  expect(body?.error).toBeUndefined();
+  expect(runtime.metric("opcua_backfilled_readings_total")).toBeGreaterThanOrEqual(1);
+  expect(missed).toBeGreaterThan(100);
+});
