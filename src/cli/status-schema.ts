@@ -49,6 +49,7 @@ export const answeredStatus = z.object({
     budgetShare: z.number(),
     ...trouble,
   }),
+  gaps: z.object({ open: z.number(), day: z.number(), dayLost: z.number() }).optional(),
   warnings: z.array(z.object({ level: z.string(), message: z.string(), remedy: z.string().optional() })),
 });
 export type AnsweredStatus = z.output<typeof answeredStatus>;

@@ -33,6 +33,7 @@ function report(url: string, answered: AnsweredStatus): readonly string[] {
     "",
     ...delivery(answered),
     ...buffer(answered),
+    ...gaps(answered),
     "",
     ...sources(answered),
     ...tags(answered),
@@ -60,6 +61,12 @@ function buffer({ buffer: { bytes, maxBytes, unsettledPoints, oldest }, time }: 
   return [
     `buffer    ${formatByteSize(bytes)} of ${formatByteSize(maxBytes)}, ${count(unsettledPoints, "point")} to deliver${age}`,
   ];
+}
+
+function gaps({ gaps: some }: AnsweredStatus): readonly string[] {
+  if (!some || (some.open === 0 && some.dayLost === 0)) return [];
+  const { open, day, dayLost } = some;
+  return [`gaps      ${open} open, ${day} in the last 24 h, ${dayLost} of them with values lost, see tagferry gaps`];
 }
 
 function sources({ sources: all, time }: AnsweredStatus): readonly string[] {

@@ -49,6 +49,7 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
         remedy: "check the network",
         drainMs: 3_600_000,
       },
+      gaps: { open: 1, day: 3, dayLost: 2, revision: 9 },
       warnings: [{ level: "error", message: "12 points were lost from the buffer: maxSize", remedy: "give it more" }],
     }),
   );
@@ -63,6 +64,7 @@ delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv
           no route
             check the network
 buffer    4 MiB of 2 GiB, 200 points to deliver, the oldest 2s old
+gaps      1 open, 3 in the last 24 h, 2 of them with values lost, see tagferry gaps
 
 sources
   hall  mqtt    online for 1m30s   1 tag  133 readings/s  mqtt://127.0.0.1:1883
