@@ -2,6 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { type Environment, processEnvironment } from "../config/environment.ts";
 import { type ConsoleInput, processInput } from "./console-input.ts";
+import { processScreen, type Screen } from "./screen.ts";
 
 export interface Console {
   /** Results: what a script may read. */
@@ -13,6 +14,8 @@ export interface Console {
   /** One line that is replaced by the next and gone with the next result; undefined: none. Only where a person is reading. */
   progress(line: string | undefined): void;
   readonly input: ConsoleInput;
+  /** Where results may be drawn anew; undefined: they go to a file or a pipe. */
+  readonly screen: Screen | undefined;
   /** What a configuration may refer to. */
   readonly environment: Environment;
   /** Whether a person is reading. */
@@ -66,6 +69,7 @@ export function processConsole(): Console & Disposable {
     },
     progress,
     input,
+    screen: processScreen(),
     environment: processEnvironment(),
     interactive: process.stderr.isTTY === true,
     signal: controller.signal,
@@ -97,7 +101,7 @@ function progressLine(): (line: string | undefined) => void {
   let shown = false;
   return (line) => {
     if (line === undefined && !shown) return;
-    process.stderr.write(`\r\u001b[K${line?.slice(0, process.stderr.columns - 1) ?? ""}`);
+    process.stderr.write(`\r\u001b[K${line?.slice(0, (process.stderr.columns || 80) - 1) ?? ""}`);
     shown = line !== undefined;
   };
 }

@@ -9,6 +9,7 @@ import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count, span } from "./figures.ts";
+import { LiveTable } from "./live-table.ts";
 import { type Looked, look } from "./source-look.ts";
 import { columns, visible } from "./table.ts";
 
@@ -34,7 +35,16 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
     io.complain(`tagferry: ${options.config} has no source ${options.source ?? ""}; there are: ${names}`);
     return exitStatus.usage;
   }
-  const ends = await Promise.all(sources.map((source) => testSource(source, config, options, io)));
+  const live =
+    io.screen && options.once !== true && options.json !== true
+      ? new LiveTable(
+          io.screen,
+          sources.map(({ name }) => name),
+          cells,
+        )
+      : undefined;
+  const ends = await Promise.all(sources.map((source) => testSource(source, config, options, live, io)));
+  live?.end();
   return ends.find((end) => end !== exitStatus.done) ?? exitStatus.done;
 }
 
@@ -42,6 +52,7 @@ async function testSource(
   source: ConfiguredSource,
   config: Config,
   { once = false, json = false, within }: TestOptions,
+  live: LiveTable | undefined,
   io: Console,
 ): Promise<ExitStatus> {
   const { name, rules, driver } = source;
@@ -59,11 +70,15 @@ async function testSource(
         if (value === undefined) bad.add(tag);
         else bad.delete(tag);
       }
-      for (const line of json ? readings.map(jsonOf) : columns(readings.map(cells))) io.print(line);
+      if (live) live.add(name, readings);
+      else for (const line of json ? readings.map(jsonOf) : columns(readings.map(cells))) io.print(line);
       if (once && silent.size === 0) break;
     }
   } catch (error) {
-    if (!isAbort(error, stop)) return failure(name, error, io);
+    if (!isAbort(error, stop)) {
+      if (isAgentError(error)) live?.failed(name, `${error.message}; ${error.hint}`);
+      return failure(name, error, live ? { complain() {} } : io);
+    }
   } finally {
     enough.abort(new Error("the look is over"));
   }
@@ -79,7 +94,7 @@ async function testSource(
 }
 
 /** Says it, so that the other sources go on. */
-function failure(source: string, error: unknown, io: Console): ExitStatus {
+function failure(source: string, error: unknown, io: Pick<Console, "complain">): ExitStatus {
   if (!isAgentError(error)) throw error;
   io.complain(visible(`tagferry: ${source}: ${error.message}`));
   io.complain(`  ${error.hint}`);

@@ -136,3 +136,38 @@ test("a source that cannot be reached is named and does not stop the others", as
   const none = await command(["test", "-c", file, "--source", "demmo"]);
   expect(none).toMatchObject({ status: 2, stderr: expect.stringContaining("there are: gone, demo") });
 });
+
+test("on a terminal it is one table that is drawn anew, what is wrong first; ^C leaves it standing", async () => {
+  using home = temporaryFolder();
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [2314]);
+  device.unit(1).refuse("hr", 9, 9, 2);
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `${head(home.file("data"))}  bus:
+    type: modbus
+    url: ${device.url}
+    every: 100ms
+    devices: [{ unit: 1, tags: [{ input: voltage, at: "hr:0 u16", scale: 0.1 }, { input: missing, at: "hr:9 u16" }] }]
+  away: { type: mqtt, url: "mqtt://127.0.0.1:1", tags: [{ input: a, topic: a }] }
+`,
+  );
+  const stop = new AbortController();
+  const drawn: (readonly string[])[] = [];
+  const looking = command(["test", "-c", file], { signal: stop.signal, draw: (lines) => void drawn.push(lines) });
+  await eventually(() => drawn.at(-1)?.some((line) => line.includes("231.4")) && drawn.at(-1)?.[1]?.includes("127.0.0.1:1"));
+  device.unit(1).set("hr", 0, [2320]);
+  await eventually(() => drawn.at(-1)?.some((line) => line.includes("232  ")));
+  stop.abort(new Error("^C"));
+  const { stdout, stderr } = await looking;
+
+  expect(stdout + stderr).toBe("");
+  expect(drawn[0]).toEqual(["0 of 0 with a good value, 0 readings; ^C ends it", "bus: connecting", "away: connecting"]);
+  const last = drawn.at(-1) ?? [];
+  expect(last[0]).toMatch(/^1 of 2 with a good value, \d+ readings; \^C ends it$/);
+  expect(last[1]).toMatch(/^away: .*127\.0\.0\.1:1.*; check address, port, cable and firewall/);
+  expect(last[2]).toMatch(/^ {2}bus {2}missing {2}no point .*exception 2/);
+  expect(last[3]).toMatch(/^ {2}bus {2}voltage {2}232 .*raw 2320 .*good$/);
+  expect(last).toHaveLength(4);
+});

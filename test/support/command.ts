@@ -9,6 +9,8 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
   /** Sees each line of results as it comes. */
   readonly print?: (line: string) => void;
+  /** A terminal that sees each drawing; undefined: results go to a pipe. */
+  readonly draw?: (lines: readonly string[]) => void;
   /** What a pipe brings; empty where nothing is said. */
   readonly stdin?: string;
   /** What a person types, an answer each; then the input ends. Goes before `stdin`. */
@@ -40,6 +42,7 @@ export async function command(args: readonly string[], options: CommandOptions =
       return true;
     },
     progress: (line) => void progress.push(line),
+    screen: options.draw && { columns: 100, rows: 30, draw: options.draw },
     input: {
       typed: answers !== undefined,
       readAll: async () => options.stdin ?? "",

@@ -1,0 +1,24 @@
+// `tagferry test` on a real terminal.
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { terminal } from "../support/terminal.ts";
+
+test("values change in their place, and ^C ends it", async () => {
+  using folder = temporaryFolder();
+  writeFileSync(
+    folder.file("tagferry.yaml"),
+    `version: 1
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PW:-x}" } } }
+sources: { waves: { type: simulator, every: 300ms, tags: [{ input: count, wave: counter, min: 1000 }] } }
+`,
+  );
+  const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
+  await using screen = terminal(`${process.execPath} ${main} test -c tagferry.yaml`, { cwd: folder.path });
+  await screen.sees("waves: connecting");
+  await screen.sees("1 of 1 with a good value");
+  await screen.sees("count  10");
+  await screen.type("\u001b[2A", "\u0003");
+  expect(await screen.status()).toBe(0);
+});

@@ -1,0 +1,30 @@
+// A table that is drawn over itself.
+import { expect, test } from "vitest";
+import { redrawn } from "../../../src/cli/screen.ts";
+
+/** What stands on a terminal that understands no more than is used. */
+function shown(writings: readonly string[]): readonly string[] {
+  const lines: string[] = [];
+  let row = 0;
+  for (const writing of writings)
+    for (const part of writing.split(/(\r|\n|\u001b\[\d*[AKJ])/)) {
+      const up = /^\u001b\[(\d+)A$/.exec(part);
+      if (up) row -= Number(up[1]);
+      else if (part === "\n") row++;
+      else if (part === "\u001b[J") lines.length = row;
+      else if (part !== "\r" && part !== "\u001b[K" && part !== "") lines[row] = part;
+    }
+  return lines;
+}
+
+test("each drawing takes the place of the one before, a shorter one leaves nothing behind", () => {
+  const drawings = [
+    ["a", "b", "c"],
+    ["a", "longer than the screen is"],
+    ["d", "e", "f", "g"],
+  ];
+  const writings = drawings.map((lines, i) => redrawn(lines, drawings[i - 1]?.length ?? 0, 12));
+  expect(shown(writings.slice(0, 1))).toEqual(["a", "b", "c"]);
+  expect(shown(writings.slice(0, 2))).toEqual(["a", "longer than"]);
+  expect(shown(writings)).toEqual(["d", "e", "f", "g"]);
+});
