@@ -54,7 +54,7 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
     runtime,
     asked,
     /** The readings of a cycle, by tag, and how many requests it took. */
-    async cycle() {
+    cycle: async () => {
       const before = asked.length;
       const readings: Reading[] = [];
       await poll.cycle(clock.now(), readings, signal);
