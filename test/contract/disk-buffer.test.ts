@@ -84,10 +84,10 @@ async function gathering() {
   const buffer = await openDiskBuffer(options, runtime, never, inProcess(disk));
   let syncs = 0;
   disk.fault = (call, path) => {
-    if (call === "write" && path.includes("seg-")) syncs++;
+    if (call === "sync" && path.includes("seg-")) syncs++;
     return undefined;
   };
-  return { disk, clock, buffer, runtime, writes: () => syncs };
+  return { disk, clock, buffer, runtime, syncs: () => syncs };
 }
 
 test("an append is done when its sync is: after ackDelay where a device waits, else within `sync`", async () => {
@@ -107,14 +107,14 @@ test("an append is done when its sync is: after ackDelay where a device waits, e
   expect(done).toEqual(["polled", "along", "awaited"]);
 });
 
-test("many appends share one write, and one that holds much does not wait", async () => {
-  const { clock, buffer, writes } = await gathering();
-  const before = writes();
+test("many appends share one sync, and one that holds much does not wait", async () => {
+  const { clock, buffer, syncs } = await gathering();
+  const before = syncs();
   const appends = Array.from({ length: 30 }, (_, i) => buffer.append([point(i)], { awaited: true }, never));
   await clock.advance(6);
   await Promise.all(appends);
   // The header of the new segment, then all points.
-  expect(writes() - before).toBe(2);
+  expect(syncs() - before).toBe(2);
 
   await buffer.append(
     Array.from({ length: 5_000 }, (_, i) => point(100 + i)),

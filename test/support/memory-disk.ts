@@ -240,6 +240,8 @@ function survivingData(inode: Inode, survives: Survives): Uint8Array {
   const data = new Uint8Array(capacity);
   data.set(inode.synced);
   let size = inode.synced.length;
+  /** Zeros written where there are zeros make no other state. */
+  let untouched = inode.synced.findLastIndex((byte) => byte !== 0) + 1;
   for (const change of inode.pending) {
     if ("size" in change) {
       if (!survives()) continue;
@@ -249,7 +251,12 @@ function survivingData(inode: Inode, survives: Survives): Uint8Array {
     }
     for (let at = 0; at < change.bytes.length; ) {
       const end = Math.min(change.bytes.length, at + blockBytes - ((change.position + at) % blockBytes));
-      if (survives()) {
+      const zero =
+        change.position + at >= untouched &&
+        change.position + end <= inode.synced.length &&
+        change.bytes.subarray(at, end).every((byte) => byte === 0);
+      if (!zero) untouched = Math.max(untouched, change.position + end);
+      if (!zero && survives()) {
         data.set(change.bytes.subarray(at, end), change.position + at);
         size = Math.max(size, change.position + end);
       }

@@ -1,7 +1,8 @@
 // Writes the active segment: each group of points in one write and one sync.
 //
-// The file has its full length from the start, so that a commit changes no metadata (a quarter of the wear).
-import { type Disk, type DiskFile, writeFully } from "./disk.ts";
+// The file has its full length from the start, and zeros are written a little ahead of the points, so that a commit
+// changes no metadata: neither the length nor which blocks are in use. A quarter of the wear, half of the time of a sync.
+import { type Disk, type DiskFile, isFull, writeFully } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { PointColumns } from "./point-columns.ts";
 import type { Checksum } from "./record.ts";
@@ -15,6 +16,9 @@ import { SegmentIndex } from "./segment-index.ts";
 export const maxRecordPoints = 8_192;
 /** Beyond it a group goes on in another write, so that memory stays bounded. */
 const maxWriteBytes = 2 ** 20;
+
+/** Bytes that get their blocks on the disk at once. They are zero before and after, so a crash makes no difference. */
+const zeros = new Uint8Array(64 * 1_024);
 
 export interface SegmentWriterOptions {
   readonly disk: Disk;
@@ -30,6 +34,8 @@ export class SegmentWriter {
   readonly #file: DiskFile;
   readonly #index: SegmentIndex;
   readonly #encoder: SegmentEncoder;
+  /** Where the bytes begin that no block of the disk was asked for. */
+  #unclaimed = segmentHeaderBytes;
 
   private constructor(segment: Segment, file: DiskFile, options: SegmentWriterOptions, scratch: Scratch) {
     const { salt } = segment.header;
@@ -93,6 +99,7 @@ export class SegmentWriter {
     }
     if (records.length === 0) return from;
     writeFully(this.#file, out.written(), start);
+    this.#claimBlocks(start + out.length);
     this.#file.sync();
     this.#index.endOffset = start + out.length;
     this.segment.bytes = this.#index.endOffset;
@@ -103,6 +110,18 @@ export class SegmentWriter {
       this.segment.extend(record.points, record.from, record.to);
     }
     return at;
+  }
+
+  /** Makes the next writes go where there are blocks already. Throws what the disk throws, except for want of room. */
+  #claimBlocks(end: number): void {
+    if (end <= this.#unclaimed) return;
+    const length = Math.max(0, Math.min(zeros.length, this.#options.fullBytes - end));
+    try {
+      if (length > 0) this.#file.write(zeros.subarray(0, length), end);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+    }
+    this.#unclaimed = end + length;
   }
 
   /** Writes the totals and cuts the file to what is used. Throws what the disk throws; the points are safe all the same. */
