@@ -76,6 +76,8 @@ function timeOf(
   const { time } = address;
   if (time === undefined) return undefined;
   const { document, message, arrival } = reception;
+  if (time.at && !Array.isArray(time.at) && !time.date)
+    return payloadTime(follow(document, time.at, keys), time.format, time.zone, arrival);
   const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival);
   if (time.capture !== undefined) return parse(captures[time.capture]);
   if (time.property !== undefined) return parse(message.properties?.[time.property]);
@@ -125,24 +127,23 @@ function readValue(
     return;
   }
   if (fault && address.time?.unusable === "drop") return;
-  const place = {
+  const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
+  const usable = isValue(found);
+  const reading: Reading = {
     tag: id,
     captures: capturesOf(route, keys, reception),
     address: message.topic,
+    value: usable ? found : undefined,
     time: timed ? time : assumed,
-    clock: timed ? ("device" as const) : ("agent" as const),
+    clock: timed ? "device" : "agent",
+    quality: "good",
     historical: false,
   };
-  const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
-  if (!isValue(found)) {
-    readings.push({ ...place, value: undefined, quality: "bad", reason: `value is ${describe(found)}` });
-    return;
-  }
   const code = tag.quality && follow(document, tag.quality.at, keys);
-  if (code !== undefined && tag.quality?.good.some((good) => good === code) !== true)
-    readings.push({ ...place, value: found, quality: "bad", reason: `quality is ${describe(code)}` });
-  else if (fault) readings.push({ ...place, value: found, quality: "good", reason: arrivalTaken(fault) });
-  else readings.push({ ...place, value: found, quality: "good" });
+  if (!usable) readings.push({ ...reading, quality: "bad", reason: `value is ${describe(found)}` });
+  else if (code !== undefined && tag.quality?.good.some((good) => good === code) !== true)
+    readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
+  else readings.push(fault ? { ...reading, reason: arrivalTaken(fault) } : reading);
 }
 
 function isValue(found: unknown): found is number | bigint | boolean | string {
