@@ -16,6 +16,7 @@ import {
   Variant,
 } from "node-opcua-client";
 import { OPCUAServer, Subscription } from "node-opcua-server";
+import { putKey } from "./opcua-key.ts";
 import { addStructures, type Drive, type Structures } from "./opcua-structures.ts";
 
 export const lineNamespace = "urn:tagferry:test:line";
@@ -95,6 +96,7 @@ const types = {
 
 export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaServer> {
   await using opening = new AsyncDisposableStack();
+  await putKey("server", options.folder);
   const certificates = new OPCUACertificateManager({
     rootFolder: options.folder,
     automaticallyAcceptUnknownCertificate: true,

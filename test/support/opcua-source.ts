@@ -1,8 +1,11 @@
 // Opens OPC UA sources as the agent does, and collects what they deliver.
+import { join } from "node:path";
+import type { TagGap } from "../../src/core/gap.ts";
 import type { Description, Reading, Source } from "../../src/core/source.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
 import { trustCertificate } from "../../src/source/opcua/trust.ts";
 import { eventually } from "./eventually.ts";
+import { putKey } from "./opcua-key.ts";
 import { type TestRuntime, testRuntime } from "./runtime.ts";
 
 export interface OpcuaSourceSetup {
@@ -17,7 +20,14 @@ export interface OpcuaSourceSetup {
 }
 
 /** Opens with a time-out of its own. Rejects as `Driver.open` does. */
-export function openOpcuaSource({ stateDir, sharedDir, options, tags, runtime }: OpcuaSourceSetup): Promise<Source> {
+export async function openOpcuaSource({
+  stateDir,
+  sharedDir,
+  options,
+  tags,
+  runtime,
+}: OpcuaSourceSetup): Promise<Source> {
+  await putKey("agent", join(sharedDir ?? stateDir, "pki"));
   const config = {
     name: "line",
     agent: "test",
@@ -45,6 +55,8 @@ export interface Collector extends AsyncDisposable {
   readonly source: Source;
   readonly readings: readonly Reading[];
   readonly descriptions: readonly Description[];
+  /** What was told of missing values. */
+  readonly gaps: readonly TagGap[];
   /** Keep-alives so far. */
   readonly keepAlives: number;
   /** What `deliveries` threw. */
@@ -60,12 +72,14 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
   const stop = new AbortController();
   const readings: Reading[] = [];
   const descriptions: Description[] = [];
+  const gaps: TagGap[] = [];
   let keepAlives = 0;
   const failure = (async () => {
     try {
       for await (const delivery of source.deliveries(stop.signal)) {
         readings.push(...delivery.readings);
         descriptions.push(...delivery.descriptions);
+        gaps.push(...(delivery.gaps ?? []));
         if (delivery.alive) keepAlives++;
         if (acknowledge) delivery.ack();
       }
@@ -78,6 +92,7 @@ export function collect(source: Source, { acknowledge = true } = {}): Collector 
     source,
     readings,
     descriptions,
+    gaps,
     get keepAlives() {
       return keepAlives;
     },
