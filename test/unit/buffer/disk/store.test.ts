@@ -413,7 +413,7 @@ describe("what is found at the start", () => {
     },
   );
 
-  const foreignName = "seg-0000000000000003.log";
+  const foreignName = "seg-0000000000000009.log";
   function withForeignSegment(): MemoryDisk {
     const disk = new MemoryDisk();
     append(openStore(disk).store, polls(1));
