@@ -50,3 +50,47 @@ test("what the server's queue threw away is filled from its history, and what wa
   const times = line.readings.filter(({ historical }) => historical).map(({ time }) => time);
   expect(times).toEqual(times.toSorted((a, b) => a - b));
 });
+
+test("what comes of each gap is told: filled from the history, lost where there is none, nothing where nothing has changed", async () => {
+  using own = temporaryFolder();
+  await using server = await opcuaServer({ folder: own.file("server") });
+  const stateDir = own.file("state");
+  const setup = {
+    stateDir,
+    options: { url: server.url, ...insecure },
+    tags: ["Temp", "Count", "Big"].map((name) => ({ node: `nsu=${lineNamespace};s=${name}` })),
+  };
+  server.set("Count", 1);
+  {
+    await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
+    await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length > 0));
+    expect(line.source.recovery).toEqual({ how: "history" });
+    expect(line.gaps).toEqual([]);
+  }
+  server.set("Temp", 31, new Date(Date.now() - 20));
+  server.set("Temp", 32);
+  server.set("Count", 2);
+  await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
+  const states = (tag: number) => line.gaps.filter((gap) => gap.tag === tag).map(({ state }) => state);
+  await eventually(() => states(0).includes("filled") && states(1).includes("lost"));
+
+  expect(states(0)).toEqual(["open", "filled"]);
+  expect(states(1)).toEqual(["open", "lost"]);
+  expect(states(2)).toEqual([]);
+  expect(line.gaps.find(({ state }) => state === "lost")?.reason).toBe("no history");
+  // Behind the readings that fill it.
+  expect(line.values(0)).toContain(31);
+});
+
+test("without backfill every gap is told as lost", async () => {
+  using own = temporaryFolder();
+  await using server = await opcuaServer({ folder: own.file("server") });
+  const setup = { stateDir: own.file("state"), options: { url: server.url, ...insecure, backfill: "off" }, tags };
+  {
+    await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
+    await eventually(() => line.values(0).length > 0);
+  }
+  server.set("Temp", 31);
+  await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
+  await eventually(() => line.gaps.some(({ state, reason }) => state === "lost" && reason === "backfill is off"));
+});

@@ -1,0 +1,89 @@
+// Whatever happens to a source and to the agent, every moment in which it was not connected is in the record, which stays small.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { GapRows } from "../../../../src/agent/gaps/gap-rows.ts";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { connected, gapStory } from "../../../support/gap-story.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+type Event =
+  | { readonly kind: "read" | "lost" | "online" | "kept" | "history"; readonly afterMs: number }
+  | { readonly kind: "restart"; readonly killed: boolean; readonly afterMs: number };
+const afterMs = fc.integer({ min: 1, max: 50_000 });
+const event: fc.Arbitrary<Event> = fc.oneof(
+  fc.record({ kind: fc.constantFrom("read", "lost", "online", "kept", "history"), afterMs }),
+  fc.record({ kind: fc.constant("restart"), killed: fc.boolean(), afterMs }),
+);
+
+test("every moment without a connection is covered by a row, over outages, stops and kills", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 12 }), async (events) => {
+      using folder = temporaryFolder();
+      const story = await gapStory(folder.path);
+      let away: number | undefined;
+      const times: [number, number][] = [];
+      const back = () => {
+        if (away !== undefined) times.push([away, story.clock.now()]);
+        away = undefined;
+      };
+      try {
+        // Written down at least once, so that a kill finds a source that has run.
+        await eventually(async () => {
+          await story.later(1_000);
+          return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
+        });
+        for (const told of events) {
+          await story.later(told.afterMs);
+          const now = story.clock.now();
+          if (told.kind === "restart") {
+            away ??= now;
+            await story.restart(told);
+          } else if (told.kind === "lost") {
+            story.source.lost(new AgentError("SOURCE_UNREACHABLE", "gone"));
+            away ??= now;
+          } else if (told.kind === "read") {
+            if (away === undefined) story.read();
+          } else {
+            back();
+            story.source.online(
+              told.kind === "online"
+                ? connected
+                : { recovery: told.kind === "kept" ? { how: "kept", by: "it" } : { how: "history" } },
+            );
+          }
+        }
+        back();
+        const { gaps } = story.record.list(0, 5_000);
+        for (const [from, to] of times)
+          for (const moment of [from, (from + to) / 2, to])
+            expect(
+              gaps.some((gap) =>
+                (gap.intervals ?? [[gap.from, gap.to ?? Number.POSITIVE_INFINITY]]).some(
+                  ([begin, end]) => begin <= moment && end >= moment,
+                ),
+              ),
+            ).toBe(true);
+      } finally {
+        await story.end();
+      }
+    }),
+    { numRuns: 25, seed: 8 },
+  );
+});
+
+test("the record never has more rows and names than it may, and the newest stay", () => {
+  const rows = new GapRows(new Map());
+  const inputs = Array.from({ length: 1_000 }, (_, i) => `input${i}`);
+  for (let i = 0; i < 6_000; i++) {
+    const at = epochMicros(i * 1e6);
+    rows.add({ source: "s", cause: "bad", reason: "x", from: at, to: at, state: "lost", tags: 1_000, inputs }, at);
+  }
+  const all = rows.all();
+  expect(all.length).toBeLessThanOrEqual(5_001);
+  expect(all.reduce((sum, row) => sum + row.inputs.length, 0)).toBeLessThanOrEqual(102_000);
+  expect(all.at(-1)?.from).toBe(5_999e6);
+  expect(all[0]?.tags).toBe(1_000);
+});
