@@ -74,7 +74,8 @@ Example: tagferry test -c tagferry.yaml --once`,
 
   const trust = program
     .command("trust")
-    .description("certificates of OPC UA servers: which of them the agent believes");
+    .description("certificates of OPC UA servers: which of them the agent believes")
+    .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml");
   const dataDirectory = ["-c, --config <file>", "configuration of the agent", defaultConfig] as const;
   trust
     .command("list")

@@ -8,6 +8,7 @@ import { epochMicros } from "../core/point.ts";
 import { formatTimestamp } from "../wire/timestamp.ts";
 import type { Console } from "./console.ts";
 import { count } from "./figures.ts";
+import { progressBar } from "./progress-bar.ts";
 
 export interface OpenedBuffer {
   readonly folder: string;
@@ -51,7 +52,7 @@ export async function* inspectedSegments(
 ): AsyncGenerator<InspectedSegment> {
   const names = inspector.names();
   for (const [i, name] of names.entries()) {
-    io.progress(`segment ${i + 1} of ${names.length}`);
+    io.progress(progressBar(i, names.length, "segments"));
     // Reading is synchronous: ^C gets its turn here.
     await setImmediate();
     io.signal.throwIfAborted();

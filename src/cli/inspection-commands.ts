@@ -74,7 +74,8 @@ Example: tagferry support-bundle -c tagferry.yaml`,
 
   const buffer = program
     .command("buffer")
-    .description("look into a data directory without a lock, beside a running agent or into what is left of one");
+    .description("look into a data directory without a lock, beside a running agent or into what is left of one")
+    .addHelpText("after", "\nExample: tagferry buffer stat /var/lib/tagferry");
   buffer
     .command("stat")
     .description("what it holds: segments, points, what is to be delivered, what was lost")
@@ -98,6 +99,7 @@ Example: tagferry support-bundle -c tagferry.yaml`,
     .description("print the points it holds; exit status 1 where some cannot be read")
     .argument("<dir>", "agent.dataDir, or the folder buffer in it")
     .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson"]).default("csv"))
+    .addOption(new Option("--json", "the same as --format ndjson").implies({ format: "ndjson" }))
     .option("--undelivered", "only what the service does not have yet")
     .addHelpText(
       "after",
@@ -110,7 +112,10 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
       ended(await toItsEnd((await import("./buffer-export.ts")).bufferExport(directory, options, io), io)),
     );
 
-  const rejects = program.command("rejects").description("points that the service refused for good");
+  const rejects = program
+    .command("rejects")
+    .description("points that the service refused for good")
+    .addHelpText("after", "\nExample: tagferry rejects list -c tagferry.yaml");
   rejects
     .command("list")
     .description("reasons and counts")
@@ -124,6 +129,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .command("retry")
     .description("send them once more; the agent must not run. Exit status 1 where some are refused again")
     .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects retry -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
       ended(await toItsEnd((await import("./rejects.ts")).resendRejects(options, io), io)),
@@ -132,6 +138,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .command("drop")
     .description("delete them")
     .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects drop -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
       ended(await toItsEnd((await import("./rejects.ts")).dropRejects(options, io), io)),
@@ -146,6 +153,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .option("--until <time>", "how far back the end lies (default: now)", durationArgument)
     .option("--rollup <duration>", "count, min, max, sum and avg of each PT1M, PT1H ..., or of the whole: window")
     .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson", "plot"]).default("csv"))
+    .addOption(new Option("--json", "the same as --format ndjson").implies({ format: "ndjson" }))
     .option("--width <letters>", "width of a plot (default: that of the terminal)", widthArgument)
     .addHelpText("after", "\nExample: tagferry read -c tagferry.yaml hall.north.temp --since 24h --rollup PT1H")
     .action(async (inputs: string[], options: ReadOptions) =>

@@ -107,7 +107,10 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
       ),
     );
 
-  const config = program.command("config").description("the configuration as a file");
+  const config = program
+    .command("config")
+    .description("the configuration as a file")
+    .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml");
   config
     .command("migrate")
     .description("bring a file of an older format to the present one, and show what that changes")
@@ -174,7 +177,15 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
   program
     .command("version")
     .description("print the version")
-    .action(() => io.print(`tagferry ${version()}, Node ${process.version}`));
+    .option("--json", "print JSON")
+    .addHelpText("after", "\nExample: tagferry version --json")
+    .action(({ json }: { json?: true }) =>
+      io.print(
+        json === true
+          ? JSON.stringify({ version: version(), node: process.version })
+          : `tagferry ${version()}, Node ${process.version}`,
+      ),
+    );
 
   program
     .command("completion")

@@ -11,6 +11,7 @@ import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
 import { version } from "./program.ts";
+import { progressBar } from "./progress-bar.ts";
 import { columns, visible } from "./table.ts";
 
 export interface RejectsOptions {
@@ -53,11 +54,11 @@ export async function listRejects({ config: file, json = false }: RejectsOptions
 }
 
 /** Deletes them. May run beside the agent. */
-export async function dropRejects({ config: file }: RejectsOptions, io: Console): Promise<ExitStatus> {
+export async function dropRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
   const { files } = await rejectsOf(file, io);
   const { points } = await grouped(files);
   await files.drop();
-  io.print(`${count(points, "refused point")} dropped`);
+  io.print(json ? JSON.stringify({ dropped: points }) : `${count(points, "refused point")} dropped`);
   return exitStatus.done;
 }
 
@@ -65,11 +66,11 @@ export async function dropRejects({ config: file }: RejectsOptions, io: Console)
  * Sends them once more. Resolves with `failed` where some were refused again. Rejects with `DATA_DIR_IN_USE` beside a
  * running agent, since both together would ask more of the service than it permits, and as `retryRejects` does.
  */
-export async function resendRejects({ config: file }: RejectsOptions, io: Console): Promise<ExitStatus> {
+export async function resendRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
   const { config, files, stateDir } = await rejectsOf(file, io);
   const { points } = await grouped(files);
   if (points === 0) {
-    io.print("no points were refused");
+    io.print(json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0 }) : "no points were refused");
     return exitStatus.done;
   }
   const buffer = join(config.agent.dataDir, "buffer");
@@ -84,18 +85,20 @@ export async function resendRejects({ config: file }: RejectsOptions, io: Consol
       stateDir,
       agent: `tagferry/${version()} (${config.agent.name})`,
       files,
-      progress: (decided) => io.progress(`${decided} of ${points} points decided`),
+      progress: (decided) => io.progress(progressBar(decided, points, "points")),
     },
     runtime,
     io.signal,
   );
-  io.print(
-    [
-      `${count(accepted, "point")} delivered`,
-      ...(refused > 0 ? [`${count(refused, "point")} refused again, see tagferry rejects list`] : []),
-      ...(unsendable > 0 ? [`${count(unsendable, "point")} cannot be sent at all`] : []),
-    ].join(", "),
-  );
+  if (json) io.print(JSON.stringify({ accepted, refused, unsendable }));
+  else
+    io.print(
+      [
+        `${count(accepted, "point")} delivered`,
+        ...(refused > 0 ? [`${count(refused, "point")} refused again, see tagferry rejects list`] : []),
+        ...(unsendable > 0 ? [`${count(unsendable, "point")} cannot be sent at all`] : []),
+      ].join(", "),
+    );
   return refused + unsendable === 0 ? exitStatus.done : exitStatus.failed;
 }
 

@@ -9,9 +9,8 @@ import { toItsEnd } from "./to-its-end.ts";
 export function addSignalsCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
   const signals = program
     .command("signals")
-    .description(
-      "metadata of signals: compare with the service, save, publish. Needs the grant of the Admin namespace",
-    );
+    .description("metadata of signals: compare with the service, save, publish. Needs the grant of the Admin namespace")
+    .addHelpText("after", "\nExample: tagferry signals diff -c tagferry.yaml");
   signals
     .command("diff")
     .description("what differs between here and the service, and what is there and not configured")

@@ -17,6 +17,7 @@ import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { journalLines } from "./journal.ts";
 import { runCommand, version } from "./program.ts";
+import { progressBar } from "./progress-bar.ts";
 import { scrubber, secretsIn } from "./scrub.ts";
 import { tar } from "./tar.ts";
 
@@ -42,7 +43,7 @@ export async function supportBundle(options: SupportBundleOptions, io: Console):
   const files = new Map<string, string>();
   const missing: string[] = [];
   for (const [i, [name, gather]] of Object.entries(parts).entries()) {
-    io.progress(`${name}, ${i + 1} of ${Object.keys(parts).length}`);
+    io.progress(progressBar(i, Object.keys(parts).length, `files, now ${name}`));
     try {
       files.set(name, scrub(await gather()));
     } catch (error) {

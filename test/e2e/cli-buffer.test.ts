@@ -159,7 +159,7 @@ test("a person sees how far it is, and ^C ends it with a word and status 1", asy
   using home = temporaryFolder();
   await filled(home.path);
   const whole = await command(["buffer", "verify", home.path]);
-  expect(whole.progress).toEqual(["segment 1 of 1", undefined]);
+  expect(whole.progress).toEqual(["[------------------------] 0 %, 0 of 1 segments", undefined]);
   const stopped = await command(["buffer", "export", home.path], { signal: AbortSignal.abort(new Error("^C")) });
   expect(stopped).toMatchObject({ status: 1, stderr: "tagferry: stopped before the end\n" });
 });

@@ -25,11 +25,14 @@ service: { url: ${url}, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { pass
   const rejects = await Rejects.open(join(home.file("data"), "upload", "rejects.ndjson"), testRuntime());
   const a = "hall.a" as InputId;
   const b = "hall.b" as InputId;
-  await rejects.add([
-    { input: a, time: t0, value: 1.5, code: -32602, reason: "Invalid params (-32602, trace abc): too new" },
-    { input: a, time: t0 + 1e6, value: -2, code: -32602, reason: "Invalid params (-32602, trace def): too new" },
-    { input: b, time: t0, value: 3, code: 422, reason: "HTTP 422\u001b[2J" },
-  ]);
+  await rejects.add(
+    [
+      { input: a, time: t0, value: 1.5, code: -32602, reason: "Invalid params (-32602, trace abc): too new" },
+      { input: a, time: t0 + 1e6, value: -2, code: -32602, reason: "Invalid params (-32602, trace def): too new" },
+      { input: b, time: t0, value: 3, code: 422, reason: "HTTP 422\u001b[2J" },
+    ],
+    () => {},
+  );
   return file;
 }
 
