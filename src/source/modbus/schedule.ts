@@ -62,7 +62,8 @@ async function reach(every: number, served: number, clock: Clock, signal: AbortS
   for (;;) {
     const wait = slot - clock.now();
     if (wait <= 0) return slot;
-    if (wait > every * 2) slot = choose();
+    // No slot is chosen that is further off than that: the clock was set back.
+    if (wait > every * 1.5) slot = choose();
     else await clock.sleep(Math.min(wait / 1_000, longestSleepMs), signal);
   }
 }

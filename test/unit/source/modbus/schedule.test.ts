@@ -76,6 +76,17 @@ test("a clock set back by an hour does not stall", async () => {
   expect(seen.length).toBeGreaterThanOrEqual(3);
 });
 
+test("no poll waits longer than one and a half intervals for a clock that was set back", async () => {
+  const clock = new ManualClock("2026-01-01T00:00:00Z");
+  const { seen, stop } = poll(3_600_000, clock);
+  await clock.advance(57 * 60_000);
+  const before = seen.length;
+  clock.stepWall(-100 * 60_000);
+  await clock.advance(90 * 60_000);
+  await stop();
+  expect(seen.length).toBeGreaterThan(before);
+});
+
 test("a clock set forward by an hour polls at once, stamped with the new time, and counts no skipped polls", async () => {
   const clock = new ManualClock();
   const { seen, stop } = poll(1_000, clock);
