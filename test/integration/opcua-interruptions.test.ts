@@ -6,7 +6,7 @@ import type { Clock } from "../../src/core/runtime.ts";
 import type { Source } from "../../src/core/source.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
-import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
+import { decoyCount, lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
@@ -193,6 +193,8 @@ test("a server that started again with other namespace indexes gives the same va
   await after.reading(({ tag, value }) => tag === 0 && value === 4_711);
   const other = await after.reading(({ tag }) => tag === 1);
   expect(other).toMatchObject({ quality: "bad", reason: expect.stringContaining("namespace changed: ns=3 was") });
+  // There is a variable of the same identifier now where the line was.
+  expect(after.readings.filter(({ value }) => value === decoyCount)).toEqual([]);
 });
 
 test("a server that is silent without hanging up is left", async () => {
@@ -250,13 +252,20 @@ test("a node that appears later is picked up when the failures are tried again, 
     await openOpcuaSource({
       stateDir: freshState(),
       options: { url: server.url, security: { mode: "none" } },
-      tags: [{ path: "Line/Late" }, { node: `nsu=${lineNamespace};s=Later` }, { browse: "Line/N*", limit: 5 }],
+      tags: [
+        { path: "Line/Late" },
+        { node: `nsu=${lineNamespace};s=Later` },
+        { browse: "Line/N*", limit: 5 },
+        { browse: "Line/T*" },
+      ],
       runtime: testRuntime({ clock: hurried }),
     }),
   );
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length === 1));
-  for (const name of ["Late", "Later", "New"]) server.add(name);
+  for (const name of ["Late", "Later", "New", "Torque"]) server.add(name);
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).includes(1)));
+  // A pattern that has found something is looked through again, too, less often.
+  await line.reading(({ tag, captures, value }) => tag === 3 && captures["name"] === "Torque" && value === 1);
   expect(line.readings.filter(({ quality }) => quality === "bad")).toHaveLength(3);
-  expect(line.source.details?.()).toMatchObject({ items: 3, failed: 0 });
+  expect(line.source.details?.()).toMatchObject({ items: 5, failed: 0 });
 });

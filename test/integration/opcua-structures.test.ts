@@ -1,5 +1,6 @@
 // Fields of structured values against a real server: the definitions are asked for, nested ones too.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -45,6 +46,8 @@ test.each([
     [...fields.map((field) => node("Drive", { field })), node("Drives", { index: 1, field: "Motor.Speed" })],
     { mode },
   );
+  await eventually(() => line.descriptions.length === 7);
+  expect(line.descriptions[3]?.signal).toEqual({ name: "Drive Axes[1].Speed" });
   const at = new Date("2026-03-01T12:00:00.123Z");
   await server.drive({ ...drive, total: [1, round], running: round === 1 }, at);
   const expected = [round === 1, 2n ** 32n + BigInt(round), 0.1, 2.5, "Y", 4, 0.1];

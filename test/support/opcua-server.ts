@@ -21,6 +21,8 @@ import { addStructures, type Drive, type Structures } from "./opcua-structures.t
 
 export const lineNamespace = "urn:tagferry:test:line";
 const applicationUri = "urn:tagferry:test:server";
+/** Value of the variables that are called like another in another namespace. */
+export const decoyCount = 666;
 export const user = { name: "reader", password: "rope" } as const;
 
 export interface OpcuaServerOptions {
@@ -39,7 +41,7 @@ export interface OpcuaServerOptions {
   readonly maxItems?: number;
   /** Items that all clients together may have; more are refused. */
   readonly maxItemsInAll?: number;
-  /** Namespaces that come before that of the line, and move its index. */
+  /** Namespaces that come before that of the line, and move its index; each has a Count of its own, of `decoyCount`. */
   readonly before?: readonly string[];
   /** Fastest publishing interval in milliseconds, of all servers in this process until this one ends. */
   readonly fastestPublishing?: number;
@@ -154,7 +156,16 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
 
   const space = server.engine.addressSpace;
   if (!space) throw new TypeError("an initialized server has an address space");
-  for (const uri of options.before ?? []) space.registerNamespace(uri);
+  for (const uri of options.before ?? []) {
+    const other = space.registerNamespace(uri);
+    const decoy = {
+      organizedBy: space.rootFolder.objects,
+      browseName: "Decoy",
+      nodeId: "s=Count",
+      dataType: DataType.UInt32,
+    };
+    other.addVariable({ ...decoy, value: new Variant({ dataType: DataType.UInt32, value: decoyCount }) });
+  }
   const own = space.registerNamespace(lineNamespace);
   const line = own.addObject({ browseName: "Line", organizedBy: space.rootFolder.objects });
   const counted = new Set<number>();

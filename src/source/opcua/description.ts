@@ -1,5 +1,6 @@
 // What a server tells about its variables: name, text, unit, range, names of states. Read once for each connection.
 import type { Description } from "../../core/source.ts";
+import { fieldText } from "./field.ts";
 import type { Item } from "./items.ts";
 import type { Child, NodeId, ReadTarget, Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
@@ -26,13 +27,20 @@ export async function describe(
   const known = await readProperties(ua, services, nodes, signal);
   const dataTypes = nodes.map((_, i) => attributes[i * 3 + 2]?.value?.value);
   const enumerations = await readEnumerations(ua, services, dataTypes, signal);
-  return items.map(({ tag, captures }, i) => {
+  return items.map(({ tag, captures, field }, i) => {
     const facts = known[i] ?? new Map<string, unknown>();
     const states = statesOf(facts) ?? enumerations.get(String(dataTypes[i]));
     const name = textOf(attributes[i * 3]?.value?.value);
     const description = textOf(attributes[i * 3 + 1]?.value?.value);
     const engUnit = textOf(member(facts.get("EngineeringUnits"), "displayName"));
     const range = rangeOf(facts.get("EURange"));
+    // Unit, range and states are those of the whole, and of no field in it.
+    if (field)
+      return {
+        tag,
+        captures,
+        signal: { name: `${name ?? ""} ${fieldText(field)}`.trim(), ...(description && { description }) },
+      };
     return {
       tag,
       captures,

@@ -31,6 +31,14 @@ export function parseField(text: string): FieldStep[] | undefined {
   return steps.length > 0 ? steps : undefined;
 }
 
+/** The way as it may be read by people. */
+export function fieldText(steps: readonly FieldStep[]): string {
+  return steps
+    .map((step) => ("name" in step ? `.${step.name}` : `[${step.index.join()}]`))
+    .join("")
+    .slice(1);
+}
+
 /** The value at the end of the way, or why there is none. */
 export function convertField(
   variant: VariantLike | null | undefined,
