@@ -1,0 +1,43 @@
+// Window, packer and writer driven without an uploader: plans, frames, and what is in them.
+import type { BlockId, Lane, Series } from "../../src/core/buffer.ts";
+import { Envelope } from "../../src/upload/frame-plan.ts";
+import type { PackedPlan } from "../../src/upload/packed-column.ts";
+import { Packer } from "../../src/upload/packer.ts";
+import { Window } from "../../src/upload/window.ts";
+
+export const packingIntegration = "c8ktonqsahsmemfs7lv0";
+export const packingEnvelope = new Envelope(packingIntegration);
+
+export function finished<T>(work: Generator<void, T>): T {
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** A window that holds these series, as one block. */
+export function windowOf(series: readonly Series[], lane: Lane = "live"): Window {
+  const window = new Window(series.reduce((sum, { times }) => sum + times.length + 8, 0));
+  window.add(lane, { id: 1 as BlockId, series }, 0);
+  return window;
+}
+
+/** The next frame of a lane; nothing is taken out. */
+export function planOf(window: Window, maxBytes: number, packer = new Packer()): PackedPlan | undefined {
+  const candidates = [...window.queues("live")]
+    .filter((queue) => queue.count > 0)
+    .map((queue) => ({ queue, since: window.since(queue) }));
+  const limits = { maxBytes, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
+  return finished(packer.plan(candidates, limits));
+}
+
+/** All frames that it takes to send everything. */
+export function framesOf(window: Window, maxBytes: number): PackedPlan[] {
+  const packer = new Packer();
+  const frames: PackedPlan[] = [];
+  for (let plan = planOf(window, maxBytes, packer); plan; plan = planOf(window, maxBytes, packer)) {
+    frames.push(plan);
+    for (const { queue, count } of plan.parts) window.settle(queue, count);
+  }
+  return frames;
+}
