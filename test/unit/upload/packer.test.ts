@@ -8,6 +8,7 @@ import { FrameWriter } from "../../../src/upload/frame-writer.ts";
 import type { PackedPlan } from "../../../src/upload/packed-column.ts";
 import { Packer } from "../../../src/upload/packer.ts";
 import { Window } from "../../../src/upload/window.ts";
+import { seeded } from "../../support/runtime.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
@@ -148,6 +149,61 @@ test("every point goes out exactly once, in frames within the limit and of the s
       },
     ),
     { seed: 5, numRuns: 400 },
+  );
+});
+
+/** Poll groups, devices and single tags, some with an odd point; and tags that change when they change. */
+const mixed = fc
+  .record({
+    groups: fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 }),
+    depth: fc.integer({ min: 1, max: 60 }),
+    changing: fc.array(fc.integer({ min: 1, max: 80 }), { maxLength: 10 }),
+    seed: fc.integer({ min: 1, max: 1_000 }),
+  })
+  .map(({ groups, depth, changing, seed }) => {
+    const random = seeded(seed);
+    const series: Record<string, [number, number][]> = {};
+    const put = (times: readonly number[]) => {
+      const name = `line${Object.keys(series).length % 3}.t${Object.keys(series).length}`;
+      series[name] = times.map((time) => [
+        time,
+        Math.round((random() - 0.3) * 10_000) / 10 ** Math.floor(random() * 4),
+      ]);
+    };
+    for (const members of groups) {
+      const phase = Math.floor(random() * 1_000) * 1_000;
+      const times = Array.from({ length: depth }, (_, i) => i * 1e6 + phase);
+      for (let i = 0; i < members; i++) put(random() < 0.1 ? times.slice(1) : times);
+    }
+    for (const count of changing) {
+      const times = Array.from({ length: count }, () => Math.floor(random() * 6e4) * 1_000);
+      put([...new Set(times)].toSorted((x, y) => x - y));
+    }
+    return series;
+  });
+
+test("windows of groups, devices and single tags go out once, within the limit, with bytes and nulls as planned", () => {
+  fc.assert(
+    fc.property(mixed, fc.integer({ min: 400, max: 20_000 }), fc.boolean(), (series, maxBytes, urgent) => {
+      const window = new Window(10_000);
+      window.add("live", block(1, series), 0);
+      const seen = new Map<string, number>();
+      let sentPoints = 0;
+      for (const { bytes, plan, points } of drain(window, maxBytes, { urgentBefore: urgent ? Infinity : -1 })) {
+        expect(bytes).toBe(plan.bytes);
+        expect(bytes).toBeLessThanOrEqual(maxBytes);
+        expect(plan.times.length * plan.columns.length - plan.nulls).toBe(points.size);
+        expect(plan.points).toBe(points.size);
+        for (const [name, of] of points) seen.set(name, of);
+        sentPoints += points.size;
+      }
+      const expected = new Map(
+        Object.entries(series).flatMap(([input, of]) => of.map(([time, v]) => [key(input, time), v + 0] as const)),
+      );
+      expect(sentPoints).toBe(expected.size);
+      expect(seen).toEqual(expected);
+    }),
+    { seed: 8, numRuns: 150 },
   );
 });
 
