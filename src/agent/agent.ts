@@ -5,7 +5,6 @@ import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/same-source.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
-import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-inputs.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { watchAppends } from "./append-watch.ts";
@@ -15,7 +14,7 @@ import { BufferGaps } from "./gaps/buffer-gaps.ts";
 import type { GapList } from "./gaps/gap.ts";
 import { gapFolder } from "./gaps/gap-file.ts";
 import { GapRecord } from "./gaps/gap-record.ts";
-import { type OwnValues, startOwnSignals } from "./own-signals.ts";
+import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage } from "./process-memory.ts";
 import { processUsage } from "./process-usage.ts";
 import { snapshot, uploadStatus } from "./snapshot.ts";
@@ -170,8 +169,4 @@ export async function openAgent(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function inputsOf({ sources }: Config): ConfiguredInputs {
-  return configuredInputs(sources.flatMap(({ rules }) => rules));
 }

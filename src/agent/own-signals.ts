@@ -1,14 +1,16 @@
 // What the agent knows of itself, as signals of the service beside those of the plant: read, mapped, stored and delivered
 // like any tag, under `<agent.name>/tagferry/…`.
+import type { Config } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import { isAgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Captures, Reading, TagId } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
+import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-inputs.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { openMapping } from "../mapping/mapping.ts";
-import { tagOptions } from "../mapping/options.ts";
+import { type TagRule, tagOptions } from "../mapping/options.ts";
 import type { Catalog } from "../upload/catalog.ts";
 import type { UploadState } from "./status.ts";
 
@@ -97,10 +99,9 @@ export interface OwnSignalsParts {
   readonly owners: InputOwners;
 }
 
-/** Runs from now on until it is disposed. A disk that stores nothing costs these values and nothing else. */
-export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): AsyncDisposable {
-  const { agent, every, measure, timed, buffer, catalog, owners } = parts;
-  const rules = signals.map(({ id, signal }) =>
+/** The tags that the agent itself feeds. `every` in milliseconds. */
+export function ownRules(agent: string, every: number): readonly TagRule[] {
+  return signals.map(({ id, signal }) =>
     tagOptions.parse({
       input: `${agent}/tagferry/${id}`,
       every: `${every}ms`,
@@ -108,6 +109,18 @@ export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): Async
       signal: { ...signal, sourceType: "measurement", labels: { agent: [agent] } },
     }),
   );
+}
+
+/** Every Input ID that a configuration may give rise to, the agent's own included. */
+export function inputsOf({ agent: { name, ownSignals }, sources }: Config): ConfiguredInputs {
+  const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every);
+  return configuredInputs([...sources.flatMap(({ rules }) => rules), ...own]);
+}
+
+/** Runs from now on until it is disposed. A disk that stores nothing costs these values and nothing else. */
+export function startOwnSignals(parts: OwnSignalsParts, runtime: Runtime): AsyncDisposable {
+  const { agent, every, measure, timed, buffer, catalog, owners } = parts;
+  const rules = ownRules(agent, every);
   const mapping = openMapping({ source: ownSource, rules, catalog, owners }, runtime);
   const captures = new Map<string, Captures>();
   const captured = (source: string): Captures => {

@@ -7,6 +7,7 @@ import type { Mapping, TagState } from "../mapping/mapping.ts";
 import type { UploadStatus as UploaderStatus } from "../upload/uploader.ts";
 import { unsetClockHint } from "./clock-watch.ts";
 import type { RunningDelivery } from "./delivery.ts";
+import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
 import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
@@ -26,7 +27,8 @@ export interface SnapshotParts {
 
 export function snapshot({ time, agent, config, sources, buffer, delivery, gaps, doubt }: SnapshotParts): Status {
   const statuses = sources.map(({ monitor }) => monitor.status());
-  const upload = uploadStatus(config, buffer, delivery, agent.startedAt);
+  const arriving = statuses.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
+  const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving);
   return {
     time,
     agent,
@@ -77,6 +79,7 @@ export function uploadStatus(
   buffer: BufferStats,
   delivery: SnapshotParts["delivery"],
   startedAt: EpochMicros,
+  readingsPerSecond = 0,
 ): UploadStatus {
   const { url, integration } = config.service;
   const status = delivery.status();
@@ -87,6 +90,7 @@ export function uploadStatus(
     : status?.lastError?.current
       ? status.lastError
       : undefined;
+  const drainMs = drainTime(buffer.unsettledPoints, status?.pointsPerSecond ?? 0, readingsPerSecond);
   return {
     state,
     since: failure?.since ?? status?.since ?? startedAt,
@@ -96,6 +100,7 @@ export function uploadStatus(
     ...(error?.hint && { remedy: error.hint }),
     ...(status?.lastSuccess !== undefined && { lagMs: status.lagMs }),
     backlogPoints: buffer.unsettledPoints,
+    ...(drainMs !== undefined && { drainMs }),
     requests: status?.requests.started ?? 0,
     points: status?.points ?? 0,
     refusedPoints: status?.rejected ?? 0,

@@ -1,10 +1,10 @@
 // `tagferry signals`: what differs between the metadata of signals here and at the service; saved there, or published.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { inputsOf } from "../agent/own-signals.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Logger } from "../core/runtime.ts";
-import { configuredInputs } from "../mapping/configured-inputs.ts";
 import { saveViewIn } from "../upload/dialect.ts";
 import { ItemPublisher, type PlannedItem } from "../upload/item-publisher.ts";
 import { readKeptSignals } from "../upload/kept-signals.ts";
@@ -107,7 +107,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console): Promise<W
     io.complain(
       `tagferry: nothing is known from a running agent in ${visible(dataDir)}: what stands in the configuration counts, not what devices say of their tags`,
     );
-  const inputs = configuredInputs(config.sources.flatMap(({ rules }) => rules));
+  const inputs = inputsOf(config);
   const ours: OurSignals = {
     inputs: () => new Set([...inputs.fixed.keys(), ...(kept?.keys() ?? [])]),
     metadata(input) {

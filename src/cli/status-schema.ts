@@ -47,6 +47,17 @@ export const answeredStatus = z.object({
     points: z.number(),
     refusedPoints: z.number(),
     budgetShare: z.number(),
+    signals: z
+      .object({
+        known: z.number(),
+        saved: z.number(),
+        checkedAt: micros.optional(),
+        lost: z.number().optional(),
+        changed: z.number().optional(),
+        unconfigured: z.number().optional(),
+        published: z.number().optional(),
+      })
+      .optional(),
     ...trouble,
   }),
   gaps: z.object({ open: z.number(), day: z.number(), dayLost: z.number() }).optional(),

@@ -53,6 +53,22 @@ function delivery({ upload, time }: AnsweredStatus): readonly string[] {
       ...(refusedPoints === 0 ? [] : [`${count(refusedPoints, "point")} refused for good, see tagferry rejects list`]),
     ].join(", ")}`,
     ...troubleOf(upload, "          "),
+    ...signals({ upload, time }),
+  ];
+}
+
+function signals({ upload: { signals: known }, time }: Pick<AnsweredStatus, "upload" | "time">): readonly string[] {
+  if (!known || known.known === 0) return [];
+  const { checkedAt, lost = 0, changed = 0, unconfigured = 0, published } = known;
+  const compared = checkedAt === undefined ? "not compared" : `compared ${span((time - checkedAt) / 1_000)} ago`;
+  return [
+    `signals   ${[
+      `${known.saved} of ${known.known} saved`,
+      `${compared} with the service`,
+      ...(lost + changed === 0 ? [] : [`${lost} lost and ${changed} changed there, saved again`]),
+      ...(unconfigured === 0 ? [] : [`${unconfigured} there that are not configured, see tagferry signals diff`]),
+      ...(published === undefined ? [] : [`${count(published, "item")} published`]),
+    ].join(", ")}`,
   ];
 }
 

@@ -24,7 +24,7 @@ function configuration(home: TemporaryFolder, service: TestService, written: Wri
   writeFileSync(
     file,
     `version: 1
-agent: { dataDir: ${JSON.stringify(home.file("data"))} }
+agent: { dataDir: ${JSON.stringify(home.file("data"))}, ownSignals: off }
 service: { url: "${url}", apiVersion: ${apiVersion}, integration: ${integration}, auth: { basic: { password: "\${PW:-${secret}}" } }, signals: ${signals} }
 sources:
   waves:

@@ -48,6 +48,16 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
         error: "no route",
         remedy: "check the network",
         drainMs: 3_600_000,
+        signals: {
+          known: 12,
+          pending: 2,
+          saved: 10,
+          checkedAt: healthy.time,
+          lost: 1,
+          changed: 2,
+          unconfigured: 3,
+          published: 4,
+        },
       },
       gaps: { open: 1, day: 3, dayLost: 2, revision: 9 },
       warnings: [{ level: "error", message: "12 points were lost from the buffer: maxSize", remedy: "give it more" }],
@@ -63,6 +73,7 @@ delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv
           lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, backlog gone in 1h
           no route
             check the network
+signals   10 of 12 saved, compared 0ms ago with the service, 1 lost and 2 changed there, saved again, 3 there that are not configured, see tagferry signals diff, 4 items published
 buffer    4 MiB of 2 GiB, 200 points to deliver, the oldest 2s old
 gaps      1 open, 3 in the last 24 h, 2 of them with values lost, see tagferry gaps
 
