@@ -50,7 +50,9 @@ async function openAt(
   const connecting = { url, options, clientId, state, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;
-  log.info({ url, clientId, protocolVersion, sessionPresent }, "connected");
+  const about = { url, clientId, protocolVersion };
+  if (sessionPresent) log.info(about, "the broker resumed our session");
+  else log.info(about, "the broker began a session");
   if (session.persistent && !sessionPresent && state.filters.length > 0)
     log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
   if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });

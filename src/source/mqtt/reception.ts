@@ -111,6 +111,12 @@ export class Reception implements MessageHandler {
     return this.#counts.lastTimeFault;
   }
 
+  /** Edge nodes heard of, and how many of these have still to introduce themselves; nothing without any. */
+  get sparkplugDetails(): Readonly<Record<string, number>> {
+    const { nodes, unborn } = this.#sparkplug;
+    return nodes === 0 ? {} : { sparkplugNodes: nodes, waitingForBirth: unborn };
+  }
+
   /** Topics that came and that no tag wants. */
   get unknown(): readonly UnknownAddress[] {
     return this.#unknown.top();

@@ -105,7 +105,7 @@ export class MqttSource implements Source {
   }
 
   details(): Readonly<Record<string, string | number>> {
-    const { url, connection, clientId, reception } = this.#parts;
+    const { url, config, connection, clientId, reception } = this.#parts;
     const { granted, refused } = this.#subscriptions;
     const { protocolVersion, sessionPresent, keepaliveMs, limits } = connection;
     const numbers = Object.entries(limits).filter((limit): limit is [string, number] => typeof limit[1] === "number");
@@ -117,6 +117,8 @@ export class MqttSource implements Source {
       subscriptions: granted.length,
       refusedSubscriptions: refused.size,
       keepaliveSeconds: keepaliveMs / 1_000,
+      ...(config.options.verify === "none" && { certificate: "not checked" }),
+      ...reception.sparkplugDetails,
       ...(reception.lastMalformed !== undefined && { lastMalformed: reception.lastMalformed }),
       ...(reception.lastTimeFault !== undefined && { lastUnusableTime: reception.lastTimeFault }),
       ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),

@@ -66,6 +66,7 @@ test("with requestRebirth off nothing is ever published", async () => {
   await using source = await openMqttSource({ options, tags }, runtime, signal);
   await broker.publish("spBv1.0/G1/NDATA/E1", data(7), { qos: 0 });
   await eventually(() => runtime.metric("source_mqtt_unknown_metric_values_total") === 1);
+  expect(source.details?.()).toMatchObject({ sparkplugNodes: 1, waitingForBirth: 1 });
   await broker.publish("spBv1.0/G1/NBIRTH/E1", birth, { qos: 0 });
 
   expect(await pull(source, signal).readings(1)).toMatchObject([{ value: -5 }]);

@@ -52,8 +52,9 @@ test("without verification any certificate will do, and every connection warns o
   await using broker = await openMqttBroker({ tls: identity("other-name") });
   const runtime = testRuntime();
 
-  await using _source = await openMqttSource({ options: { url: broker.url, verify: "none" }, tags }, runtime, signal);
+  await using source = await openMqttSource({ options: { url: broker.url, verify: "none" }, tags }, runtime, signal);
 
+  expect(source.details?.()).toMatchObject({ certificate: "not checked" });
   expect(runtime.lines[0]).toMatchObject({ level: "warn", message: /certificate is not checked/ });
 });
 

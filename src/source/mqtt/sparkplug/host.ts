@@ -88,6 +88,16 @@ export class SparkplugHost {
     return true;
   }
 
+  /** Edge nodes that were heard of. */
+  get nodes(): number {
+    return this.#members.size;
+  }
+
+  /** Those of them whose birth has not been seen, or that have died since. */
+  get unborn(): number {
+    return this.#members.values().reduce((sum, { node }) => sum + (node.born ? 0 : 1), 0);
+  }
+
   /** Whether messages have waited for long enough. */
   get overdue(): boolean {
     const now = this.#parts.monotonic();

@@ -228,6 +228,16 @@ test("data before any birth leads to one request for it within a minute", () => 
   expect(host.asked).toHaveLength(2);
 });
 
+test("nodes that have still to introduce themselves are counted", () => {
+  const host = sparkplugHost();
+  host.send("NDATA/E1", { seq: 5, metrics: [{ alias: 1, int: 1 }] });
+  host.send("NBIRTH/E2", { seq: 0, metrics: [bdSeq(0)] });
+  expect(host.known()).toEqual({ nodes: 2, unborn: 1 });
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0)] });
+  host.send("NDEATH/E2", { metrics: [bdSeq(0)] });
+  expect(host.known()).toEqual({ nodes: 2, unborn: 1 });
+});
+
 test("a lost message leads to a request, one that was overtaken does not", () => {
   const host = sparkplugHost();
   host.send("NBIRTH/E1", { seq: 254, metrics: [{ name: "m", alias: 1, datatype: 10, double: 0 }] });
@@ -463,6 +473,7 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
     receive,
     /** `what`: type, node and device of the topic. */
     send: (what: string, payload: PayloadText) => receive(`spBv1.0/G1/${what}`, sparkplugPayload(payload)),
+    known: () => ({ nodes: host.nodes, unborn: host.unborn }),
     values: () => readings.map(({ value }) => value),
     /** What the clock does every now and then; whether there was something to do. */
     release: () => {
