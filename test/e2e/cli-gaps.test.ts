@@ -1,12 +1,15 @@
 // What an operator sees who asks when tags were not recorded: of a running agent, and of one that is not there any more.
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
+import { gapListSchema } from "../../src/agent/gaps/gap.ts";
+import { gapFolder, readGapFolder } from "../../src/agent/gaps/gap-file.ts";
 import { GapRecord } from "../../src/agent/gaps/gap-record.ts";
 import { SourceGaps } from "../../src/agent/gaps/source-gaps.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import { openWeb } from "../../src/web/server.ts";
+import { startAgent } from "../support/agent-process.ts";
 import { tagferry } from "../support/cli.ts";
+import { eventually } from "../support/eventually.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { statusWith } from "../support/status.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -84,6 +87,37 @@ test("gaps of an agent that is not running are read from its data directory, and
     "",
   ]);
   expect(status).toBe(0);
+});
+
+test("an agent that was killed finds the time it was away in its record", async () => {
+  using folder = temporaryFolder();
+  const configuration = configOf(folder.path, 0).replace(
+    "sources: {}",
+    "sources: { waves: { type: simulator, tags: [{ input: sine, every: 1s }] } }",
+  );
+  {
+    await using agent = await startAgent({ folder: folder.path, configuration });
+    await eventually(
+      async () => (await readGapFolder(gapFolder(`${folder.path}/data`))).life?.sources.waves !== undefined,
+      30_000,
+    );
+    await agent.kill();
+  }
+  await using agent = await startAgent({ folder: folder.path, configuration });
+  await eventually(async () => (await agent.status()).sources[0]?.state === "online", 30_000);
+
+  const { stdout } = await tagferry(["gaps", "--url", agent.page, "--json"]);
+
+  const { gaps } = gapListSchema.parse(JSON.parse(stdout));
+  expect(gaps).toHaveLength(1);
+  expect(gaps[0]).toMatchObject({
+    source: "waves",
+    cause: "agentDown",
+    reason: "the agent was killed, or the machine went down",
+    state: "lost",
+    outcome: "what happened meanwhile is kept nowhere",
+  });
+  expect((await agent.status()).gaps).toMatchObject({ open: 0, dayLost: 1 });
 });
 
 test("where there is neither agent nor configuration gaps says whom to ask", async () => {
