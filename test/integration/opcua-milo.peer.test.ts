@@ -137,8 +137,8 @@ test("a cut of the network loses no value", async () => {
 
 test("after the agent's own restart the server hands over what was not acknowledged", async () => {
   const stateDir = freshState();
-  // Milo tells what it has kept with the next keep-alive.
-  const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "1s" } };
+  // Milo publishes what it has kept with the next keep-alive, and tells at once that it has it.
+  const secure = { security: { mode: "signAndEncrypt" }, subscription: { keepAlive: "5m" } };
   await openTrusting(setup(stateDir, secure, [node("Count")])).catch(() => {});
   server.trust(certificateOf(stateDir));
   {
