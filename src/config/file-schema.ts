@@ -85,7 +85,9 @@ export const sourceName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." });
 
-export const version = z.literal(currentVersion, { error: "must be 1, the version of this file's format" });
+export const version = z.literal(currentVersion, {
+  error: "must be 1, the version of this file's format; tagferry config migrate brings an older file to it",
+});
 
 /** Sections that are checked as they stand, in the order of the reference. */
 export const sections = {
