@@ -124,6 +124,17 @@ test("it runs without rights: own user, no capabilities, system calls filtered, 
   });
 });
 
+test("systemd finds the unit little exposed: at most 1.5 of 10, with serial ports at most 2", async () => {
+  const unit = "/lib/systemd/system/tagferry.service";
+  await ok("systemd-analyze", "verify", unit);
+  // The threshold is the score times ten.
+  await ok("systemd-analyze", "security", "--offline=true", "--threshold=15", unit);
+  const serial = readFileSync(join(repository, "systemd/serial.conf"), "utf8").split("[Service]\n")[1] ?? "";
+  const withSerial = readFileSync(join(machine.root, unit), "utf8").replace("[Install]", `${serial}\n[Install]`);
+  writeFileSync(join(machine.root, "root/tagferry-serial.service"), withSerial);
+  await ok("systemd-analyze", "security", "--offline=true", "--threshold=20", "/root/tagferry-serial.service");
+});
+
 test("it listens for its page on loopback alone, and no debugger can be called up", async () => {
   const listening = async () =>
     (await ok("ss", "-Hltun"))
