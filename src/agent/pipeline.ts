@@ -19,7 +19,7 @@ export interface PipelineParts {
   readonly buffer: PointBuffer;
   readonly monitor: SourceMonitor;
   /** Where the times are recorded in which nothing is. */
-  readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "lost" | "bufferFailed">;
+  readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "lost" | "storing" | "bufferFailed">;
   /** Keeps deliveries back while the clock of the machine is not set. Undefined: it is. */
   readonly hold?: ClockHold;
 }
@@ -90,6 +90,7 @@ async function store(
   const backOff = new BackOff({ minMs: 250, maxMs: 2_000, random: runtime.random });
   for (;;) {
     try {
+      gaps?.storing();
       // Not given `signal`: what has been read when the agent stops is still stored, which takes one sync.
       await buffer.append(points, { awaited }, new AbortController().signal);
       monitor.bufferFailed(undefined);

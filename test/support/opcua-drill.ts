@@ -24,6 +24,9 @@ export interface DrillResult {
   /** Neither in the service nor in the record. */
   readonly unexplained: readonly string[];
   readonly gaps: readonly Gap[];
+  /** Seconds that the drill took, and how many of them the record says something is missing of. */
+  readonly seconds: number;
+  readonly missingSeconds: number;
 }
 
 /** A value that the server held. */
@@ -90,6 +93,7 @@ sources:
   let [restarts, cuts, silences] = [0, 0, 0];
   await eventually(() => agent.status().tags.every(({ quality }) => quality === "good"), 30_000);
   const writing = setInterval(write, 250);
+  const started = clock.now();
   try {
     for (let event = 0; event < events; event++) {
       await sleep(1_500 * random());
@@ -143,7 +147,20 @@ sources:
       .filter((each) => !gaps.some((gap) => covers(gap, each)))
       .map(({ input, value: lost, at }) => `${input} ${lost} at ${new Date(at / 1_000).toISOString()}`),
     gaps,
+    seconds: Math.round((clock.now() - started) / 1e6),
+    missingSeconds: Math.round(secondsOf(gaps.filter(({ state }) => state !== "filled"))),
   };
+}
+
+/** Of all moments that any of the rows says something is missing of. */
+function secondsOf(gaps: readonly Gap[]): number {
+  const spans = gaps.flatMap(({ intervals, from, to }) => intervals ?? [[from, to ?? from] as const]);
+  let [sum, end] = [0, 0];
+  for (const [from, to] of spans.toSorted((a, b) => a[0] - b[0])) {
+    sum += Math.max(0, to - Math.max(from, end));
+    end = Math.max(end, to);
+  }
+  return sum / 1e6;
 }
 
 /** Whether the record says that this value is missing, or may be. */

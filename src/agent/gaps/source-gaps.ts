@@ -16,6 +16,8 @@ import { Verdict } from "./verdict.ts";
 const noticedWithinUs = 60e6;
 /** A source tells of its first values, and so of what is missing before them, within this time. */
 const settledAfterMs = 15_000;
+/** A disk that has not answered for so long is not slow but hung. */
+const hungAfterMs = 5_000;
 /** Gaps of a source that may still be filled. */
 const mostVerdicts = 100;
 
@@ -36,6 +38,7 @@ export class SourceGaps implements Disposable {
   /** The row of what goes on while there is no connection. */
   #outage: Verdict | undefined;
   #bufferRow: number | undefined;
+  #storingSinceMs: number | undefined;
   #connection: Pick<Source, "holder" | "recovery"> | undefined;
   #connectedAtMs = 0;
   #settled = true;
@@ -103,20 +106,21 @@ export class SourceGaps implements Disposable {
     this.#outage = this.#open("disconnected", error instanceof Error ? error.message : String(error), from);
   }
 
-  /** The points of this source cannot be stored; undefined: they can again. */
+  /** Points are given to the buffer. */
+  storing(): void {
+    this.#storingSinceMs ??= this.#runtime.clock.monotonic();
+  }
+
+  /** The points of this source cannot be stored; undefined: they are, or can be again. */
   bufferFailed(error: AgentError | undefined): void {
-    const now = this.#runtime.clock.now();
-    const { name: source, tags } = this.#source;
-    if (error && this.#bufferRow === undefined) {
-      const row = { source, cause: "buffer", reason: error.message, from: this.#heard, state: "open" } as const;
-      this.#bufferRow = this.#record.add({ ...row, tags, inputs: [] });
-    }
+    this.#storingSinceMs = undefined;
+    if (error) this.#bufferHeld(error.message);
     if (error || this.#bufferRow === undefined) return;
     const holder = this.#connection?.holder;
     const became = holder
       ? ({ state: "filled", outcome: `${holder} kept them` } as const)
       : ({ state: "lost" } as const);
-    this.#record.change(this.#bufferRow, { to: now, ...became });
+    this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), ...became });
     this.#bufferRow = undefined;
   }
 
@@ -137,6 +141,13 @@ export class SourceGaps implements Disposable {
     if (this.#bufferRow !== undefined)
       this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), state: "lost" });
     this.#record.sourceStopped(this.#source.name);
+  }
+
+  /** Meanwhile nothing is read. */
+  #bufferHeld(reason: string): void {
+    const { name: source, tags } = this.#source;
+    const row = { source, cause: "buffer", reason, from: this.#heard, state: "open", tags } as const;
+    this.#bufferRow ??= this.#record.add({ ...row, inputs: [] });
   }
 
   #connectedSince(): number {
@@ -206,6 +217,8 @@ export class SourceGaps implements Disposable {
 
   #tick(): void {
     this.#failures.flush();
+    const storingMs = this.#runtime.clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
+    if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");
     if (this.#connection) this.#settled ||= this.#runtime.clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
     if (this.#settled) for (const verdict of this.#verdicts) verdict.settle();
     this.#verdicts = this.#verdicts.slice(-mostVerdicts);

@@ -195,6 +195,18 @@ test("while points cannot be stored nothing is read, unless somebody keeps it", 
     ]);
   }));
 
+test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
+  told(async (story) => {
+    story.source.storing();
+    await story.later(4_000);
+    expect(story.rows()).toEqual([]);
+    await story.later(3_000);
+    expect(story.rows()).toEqual(["line buffer 0- all 10000 open"]);
+    story.source.bufferFailed(undefined);
+    await story.later(10_000);
+    expect(story.rows()).toEqual(["line buffer 0-7 all 10000 lost"]);
+  }));
+
 test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
   told(async (story) => {
     const at = (seconds: number) => epochMicros(story.clock.now() + seconds * 1e6);
