@@ -1,4 +1,5 @@
 // Listens to a broker and says which topics there are, what is in them and how a tag for each would stand.
+import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { Secret } from "../../core/secret.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
@@ -7,6 +8,7 @@ import type { Message } from "./client.ts";
 import { connectBroker } from "./connect.ts";
 import { guessTags } from "./guess.ts";
 import { mqttOptions } from "./options.ts";
+import { describeReason } from "./reason-code.ts";
 import { parseSparkplugTopic } from "./sparkplug/topic.ts";
 
 /** How long is listened, in milliseconds: a broker lists no topics, one must wait for messages. */
@@ -49,7 +51,13 @@ export async function* browseBroker(
   {
     await using open = connection;
     const begin = runtime.clock.monotonic();
-    await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
+    const [code = 0x80] = await open.subscribe(["#"], { qos: 0, retainHandling: 0 });
+    // Nothing would come, as from a broker where nobody publishes.
+    if (code >= 0x80)
+      throw new AgentError(
+        "SOURCE_REFUSED",
+        `${url} refused to let us listen to all topics (#): ${describeReason(code)}`,
+      );
     try {
       await Promise.race([
         runtime.clock.sleep(listenMs, signal),

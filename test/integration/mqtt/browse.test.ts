@@ -63,3 +63,13 @@ async function collect(nodes: AsyncIterable<BrowsedNode>): Promise<BrowsedNode[]
 }
 
 async function* noNodes(): AsyncGenerator<BrowsedNode> {}
+
+test("a broker that lets us listen to nothing is told from one where nobody publishes", async () => {
+  await using broker = await openMqttBroker({ maySubscribe: () => false });
+  const nodes = mqttDriver.browse?.({ url: broker.url }, testRuntime(), new AbortController().signal);
+
+  await expect(nodes?.[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url} refused to let us listen to all topics (#): unspecified error (128)`,
+  });
+});
