@@ -1,0 +1,44 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { NamesFile } from "../../../../src/source/mqtt/names-file.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const url = "mqtt://broker.local";
+
+test("of several savings in a row the last is what is read back, and no other file stays", async () => {
+  using folder = temporaryFolder();
+  const { log, lines } = testRuntime();
+  const file = new NamesFile(join(folder.path, "state"), url, log);
+  for (let i = 0; i < 20; i++) file.save({ table: { 101: `speed ${i}` } });
+  await file.written();
+
+  expect(await new NamesFile(join(folder.path, "state"), url, log).load()).toEqual({ table: { 101: "speed 19" } });
+  expect(await new NamesFile(join(folder.path, "state"), "mqtt://other", log).load()).toEqual({});
+  expect(readdirSync(join(folder.path, "state"))).toHaveLength(1);
+  expect(lines).toEqual([]);
+});
+
+test.each(["", "{", '{"table":[1]}', "null"])(
+  "a file with %j in it costs a warning, and the names are learnt again",
+  async (text) => {
+    using folder = temporaryFolder();
+    const { log, lines } = testRuntime();
+    const file = new NamesFile(folder.path, url, log);
+    file.save({ table: { 101: "speed" } });
+    await file.written();
+    for (const name of readdirSync(folder.path)) writeFileSync(folder.file(name), text);
+
+    expect(await file.load()).toEqual({});
+    expect(lines.map(({ level }) => level)).toEqual(["warn"]);
+  },
+);
+
+test("a folder that cannot be written costs a warning", async () => {
+  const { log, lines } = testRuntime();
+  const file = new NamesFile("/dev/null/state", url, log);
+  file.save({});
+  await file.written();
+  expect(lines).toMatchObject([{ level: "warn", message: "the names that devices told could not be kept" }]);
+});
