@@ -1,6 +1,6 @@
 // `tagferry gaps`: every interval in which tags were not recorded, from the running agent or from what one has left.
 import { type Gap, type GapList, gapListSchema } from "../agent/gaps/gap.ts";
-import { type GapFolderContent, gapFolder, readGapFolder } from "../agent/gaps/gap-file.ts";
+import { type GapContent, gapFolder, readGapFolder } from "../agent/gaps/gap-file.ts";
 import { newest } from "../agent/gaps/gap-rows.ts";
 import { agentPlace } from "../config/agent-place.ts";
 import { loadConfig } from "../config/load.ts";
@@ -51,7 +51,7 @@ async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapL
 }
 
 /** What an agent left that is not running: its sources are not recorded since. */
-function leftBehind({ gaps: known, life }: GapFolderContent, time: number, sinceMs: number): GapList {
+function leftBehind({ gaps: known, life }: GapContent, time: number, sinceMs: number): GapList {
   const all = [...known.values()];
   const goesOn = new Set(all.filter(({ to }) => to === undefined).map(({ source }) => source));
   for (const [source, from] of Object.entries(life?.sources ?? {})) {

@@ -26,7 +26,7 @@ const life = z.object({
 });
 export type Life = z.output<typeof life>;
 
-export interface GapFolderContent {
+export interface GapContent {
   readonly gaps: Map<number, Gap>;
   readonly losses: AccountedLosses;
   /** Undefined: no agent has run with this folder. */
@@ -42,7 +42,7 @@ export function gapFolder(dataDir: string): string {
 }
 
 /** Never rejects for what is missing or damaged: a line that cannot be read is passed by. */
-export async function readGapFolder(folder: string): Promise<GapFolderContent> {
+export async function readGapFolder(folder: string): Promise<GapContent> {
   const [text, lastLife] = await Promise.all([
     readFile(join(folder, "record.ndjson"), "utf8").catch(() => ""),
     readFile(join(folder, "alive.json"), "utf8").then(

@@ -3,14 +3,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import type { Gap, GapList, GapSummary } from "./gap.ts";
-import {
-  type AccountedLosses,
-  GapFile,
-  type GapFolderContent,
-  type GapLine,
-  type Life,
-  readGapFolder,
-} from "./gap-file.ts";
+import { type AccountedLosses, type GapContent, GapFile, type GapLine, type Life, readGapFolder } from "./gap-file.ts";
 import { gapMetrics as metrics } from "./gap-metrics.ts";
 import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 
@@ -18,6 +11,8 @@ import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 const everyMs = 1_000;
 /** How exactly the begin of a gap is known after a kill. */
 const aliveEveryMs = 10_000;
+/** A clock is set within this time, or will not be. */
+const settingMs = 600_000;
 /** A source that has not run for so long is forgotten. */
 const forgottenUs = 90 * 86_400e6;
 
@@ -32,17 +27,19 @@ export class GapRecord implements AsyncDisposable {
   readonly #ticks = new Set<() => void>();
   readonly #ending = new AbortController();
   #working: Promise<void> = Promise.resolve();
+  readonly #openedAtMs: number;
   #losses: AccountedLosses;
   #lossesChanged = false;
   #unwritable = false;
   #signedAtMs = Number.NEGATIVE_INFINITY;
 
-  private constructor({ gaps, losses, life }: GapFolderContent, file: GapFile, runtime: Runtime) {
+  private constructor({ gaps, losses, life }: GapContent, file: GapFile, runtime: Runtime) {
     this.#runtime = runtime;
     this.#file = file;
     this.#rows = new GapRows(gaps);
     this.#losses = losses;
     this.#former = life;
+    this.#openedAtMs = runtime.clock.monotonic();
     this.#accounted = new Map(Object.entries(life?.sources ?? {}));
   }
 
@@ -218,6 +215,9 @@ export class GapRecord implements AsyncDisposable {
   async #sign(stopped: boolean): Promise<void> {
     const { clock } = this.#runtime;
     const time = clock.now();
+    // A clock that is behind the last sign of life is still to be set.
+    const behind = time < (this.#former?.time ?? 0);
+    if (behind && clock.monotonic() - this.#openedAtMs < settingMs) return;
     this.#signedAtMs = clock.monotonic();
     for (const source of this.#running) this.#accounted.set(source, time);
     for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);

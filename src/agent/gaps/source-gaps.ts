@@ -42,6 +42,8 @@ export class SourceGaps implements Disposable {
   #connection: Pick<Source, "holder" | "recovery"> | undefined;
   #connectedAtMs = 0;
   #settled = true;
+  /** When the time without the agent was over, by the monotonic clock: the wall clock may not have been set by then. */
+  #backAt: { readonly verdict: Verdict; readonly ms: number } | undefined;
   /** Up to when everything was recorded, as far as is known. */
   #heard: EpochMicros;
 
@@ -71,6 +73,7 @@ export class SourceGaps implements Disposable {
     const outage = this.#outage;
     this.#outage = undefined;
     outage?.end(now);
+    if (outage?.row?.cause === "agentDown") this.#backAt = { verdict: outage, ms: clock.monotonic() };
     if (recovery?.how === "kept") outage?.kept(recovery.by);
     else if (outage) this.#verdicts.push(outage);
     if (recovery?.how === "history") {
@@ -217,9 +220,11 @@ export class SourceGaps implements Disposable {
 
   #tick(): void {
     this.#failures.flush();
-    const storingMs = this.#runtime.clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
+    const { clock } = this.#runtime;
+    if (this.#backAt) this.#backAt.verdict.notBefore(clock.now() - (clock.monotonic() - this.#backAt.ms) * 1_000);
+    const storingMs = clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
     if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");
-    if (this.#connection) this.#settled ||= this.#runtime.clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
+    if (this.#connection) this.#settled ||= clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
     if (this.#settled) for (const verdict of this.#verdicts) verdict.settle();
     this.#verdicts = this.#verdicts.slice(-mostVerdicts);
   }

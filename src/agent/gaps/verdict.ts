@@ -10,6 +10,9 @@ import type { GapRecord } from "./gap-record.ts";
  */
 const edgeUs = 60e6;
 
+/** A wall clock that goes forward by more than this was set. */
+const clockStepUs = 2e6;
+
 /** Of one row whose values are being looked for. */
 export class Verdict {
   readonly #record: GapRecord;
@@ -100,6 +103,12 @@ export class Verdict {
   end(to: EpochMicros): void {
     const { row } = this;
     if (row) this.#record.change(this.#id, { to: epochMicros(Math.max(row.from, to)), state: "filling" });
+  }
+
+  /** It has turned out that the clock was behind when the gap ended. */
+  notBefore(end: number): void {
+    const { row } = this;
+    if (row?.to !== undefined && end - row.to > clockStepUs) this.#record.change(this.#id, { to: epochMicros(end) });
   }
 
   #become(state: Gap["state"], outcome: string, unfilled?: Gap["unfilled"]): void {

@@ -88,6 +88,18 @@ test("the time between a stop and the next start is a row that says so, and goes
     expect(story.record.list(0, 9).gaps[1]?.reason).toBe("the agent was stopped");
   }));
 
+test("where the clock is set only after the start, the time without the agent ends when it really did", () =>
+  told(async (story) => {
+    await story.restart({ killed: false, afterMs: 3_600_000 });
+    story.clock.stepWall(-7_200_000);
+    await story.later(5_000);
+    story.source.online(connected);
+    await story.later(60_000);
+    story.clock.stepWall(7_200_000);
+    await story.later(2_000);
+    expect(story.rows()).toEqual(["line agentDown 0-3605 all 10000 lost what happened meanwhile is kept nowhere"]);
+  }));
+
 test("tags that fail together and come back together are one row; who comes back sooner has a row of its own", () =>
   told(async (story) => {
     const dead = "unit 3 does not answer";
