@@ -14,7 +14,8 @@ export interface SignalStep {
 }
 
 export interface SignalPlan {
-  readonly steps: readonly SignalStep[];
+  /** Undefined: it is not about saving. */
+  readonly steps: readonly SignalStep[] | undefined;
   /** Signals that are as they are to be. */
   readonly same: number;
   /** At the service and not configured. */
@@ -26,15 +27,15 @@ export interface SignalPlan {
 }
 
 export function toSave({ steps }: SignalPlan): readonly SignalStep[] {
-  return steps.filter(({ action }) => action !== "leave");
+  return steps?.filter(({ action }) => action !== "leave") ?? [];
 }
 
 export function planJson({ steps, same, unconfigured, nameless, items }: SignalPlan): object {
   return {
-    ...(items === undefined || steps.length > 0
-      ? { signals: steps.map(({ input, action, changes }) => ({ input, action, changes: changes.map(asJson) })) }
-      : {}),
-    same,
+    ...(steps && {
+      signals: steps.map(({ input, action, changes }) => ({ input, action, changes: changes.map(asJson) })),
+      same,
+    }),
     unconfigured,
     nameless,
     ...(items && { items: items.map(itemJson) }),
@@ -43,20 +44,8 @@ export function planJson({ steps, same, unconfigured, nameless, items }: SignalP
 
 export function planLines(plan: SignalPlan): readonly string[] {
   const { steps, same, unconfigured, nameless, items } = plan;
-  const created = steps.filter(({ action }) => action === "create").length;
-  const saves = toSave(plan).length;
-  const left = steps.length - saves;
   return [
-    ...columns(steps.flatMap(stepRows)),
-    ...(items === undefined || steps.length > 0
-      ? [
-          [
-            `${count(saves, "signal")} to save (${created} new, ${saves - created} changed)`,
-            ...(left > 0 ? [`${left} left as they are there (createOnly)`] : []),
-            `${same} the same`,
-          ].join(", "),
-        ]
-      : []),
+    ...(steps ? stepLines(steps, toSave(plan).length, same) : []),
     ...(items ? itemLines(items) : []),
     ...(unconfigured.length > 0
       ? [
@@ -67,6 +56,19 @@ export function planLines(plan: SignalPlan): readonly string[] {
     ...(nameless > 0
       ? [`${count(nameless, "signal")} at the service without an Input ID: nothing can be said of them`]
       : []),
+  ];
+}
+
+function stepLines(steps: readonly SignalStep[], saves: number, same: number): readonly string[] {
+  const created = steps.filter(({ action }) => action === "create").length;
+  const left = steps.length - saves;
+  return [
+    ...columns(steps.flatMap(stepRows)),
+    [
+      `${count(saves, "signal")} to save (${created} new, ${saves - created} changed)`,
+      ...(left > 0 ? [`${left} left as they are there (createOnly)`] : []),
+      `${same} the same`,
+    ].join(", "),
   ];
 }
 

@@ -83,7 +83,7 @@ export async function publishSignals(options: SignalsOptions, io: Console): Prom
   const plan = await planOf(work, true, io, options.dryRun === true ? undefined : publish);
   io.progress(undefined);
   // What is to be saved is another command's.
-  const items = { ...plan, steps: [] };
+  const items = { ...plan, steps: undefined };
   tell(items, options, io, options.dryRun === true ? undefined : { published, refused });
   return refused.length === 0 ? exitStatus.done : exitStatus.failed;
 }

@@ -138,6 +138,7 @@ export class SignalWatch {
         { lost: found.lost, changed: found.changed },
         "signals were lost or changed at the service, they are saved again",
       );
+    if (unread.published > 0) log.info({ items: unread.published }, "items published");
     this.#runtime.metrics.counter(resaved).add(found.lost + found.changed);
     if (this.#findings.done({ ...found, ...unread, unconfigured, at: clock.now() }, this.#publisher !== undefined))
       log.info(
