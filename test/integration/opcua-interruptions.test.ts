@@ -266,6 +266,9 @@ test("a node that appears later is picked up when the failures are tried again, 
   await eventually(() => [0, 1, 2].every((tag) => line.values(tag).includes(1)));
   // A pattern that has found something is looked through again, too, less often.
   await line.reading(({ tag, captures, value }) => tag === 3 && captures["name"] === "Torque" && value === 1);
+  await eventually(() =>
+    ["Late", "Later", "New", "Torque"].every((name) => line.descriptions.some((one) => one.signal.name === name)),
+  );
   expect(line.readings.filter(({ quality }) => quality === "bad")).toHaveLength(3);
   expect(line.source.details?.()).toMatchObject({ items: 5, failed: 0 });
 });

@@ -61,6 +61,16 @@ test("units, ranges, names and states come as descriptions", async () => {
   });
 });
 
+test("a variable whose unit changes is described again", async () => {
+  await using line = collect(await open([node("Temp"), node("State")]));
+  await eventually(() => line.descriptions.length === 2);
+  server.setUnit("K");
+  server.set("Temp", 300);
+  await eventually(() => line.descriptions.length === 3);
+  expect(line.descriptions[2]).toMatchObject({ tag: 0, signal: { engUnit: "K" } });
+  server.setUnit("°C");
+});
+
 test("nodes are found by NodeId, by path and by pattern", async () => {
   await using line = collect(
     await open([

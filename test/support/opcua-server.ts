@@ -70,6 +70,8 @@ export interface OpcuaServer extends AsyncDisposable {
   break(name: keyof LineVariables): void;
   /** Adds the variables `Drive` and `Drives`, which hold a structure and two of them, or sets them. */
   drive(value: Drive, at?: Date): Promise<void>;
+  /** Gives Temp another unit. */
+  setUnit(unit: string): void;
   /** Adds a variable below `Objects/Line`. */
   add(name: string): void;
 }
@@ -172,18 +174,19 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   let count = { value: 0, at: new Date() };
   const plain = (browseName: string, dataType: DataType) =>
     own.addVariable({ componentOf: line, browseName, nodeId: `s=${browseName}`, dataType });
+  const temp = own.addAnalogDataItem({
+    componentOf: line,
+    browseName: "Temp",
+    nodeId: "s=Temp",
+    displayName: "Oven temperature",
+    description: "in the middle",
+    dataType: "Double",
+    engineeringUnits: { displayName: "°C", unitId: 4408652, description: "degree Celsius" },
+    engineeringUnitsRange: { low: 0, high: 200 },
+    value: new Variant({ dataType: DataType.Double, value: 0 }),
+  });
   const variables: LineVariables = {
-    Temp: own.addAnalogDataItem({
-      componentOf: line,
-      browseName: "Temp",
-      nodeId: "s=Temp",
-      displayName: "Oven temperature",
-      description: "in the middle",
-      dataType: "Double",
-      engineeringUnits: { displayName: "°C", unitId: 4408652, description: "degree Celsius" },
-      engineeringUnitsRange: { low: 0, high: 200 },
-      value: new Variant({ dataType: DataType.Double, value: 0 }),
-    }),
+    Temp: temp,
     Count: own.addVariable({
       componentOf: line,
       browseName: "Count",
@@ -276,6 +279,12 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     drive: async (value, at = new Date()) => {
       structures ??= await addStructures(space, own, line);
       structures.set(value, at);
+    },
+    setUnit: (displayName) => {
+      const type = space.findDataType("EUInformation");
+      if (!type) throw new TypeError("the standard has units");
+      const value = space.constructExtensionObject(type, { displayName: { text: displayName }, unitId: -1 });
+      temp.engineeringUnits.setValueFromSource({ dataType: DataType.ExtensionObject, value });
     },
     add: (name) => {
       plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value: 1 });

@@ -32,6 +32,7 @@ export interface ReadingOf {
 const severities: readonly Quality[] = ["good", "uncertain", "bad", "bad"];
 const overflowBits = 0x480;
 const semanticsChangedBit = 0x4000;
+const structureChangedBit = 0x8000;
 
 /** Whether the server threw values away before this one because its queue was full. */
 export function overflowed(statusCode: number): boolean {
@@ -41,6 +42,11 @@ export function overflowed(statusCode: number): boolean {
 /** Whether unit, range or enumeration have changed. */
 export function semanticsChanged(statusCode: number): boolean {
   return (statusCode & semanticsChangedBit) !== 0;
+}
+
+/** Whether the data type has changed. */
+export function structureChanged(statusCode: number): boolean {
+  return (statusCode & structureChangedBit) !== 0;
 }
 
 /** Undefined where there is nothing to tell yet: the server has not got its first value. */

@@ -9,6 +9,8 @@ export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly resolver: Resolver;
   readonly monitoring: MonitoredGroups;
+  /** Takes items that are monitored from now on. */
+  readonly added: (items: readonly Item[]) => void;
   /** Takes failures that are new or have another reason than before. */
   readonly failed: (failures: readonly Failure[]) => void;
 }
@@ -27,7 +29,7 @@ export async function retryFailures(options: RetryOptions, runtime: Runtime, sig
 
 /** One round. `browse`: patterns that have found something are looked through, too. */
 export async function retryOnce(
-  { tags, resolver, monitoring, failed }: RetryOptions,
+  { tags, resolver, monitoring, added, failed }: RetryOptions,
   browse: boolean,
   signal: AbortSignal,
 ): Promise<void> {
@@ -40,6 +42,8 @@ export async function retryOnce(
   const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
   const fresh = found.items.filter((item) => !present.has(identity(item)));
   const stillRefused = await monitoring.add([...refused, ...fresh], signal);
+  const failing = new Set(stillRefused.map(({ item }) => item));
+  added([...refused, ...fresh].filter((item) => !failing.has(item)));
   // A pattern that finds nothing any more keeps what it had found.
   const stillUnresolved = found.unresolved
     .filter(({ tag }) => unresolved.has(tag))

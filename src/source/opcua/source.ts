@@ -4,7 +4,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Source, TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { Backfill, type BackfillOptions } from "./backfill.ts";
-import { describe } from "./description.ts";
+import { Describing } from "./describing.ts";
 import { Intake } from "./intake.ts";
 import type { Item, Resolver, Tag } from "./items.ts";
 import type { Link } from "./link.ts";
@@ -14,7 +14,7 @@ import type { OpcuaConfig } from "./open.ts";
 import type { Pki } from "./pki.ts";
 import { poll } from "./poller.ts";
 import { type Notification, Publisher } from "./publisher.ts";
-import type { DataValueLike } from "./reading.ts";
+import { type DataValueLike, semanticsChanged, structureChanged } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
 import { retryFailures } from "./retry.ts";
 import type { Ua } from "./stack.ts";
@@ -43,6 +43,7 @@ export class OpcuaSource implements Source {
   readonly #intake: Intake;
   readonly #publisher: Publisher | undefined;
   readonly #backfill: Backfill;
+  readonly #describing: Describing;
   /** Gaps of earlier connections that are looked for again. */
   readonly #leftOver: readonly TagGap[];
   #failed = false;
@@ -70,6 +71,12 @@ export class OpcuaSource implements Source {
             ? resumption.remember({ session: undefined })
             : monitoring.forget(what === "subscriptions" ? undefined : what),
       });
+    this.#describing = new Describing({
+      ua,
+      runtime,
+      services: resolver.services,
+      deliver: (descriptions) => this.#intake.descriptions(descriptions),
+    });
     this.#backfill = new Backfill({
       ...options.history,
       ua,
@@ -121,18 +128,12 @@ export class OpcuaSource implements Source {
     }
   }
 
-  /** Reads the descriptions: what a variable is comes before its values, unless the server takes its time. */
+  /** What a variable is comes before its values, unless the server takes its time. */
   async #describe(signal: AbortSignal): Promise<void> {
-    const { ua, monitoring, resolver, runtime } = this.#options;
-    const items = [...monitoring.items(), ...monitoring.polled];
-    const described = describe(ua, resolver.services, items, signal).then(
-      (descriptions) => this.#intake.descriptions(descriptions),
-      (error: unknown) => {
-        if (!signal.aborted) runtime.log.warn({ err: error }, "the server does not describe its variables");
-      },
-    );
+    const { monitoring, runtime } = this.#options;
+    this.#describing.add([...monitoring.items(), ...monitoring.polled]);
     const patience = runtime.clock.sleep(describedWithinMs, signal).catch(() => {});
-    await Promise.race([described, patience]);
+    await Promise.race([this.#describing.round(signal), patience]);
   }
 
   details(): Readonly<Record<string, string | number>> {
@@ -171,7 +172,18 @@ export class OpcuaSource implements Source {
     const { services } = resolver;
     const works = [
       this.#publisher?.run(signal),
-      retryFailures({ tags, resolver, monitoring, failed: (failures) => this.#tell(failures) }, runtime, signal),
+      retryFailures(
+        {
+          tags,
+          resolver,
+          monitoring,
+          added: (items) => this.#describing.add(items),
+          failed: (failures) => this.#tell(failures),
+        },
+        runtime,
+        signal,
+      ),
+      this.#describing.run(signal),
       poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
       this.#backfill.run(signal),
     ];
@@ -187,6 +199,10 @@ export class OpcuaSource implements Source {
       const item = monitoring.item(id, handle);
       return item ? [[item, value] as const] : [];
     });
+    if (values.some(([, { statusCode }]) => structureChanged(statusCode.value))) resolver.structures.forget();
+    this.#describing.add(
+      values.flatMap(([item, { statusCode }]) => (semanticsChanged(statusCode.value) ? [item] : [])),
+    );
     await resolver.structures.learn(values, signal);
     this.#intake.values(values, stream, this.#backfill, () =>
       this.#publisher?.acknowledge({ subscription: id, sequenceNumber }),

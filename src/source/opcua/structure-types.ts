@@ -59,6 +59,13 @@ export class StructureTypes implements KnownTypes {
     return known ?? convertField(variant, index, field, this);
   }
 
+  /** The server has changed a type: what was known of any is void. */
+  forget(): void {
+    this.#types.clear();
+    this.#definitions.clear();
+    this.#simple.clear();
+  }
+
   /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked. */
   async learn(values: Iterable<readonly [FieldOf, DataValueLike]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
