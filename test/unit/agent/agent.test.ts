@@ -111,10 +111,12 @@ test("where one source cannot even be started, those before it do not run on wit
   const [first, second] = written.sources;
   if (!first || !second) throw new Error("two sources were written");
   let open = 0;
+  let opened = 0;
   const driver = {
     ...first.driver,
     async open(): Promise<Source> {
       open++;
+      opened++;
       return {
         async *deliveries(signal) {
           await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -126,8 +128,8 @@ test("where one source cannot even be started, those before it do not run on wit
       };
     },
   };
-  // A defect, as it could be: a rule that no mapping can be made of.
-  const broken = { ...second, rules: [undefined] as unknown as typeof second.rules };
+  // A defect, as it could be: nothing where its options should be.
+  const broken = { ...second, options: undefined as unknown as typeof second.options };
   const opening = openAgent(
     { ...written, agent: { ...written.agent, dataDir: folder.path }, sources: [{ ...first, driver }, broken] },
     { version: "0" },
@@ -135,7 +137,7 @@ test("where one source cannot even be started, those before it do not run on wit
     new AbortController().signal,
   );
   await expect(opening).rejects.toThrow(TypeError);
-  expect(open).toBe(0);
+  expect({ open, opened }).toEqual({ open: 0, opened: 1 });
 });
 
 test("the agent's own signals are delivered like any tag, unless they are switched off", async () => {
