@@ -284,7 +284,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
       const type = space.findDataType("EUInformation");
       if (!type) throw new TypeError("the standard has units");
       const value = space.constructExtensionObject(type, { displayName: { text: displayName }, unitId: -1 });
-      temp.engineeringUnits.setValueFromSource({ dataType: DataType.ExtensionObject, value });
+      temp.engineeringUnits?.setValueFromSource({ dataType: DataType.ExtensionObject, value });
     },
     add: (name) => {
       plain(name, DataType.Double).setValueFromSource({ dataType: DataType.Double, value: 1 });
