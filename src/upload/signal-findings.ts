@@ -1,6 +1,5 @@
 // What the looks at the signals of the service have found, bounded, as status shows it.
 import type { EpochMicros } from "../core/point.ts";
-import type { PlannedItem } from "./item-publisher.ts";
 
 export interface NamedReason {
   readonly input: string;
@@ -45,7 +44,8 @@ export interface Look {
   readonly changed: number;
   readonly kept: readonly NamedReason[];
   readonly unconfigured: readonly string[];
-  readonly items: readonly PlannedItem[];
+  readonly unfit: readonly NamedReason[];
+  readonly edited: readonly NamedReason[];
   readonly published: number;
   readonly refused: readonly NamedReason[];
 }
@@ -91,14 +91,7 @@ export class SignalFindings {
   }
 }
 
-function itemsOf({ items, published, refused }: Look, before: number): SignalWatchStatus["items"] {
-  const unfit: NamedReason[] = [];
-  const edited: NamedReason[] = [];
-  for (const { input, plan } of items) {
-    if (plan.action === "unfit") unfit.push({ input, reason: plan.missing.join(", ") });
-    else if (plan.action === "keep" || plan.action === "update")
-      edited.push({ input, reason: plan.edited.map(({ attribute }) => attribute).join(", ") });
-  }
+function itemsOf({ unfit, edited, published, refused }: Look, before: number): SignalWatchStatus["items"] {
   return { published: before + published, unfit: named(unfit), edited: named(edited), refused: named(refused) };
 }
 

@@ -113,8 +113,8 @@ export class SignalWatch {
   async #review(stop: AbortSignal): Promise<void> {
     const { caller, catalog, configured } = this.#parts;
     const { log, clock } = this.#runtime;
-    const found = { lost: 0, changed: 0, kept: [] as NamedReason[], items: [] as PlannedItem[] };
-    const unread = { published: 0, refused: [] as NamedReason[] };
+    const found = { lost: 0, changed: 0, kept: [] as NamedReason[] };
+    const items: ItemTally = { published: 0, refused: [], unfit: [], edited: [] };
     const { missing, unconfigured } = await reviewSignals(
       caller,
       {
@@ -126,8 +126,7 @@ export class SignalWatch {
         items: this.#publisher !== undefined,
         each: async (page) => {
           for (const signal of page) if (this.#resave(signal, found.kept)) found.changed++;
-          const planned = await this.#publish(page, unread, stop);
-          found.items.push(...planned.filter(({ plan }) => plan.action === "unfit" || isEdited(plan)));
+          await this.#publish(page, items, stop);
         },
       },
       stop,
@@ -138,9 +137,9 @@ export class SignalWatch {
         { lost: found.lost, changed: found.changed },
         "signals were lost or changed at the service, they are saved again",
       );
-    if (unread.published > 0) log.info({ items: unread.published }, "items published");
+    if (items.published > 0) log.info({ items: items.published }, "items published");
     this.#runtime.metrics.counter(resaved).add(found.lost + found.changed);
-    if (this.#findings.done({ ...found, ...unread, unconfigured, at: clock.now() }, this.#publisher !== undefined))
+    if (this.#findings.done({ ...found, ...items, unconfigured, at: clock.now() }, this.#publisher !== undefined))
       log.info(
         { inputs: unconfigured.length, first: unconfigured[0] },
         "the service has signals that are not configured",
@@ -177,26 +176,30 @@ export class SignalWatch {
     return true;
   }
 
-  async #publish(
-    page: readonly ReviewedSignal[],
-    done: { published: number; refused: NamedReason[] },
-    stop: AbortSignal,
-  ): Promise<readonly PlannedItem[]> {
+  async #publish(page: readonly ReviewedSignal[], tally: ItemTally, stop: AbortSignal): Promise<void> {
     const publisher = this.#publisher;
-    if (!publisher) return [];
+    if (!publisher) return;
     const planned: PlannedItem[] = [];
     for (const [i, { input, signal, stored }] of page.entries()) {
       if (i % slice === slice - 1) await setImmediate();
       planned.push(publisher.plan(input, signal, stored));
     }
     const { published, refused } = await publisher.publish(planned, stop);
-    done.published += published.length;
-    done.refused.push(...refused);
+    tally.published += published.length;
+    tally.refused.push(...refused);
+    for (const { input, plan } of planned) {
+      if (plan.action === "unfit") tally.unfit.push({ input, reason: plan.missing.join(", ") });
+      else if ((plan.action === "keep" || plan.action === "update") && plan.edited.length > 0)
+        tally.edited.push({ input, reason: plan.edited.map(({ attribute }) => attribute).join(", ") });
+    }
     this.#runtime.metrics.counter(publications).add(published.length);
-    return planned;
   }
 }
 
-function isEdited(plan: PlannedItem["plan"]): boolean {
-  return (plan.action === "keep" || plan.action === "update") && plan.edited.length > 0;
+/** What became of the items in one look. */
+interface ItemTally {
+  published: number;
+  readonly refused: NamedReason[];
+  readonly unfit: NamedReason[];
+  readonly edited: NamedReason[];
 }
