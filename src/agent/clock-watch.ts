@@ -24,7 +24,7 @@ const checkEveryMs = 1_000;
 /** So much earlier than an agent ran last is an error of the clock and no correction. */
 const behindUs = 60e6;
 /** How long doubts of less weight are waited for: a plant without time synchronisation must not stay silent. */
-const behindForMs = 600_000;
+const behindForMs = 120_000;
 const unsyncedForMs = 60_000;
 /** A change of the wall clock that is told. */
 const stepUs = 1e6;

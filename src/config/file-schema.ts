@@ -30,7 +30,7 @@ export const agentOptions = z.strictObject({
     .enum(["hold", "write"])
     .default("hold")
     .describe(
-      "What becomes of readings that this machine stamps while its clock is not set: before 2025, behind the last run of the agent (for 10 minutes at most), or not yet synchronised on a machine without a hardware clock (for 1 minute at most). hold: they wait in memory and get their right times; write: they are stored as they are.",
+      "What becomes of readings that this machine stamps while its clock is not set: before 2025, behind the last run of the agent (for 2 minutes at most), or not yet synchronised on a machine without a hardware clock (for 1 minute at most). hold: they wait in memory and get their right times; write: they are stored as they are.",
     ),
   ownSignals: z
     .union([
