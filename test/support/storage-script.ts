@@ -83,7 +83,7 @@ export function problemAfterRestart(open: () => OpenedStore, run: ScriptRun): st
  */
 export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreSetup = {}): void {
   const script = new Script(run, variant);
-  const options = { segmentBytes: variant === 0 ? 4_700 : 9_000, whenFull: "block", ...setup } as const;
+  const options = { segmentBytes: variant === 0 ? 4_700 : 14_000, whenFull: "block", ...setup } as const;
   for (let life = 0; life < 3; life++) {
     const mortal = new MortalDisk(disk);
     script.forget();
@@ -146,7 +146,7 @@ class Script {
 
   newPoints(usual: number): Triple[] {
     const random = this.#random;
-    const count = this.#variant === 0 ? usual : 1 + Math.floor(random() * (random() < 0.25 ? 250 : 20));
+    const count = this.#variant === 0 ? usual : 1 + Math.floor(random() * (random() < 0.4 ? 350 : 20));
     return Array.from({ length: count }, () => pointOf(++this.#next, this.#variant));
   }
 
