@@ -206,7 +206,9 @@ test("a server that is silent without hanging up is left", async () => {
     monotonic: () => 20 * clock.monotonic(),
     sleep: (ms, signal) => clock.sleep(ms / 20, signal),
   };
-  await using line = collect(await open(stateDir, options, testRuntime({ clock: hurried })));
+  // The time that a call may take is short, since one is waited for in vain below; that to open is not.
+  const opened = await eventually(() => open(stateDir, options, testRuntime({ clock: hurried })), 25_000);
+  await using line = collect(opened);
   await has(line, await countUp(1));
   network.muteDevice();
   const failure = await line.failure;

@@ -48,7 +48,7 @@ test.each([
   );
   await eventually(() => line.descriptions.length === 7);
   expect(line.descriptions[3]?.signal).toEqual({ name: "Drive Axes[1].Speed" });
-  const at = new Date("2026-03-01T12:00:00.123Z");
+  const at = new Date(Date.UTC(2026, 2, round, 12, 0, 0, 123));
   await server.drive({ ...drive, total: [1, round], running: round === 1 }, at);
   const expected = [round === 1, 2n ** 32n + BigInt(round), 0.1, 2.5, "Y", 4, 0.1];
   for (const [i, value] of expected.entries())
