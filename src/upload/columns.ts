@@ -21,10 +21,15 @@ export class Columns {
   /** Sorts by time and keeps the last of those with the same time, as storing them one after the other would. */
   sort(): void {
     const { times, values, forms, count } = this;
-    const order = Array.from({ length: count }, (_, i) => i).sort((a, b) => times[a]! - times[b]! || a - b);
-    const sortedTimes = order.map((i) => times[i]!);
-    const sortedValues = order.map((i) => values[i]!);
-    const sortedForms = order.map((i) => forms[i]!);
+    const order = orderOf(times, count);
+    const sortedTimes = new Float64Array(count);
+    const sortedValues = new Float64Array(count);
+    const sortedForms = new Uint8Array(count);
+    for (let i = 0; i < count; i++) {
+      sortedTimes[i] = times[order[i]!]!;
+      sortedValues[i] = values[order[i]!]!;
+      sortedForms[i] = forms[order[i]!]!;
+    }
     let kept = 0;
     for (let i = 0; i < count; i++) {
       if (i + 1 < count && sortedTimes[i + 1] === sortedTimes[i]) continue;
@@ -35,4 +40,41 @@ export class Columns {
     }
     this.count = kept;
   }
+}
+
+/**
+ * Positions of the first `count` times in ascending order, those of the same time as they stand. Merges what ascends
+ * already: points that are out of order come as few runs mostly, and then this takes a pass or two.
+ */
+function orderOf(times: Float64Array, count: number): Uint32Array {
+  let from = Uint32Array.from({ length: count }, (_, i) => i);
+  let starts = [0];
+  for (let i = 1; i < count; i++) if (times[i]! < times[i - 1]!) starts.push(i);
+  let to = new Uint32Array(count);
+  while (starts.length > 1) {
+    const merged: number[] = [];
+    for (let run = 0; run < starts.length; run += 2) {
+      const left = starts[run]!;
+      const middle = starts[run + 1] ?? count;
+      merge(times, from, to, left, middle, starts[run + 2] ?? count);
+      merged.push(left);
+    }
+    starts = merged;
+    [from, to] = [to, from];
+  }
+  return from;
+}
+
+function merge(
+  times: Float64Array,
+  from: Uint32Array,
+  to: Uint32Array,
+  left: number,
+  middle: number,
+  end: number,
+): void {
+  let a = left;
+  let b = middle;
+  for (let at = left; at < end; at++)
+    to[at] = a < middle && (b >= end || times[from[a]!]! <= times[from[b]!]!) ? from[a++]! : from[b++]!;
 }

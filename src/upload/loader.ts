@@ -1,9 +1,9 @@
 // Decides what the next request carries, and writes it: which lane, which series, or which part of what was refused.
-import { setImmediate } from "node:timers/promises";
 import type { Lane } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { Frame } from "../core/sink.ts";
+import { inSlices } from "../lib/in-slices.ts";
 import type { Bisection } from "./bisection.ts";
 import type { Candidate } from "./cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "./frame-plan.ts";
@@ -130,7 +130,7 @@ export class Loader {
   async #suspect(): Promise<Shipment | undefined> {
     const { bisection } = this.#parts;
     for (let portion = bisection.next(); portion; portion = bisection.next()) {
-      const plan = portion.plan(this.#envelope.bytes);
+      const plan = await inSlices(portion.plan(this.#envelope.bytes));
       if (plan.bytes <= this.#parts.limit.maxBytes || portion.points === 1)
         return { kind: "suspect", frame: await this.#write(plan), portion };
       bisection.split();
@@ -142,14 +142,5 @@ export class Loader {
     const id = this.#nextId++;
     const body = await inSlices(this.#writer.write(plan, id));
     return { id, body, points: plan.points, inputs: plan.columns.map(({ source }) => source.input) };
-  }
-}
-
-/** Runs work to its end, letting others run after each slice. */
-async function inSlices<T>(work: Generator<void, T>): Promise<T> {
-  for (;;) {
-    const step = work.next();
-    if (step.done) return step.value;
-    await setImmediate();
   }
 }

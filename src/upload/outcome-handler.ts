@@ -5,6 +5,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Outcome } from "../core/sink.ts";
 import { unreachable } from "../core/unreachable.ts";
 import { BackOff } from "../lib/back-off.ts";
+import { forEachInSlices, inSlices } from "../lib/in-slices.ts";
 import type { Bisection } from "./bisection.ts";
 import { Breaker } from "./breaker.ts";
 import type { Catalog } from "./catalog.ts";
@@ -34,6 +35,8 @@ export interface Next {
   readonly again: Shipment | undefined;
 }
 
+/** Points that leave the window before others run: a few milliseconds. */
+const slices = { perSlice: 200_000, weigh: ({ count }: { readonly count: number }) => count };
 const onward: Next = { waitMs: 0, again: undefined };
 /** Between two tries while the service refuses whatever it is sent. */
 const breakerMs = 60_000;
@@ -60,7 +63,7 @@ export class OutcomeHandler {
     switch (outcome.kind) {
       case "accepted":
         for (const [input, id] of outcome.signals) this.#parts.catalog.learn(input, id);
-        this.#accepted(shipment);
+        await this.#accepted(shipment);
         return onward;
       case "partial":
         return this.#partial(shipment, outcome);
@@ -82,22 +85,23 @@ export class OutcomeHandler {
     }
   }
 
-  #accepted(shipment: Shipment): void {
+  async #accepted(shipment: Shipment): Promise<void> {
     const { points, body } = shipment.frame;
+    const { window } = this.#parts;
     let lagMs: number | undefined;
     if (shipment.kind === "suspect") {
       this.#parts.bisection.accepted();
-      for (const column of shipment.portion.columns) this.#parts.window.settleExtracted(column, false);
+      await forEachInSlices(shipment.portion.columns, slices, (column) => window.settleExtracted(column, false));
     } else {
-      for (const { queue, count } of shipment.parts) this.#parts.window.settle(queue, count);
+      await forEachInSlices(shipment.parts, slices, ({ queue, count }) => window.settle(queue, count));
       if (shipment.since !== undefined) lagMs = this.#runtime.clock.monotonic() - shipment.since;
     }
     this.#parts.tally.accepted({ points, bytes: body.length, lagMs });
-    this.#recovered(points);
+    await this.#recovered(points);
   }
 
   /** The service answers again. What waits in the live lane is no news then: it goes back, and the newest come first. */
-  #recovered(points: number): void {
+  async #recovered(points: number): Promise<void> {
     this.#breaker.accepted(points);
     this.#backOff.reset();
     this.#holdOff.reset();
@@ -105,7 +109,7 @@ export class OutcomeHandler {
     const since = this.#troubleSince;
     this.#troubleSince = undefined;
     if (since === undefined || this.#runtime.clock.monotonic() - since <= this.#parts.maxLagMs) return;
-    this.#parts.window.forget("live");
+    await inSlices(this.#parts.window.forget("live"));
     this.#parts.loader.leadWithLive();
   }
 
@@ -116,7 +120,7 @@ export class OutcomeHandler {
       return this.#trouble(shipment, "unreachable", "a part was accepted, but not said which", this.#backOff.next());
     if (shipment.kind === "suspect") this.#parts.bisection.accepted();
     let points = 0;
-    for (const column of this.#columnsOf(shipment, (input) => stored.has(input) || reasons.has(input))) {
+    for (const column of await this.#columnsOf(shipment, (input) => stored.has(input) || reasons.has(input))) {
       const reason = reasons.get(column.input);
       if (reason === undefined && stored.has(column.input)) {
         this.#parts.window.settleExtracted(column, false);
@@ -128,21 +132,21 @@ export class OutcomeHandler {
     }
     if (points > 0) {
       this.#parts.tally.accepted({ points, bytes: shipment.frame.body.length, lagMs: undefined });
-      this.#recovered(points);
+      await this.#recovered(points);
     }
     if (this.#breaker.open) return this.#hold("only parts of what is sent are accepted");
     return points > 0 ? onward : { waitMs: this.#backOff.next(), again: undefined };
   }
 
   /** Columns taken out of the window; of a suspect all, else those that `decided` names. */
-  #columnsOf(shipment: Shipment, decided: (input: InputId) => boolean): readonly PortionColumn[] {
+  async #columnsOf(shipment: Shipment, decided: (input: InputId) => boolean): Promise<readonly PortionColumn[]> {
     if (shipment.kind === "suspect") return shipment.portion.columns;
     const columns = new Map<InputId, PortionColumn>();
-    for (const { queue, count } of shipment.parts) {
-      if (!decided(queue.input)) continue;
+    const parts = shipment.parts.filter(({ queue }) => decided(queue.input));
+    await forEachInSlices(parts, slices, ({ queue, count }) => {
       const column = this.#parts.window.extract(queue, count);
       columns.set(queue.input, columns.get(queue.input)?.followedBy(column) ?? column);
-    }
+    });
     return [...columns.values()];
   }
 
@@ -153,7 +157,7 @@ export class OutcomeHandler {
     // Nothing is given up then; the loader goes on trying suspects and others by turns, one a minute.
     if (this.#breaker.open) return this.#hold(reason);
     if (shipment.kind === "fresh")
-      this.#parts.bisection.add(new Portion(this.#columnsOf(shipment, () => true)), inputs);
+      this.#parts.bisection.add(new Portion(await this.#columnsOf(shipment, () => true)), inputs);
     const culprit = shipment.kind === "suspect" ? this.#parts.bisection.refused(inputs) : undefined;
     for (const column of culprit?.columns ?? []) {
       this.#breaker.rejected(1);

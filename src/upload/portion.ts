@@ -6,6 +6,9 @@ import { numberForm, scaledNumber, textLength } from "./number-text.ts";
 import { RowSet } from "./row-set.ts";
 import { timeLength } from "./time-text.ts";
 
+/** Points after which planning lets others run: a few milliseconds. */
+const pointsPerSlice = 100_000;
+
 /** Points of one series, with the slot in the window of the block that each came in. */
 export class PortionColumn implements ColumnSource {
   readonly input: InputId;
@@ -91,12 +94,13 @@ export class Portion {
     return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
   }
 
-  /** All of it as one frame. */
-  plan(envelopeBytes: number): FramePlan<PortionColumn> {
+  /** All of it as one frame. Yields after each slice of work. */
+  *plan(envelopeBytes: number): Generator<void, FramePlan<PortionColumn>> {
     const rows = new RowSet();
     const column = new Columns();
     let bytes = envelopeBytes;
     let cells = 0;
+    let work = 0;
     for (const source of this.columns) {
       source.read(source.count, column);
       const { times, forms, count } = column;
@@ -105,6 +109,11 @@ export class Portion {
       for (let i = 0; i < count; i++) {
         bytes += textLength(forms[i]!) + 1;
         if (rows.add(times[i]!)) bytes += timeLength(times[i]!) + timeOverhead;
+      }
+      work += count;
+      if (work >= pointsPerSlice) {
+        work = 0;
+        yield;
       }
     }
     const nulls = rows.size * this.columns.length - cells;

@@ -27,6 +27,9 @@ interface OpenBlock {
   forgotten: boolean;
 }
 
+/** Points after which others run: a few milliseconds. */
+const pointsPerSlice = 200_000;
+
 /** Holds what was taken from the buffer. A block is settled when all its points are; until then a restart brings it again. */
 export class Window {
   readonly #arena: PointArena;
@@ -123,9 +126,15 @@ export class Window {
     return settled;
   }
 
-  /** Forgets the points of a lane, except those taken out: their blocks go back to the buffer. */
-  forget(lane: Lane): void {
+  /** Forgets the points of a lane, except those taken out: their blocks go back to the buffer. Yields after each slice of work. */
+  *forget(lane: Lane): Generator<void, void> {
+    let work = 0;
     for (const queue of this.#queues[lane].values()) {
+      work += queue.count;
+      if (work >= pointsPerSlice) {
+        work = 0;
+        yield;
+      }
       queue.drop(queue.count, (slot, points) => {
         const open = this.#blocks[slot];
         if (!open) return;

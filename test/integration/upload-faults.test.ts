@@ -278,11 +278,13 @@ test.for([301, 302, 303, 307, 308])(
   },
 );
 
-test.for([
+const retryAfter: readonly (readonly [name: string, value: () => string, leastMs: number])[] = [
   ["seconds", () => "30", 30_000],
-  ["a date", () => new Date(Date.now() + 60_000).toUTCString(), 50_000],
+  ["a date", () => new Date(Date.now() + 3_600_000).toUTCString(), 600_000],
   ["the end of time", () => "1000000000000", 3_600_000],
-] as const)("F22: Retry-After as %s is waited for, an hour at most", async ([, after, leastMs]) => {
+];
+
+test.for(retryAfter)("F22: Retry-After as %s is waited for, an hour at most", async ([, after, leastMs]) => {
   await using service = await ScriptedService.open();
   service.script[insert]?.push(answers(429, "", { "retry-after": after() }));
   await using upload = await uploading({ url: service.url, speed: 5_000 });

@@ -99,7 +99,9 @@ const blocks = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
-test("every point goes out exactly once, in frames within the limit and of the size planned", () => {
+test("every point goes out exactly once, in frames within the limit and of the size planned", {
+  timeout: 120_000,
+}, () => {
   fc.assert(
     fc.property(
       blocks,
@@ -182,7 +184,9 @@ const mixed = fc
     return series;
   });
 
-test("windows of groups, devices and single tags go out once, within the limit, with bytes and nulls as planned", () => {
+test("windows of groups, devices and single tags go out once, within the limit, with bytes and nulls as planned", {
+  timeout: 120_000,
+}, () => {
   fc.assert(
     fc.property(mixed, fc.integer({ min: 400, max: 20_000 }), fc.boolean(), (series, maxBytes, urgent) => {
       const window = new Window(10_000);
@@ -203,7 +207,7 @@ test("windows of groups, devices and single tags go out once, within the limit, 
       expect(sentPoints).toBe(expected.size);
       expect(seen).toEqual(expected);
     }),
-    { seed: 8, numRuns: 150 },
+    { seed: 8, numRuns: 100 },
   );
 });
 
@@ -337,7 +341,7 @@ test("a block of which points were forgotten is given back, never settled", () =
   window.add("live", block(2, { a: [[2, 3]] }), 0);
   const [a] = [...window.queues("live")];
   const taken = window.extract(a!, 1);
-  window.forget("live");
+  finished(window.forget("live"));
   expect(window.takeReleased()).toEqual([2]);
   window.settleExtracted(taken, false);
   expect([window.takeReleased(), window.takeSettled()]).toEqual([[1], []]);

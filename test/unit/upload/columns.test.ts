@@ -1,0 +1,30 @@
+// Points that came out of order go out in order, the last of those with the same time.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Columns } from "../../../src/upload/columns.ts";
+
+function sorted(times: readonly number[]): [number, number][] {
+  const columns = new Columns();
+  columns.reserve(times.length);
+  for (const [i, time] of times.entries()) {
+    columns.times[i] = time;
+    columns.values[i] = i;
+    columns.forms[i] = i % 32;
+  }
+  columns.count = times.length;
+  columns.sort();
+  return Array.from({ length: columns.count }, (_, i) => {
+    expect(columns.forms[i]).toBe(columns.values[i]! % 32);
+    return [columns.times[i]!, columns.values[i]!];
+  });
+}
+
+test("the last value of each time stands, by ascending time", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 60 }), (times) => {
+      const last = new Map(times.map((time, i) => [time, i]));
+      expect(sorted(times)).toEqual([...last].toSorted(([a], [b]) => a - b));
+    }),
+    { seed: 3, numRuns: 300 },
+  );
+});
