@@ -6,7 +6,7 @@ export interface WatchedBuffer {
   /** The same buffer, seen. */
   readonly buffer: PointBuffer;
   /** How long the append that has taken longest has not returned, in milliseconds; 0: none is under way. */
-  waitingMs(): number;
+  readonly waitingMs: () => number;
 }
 
 export function watchAppends(buffer: PointBuffer, clock: Clock): WatchedBuffer {
@@ -27,7 +27,7 @@ export function watchAppends(buffer: PointBuffer, clock: Clock): WatchedBuffer {
       stats: () => buffer.stats(),
       [Symbol.asyncDispose]: () => buffer[Symbol.asyncDispose](),
     },
-    waitingMs() {
+    waitingMs: () => {
       const [oldest] = underWay;
       return oldest === undefined ? 0 : clock.monotonic() - oldest.since;
     },

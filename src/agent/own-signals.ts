@@ -44,7 +44,7 @@ const signals = [
   },
   {
     id: "delivery/state",
-    signal: { name: "Delivery", type: "enum", enumValues: { ...deliveryStates } },
+    signal: { name: "Delivery", type: "enum", enumValues: Object.fromEntries(deliveryStates.entries()) },
     of: ({ deliveryState }: OwnValues) => [["", deliveryStates.indexOf(deliveryState)] as const],
   },
   {

@@ -107,9 +107,9 @@ async function held(start: string) {
   const seen: [unknown, string][] = [];
   const running = () =>
     (async () => {
-      for await (const { readings, ack } of hold.timed(source(), stop.signal)) {
-        for (const { value, time } of readings) seen.push([value, new Date(time / 1_000).toISOString()]);
-        ack();
+      for await (const delivery of hold.timed(source(), stop.signal)) {
+        for (const { value, time } of delivery.readings) seen.push([value, new Date(time / 1_000).toISOString()]);
+        delivery.ack();
       }
     })();
   return { ...world, hold, queue, stop, read, seen, acknowledged, running };

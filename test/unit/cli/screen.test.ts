@@ -7,12 +7,12 @@ function shown(writings: readonly string[]): readonly string[] {
   const lines: string[] = [];
   let row = 0;
   for (const writing of writings)
-    for (const part of writing.split(/(\r|\n|\u001b\[\d*[AKJ])/)) {
-      const up = /^\u001b\[(\d+)A$/.exec(part);
+    for (const part of writing.replaceAll("\u001b", "ESC").split(/(\r|\n|ESC\[\d*[AKJ])/)) {
+      const up = /^ESC\[(\d+)A$/.exec(part);
       if (up) row -= Number(up[1]);
       else if (part === "\n") row++;
-      else if (part === "\u001b[J") lines.length = row;
-      else if (part !== "\r" && part !== "\u001b[K" && part !== "") lines[row] = part;
+      else if (part === "ESC[J") lines.length = row;
+      else if (part !== "\r" && part !== "ESC[K" && part !== "") lines[row] = part;
     }
   return lines;
 }
