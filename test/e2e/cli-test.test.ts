@@ -156,7 +156,9 @@ test("on a terminal it is one table that is drawn anew, what is wrong first; ^C 
   const stop = new AbortController();
   const drawn: (readonly string[])[] = [];
   const looking = command(["test", "-c", file], { signal: stop.signal, draw: (lines) => void drawn.push(lines) });
-  await eventually(() => drawn.at(-1)?.some((line) => line.includes("231.4")) && drawn.at(-1)?.[1]?.includes("127.0.0.1:1"));
+  await eventually(
+    () => drawn.at(-1)?.some((line) => line.includes("231.4")) && drawn.at(-1)?.[1]?.includes("127.0.0.1:1"),
+  );
   device.unit(1).set("hr", 0, [2320]);
   await eventually(() => drawn.at(-1)?.some((line) => line.includes("232  ")));
   stop.abort(new Error("^C"));
