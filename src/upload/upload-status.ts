@@ -71,6 +71,8 @@ const requests = {
 const points = { name: "upload_points_total", help: "Points the service has accepted." } as const;
 const bytes = { name: "upload_request_bytes_total", help: "Bytes of the requests that were accepted." } as const;
 const rejects = { name: "upload_rejected_points_total", help: "Points the service refused for good." } as const;
+const perRequest = { name: "upload_points_per_request", help: "Points of the last accepted request." } as const;
+const bytesPerRequest = { name: "upload_bytes_per_request", help: "Bytes of the last accepted request." } as const;
 const lag = { name: "upload_lag_seconds", help: "Age of the oldest fresh point that is not delivered." } as const;
 
 const minuteMs = 60_000;
@@ -133,6 +135,8 @@ export class UploadTally {
     metrics.counter(requests).add(1, { outcome: "accepted" });
     metrics.counter(points).add(frame.points);
     metrics.counter(bytes).add(frame.bytes);
+    metrics.gauge(perRequest).set(frame.points);
+    metrics.gauge(bytesPerRequest).set(frame.bytes);
     this.enter("sending");
   }
 

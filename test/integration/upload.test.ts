@@ -48,6 +48,8 @@ test("points arrive as they were appended, and their blocks are settled", async 
   });
   expect(seen?.request.params.integration).toBe("c8ktonqsahsmemfs7lv0");
   expect(upload.uploader.status()).toMatchObject({ points: 3, requests: { accepted: 1, failed: 0 }, inFlight: 0 });
+  expect(upload.runtime.metric("upload_points_per_request")).toBe(3);
+  expect(upload.runtime.metric("upload_bytes_per_request")).toBe(seen?.bytes);
 });
 
 test("requests of a method start at least a second apart, also right after the start, and never overlap", async () => {
