@@ -203,8 +203,8 @@ test("a server that is silent without hanging up is left", async () => {
   const clock = systemClock();
   const hurried: Clock = {
     now: () => clock.now(),
-    monotonic: () => 20 * clock.monotonic(),
-    sleep: (ms, signal) => clock.sleep(ms / 20, signal),
+    monotonic: () => 8 * clock.monotonic(),
+    sleep: (ms, signal) => clock.sleep(ms / 8, signal),
   };
   // The time that a call may take is short, since one is waited for in vain below; that to open is not.
   const opened = await eventually(() => open(stateDir, options, testRuntime({ clock: hurried })), 25_000);
