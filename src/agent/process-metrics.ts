@@ -14,15 +14,17 @@ const metrics = {
 } as const satisfies Record<string, MetricDeclaration>;
 
 export function measureProcess(registry: MetricsRegistry): void {
-  const cpu = registry.gauge(metrics.cpu);
+  const cpu = registry.counter(metrics.cpu);
   const resident = registry.gauge(metrics.resident);
   const heap = registry.gauge(metrics.heap);
   const loop = registry.gauge(metrics.loop);
   registry.gauge(metrics.started).set(performance.timeOrigin / 1_000);
+  let used = 0;
   let before = performance.eventLoopUtilization();
   registry.beforeText(() => {
     const { user, system } = process.cpuUsage();
-    cpu.set((user + system) / 1e6);
+    cpu.add((user + system) / 1e6 - used);
+    used = (user + system) / 1e6;
     const { rss, heapUsed } = process.memoryUsage();
     resident.set(rss);
     heap.set(heapUsed);

@@ -1,7 +1,9 @@
 // Two servers of one redundant set: the one that serves better is used, and what a change costs is filled or recorded.
 import { expect, test } from "vitest";
 import { openAgent } from "../../src/agent/agent.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
 import type { Clock } from "../../src/core/runtime.ts";
+import { readBack } from "../../src/demo/read-back.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { load } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
@@ -28,6 +30,7 @@ test("where the service level falls the other server is gone on with, nothing is
   await using service = await testService({ throttle: "off" });
   await using first = await opcuaServer({ folder: folder.file("first") });
   await using second = await opcuaServer({ folder: folder.file("first"), before: ["urn:other"] });
+  const from = Date.now() * 1_000;
   const both = [first, second] as const;
   const config = await load(`version: 1
 agent: { name: gw1, dataDir: ${folder.file("data")} }
@@ -69,7 +72,7 @@ sources:
   set();
   await arrived();
   expect(line()?.details["service levels"]).toBe(`${first.url} 100, ${second.url} 255`);
-  expect(runtime.metric("opcua_fail_overs_total")).toBe(1);
+  expect(runtime.metric("source_opcua_fail_overs_total")).toBe(1);
 
   // Well again: who is served well stays.
   first.serviceLevel = 255;
@@ -81,7 +84,7 @@ sources:
   // Gone altogether.
   await second[Symbol.asyncDispose]();
   await uses(first);
-  expect(runtime.metric("opcua_fail_overs_total")).toBe(2);
+  expect(runtime.metric("source_opcua_fail_overs_total")).toBe(2);
   first.set("Temp", ++value);
   await arrived();
 
@@ -94,8 +97,12 @@ sources:
   });
   expect(gaps.some(({ reason }) => reason.includes(`${second.url} is lost`))).toBe(true);
   await eventually(() => agent.status().upload.backlogPoints === 0, 60_000);
-  const { body } = await service.call("admin.selectSignals", { integration, query: { filter: {}, limit: 10 } });
-  expect(body?.error).toBeUndefined();
-  expect(runtime.metric("opcua_backfilled_readings_total")).toBeGreaterThanOrEqual(1);
+  const span = { from: epochMicros(from), before: epochMicros(runtime.clock.now() + 60e6) };
+  const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
+  const stored = await readBack(reader, span, testRuntime(), new AbortController().signal);
+  const values = [...(stored.get("temp" as InputId)?.keys() ?? [])]; // as in the configuration
+  const all = Array.from({ length: value - 100 }, (_, i) => 101 + i);
+  expect(all.filter((each) => !values.includes(each))).toEqual([]);
+  expect(runtime.metric("source_opcua_backfilled_readings_total")).toBeGreaterThanOrEqual(1);
   expect(missed).toBeGreaterThan(100);
 });

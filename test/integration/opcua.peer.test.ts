@@ -140,7 +140,7 @@ test("what a server has recorded while the agent was away is filled in once, wit
     missed.map(({ value, time }) => ({ value, time: Math.round(time * 1e6) })),
   );
   expect(after.readings.find(({ historical, tag }) => !historical && tag === 0)).toMatchObject({ value: 5.5 });
-  expect(runtime.metric("opcua_backfilled_readings_total")).toBe(4);
+  expect(runtime.metric("source_opcua_backfilled_readings_total")).toBe(4);
   // Temp has none.
-  await eventually(() => runtime.metric("opcua_unfilled_gaps_total", { reason: "no history" }) <= 1);
+  await eventually(() => runtime.metric("source_opcua_unfilled_gaps_total", { reason: "no history" }) <= 1);
 }, 120_000);

@@ -53,12 +53,12 @@ const hopeless = [
 ];
 
 const filled = {
-  name: "opcua_backfilled_readings_total",
+  name: "source_opcua_backfilled_readings_total",
   help: "Readings that were missing and came from the server's history.",
   labels: ["source"],
 } as const;
 const unfilled = {
-  name: "opcua_unfilled_gaps_total",
+  name: "source_opcua_unfilled_gaps_total",
   help: "Gaps of one node that the server's history did not fill.",
   labels: ["source", "reason"],
 } as const;

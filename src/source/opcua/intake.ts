@@ -26,7 +26,7 @@ const batchesPerDelivery = 10;
 const fullAt = 20;
 const mostBatches = 1_000;
 const overflows = {
-  name: "opcua_overflows_total",
+  name: "source_opcua_overflows_total",
   help: "Times that a server threw values of a tag away because its queue was full.",
   labels: ["source"],
 } as const;

@@ -6,12 +6,12 @@ import type { Link } from "./link.ts";
 import type { Ua } from "./stack.ts";
 
 const lostNotifications = {
-  name: "opcua_lost_notifications_total",
+  name: "source_opcua_lost_notifications_total",
   help: "Notification messages that the server did not have any more when they were asked for again.",
   labels: ["source"],
 } as const;
 const republished = {
-  name: "opcua_republished_notifications_total",
+  name: "source_opcua_republished_notifications_total",
   help: "Notification messages that were missing and were fetched again.",
   labels: ["source"],
 } as const;

@@ -75,7 +75,7 @@ console.log({
   readingsPerSecond: Math.round((steady / ms) * 1_000),
   cpuPercent: Math.round((user + system) / ms) / 10,
   rssMB: { ...memory, end: megabytes() },
-  lost: runtime.metric("opcua_lost_notifications_total"),
+  lost: runtime.metric("source_opcua_lost_notifications_total"),
   ...source.details?.(),
 });
 await source[Symbol.asyncDispose]();
