@@ -1,24 +1,21 @@
 // A non-transparent redundant set: one of its servers is used, all are watched, and another is gone on with where the one in
 // use can serve no longer, or clearly worse (OPC 10000-4, 6.6.2.4).
-import { createHash } from "node:crypto";
-import { copyFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Source } from "../../core/source.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
-import { writeAtomically } from "../../lib/atomic-file.ts";
 import { identityOf } from "./identity.ts";
 import { type OpcuaConfig, openOpcua } from "./open.ts";
 import { openPki } from "./pki.ts";
+import { RedundancyMemory } from "./redundancy-memory.ts";
 import { ServerWatch } from "./server-watch.ts";
 import { chooseServer, holdMs, isHealthy } from "./service-level.ts";
 import type { OpcuaSource } from "./source.ts";
 import { loadStack } from "./stack.ts";
 
 const failOvers = {
-  name: "opcua_fail_overs_total",
+  name: "source_opcua_fail_overs_total",
   help: "Times that another server of a redundant set was gone on with.",
   labels: ["source"],
 } as const;
@@ -26,57 +23,13 @@ const failOvers = {
 /** How long a server that is healthy waits for others to answer. */
 const patienceMs = 3_000;
 
-const record = z.object({ inUse: z.string(), since: z.number() });
-
-/** Which server is in use, over connections and restarts: whoever is served well stays. */
-class Memory {
-  readonly #dir: string;
-  #inUse: z.output<typeof record> | undefined;
-
-  private constructor(dir: string, inUse: z.output<typeof record> | undefined) {
-    this.#dir = dir;
-    this.#inUse = inUse;
-  }
-
-  static async open(dir: string): Promise<Memory> {
-    const stored = await readFile(join(dir, "redundancy.json"), "utf8")
-      .then((text) => record.parse(JSON.parse(text)))
-      .catch(() => undefined);
-    return new Memory(dir, stored);
-  }
-
-  get inUse(): string | undefined {
-    return this.#inUse?.inUse;
-  }
-
-  sinceMs(now: number): number {
-    return this.#inUse ? Math.max(0, (now - this.#inUse.since) / 1_000) : holdMs;
-  }
-
-  /** Folder of a server: its session and its namespaces are its own. */
-  folder(url: string): string {
-    return join(this.#dir, "servers", createHash("sha256").update(url).digest("hex").slice(0, 12));
-  }
-
-  /** From now on this one is used. It is told up to when values are stored, whoever they came from. */
-  async use(url: string, now: number): Promise<void> {
-    const folder = this.folder(url);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    if (this.#inUse?.inUse === url) return;
-    if (this.#inUse)
-      await copyFile(join(this.folder(this.#inUse.inUse), "history.json"), join(folder, "history.json")).catch(
-        () => {},
-      );
-    this.#inUse = { inUse: url, since: now };
-    await writeAtomically(join(this.#dir, "redundancy.json"), JSON.stringify(this.#inUse));
-  }
-}
+const watchSessionMs = 60_000;
 
 /** As `Driver.open`, for a source with `servers`. */
 export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { name, agent, options, stateDir, sharedDir = stateDir } = config;
   const stack = await loadStack(runtime.log);
-  const memory = await Memory.open(stateDir);
+  const memory = await RedundancyMemory.open(stateDir);
   await using resources = new AsyncDisposableStack();
   const pki = resources.use(await openPki(stack, { agent, dir: sharedDir }));
   const identity = await identityOf(stack, options);
@@ -86,7 +39,14 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
       new ServerWatch(
         {
           stack,
-          link: { name: `${name}-watch`, agent, options: { ...options, url }, pki, identity },
+          link: {
+            name: `${name}-watch`,
+            agent,
+            // One that a cut leaves behind is gone soon.
+            options: { ...options, url, session: { timeout: watchSessionMs } },
+            pki,
+            identity,
+          },
           dir: join(memory.folder(url), "watch"),
           changed: () => changed(),
         },
@@ -201,7 +161,7 @@ class RedundantSource implements Source {
 
   details(): Readonly<Record<string, string | number>> {
     const own = this.#watches.find(({ url }) => url === this.#url);
-    const levels = this.#watches.map(({ url, level }) => `${url} ${level ?? "unreachable"}`);
+    const levels = this.#watches.map(({ url, level, failure }) => `${url} ${level ?? failure ?? "unreachable"}`);
     return {
       ...this.#source.details(),
       server: this.#url,

@@ -39,6 +39,7 @@ export class ServerWatch implements AsyncDisposable {
   readonly #known = Promise.withResolvers<void>();
   readonly #watching: Promise<void>;
   #level: ServiceLevel;
+  #failure: string | undefined;
   #support: string | undefined;
   #members = 0;
 
@@ -51,6 +52,11 @@ export class ServerWatch implements AsyncDisposable {
 
   get level(): ServiceLevel {
     return this.#level;
+  }
+
+  /** Why the level is not known; undefined: it is. */
+  get failure(): string | undefined {
+    return this.#level === undefined ? this.#failure : undefined;
   }
 
   /** What the server says of its set; undefined: nothing. */
@@ -81,8 +87,12 @@ export class ServerWatch implements AsyncDisposable {
         await this.#connect(signal);
       } catch (error) {
         if (isAbort(error, signal)) return;
+        const failure = error instanceof Error ? error.message : String(error);
+        // Such as a certificate that nobody has trusted yet: to be known before the server is needed.
+        if (failure !== this.#failure)
+          log.warn({ url: this.url, reason: failure }, "a server of the redundant set cannot be reached");
+        this.#failure = failure;
         this.#tell(undefined);
-        log.debug({ url: this.url, err: error }, "a server of the redundant set cannot be watched");
         await clock.sleep(retryEveryMs, signal).catch(() => {});
       }
     }
@@ -122,6 +132,7 @@ export class ServerWatch implements AsyncDisposable {
   #tell(level: ServiceLevel): void {
     const before = this.#level;
     this.#level = level;
+    if (level !== undefined) this.#failure = undefined;
     this.#known.resolve();
     if (level !== before) this.#options.changed();
   }
