@@ -12,7 +12,7 @@ import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploadIntegration } from "../support/uploading.ts";
 
-/** Of simulated time. On demand 72: TAGFERRY_OUTAGE_HOURS=72, some minutes and 6 GB of disk. */
+/** Of simulated time. On demand 72: TAGFERRY_OUTAGE_HOURS=72, an hour and 100 MB of disk. */
 const hours = Number(process.env.TAGFERRY_OUTAGE_HOURS ?? 0.1);
 const tags = Array.from({ length: 1_000 }, (_, i) => `line1.machine2.t${i}` as InputId);
 const ticks = Math.round(hours * 3_600);
