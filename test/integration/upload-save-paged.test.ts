@@ -1,0 +1,79 @@
+// Many signals or items at once: within the size of a request, and past those that the service refuses.
+import { expect, test } from "vitest";
+import { savePaged } from "../../src/upload/save-paged.ts";
+import { methodCaller } from "../support/method-caller.ts";
+import { fails, ScriptedService, says } from "../support/scripted-service.ts";
+
+const { signal } = new AbortController();
+const method = "admin.publishSignals";
+const MiB = 2 ** 20;
+
+function savings(count: number, length: number) {
+  return Array.from({ length: count }, (_, i) => ({ key: `s${i}`, view: { name: "ü".repeat(length) } }));
+}
+
+function keysOf(params: object): readonly string[] {
+  return Object.keys((params as { itemsBySignal: object }).itemsBySignal); // what savePaged sends
+}
+
+const publishes = says((_accept, { params }) => {
+  const summaries = keysOf(params).map((key) => [key, { id: `i-${key}`, created: true }]);
+  return { result: { itemsBySignal: Object.fromEntries(summaries) } };
+});
+
+test("no request is larger than the method permits, and one that can be in none is named", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = publishes;
+  await using client = await methodCaller(service.url, { limits: { maxRequest: "64KiB" } });
+  const saved: string[] = [];
+  const all = [...savings(300, 500), { key: "large", view: { name: "x".repeat(70_000) } }];
+  const refused = await savePaged(
+    client.caller,
+    all,
+    { method, createOnly: false, saved: (summaries) => saved.push(...summaries.keys()) },
+    signal,
+  );
+  expect(new Set(saved)).toEqual(new Set(savings(300, 500).map(({ key }) => key)));
+  expect(refused).toEqual([{ key: "large", reason: expect.stringContaining("larger than a request may be") }]);
+  const sizes = service.seen.map(({ bytes }) => bytes);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
+  // Not in more requests than needed.
+  expect(sizes.length).toBe(Math.ceil(300 / Math.floor(65_400 / 1_020)));
+});
+
+test("sizes are those of method and version", async () => {
+  await using service = await ScriptedService.open();
+  const most = async (apiVersion: string) => {
+    await using client = await methodCaller(service.url, { apiVersion });
+    return (["integration.saveSignals", method] as const).map((each) => client.caller.maxBytes(each) / MiB);
+  };
+  expect([await most("1.0"), await most("1.1beta1"), await most("1.1")]).toEqual([
+    [8, 8],
+    [9, 9],
+    [8, 8],
+  ]);
+});
+
+test("those that the service refuses are named and all others saved; where it fails, that is told", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) =>
+    (keysOf(exchange.request.params).some((key) => key === "s7" || key === "s99") ? fails(-32602) : publishes)(
+      exchange,
+    );
+  await using client = await methodCaller(service.url);
+  const saved = new Set<string>();
+  const options = {
+    method,
+    createOnly: true,
+    saved: (summaries: ReadonlyMap<string, unknown>) => {
+      for (const key of summaries.keys()) saved.add(key);
+    },
+  } as const;
+  const refused = await savePaged(client.caller, savings(100, 5), options, signal);
+  expect(refused.map(({ key }) => key)).toEqual(["s7", "s99"]);
+  expect(saved.size).toBe(98);
+  expect(service.seen.length).toBeLessThan(30);
+  service.otherwise = fails(-32603);
+  const failed = savePaged(client.caller, savings(2, 5), options, signal);
+  await expect(failed).rejects.toMatchObject({ code: "SERVICE_PROTOCOL" });
+});
