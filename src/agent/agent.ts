@@ -19,7 +19,7 @@ import { boundGarbage } from "./process-memory.ts";
 import { processUsage } from "./process-usage.ts";
 import { snapshot, uploadStatus } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
-import type { Status } from "./status.ts";
+import type { Status, UploadStatus } from "./status.ts";
 import { machineEvidence, type TimeEvidence } from "./time-evidence.ts";
 
 export interface AgentOptions {
@@ -38,6 +38,8 @@ export interface AgentOptions {
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;
+  /** `status().upload` without the rest, which takes longer. */
+  upload(): UploadStatus;
   /** Intervals in which tags were not recorded that touch the last `sinceMs` milliseconds, newest first, at most `most`. */
   gaps(sinceMs: number, most: number): GapList;
   /** Whether it makes progress on its own side. An unreachable service or a dead device is no ill health. */
@@ -152,6 +154,7 @@ export async function openAgent(
         gaps: gaps.summary(),
         doubt: clockWatch.reason,
       }),
+    upload: () => uploadStatus(config, buffer.stats(), delivery, startedAt),
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();

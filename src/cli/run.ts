@@ -5,6 +5,7 @@ import { openLog } from "../agent/log.ts";
 import { metricsRegistry } from "../agent/metrics.ts";
 import { measureProcess } from "../agent/process-metrics.ts";
 import { systemRuntime } from "../agent/runtime.ts";
+import { measureUpload } from "../agent/upload-metrics.ts";
 import { loadConfig } from "../config/load.ts";
 import { openWeb } from "../web/server.ts";
 import { type Console, stopped } from "./console.ts";
@@ -36,6 +37,11 @@ export async function run(
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
     await using agent = await openAgent(config, { ...parts, version: version() }, runtime, io.signal);
+    measureUpload(
+      metrics,
+      () => agent.upload(),
+      () => performance.now(),
+    );
     // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
     await using manager = serviceManager(io.environment.variables, () => true, runtime);
     const reload = reloading(file, agent, io, log, manager);

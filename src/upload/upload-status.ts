@@ -73,7 +73,6 @@ const bytes = { name: "upload_request_bytes_total", help: "Bytes of the requests
 const rejects = { name: "upload_rejected_points_total", help: "Points the service refused for good." } as const;
 const perRequest = { name: "upload_points_per_request", help: "Points of the last accepted request." } as const;
 const bytesPerRequest = { name: "upload_bytes_per_request", help: "Bytes of the last accepted request." } as const;
-const lag = { name: "upload_lag_seconds", help: "Age of the oldest fresh point that is not delivered." } as const;
 
 const minuteMs = 60_000;
 const mostShown = 100;
@@ -124,10 +123,7 @@ export class UploadTally {
     this.#bytes += frame.bytes;
     this.#lastPoints = frame.points;
     this.#lastBytes = frame.bytes;
-    if (frame.lagMs !== undefined) {
-      this.#lastLagMs = frame.lagMs;
-      metrics.gauge(lag).set(frame.lagMs / 1_000);
-    }
+    if (frame.lagMs !== undefined) this.#lastLagMs = frame.lagMs;
     this.#lastSuccess = clock.now();
     const at = clock.monotonic();
     this.#recent.push({ at, points: frame.points });
