@@ -35,3 +35,30 @@ test.for([
   expect(status.lastError?.message).toMatch(/certificate|altname/i);
   expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
 });
+
+test("a service whose certificate is another one meanwhile is sent nothing until it is the right one again", async () => {
+  await using service = await ScriptedService.open(certified("broker"));
+  await using upload = await uploading({ url: service.url, speed: 200, service: { caFile: fixture("ca.pem") } });
+  upload.reader.append({ a: [[1e15, 1]] });
+  await eventually(() => upload.reader.empty);
+  service.certify(certified("other-name"));
+  upload.reader.append({ a: [[1e15 + 1e6, 2]] });
+  await eventually(() => upload.uploader.status().lastError?.message.includes("altname") ?? false);
+  expect([service.seen.length, upload.reader.empty]).toEqual([1, false]);
+  service.certify(certified("broker"));
+  await eventually(() => upload.reader.empty);
+  expect(service.stored.size).toBe(2);
+});
+
+test("a service that knows TLS 1.1 only is sent nothing, and the points stay", async () => {
+  const old = { minVersion: "TLSv1.1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
+  await using service = await ScriptedService.open({ ...certified("broker"), ...old });
+  await using upload = await uploading({ url: service.url, speed: 200, service: { caFile: fixture("ca.pem") } });
+  upload.reader.append({ a: [[1e15, 1]] });
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.requests.failed >= 2 && now;
+  });
+  expect(status.lastError?.message).toMatch(/version|protocol/i);
+  expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
+});

@@ -1,6 +1,6 @@
 // The other side of the upload, with every misbehaviour one asks for: it stores what it accepts and notes what it saw.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer as createTlsServer, type ServerOptions } from "node:https";
+import { createServer as createTlsServer, type ServerOptions, Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 
 interface Request {
@@ -87,6 +87,12 @@ export class ScriptedService implements AsyncDisposable {
 
   get url(): string {
     return this.#tls ? `https://localhost:${this.port}/v1` : `http://127.0.0.1:${this.port}/v1`;
+  }
+
+  /** From now on it shows another certificate, also to who was connected. */
+  certify(tls: ServerOptions): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(tls);
+    this.#server.closeAllConnections();
   }
 
   requests(method: string): SeenRequest[] {

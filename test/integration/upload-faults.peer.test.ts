@@ -1,0 +1,40 @@
+// F23: a service that says nothing, or a byte a second, is not waited for longer than a request may take.
+import { test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { accepts, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
+import { uploading } from "../support/uploading.ts";
+
+const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
+
+const silent: Behaviour = () => {};
+const slow: Behaviour = ({ response }) => {
+  response.writeHead(200, { "content-length": 1_000 });
+  const timer = setInterval(() => response.write(" "), 1_000);
+  response.on("close", () => clearInterval(timer));
+};
+
+test.concurrent.for([
+  ["silence", silent],
+  ["a byte a second", slow],
+] as const)(
+  "F23: %s is broken off, and the points arrive afterwards",
+  { timeout: 120_000 },
+  async ([, behaviour], { expect }) => {
+    await using service = await ScriptedService.open();
+    service.otherwise = behaviour;
+    await using upload = await uploading({ url: service.url, speed: 20 });
+    upload.reader.append({ a: [[start, 1]] });
+    const status = await eventually(() => {
+      const now = upload.uploader.status();
+      return now.requests.failed > 0 && now;
+    }, 90_000);
+    expect(status).toMatchObject({
+      state: "unreachable",
+      lastError: { message: "no answer within 30 s", current: true },
+    });
+    expect(upload.reader.settled).toEqual([]);
+    service.otherwise = accepts;
+    await eventually(() => upload.reader.empty, 90_000);
+    expect(service.stored.size).toBe(1);
+  },
+);
