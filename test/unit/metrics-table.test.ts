@@ -1,36 +1,11 @@
 // The table of metrics in config/metrics.md is written from the declarations in the code, which stand beside what counts.
-import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { declaredMetrics } from "../support/declared-metrics.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 
-interface Row {
-  readonly name: string;
-  readonly kind: "counter" | "gauge" | "histogram";
-  readonly labels: readonly string[];
-  readonly help: string;
-}
-
-function declaredIn(file: string): readonly Row[] {
-  const text = readFileSync(file, "utf8");
-  // Several declarations may share the constant `labels` of their file.
-  const shared = words(/const labels = \[([^\]]*)\]/.exec(text)?.[1]);
-  const declaration = /name:\s*"([a-z0-9_]+)",\s*help:\s*"([^"]*)",?\s*(?:labels(?:: \[([^\]]*)\])?)?,?\s*(buckets)?/g;
-  return [...text.matchAll(declaration)].map(([whole, name = "", help = "", own, buckets]) => ({
-    name: `tagferry_${name}`,
-    kind: buckets ? "histogram" : name.endsWith("_total") ? "counter" : "gauge",
-    labels: own === undefined ? (/labels[,\s]*$/.test(whole) ? shared : []) : words(own),
-    help: help.replace(/\.$/, ""),
-  }));
-}
-
-const words = (list = "") => [...list.matchAll(/"(\w+)"/g)].map(([, word = ""]) => word);
-
-export const declared = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts") && !file.startsWith("service/"))
-  .flatMap((file) => declaredIn(join(root, "src", file)))
-  .sort((a, b) => (a.name < b.name ? -1 : 1));
+const declared = declaredMetrics();
 
 test("every metric is named by what it counts, once, with its unit where it has one, and says what it is", () => {
   const names = declared.map(({ name }) => name);

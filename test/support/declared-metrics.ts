@@ -1,0 +1,35 @@
+// What the code declares to count, read from its text: the declarations stand beside what counts.
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+const root = resolve(import.meta.dirname, "../../src");
+
+export interface DeclaredMetric {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+function declaredIn(file: string): readonly DeclaredMetric[] {
+  const text = readFileSync(file, "utf8");
+  // Several declarations may share the constant `labels` of their file.
+  const shared = words(/const labels = \[([^\]]*)\]/.exec(text)?.[1]);
+  const declaration = /name:\s*"([a-z0-9_]+)",\s*help:\s*"([^"]*)",?\s*(?:labels(?:: \[([^\]]*)\])?)?,?\s*(buckets)?/g;
+  return [...text.matchAll(declaration)].map(([whole, name = "", help = "", own, buckets]) => ({
+    name: `tagferry_${name}`,
+    kind: buckets ? "histogram" : name.endsWith("_total") ? "counter" : "gauge",
+    labels: own === undefined ? (/labels[,\s]*$/.test(whole) ? shared : []) : words(own),
+    help: help.replace(/\.$/, ""),
+  }));
+}
+
+const words = (list = "") => [...list.matchAll(/"(\w+)"/g)].map(([, word = ""]) => word);
+
+/** Every metric of the agent, by name. */
+export function declaredMetrics(): readonly DeclaredMetric[] {
+  return readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && !file.startsWith("service/"))
+    .flatMap((file) => declaredIn(join(root, file)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
