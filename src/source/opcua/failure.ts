@@ -106,7 +106,10 @@ function explained(error: unknown, status: string | undefined, remedy: Remedy | 
   if (meant !== undefined) return `${meant} (${fault})`;
   if (/timeout/i.test(text)) return "no answer in time";
   if (/ACK|Packet Assembler/.test(text)) return "what answers there does not speak OPC UA";
-  return hungUp(error) ? "the server hangs up" : "the connection failed without a word why";
+  if (hungUp(error)) return "the server hangs up";
+  return /channel|disconnect|closed|socket/i.test(text)
+    ? "the connection was cut"
+    : "the connection failed without a word why";
 }
 
 const hangingUp =

@@ -31,7 +31,8 @@ test.each([
   ["socket has been disconnected by third party", "the server hangs up"],
   ["ACK: failed to decode ERR response (malformed or truncated)", "what answers there does not speak OPC UA"],
   ["ServiceFault serviceResult = BadOutOfRange (0x803c0000) at x.js:13", "the server answers BadOutOfRange"],
-  ["performMessageTransaction: No SecureChannel , internal state", "the connection failed without a word why"],
+  ["performMessageTransaction: No SecureChannel , internal state", "the connection was cut"],
+  ["Internal Error", "the connection failed without a word why"],
 ])("the stack's words stay in the cause: %s", (text, message) => {
   const cause = new Error(text);
   expect(sourceError(cause, "connecting")).toMatchObject({
