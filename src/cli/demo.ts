@@ -17,9 +17,11 @@ import { readBackAndCompare } from "../demo/read-back.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ServiceOptions } from "../service/options.ts";
 import { openService, type Service } from "../service/service.ts";
+import type { DetailOptions } from "../web/details.ts";
 import { openWeb, type Web } from "../web/server.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { pageDetails } from "./page-details.ts";
 import { version } from "./program.ts";
 
 export interface DemoOptions {
@@ -61,7 +63,7 @@ export async function demo({ duration, keep }: DemoOptions, io: Console): Promis
   const agentScope = parts.use(new AsyncDisposableStack());
   const agent = agentScope.use(await openAgent(config, { version: version() }, runtime, io.signal));
   const web = parts.use(
-    await withAnyPort(8421, (port) => openStatusPage(agent, port, () => metrics.text(), runtime, io.signal)),
+    await withAnyPort(8421, (port) => openStatusPage(agent, port, () => metrics.text(), pageDetails(file, config), runtime, io.signal)),
   );
   introduce(io, { service, devices, web, file });
 
@@ -124,12 +126,21 @@ function openStatusPage(
   agent: Agent,
   port: number,
   metrics: () => Promise<string>,
+  details: DetailOptions,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Web> {
   const ok = () => ({ ok: true });
   return openWeb(
-    { listen: { host: "127.0.0.1", port }, snapshot: () => agent.status(), metrics, health: ok, ready: ok },
+    {
+      ...details,
+      listen: { host: "127.0.0.1", port },
+      snapshot: () => agent.status(),
+      gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
+      metrics,
+      health: ok,
+      ready: ok,
+    },
     runtime,
     signal,
   );
@@ -140,6 +151,8 @@ function configuration(folder: string, service: Service, devices: DemoDevices): 
   return `version: 1
 agent:
   name: demo
+  # What the agent tells of itself no device has handed out.
+  ownSignals: off
   dataDir: ${JSON.stringify(join(folder, "agent"))}
 service:
   url: ${service.url}

@@ -1,5 +1,5 @@
 // The commands that look at devices and at the trust in them: as they may be typed.
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { BrowseOptions } from "./browse.ts";
 import type { Console } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
@@ -60,7 +60,11 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     .description("read every tag and show what comes and what becomes of it; nothing is buffered, sent or acknowledged")
     .option("-c, --config <file>", "configuration", defaultConfig)
     .option("--once", "end when every tag was read; exit status 1 where one gave no good value")
-    .option("--within <time>", "how long --once waits for tags that are silent", durationArgument, 10_000)
+    .addOption(
+      new Option("--within <time>", "how long --once waits for tags that are silent")
+        .argParser(durationArgument)
+        .default(10_000, "10s"),
+    )
     .option("--source <name>", "only this source")
     .option("--json", "print a line of JSON for each reading")
     .addHelpText(

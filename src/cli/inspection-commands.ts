@@ -46,7 +46,7 @@ Example: tagferry reload -c tagferry.yaml`,
   program
     .command("gaps")
     .description("every interval in which tags were not recorded, with its cause and what became of it")
-    .option("--since <time>", "how far back", durationArgument, 7 * 86_400_000)
+    .addOption(new Option("--since <time>", "how far back").argParser(durationArgument).default(7 * 86_400_000, "7d"))
     .option("-c, --config <file>", "configuration of the agent: it is asked, or its data directory is read")
     .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)")
     .option("--json", "print JSON")
@@ -149,7 +149,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .description("read data back from the service; exit status 1 where an input cannot be read")
     .argument("<input...>", "Input IDs")
     .option("-c, --config <file>", "configuration", defaultConfig)
-    .option("--since <time>", "how far back", durationArgument, 3_600_000)
+    .addOption(new Option("--since <time>", "how far back").argParser(durationArgument).default(3_600_000, "1h"))
     .option("--until <time>", "how far back the end lies (default: now)", durationArgument)
     .option("--rollup <duration>", "count, min, max, sum and avg of each PT1M, PT1H ..., or of the whole: window")
     .addOption(new Option("--format <format>", "what is printed").choices(["csv", "ndjson", "plot"]).default("csv"))
