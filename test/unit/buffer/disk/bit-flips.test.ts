@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { flipBits, fullSegment } from "../../../support/bit-flips.ts";
 import { seeded } from "../../../support/runtime.ts";
+
+// Hundreds of short runs: a machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 180_000 });
 
 test("a flipped bit in any byte of a full segment is noticed, costs one record at most, and the loss is exact", () => {
   const segment = fullSegment();

@@ -13,7 +13,7 @@ test(`${enough} different states that a power cut may leave all open, with nothi
   let drawn = 0;
   while (seen.size < enough) {
     const result = lookAtCrashStates({ variant: variant++, statesPerCall: 1_024, seen });
-    expect(result.wrong).toEqual([]);
+    expect(result.wrong.slice(0, 5)).toEqual([]);
     inFull += result.inFull;
     drawn += result.drawn;
   }

@@ -1,10 +1,13 @@
 // What becomes of points when bytes change under them, and proof that the checks are what prevents worse.
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import type { Checksum } from "../../../../src/buffer/disk/record.ts";
 import { append, folder, moment, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
+
+// Hundreds of short runs: a machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
 const record = (i: number): Triple[] => [

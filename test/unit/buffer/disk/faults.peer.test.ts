@@ -15,7 +15,7 @@ test.each(sweeps)(
   (sweep) => {
     const { runs, wrong } = sweepFaults(sweep, calls);
 
-    expect(wrong).toEqual([]);
+    expect(wrong.slice(0, 5)).toEqual([]);
     expect(runs).toBe(calls.length);
   },
 );

@@ -1,9 +1,12 @@
 // Every call to the disk fails once, and from then on: nothing acknowledged is lost, nothing is unexplained.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { append, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
 import { callsOfScript, type FaultSweep, sweepFaults } from "../../../support/fault-sweep.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { emptyRun, keyOf, runScript } from "../../../support/storage-script.ts";
+
+// Hundreds of short runs: a machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 180_000 });
 
 const calls = callsOfScript();
 /** The calls from `first` on, every so many: `faults.peer.test.ts` tries all of them with every error. */
@@ -24,7 +27,7 @@ const sweeps: (FaultSweep & { calls: number[] })[] = [
 test.each(sweeps)("$code $times at any call of a run ($whenFull)", (sweep) => {
   const { runs, wrong } = sweepFaults(sweep, sweep.calls);
 
-  expect(wrong).toEqual([]);
+  expect(wrong.slice(0, 5)).toEqual([]);
   expect(runs).toBeGreaterThan(60);
 });
 

@@ -1,7 +1,10 @@
 // A volume that fills up, through the buffer itself or through others: what is held, what is given up, and when.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+
+// Hundreds of short runs: a machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
 /** Irrational values of three tags: 8 bytes each. */

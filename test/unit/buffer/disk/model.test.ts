@@ -1,10 +1,13 @@
 // The log against a simple model: see `buffer-model.ts`.
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { runSteps, steps } from "../../../support/buffer-model.ts";
 import { keptFailures } from "../../../support/buffer-model-failures.ts";
 import { append, moment, openStore, settle, take } from "../../../support/disk-store.ts";
 import { type Fault, MemoryDisk } from "../../../support/memory-disk.ts";
+
+// Hundreds of short runs: a machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
 

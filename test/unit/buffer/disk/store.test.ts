@@ -1,9 +1,12 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import { formatFileName } from "../../../../src/buffer/disk/format-file.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+
+// Hundreds of short runs: a machine that is busy with other things takes its time.
+vi.setConfig({ testTimeout: 180_000 });
 
 const t0 = 1_767_225_600_000_000;
 /** `ticks` polls of three tags. */
