@@ -20,18 +20,20 @@ test("of a device that does everything wrong every good reading is right, every 
 });
 
 // `TAGFERRY_ADVERSARY=1000000 npx vitest run --config test/vitest.config.ts test/integration/modbus-adversary`
-const replies = Number(process.env.TAGFERRY_ADVERSARY ?? 20_000);
+const replies = Number(process.env.TAGFERRY_ADVERSARY ?? 5_000);
+/** Enough replies for each that its honest ones are few among them. */
+const devices = Math.min(150, Math.ceil(replies / 130));
 /** As slow as a machine under load may be. */
 const timeoutMs = 60_000 + replies * 5;
 
 test(
   `the same of many devices at once, for ${replies} replies: no value is wrong, no poll hangs`,
   async () => {
-    const { faults, opened, answered } = await endureMany({ devices: 150, replies, timeoutMs });
+    const { faults, opened, answered } = await endureMany({ devices, replies, timeoutMs });
 
     expect(faults).toEqual([]);
     expect(answered).toBeGreaterThanOrEqual(replies);
-    expect(opened).toBeGreaterThan(150);
+    expect(opened).toBeGreaterThan(devices);
   },
   timeoutMs + 10_000,
 );
