@@ -1,0 +1,102 @@
+// How long the bundled program takes from its start to ready, with and without its compile cache, and what it keeps
+// resident half a minute later: MQTT alone, with OPC UA, all three protocols. Beside it a Node that does nothing.
+// `npm run build && node test/bench/operations/start.bench.ts [rounds]`
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { nodeFlags } from "../../../src/cli/node-flags.ts";
+import { eventually } from "../../support/eventually.ts";
+import { modbusDevice } from "../../support/modbus-device.ts";
+import { openMqttBroker } from "../../support/mqtt-broker.ts";
+import { opcuaServer } from "../../support/opcua-server.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { median, memory } from "../agent/process-usage.ts";
+
+const rounds = Number(process.argv[2] ?? "7");
+const settleMs = 30_000;
+const entry = resolve(import.meta.dirname, "../../../dist/main.js");
+if (!existsSync(entry)) throw new Error("run `npm run build` first");
+
+using home = temporaryFolder();
+await using broker = await openMqttBroker();
+await using device = await modbusDevice();
+await using server = await opcuaServer({ folder: home.file("server") });
+const sources = {
+  mqtt: `{ type: mqtt, url: "${broker.url}", tags: [{ input: a, topic: a }] }`,
+  opcua: `{ type: opcua, url: "${server.url}", security: { mode: none }, tags: [{ input: b, node: "i=2258" }] }`,
+  modbus: `{ type: modbus, url: "${device.url}", devices: [{ unit: 1, tags: [{ input: c, at: "hr:0 u16" }] }] }`,
+};
+device.unit(1).set("hr", 0, [7]);
+console.log(
+  `${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.version}, load ${loadavg()[0]?.toFixed(1)}, medians of ${rounds}`,
+);
+console.log(`Node that does nothing: ${(await bareNode()).toFixed(0)} MB`);
+for (const names of [["mqtt"], ["mqtt", "opcua"], ["mqtt", "opcua", "modbus"]] as const) {
+  const first: number[] = [];
+  const again: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const cache = home.file(`cache-${names.length}-${round}`);
+    mkdirSync(cache);
+    for (const times of [first, again]) {
+      await using agent = await started(names, cache);
+      times.push(agent.readyMs);
+    }
+  }
+  await using agent = await started(names, home.file(`cache-${names.length}-0`));
+  await new Promise((done) => setTimeout(done, settleMs));
+  console.log(
+    `${names.join(", ")}: ready after ${median(again).toFixed(0)} ms (${median(first).toFixed(0)} ms without the cache), ` +
+      `${memory(agent.pid).rss.toFixed(0)} MB resident`,
+  );
+}
+
+async function started(names: readonly (keyof typeof sources)[], cache: string) {
+  const folder = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  writeFileSync(
+    file,
+    `version: 1
+agent: { name: bench, dataDir: ${folder.file("data")} }
+http: { listen: "127.0.0.1:0" }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+sources:
+${names.map((name) => `  ${name}: ${sources[name]}`).join("\n")}
+`,
+  );
+  const began = performance.now();
+  const child = spawn(process.execPath, [...nodeFlags, entry, "run", "-c", file], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, NODE_COMPILE_CACHE: cache },
+  });
+  const lines = new Set<string>();
+  let readyMs = Number.NaN;
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    const { msg, source } = JSON.parse(line) as { readonly msg: string; readonly source?: string };
+    if (msg === "ready") readyMs = performance.now() - began;
+    if (msg === "connected" && source !== undefined) lines.add(source);
+  });
+  await eventually(() => !Number.isNaN(readyMs) && names.every((name) => lines.has(name)), 60_000);
+  return {
+    pid: child.pid ?? 0,
+    readyMs,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+async function bareNode(): Promise<number> {
+  const child = spawn(process.execPath, [...nodeFlags, "-e", "setInterval(() => {}, 1000); console.log(1)"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  await once(child.stdout, "data");
+  const { rss } = memory(child.pid ?? 0);
+  child.kill("SIGTERM");
+  await once(child, "exit");
+  return rss;
+}
