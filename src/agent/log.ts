@@ -1,6 +1,7 @@
 // The log, written by pino: JSON lines, or readable ones on a terminal.
 import { pino } from "pino";
 import type { LogFields, Logger } from "../core/runtime.ts";
+import { inert } from "./inert-line.ts";
 import { RecentLines } from "./recent-lines.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -41,7 +42,7 @@ export async function openLog({ level, descriptor, pretty, fields }: LogOptions)
   const remembering = {
     write(line: string) {
       recent.add(line);
-      stream.write(line);
+      stream.write(pretty ? inert(line) : line);
     },
   };
   const logger = pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime }, remembering);

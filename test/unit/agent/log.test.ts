@@ -19,3 +19,39 @@ test("a field that parent and child both set stands once in a line, as the child
   expect(line.match(/"part"/g)).toHaveLength(1);
   expect(JSON.parse(line)).toMatchObject({ agent: "gw1", part: "mqtt", source: "hall", points: 1, msg: "stored" });
 });
+
+const hostile = 'hall"1\n{"level":50,"msg":"forged"}\r\u001b[2J\u001b]0;owned\u0007\u009b31m\u202e\u2028end';
+
+/** What stands in the log after a device gave `hostile` wherever one can: as topic, as its name, as the text of an error. */
+async function logged(pretty: boolean): Promise<string> {
+  using folder = temporaryFolder();
+  const path = folder.file("log");
+  const descriptor = openSync(path, "w");
+  const log = await openLog({ level: "info", descriptor, pretty, fields: { agent: "gw1" } });
+  const child = log.child({ source: "hall" });
+  child.info({ topic: hostile, names: [{ [hostile]: 1 }] }, "unknown topic");
+  child.warn({ err: new Error(hostile, { cause: new Error(hostile) }) }, "no answer");
+  child.info({}, "last");
+  await eventually(() => readFileSync(path, "utf8").includes("last"));
+  closeSync(descriptor);
+  return readFileSync(path, "utf8");
+}
+
+test("whatever text a device gives, a line of the log stays one line of JSON that gives it back", async () => {
+  const lines = (await logged(false)).trimEnd().split("\n");
+  expect(lines).toHaveLength(3);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { topic: hostile, names: [{ [hostile]: 1 }] },
+    { err: { message: `${hostile}: ${hostile}` } },
+    { msg: "last" },
+  ]);
+});
+
+test("on a terminal the same text moves nothing, colours nothing and forges no line", async () => {
+  const shown = await logged(true);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for; the colours of the log itself are taken out.
+  expect(shown.replace(/\u001b\[\d+m/g, "")).not.toMatch(/[^\P{Cc}\n]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);
+  expect(shown).not.toContain("\u001b[2J");
+  expect(shown).toContain("\\u001b[2J");
+  for (const line of shown.split("\n")) expect(line).not.toMatch(/^\s*\{"level"/);
+});
