@@ -63,7 +63,9 @@ export async function demo({ duration, keep }: DemoOptions, io: Console): Promis
   const agentScope = parts.use(new AsyncDisposableStack());
   const agent = agentScope.use(await openAgent(config, { version: version() }, runtime, io.signal));
   const web = parts.use(
-    await withAnyPort(8421, (port) => openStatusPage(agent, port, () => metrics.text(), pageDetails(file, config), runtime, io.signal)),
+    await withAnyPort(8421, (port) =>
+      openStatusPage(agent, port, () => metrics.text(), pageDetails(file, config), runtime, io.signal),
+    ),
   );
   introduce(io, { service, devices, web, file });
 

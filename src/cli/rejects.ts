@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { lockFolder } from "../buffer/disk/lock.ts";
 import { loadConfig } from "../config/load.ts";
 import { openCatalog } from "../upload/catalog.ts";
-import { RejectFiles, type RejectLine } from "../upload/reject-files.ts";
+import { RejectFiles } from "../upload/reject-files.ts";
+import { countRejects } from "../upload/reject-reasons.ts";
 import { retryRejects } from "../upload/retry-rejects.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
@@ -20,22 +21,13 @@ export interface RejectsOptions {
   readonly json?: boolean;
 }
 
-interface Group {
-  readonly code: number | undefined;
-  readonly reason: string;
-  points: number;
-  readonly inputs: Map<string, number>;
-  earliest: string | undefined;
-  latest: string | undefined;
-}
-
 /** Inputs that are named for each reason. */
 const mostInputs = 5;
 
 /** Prints reasons and counts. May run beside the agent. */
 export async function listRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
   const { files } = await rejectsOf(file, io);
-  const { groups, points, unreadable } = await grouped(files);
+  const { reasons: groups, points, unreadable } = await countRejects(files.lines());
   if (json) {
     const reasons = groups.map(({ inputs, ...rest }) => ({ ...rest, inputs: Object.fromEntries(inputs) }));
     io.print(JSON.stringify({ file: files.path, points, unreadable, reasons }, undefined, 2));
@@ -56,7 +48,7 @@ export async function listRejects({ config: file, json = false }: RejectsOptions
 /** Deletes them. May run beside the agent. */
 export async function dropRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
   const { files } = await rejectsOf(file, io);
-  const { points } = await grouped(files);
+  const { points } = await countRejects(files.lines());
   await files.drop();
   io.print(json ? JSON.stringify({ dropped: points }) : `${count(points, "refused point")} dropped`);
   return exitStatus.done;
@@ -68,7 +60,7 @@ export async function dropRejects({ config: file, json = false }: RejectsOptions
  */
 export async function resendRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
   const { config, files, stateDir } = await rejectsOf(file, io);
-  const { points } = await grouped(files);
+  const { points } = await countRejects(files.lines());
   if (points === 0) {
     io.print(json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0 }) : "no points were refused");
     return exitStatus.done;
@@ -106,36 +98,4 @@ async function rejectsOf(file: string, { environment }: Console) {
   const config = await loadConfig(file, environment);
   const stateDir = join(config.agent.dataDir, "upload");
   return { config, stateDir, files: new RejectFiles(stateDir) };
-}
-
-async function grouped(files: RejectFiles) {
-  const groups = new Map<string, Group>();
-  let points = 0;
-  let unreadable = 0;
-  for await (const line of files.lines()) {
-    if (!line) {
-      unreadable++;
-      continue;
-    }
-    points++;
-    const reason = withoutTrace(line.reason);
-    const key = `${line.code} ${reason}`;
-    const group = groups.get(key) ?? newGroup(line, reason);
-    groups.set(key, group);
-    group.points++;
-    group.inputs.set(line.input, (group.inputs.get(line.input) ?? 0) + 1);
-    if (typeof line.time !== "string") continue;
-    if (group.earliest === undefined || line.time < group.earliest) group.earliest = line.time;
-    if (group.latest === undefined || line.time > group.latest) group.latest = line.time;
-  }
-  return { groups: [...groups.values()].toSorted((a, b) => b.points - a.points), points, unreadable };
-}
-
-function newGroup({ code }: RejectLine, reason: string): Group {
-  return { code, reason, points: 0, inputs: new Map(), earliest: undefined, latest: undefined };
-}
-
-/** Each answer of the service has a trace of its own: the reason is the same all the same. */
-function withoutTrace(reason: string): string {
-  return reason.replace(/, trace [\w-]+/, "");
 }

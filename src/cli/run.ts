@@ -11,6 +11,7 @@ import { openWeb } from "../web/server.ts";
 import { type Console, stopped } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
+import { pageDetails } from "./page-details.ts";
 import { version } from "./program.ts";
 import { reloading } from "./reload-config.ts";
 import { serviceManager } from "./service-manager.ts";
@@ -52,6 +53,7 @@ export async function run(
         allowedHosts: config.http.allowedHosts,
         snapshot: () => agent.status(),
         gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
+        ...pageDetails(file, config),
         metrics: () => metrics.text(),
         health: () => agent.health(),
         ready: () => ({ ok: true }),

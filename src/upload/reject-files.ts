@@ -47,6 +47,12 @@ export class RejectFiles {
       for await (const text of linesOf(file)) if (text !== "") yield parse(text);
   }
 
+  /** The latest of them, as many as fit into `bytes`: what a page may ask for again and again. */
+  async *latest(bytes: number): AsyncGenerator<RejectLine | undefined> {
+    for (const file of [this.#older, this.path])
+      for await (const text of linesOf(file, bytes / 2)) if (text !== "") yield parse(text);
+  }
+
   /** Moves `lines`, which are all there are, to where a kill does not lose them while they are sent again. */
   async takeOut(lines: readonly RejectLine[]): Promise<void> {
     await writeAtomically(this.#retry, textOf(lines));
@@ -69,7 +75,8 @@ export class RejectFiles {
   }
 }
 
-async function* linesOf(path: string): AsyncGenerator<string> {
+/** Lines of a file, of the last `bytes` of it if given; a line that begins before them is left out. */
+async function* linesOf(path: string, bytes = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
   let file: FileHandle;
   try {
     file = await open(path, "r");
@@ -78,7 +85,12 @@ async function* linesOf(path: string): AsyncGenerator<string> {
     throw error;
   }
   await using opened = file;
-  yield* opened.readLines();
+  const start = Math.max(0, (await opened.stat()).size - bytes);
+  let whole = start === 0;
+  for await (const line of opened.readLines({ start })) {
+    if (whole) yield line;
+    whole = true;
+  }
 }
 
 function parse(text: string): RejectLine | undefined {

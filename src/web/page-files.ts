@@ -18,6 +18,13 @@ const names: Readonly<Record<string, readonly [file: string, type: string]>> = {
   "/format.js": ["format.js", "text/javascript; charset=utf-8"],
   "/panels.js": ["panels.js", "text/javascript; charset=utf-8"],
   "/plot.js": ["plot.js", "text/javascript; charset=utf-8"],
+  "/certificates.js": ["certificates.js", "text/javascript; charset=utf-8"],
+  "/figures.js": ["figures.js", "text/javascript; charset=utf-8"],
+  "/gaps.js": ["gaps.js", "text/javascript; charset=utf-8"],
+  "/lookup.js": ["lookup.js", "text/javascript; charset=utf-8"],
+  "/refused.js": ["refused.js", "text/javascript; charset=utf-8"],
+  "/sources.js": ["sources.js", "text/javascript; charset=utf-8"],
+  "/lists.css": ["lists.css", "text/css; charset=utf-8"],
   "/tag-table.js": ["tag-table.js", "text/javascript; charset=utf-8"],
 };
 

@@ -1,15 +1,15 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { GapList } from "../agent/gaps/gap.ts";
 import type { Status } from "../agent/status.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
-import { parseDuration } from "../lib/duration.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { isAllowedHost } from "./allowed-host.ts";
+import { end, json, start } from "./answer.ts";
 import { type Control, denial } from "./control.ts";
+import { type DetailOptions, openDetails } from "./details.ts";
 import { streamViews, viewOf } from "./events.ts";
 import { History, historyStepMs } from "./history.ts";
 import { loadPage } from "./page-files.ts";
@@ -21,7 +21,7 @@ export interface Health {
   readonly reason?: string;
 }
 
-export interface WebOptions {
+export interface WebOptions extends DetailOptions {
   readonly listen: ListenAddress;
   /** Names under which the page may be opened beside loopback and the listen address; without port. */
   readonly allowedHosts?: readonly string[];
@@ -33,8 +33,6 @@ export interface WebOptions {
   readonly health: () => Health;
   /** Configuration loaded, buffer open, sources started; a faulty source or an unreachable service does not make it unready. */
   readonly ready: () => Health;
-  /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */
-  readonly gaps?: (sinceMs: number, most: number) => GapList;
   /** What only those may ask for who have a token. Undefined: nobody. */
   readonly control?: Control;
 }
@@ -48,16 +46,6 @@ const maxConnections = 128;
 const maxStreams = 32;
 const snapshotAgeMs = 250;
 
-const headers = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-resource-policy": "same-origin",
-  "cross-origin-opener-policy": "same-origin",
-  "cache-control": "no-store",
-};
-
 /**
  * Resolves when it listens. Rejects with `PORT_IN_USE` where it cannot (port taken, address not of this machine, no
  * right to the port). Disposing ends every connection.
@@ -68,6 +56,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const closing = new AbortController();
   const history = new History();
   const snapshot = cached(options.snapshot, runtime);
+  const details = openDetails(options, runtime);
   let streams = 0;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -84,8 +73,6 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     switch (url.pathname) {
       case "/api/status":
         return json(response, 200, snapshot());
-      case "/api/gaps":
-        return json(response, 200, gapsAsked(url.searchParams, options) ?? { gaps: [] });
       case "/api/view":
         return json(response, 200, viewOf(snapshot(), parseTagQuery(url.searchParams), history));
       case "/api/events":
@@ -106,6 +93,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
       case "/readyz":
         return healthy(response, options.ready());
       default: {
+        const detail = Object.hasOwn(details, url.pathname) ? details[url.pathname] : undefined;
+        if (detail) return json(response, 200, await detail(url.searchParams));
         const file = page.get(url.pathname);
         if (!file) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
         return end(response, 200, file.type, file.body);
@@ -184,16 +173,6 @@ async function command(
   return json(response, result.ok ? 200 : 422, result);
 }
 
-const gapsSinceMs = 7 * 86_400_000;
-const mostGaps = 5_000;
-
-/** `?since=7d&most=100`; what is left out or no such thing counts as 7 days and 500 rows. */
-function gapsAsked(query: URLSearchParams, { gaps }: WebOptions): GapList | undefined {
-  const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
-  const most = Number(query.get("most") ?? 500);
-  return gaps?.(since, most >= 1 && most <= mostGaps ? Math.floor(most) : 500);
-}
-
 /** Many pages, one snapshot. */
 function cached(snapshot: () => Status, { clock }: Runtime): () => Status {
   let last: { readonly status: Status; readonly at: number } | undefined;
@@ -229,19 +208,4 @@ async function listen(server: Server, { host, port }: ListenAddress): Promise<st
 
 function healthy(response: ServerResponse, health: Health): void {
   json(response, health.ok ? 200 : 503, health);
-}
-
-function json(response: ServerResponse, status: number, body: unknown): void {
-  end(response, status, "application/json; charset=utf-8", JSON.stringify(body));
-}
-
-function end(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
-  response.setHeader("content-length", Buffer.byteLength(body));
-  start(response, status, type);
-  // Node leaves the body out of an answer to HEAD by itself.
-  response.end(body);
-}
-
-function start(response: ServerResponse, status: number, type: string): void {
-  response.writeHead(status, { ...headers, "content-type": type });
 }

@@ -61,6 +61,18 @@ export function age(ms) {
   return `${Math.floor(ms / 86_400_000)} d`;
 }
 
+/** A time of day, with the date where it is another day than `now`. */
+export function moment(ms, now) {
+  const at = new Date(ms);
+  const today = at.toDateString() === new Date(now).toDateString();
+  return at.toLocaleString("en-GB", today ? { timeStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** A date; `otherwise` where it is none. */
+export function day(ms, otherwise) {
+  return Number.isNaN(ms) ? otherwise : new Date(ms).toLocaleDateString("en-GB", { dateStyle: "medium" });
+}
+
 export function time(ms) {
   return new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }

@@ -1,9 +1,21 @@
-// Everything above the tags: the agent in one line, what is wrong, upload, buffer and sources.
-import { byId, element, keyed, plain, setClass, setText } from "./element.js";
+// The agent in one line, what is wrong, upload, buffer and the signals at the service.
+import { showCertificates } from "./certificates.js";
+import { byId, element, setClass, setText } from "./element.js";
+import { pill, ShortList, showFigures, showPlots, showTrouble } from "./figures.js";
 import * as format from "./format.js";
-import { draw, Line } from "./plot.js";
+import { showGaps } from "./gaps.js";
+import { Line } from "./plot.js";
+import { showRefused } from "./refused.js";
+import { showSources, showUnknown } from "./sources.js";
 
-const lines = { backlogPoints: new Line(), sentPoints: new Line() };
+const lines = {
+  backlogPoints: new Line(),
+  bufferBytes: new Line(),
+  lagMs: new Line(),
+  sentPoints: new Line(),
+  budgetShare: new Line(),
+};
+const warningList = new ShortList(byId("warnings"), 6);
 
 /** What the agent remembers of the plotted figures. */
 export function loadHistory({ times, figures }) {
@@ -12,16 +24,24 @@ export function loadHistory({ times, figures }) {
 
 export function showStatus(status) {
   const now = status.time / 1_000;
-  showAgent(status);
-  showWarnings(status.warnings);
-  lines.backlogPoints.push(now, status.upload.backlogPoints);
-  lines.sentPoints.push(now, status.upload.points);
-  showUpload(status.upload);
-  showBuffer(status.buffer, now);
-  showSources(status.sources, now);
+  const { upload, buffer, sources } = status;
+  lines.backlogPoints.push(now, upload.backlogPoints);
+  lines.bufferBytes.push(now, buffer.bytes);
+  lines.lagMs.push(now, upload.lagMs ?? null);
+  lines.sentPoints.push(now, upload.points);
+  lines.budgetShare.push(now, upload.budgetShare);
+  showWarnings([...status.warnings, ...clockDifference(now)]);
+  showAgent(status, showCertificates(sources, now));
+  showUpload(upload);
+  showBuffer(buffer, upload, now);
+  showSignals(upload, now);
+  showRefused(status);
+  showSources(sources, now);
+  showUnknown(sources);
+  showGaps(status.gaps, now);
 }
 
-function showAgent({ agent, sources, upload, buffer, warnings }) {
+function showAgent({ agent, sources, upload, buffer, warnings }, certificates) {
   document.title = agent.name;
   setText(byId("name"), agent.name);
   setText(byId("about"), `tagferry ${agent.version}, running for ${format.duration(agent.uptimeMs)}`);
@@ -31,6 +51,8 @@ function showAgent({ agent, sources, upload, buffer, warnings }) {
   if (upload.state === "retrying") troubles.push("service unreachable");
   if (upload.state === "held") troubles.push("service refuses us");
   if (buffer.degraded !== undefined) troubles.push("buffer cannot write");
+  if (certificates > 0)
+    troubles.push(certificates === 1 ? "1 certificate to trust" : `${certificates} certificates to trust`);
   if (troubles.length === 0 && warnings.some((warning) => warning.level === "error")) troubles.push("needs attention");
   const bad =
     upload.state === "held" || buffer.degraded !== undefined || warnings.some(({ level }) => level === "error");
@@ -42,8 +64,7 @@ function showAgent({ agent, sources, upload, buffer, warnings }) {
 }
 
 function showWarnings(warnings) {
-  keyed(
-    byId("warnings"),
+  warningList.show(
     warnings.map((warning, index) => ({ ...warning, index })),
     ({ index }) => index,
     () => {
@@ -59,6 +80,16 @@ function showWarnings(warnings) {
   );
 }
 
+/** Two clocks are compared here that nobody else compares; more than a minute is no delay of the network. */
+function clockDifference(now) {
+  const ms = now - Date.now();
+  if (Math.abs(ms) < 60_000) return [];
+  const message = `The clock of the agent is ${format.duration(Math.abs(ms))} ${ms > 0 ? "ahead of" : "behind"} the clock of this browser.`;
+  const remedy =
+    "Where the agent's is the wrong one, see to its time synchronisation (timedatectl): points carry its time.";
+  return [{ level: "warn", message, remedy }];
+}
+
 const uploadStates = {
   delivering: ["delivering", "good"],
   retrying: ["retrying", "warn"],
@@ -70,163 +101,87 @@ function showUpload(upload) {
   const [word, colour] = uploadStates[upload.state] ?? [upload.state, "none"];
   pill(byId("upload-state"), word, colour);
   setText(byId("upload-where"), `${upload.integration} at ${upload.url}`);
+  showTrouble(byId("upload-error"), upload.error, upload.remedy);
   showFigures(byId("upload-figures"), [
     ["lag", upload.lagMs === undefined ? "–" : format.duration(upload.lagMs)],
-    ["request budget", format.percent(upload.budgetShare), upload.budgetShare],
-    ["points / request", format.count(Math.round(upload.pointsPerRequest))],
-    ["bytes / request", format.bytes(upload.bytesPerRequest)],
+    ["of the request budget", format.percent(upload.budgetShare), upload.budgetShare],
+    ["points a request", format.count(Math.round(upload.pointsPerRequest))],
+    ["bytes a request", format.bytes(upload.bytesPerRequest)],
     ["requests", format.count(upload.requests)],
-    ["delivered points", format.count(upload.points)],
-    ...(upload.refusedPoints > 0 ? [["refused points", format.count(upload.refusedPoints)]] : []),
+    ["points delivered", format.count(upload.points)],
   ]);
-  draw(byId("upload-plot"), lines.sentPoints.rates, { area: true, zero: true });
-  showCaption("upload-caption", `points/s delivered, ${lines.sentPoints.span}`, upload);
+  showPlots(byId("upload-plots"), [
+    { name: "points/s delivered", line: lines.sentPoints.rates, format: format.rate },
+    { name: "request budget used", line: lines.budgetShare, format: format.percent, top: 1 },
+    { name: "lag", line: lines.lagMs, format: format.duration },
+  ]);
+  setText(byId("upload-caption"), lines.sentPoints.span);
 }
 
-function showBuffer(buffer, now) {
+function showBuffer(buffer, upload, now) {
+  const { degraded, oldest, losses } = buffer;
   pill(
     byId("buffer-state"),
-    buffer.degraded === undefined ? "durable" : "cannot write",
-    buffer.degraded === undefined ? "good" : "bad",
+    degraded === undefined ? "durable" : "cannot write",
+    degraded === undefined ? "good" : "bad",
   );
   setText(
     byId("buffer-where"),
-    buffer.oldest === undefined
-      ? "nothing waits"
-      : `oldest point is ${format.duration(now - buffer.oldest / 1_000)} old`,
+    oldest === undefined ? "nothing waits" : `oldest point is ${format.duration(now - oldest / 1_000)} old`,
   );
-  const lost = buffer.losses.reduce((sum, { points }) => sum + points, 0);
+  const remedy = "free disk space or mend the disk; nothing more is acknowledged until then";
+  showTrouble(byId("buffer-error"), degraded, remedy);
+  const lost = losses.reduce((sum, { points }) => sum + points, 0);
   showFigures(byId("buffer-figures"), [
-    ["waiting points", format.count(buffer.unsettledPoints)],
-    ["on disk", format.bytes(buffer.bytes), buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0],
-    ["appended", format.count(buffer.appendedPoints)],
-    ["segments", format.count(buffer.segments)],
-    ["collided", format.count(buffer.collidedPoints)],
-    ["lost", format.count(lost)],
+    ["points waiting", format.count(buffer.unsettledPoints)],
+    [
+      `on disk, of ${format.bytes(buffer.maxBytes)}`,
+      format.bytes(buffer.bytes),
+      buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0,
+    ],
+    ["until none waits", drain(upload, now)],
+    ["points stored", format.count(buffer.appendedPoints)],
+    ["times moved by 1 µs", format.count(buffer.collidedPoints)],
+    ["points lost", format.count(lost)],
   ]);
-  draw(byId("buffer-plot"), lines.backlogPoints, { area: true, zero: true });
-  showCaption(
-    "buffer-caption",
-    `points waiting, ${lines.backlogPoints.span}`,
-    buffer.degraded === undefined ? {} : { error: buffer.degraded },
+  showPlots(byId("buffer-plots"), [
+    { name: "points waiting", line: lines.backlogPoints, format: (points) => format.count(Math.round(points)) },
+    { name: "on disk", line: lines.bufferBytes, format: format.bytes },
+  ]);
+  setText(byId("buffer-caption"), lines.backlogPoints.span);
+}
+
+/** When the backlog is gone. */
+function drain({ state, backlogPoints, drainMs }, now) {
+  if (backlogPoints === 0) return "–";
+  if (state === "retrying" || state === "held") return "waits";
+  if (drainMs === undefined) return "not known";
+  const long = format.duration(drainMs);
+  return drainMs < 600_000 ? long : `${long}, ${format.moment(now + drainMs, now)}`;
+}
+
+function showSignals({ signals }, now) {
+  byId("signals").hidden = signals === undefined;
+  if (!signals) return;
+  const { known, pending, saved, checkedAt, lost, changed, unconfigured, unconfiguredInputs = [], published } = signals;
+  pill(
+    byId("signals-state"),
+    pending > 0 ? `${format.count(pending)} to save` : "saved",
+    pending > 0 ? "warn" : "good",
   );
-}
-
-function showCaption(id, plain, { error, remedy, drainMs }) {
-  const drain = drainMs === undefined ? "" : `; backlog gone in ${format.duration(drainMs)}`;
-  setText(byId(id), error === undefined ? plain + drain : remedy === undefined ? error : `${error}: ${remedy}`);
-  byId(id).classList.toggle("trouble", error !== undefined);
-}
-
-/** Name, value and, for shares, a bar. */
-function showFigures(parent, figures) {
-  keyed(
-    parent,
-    figures,
-    ([name]) => name,
-    ([name, , share]) => {
-      const value = element("span", { className: "figure" });
-      const bar = share === undefined ? undefined : element("div", { className: "bar" }, element("div"));
-      const node = element(
-        "div",
-        {},
-        value,
-        element("span", { className: "quiet", text: name }),
-        ...(bar ? [bar] : []),
-      );
-      return { node, value, bar };
-    },
-    (row, [, text, share]) => {
-      setText(row.value, text);
-      if (row.bar) row.bar.firstChild.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
-    },
-  );
-}
-
-const sourceStates = {
-  online: ["online", "good"],
-  opening: ["connecting", "none"],
-  waiting: ["offline", "warn"],
-  stopped: ["stopped", "none"],
-};
-
-function showSources(sources, now) {
-  const online = sources.filter((source) => source.state === "online").length;
-  setText(byId("sources-count"), `${online} of ${sources.length} online`);
-  keyed(
-    byId("sources"),
-    sources,
-    ({ name }) => name,
-    createSource,
-    (row, source) => {
-      const [word, colour] = sourceStates[source.state] ?? [source.state, "none"];
-      pill(row.state, word, colour);
-      setText(row.name, source.name);
-      setText(row.where, source.url === undefined ? source.type : `${source.type} · ${source.url}`);
-      setText(row.rate, `${format.rate(source.readingsPerSecond)} /s`);
-      setText(row.points, `${format.count(source.points)} points`);
-      setText(row.tags, source.tags === 1 ? "1 tag" : `${format.count(source.tags)} tags`);
-      setText(row.since, `for ${format.duration(Math.max(0, now - source.since / 1_000))}`);
-      setText(
-        row.error,
-        source.error === undefined
-          ? ""
-          : source.remedy === undefined
-            ? source.error
-            : `${source.error}: ${source.remedy}`,
-      );
-      row.error.hidden = source.error === undefined;
-      const details = Object.entries(source.details);
-      if (source.reconnects > 0) details.unshift(["reconnects", format.count(source.reconnects)]);
-      showDetails(row.details, details);
-    },
-  );
-}
-
-function showDetails(parent, details) {
-  parent.hidden = details.length === 0;
-  keyed(
-    parent,
-    details,
-    ([key]) => key,
-    ([key]) => {
-      const value = element("bdi", { className: "detail" });
-      return { node: element("span", { className: "quiet" }, `${plain(key)} `, value), value };
-    },
-    (row, [, value]) => setText(row.value, String(value)),
-  );
-}
-
-function createSource() {
-  const cell = (className) => element("span", { className });
-  const row = {
-    state: cell("pill"),
-    name: element("bdi", { className: "strong" }),
-    where: element("bdi", { className: "quiet" }),
-    rate: cell("number strong"),
-    points: cell("number quiet"),
-    tags: cell("number quiet"),
-    since: cell("quiet since"),
-    error: element("p", { className: "trouble" }),
-    details: element("p", { className: "details" }),
-  };
-  const who = element("div", { className: "who" }, row.name, row.where);
-  const state = element("div", { className: "state" }, row.state, row.since);
-  const node = element(
-    "div",
-    { className: "source", attributes: { role: "listitem" } },
-    state,
-    who,
-    row.rate,
-    row.points,
-    row.tags,
-    row.error,
-    row.details,
-  );
-  return { ...row, node };
-}
-
-function pill(node, text, colour) {
-  setText(node, text);
-  setClass(node, `pill ${colour}`);
+  showFigures(byId("signals-figures"), [
+    ["known", format.count(known)],
+    ["saved since the start", format.count(saved)],
+    ...(lost === undefined ? [] : [["lost there, saved again", format.count(lost)]]),
+    ...(changed === undefined ? [] : [["changed there, saved again", format.count(changed)]]),
+    ...(unconfigured === undefined ? [] : [["there, not configured", format.count(unconfigured)]]),
+    ...(published === undefined ? [] : [["published", format.count(published)]]),
+  ]);
+  const compared =
+    checkedAt === undefined
+      ? "Not compared with the service yet."
+      : `Compared with the service at ${format.moment(checkedAt / 1_000, now)}.`;
+  const named = unconfiguredInputs.slice(0, 5).join(", ");
+  const rest = (unconfigured ?? 0) > 5 ? " and more: tagferry signals diff" : "";
+  setText(byId("signals-note"), named === "" ? compared : `${compared} Not configured: ${named}${rest}`);
 }

@@ -56,7 +56,7 @@ export class Line {
 }
 
 /** Draws `line` into `svg`, which holds one path for the line and one for the area below it, if it is to have one. */
-export function draw(svg, line, { area = false, zero = false } = {}) {
+export function draw(svg, line, { area = false, zero = false, top } = {}) {
   if (!svg.firstChild) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("preserveAspectRatio", "none");
@@ -65,7 +65,7 @@ export function draw(svg, line, { area = false, zero = false } = {}) {
   }
   const { times, values } = line;
   let low = zero ? 0 : Number.POSITIVE_INFINITY;
-  let high = zero ? 0 : Number.NEGATIVE_INFINITY;
+  let high = top ?? (zero ? 0 : Number.NEGATIVE_INFINITY);
   for (const value of values) {
     if (value === null) continue;
     low = Math.min(low, value);

@@ -1,0 +1,103 @@
+// What the page asks for beside the stream, since it changes seldom: gaps, refused points, certificates that wait for a
+// person. Each may be asked for by anybody at any time, so what is read from the disk is bounded and shared for a while.
+import type { GapList } from "../agent/gaps/gap.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { parseDuration } from "../lib/duration.ts";
+import type { KnownCertificate } from "../source/opcua/trust.ts";
+import type { RejectReasons } from "../upload/reject-reasons.ts";
+import { commandLine } from "./command-line.ts";
+
+export interface DetailOptions {
+  /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */
+  readonly gaps?: (sinceMs: number, most: number) => GapList;
+  /** The latest refused points by reason. Called every 2 s at most. */
+  readonly rejects?: () => Promise<RejectReasons>;
+  /** Certificates of OPC UA servers. Called every 2 s at most. */
+  readonly certificates?: () => Promise<readonly KnownCertificate[]>;
+  /** File of the configuration, for the commands that are shown. */
+  readonly configFile?: string;
+}
+
+/** What to answer, by path. */
+export type Details = Readonly<Record<string, (query: URLSearchParams) => unknown>>;
+
+const sharedMs = 2_000;
+const gapsSinceMs = 7 * 86_400_000;
+const mostGaps = 5_000;
+const mostReasons = 50;
+const mostInputs = 5;
+const mostCertificates = 50;
+
+export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "clock">): Details {
+  const { gaps, configFile } = options;
+  const monotonic = () => clock.monotonic();
+  const rejects = shared(async () => refused(await options.rejects?.(), configFile), monotonic);
+  const certificates = shared(async () => waiting((await options.certificates?.()) ?? [], configFile), monotonic);
+  return {
+    "/api/gaps": (query) => {
+      const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
+      const most = Number(query.get("most") ?? 500);
+      return gaps?.(since, most >= 1 && most <= mostGaps ? Math.floor(most) : 500) ?? { gaps: [] };
+    },
+    "/api/rejects": rejects,
+    "/api/certificates": certificates,
+  };
+}
+
+function refused(counted: RejectReasons | undefined, configFile: string | undefined) {
+  const { reasons = [], points = 0, unreadable = 0 } = counted ?? {};
+  return {
+    points,
+    unreadable,
+    reasons: reasons.slice(0, mostReasons).map(({ inputs, ...reason }) => ({
+      ...reason,
+      inputs: Object.fromEntries([...inputs].slice(0, mostInputs)),
+      moreInputs: Math.max(0, inputs.size - mostInputs),
+    })),
+    moreReasons: Math.max(0, reasons.length - mostReasons),
+    commands: {
+      list: commandLine(["rejects", "list"], configFile),
+      retry: commandLine(["rejects", "retry"], configFile),
+    },
+  };
+}
+
+function waiting(known: readonly KnownCertificate[], configFile: string | undefined) {
+  const refused = known.filter(({ state }) => state === "rejected");
+  return {
+    waiting: refused.slice(0, mostCertificates).map((certificate) => {
+      const { thumbprint, sha256, subject, applicationUri, validFrom, validTo } = certificate;
+      return {
+        thumbprint,
+        sha256,
+        subject,
+        applicationUri,
+        validFrom: rfc3339(validFrom),
+        validTo: rfc3339(validTo),
+        command: commandLine(["trust", "accept", thumbprint], configFile),
+      };
+    }),
+    more: Math.max(0, refused.length - mostCertificates),
+  };
+}
+
+/** Certificates write times as people do. What cannot be read stays as it is. */
+function rfc3339(time: string): string {
+  const ms = Date.parse(time);
+  return Number.isNaN(ms) ? time : new Date(ms).toISOString();
+}
+
+/** One answer for everybody who asks within 2 s, and while it is being made. A failure is not kept. */
+function shared<T>(make: () => Promise<T>, monotonic: () => number): () => Promise<T> {
+  let last: { readonly answer: Promise<T>; readonly at: number } | undefined;
+  return () => {
+    if (last && monotonic() - last.at < sharedMs) return last.answer;
+    const answer = make();
+    const mine = { answer, at: monotonic() };
+    last = mine;
+    answer.catch(() => {
+      if (last === mine) last = undefined;
+    });
+    return answer;
+  };
+}

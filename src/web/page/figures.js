@@ -1,0 +1,102 @@
+// What panels are made of: pills, figures with bars, plots with a heading, lists that begin short.
+import { element, keyed, setClass, setText } from "./element.js";
+import { draw } from "./plot.js";
+
+export function pill(node, text, colour) {
+  setText(node, text);
+  setClass(node, `pill ${colour}`);
+}
+
+/** Name, value and, for shares, a bar. */
+export function showFigures(parent, figures) {
+  keyed(
+    parent,
+    figures,
+    ([name]) => name,
+    ([name, , share]) => {
+      const value = element("span", { className: "figure" });
+      const bar = share === undefined ? undefined : element("div", { className: "bar" }, element("div"));
+      const node = element(
+        "div",
+        {},
+        value,
+        element("span", { className: "quiet", text: name }),
+        ...(bar ? [bar] : []),
+      );
+      return { node, value, bar };
+    },
+    (row, [, text, share]) => {
+      setText(row.value, text);
+      if (row.bar) row.bar.firstChild.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
+    },
+  );
+}
+
+/** Plots below each other: `name`, `line`, the newest value and the greatest as texts, `top` where the scale has an end. */
+export function showPlots(parent, plots) {
+  keyed(
+    parent,
+    plots,
+    ({ name }) => name,
+    ({ name }) => {
+      const value = element("span");
+      const most = element("span", { className: "quiet" });
+      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      svg.setAttribute("class", "plot");
+      svg.setAttribute("aria-hidden", "true");
+      const head = element(
+        "p",
+        { className: "plot-head" },
+        element("span", { className: "quiet", text: name }),
+        value,
+        most,
+      );
+      return { node: element("div", {}, head, element("div", { className: "plot-box" }, svg)), value, most, svg };
+    },
+    (row, { line, format, top }) => {
+      const known = line.values.filter((value) => value !== null && value !== undefined);
+      const last = line.values.at(-1);
+      setText(row.value, last === null || last === undefined ? "–" : format(last));
+      setText(row.most, known.length === 0 ? "" : `most ${format(Math.max(...known))}`);
+      draw(row.svg, line, { area: true, zero: true, top });
+    },
+  );
+}
+
+/** An error and what to do about it; hidden while there is none. */
+export function showTrouble(node, error, remedy) {
+  node.hidden = error === undefined;
+  setText(node, error === undefined ? "" : remedy === undefined ? error : `${error}: ${remedy}`);
+}
+
+/** The first rows, and a button for the others. */
+export class ShortList {
+  #list;
+  #button = element("button", { className: "more", attributes: { type: "button" } });
+  #most;
+  #all = false;
+  #again = () => {};
+
+  constructor(list, most) {
+    this.#list = list;
+    this.#most = most;
+    list.after(this.#button);
+    this.#button.hidden = true;
+    this.#button.addEventListener("click", () => {
+      this.#all = !this.#all;
+      this.#again();
+    });
+  }
+
+  show(items, keyOf, create, update) {
+    this.#again = () => this.show(items, keyOf, create, update);
+    keyed(this.#list, this.#all ? items : items.slice(0, this.#most), keyOf, create, update);
+    this.#button.hidden = items.length <= this.#most;
+    setText(this.#button, this.#all ? "Show fewer" : `Show all ${items.length}`);
+  }
+}
+
+/** Cells of a list, one after the other. */
+export function listRow(className, cells) {
+  return element("div", { className, attributes: { role: "listitem" } }, ...cells);
+}

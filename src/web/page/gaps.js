@@ -1,0 +1,102 @@
+// Intervals in which tags were not recorded, and what became of them.
+import { byId, element, setText } from "./element.js";
+import { listRow, pill, ShortList } from "./figures.js";
+import * as format from "./format.js";
+import { Lookup } from "./lookup.js";
+
+const asked = new Lookup("api/gaps?since=7d&most=100", 2_000);
+const list = new ShortList(byId("gaps"), 6);
+
+const causes = {
+  agentDown: "agent not running",
+  disconnected: "source not connected",
+  stopped: "source stopped by a change of the configuration",
+  bad: "no usable value",
+  refused: "no Input ID",
+  overflow: "thrown away by the other side",
+  buffer: "not stored",
+};
+
+const remedies = {
+  agentDown: "let the system start the agent: tagferry install-service",
+  disconnected: "see the source above",
+  bad: "see the tag below and the device",
+  refused: "change input or maxInputs of the tag",
+  overflow: "let the device or the broker keep more, or read more often",
+  buffer: "see the warnings above, free or mend the disk",
+};
+
+const states = {
+  open: ["goes on", "bad"],
+  filling: ["being filled", "warn"],
+  filled: ["filled", "good"],
+  partly: ["partly filled", "warn"],
+  lost: ["lost", "bad"],
+};
+
+export function showGaps({ open, day, dayLost, revision }, now) {
+  void asked.refresh(revision);
+  const { gaps = [], more = 0 } = asked.answer ?? {};
+  const parts = [];
+  if (open > 0) parts.push(`${format.count(open)} now`);
+  parts.push(day === 0 ? "none in the last 24 h" : `${format.count(day)} in the last 24 h`);
+  if (dayLost > 0) parts.push(`${format.count(dayLost)} with values lost`);
+  setText(byId("gaps-count"), parts.join(", "));
+  setText(
+    byId("gaps-note"),
+    gaps.length === 0
+      ? "Every tag was recorded without interruption in the last 7 days, as far back as the record goes."
+      : more > 0
+        ? `The latest ${gaps.length} of ${format.count(gaps.length + more)} in the last 7 days; all: tagferry gaps`
+        : "The last 7 days.",
+  );
+  const sorted = [...gaps.filter((gap) => gap.to === undefined), ...gaps.filter((gap) => gap.to !== undefined)];
+  list.show(
+    sorted,
+    ({ id, source, from }) => `${id} ${source} ${from}`,
+    create,
+    (row, gap) => update(row, gap, now),
+  );
+}
+
+function create() {
+  const row = {
+    state: element("span", { className: "pill" }),
+    who: element("bdi", { className: "strong" }),
+    tags: element("bdi", { className: "quiet" }),
+    long: element("span", { className: "strong" }),
+    when: element("span", { className: "quiet" }),
+    why: element("p", { className: "why" }),
+    remedy: element("p", { className: "quiet" }),
+  };
+  const node = listRow("gap row", [
+    element("div", {}, row.state),
+    element("div", { className: "who" }, row.who, row.tags),
+    element("div", { className: "who" }, row.long, row.when),
+    element("div", { className: "who" }, row.why, row.remedy),
+  ]);
+  return { ...row, node };
+}
+
+function update(row, gap, now) {
+  const [word, colour] = states[gap.state] ?? [gap.state, "none"];
+  pill(row.state, word, colour);
+  setText(row.who, gap.source ?? "buffer");
+  setText(row.tags, tagsOf(gap));
+  const long = format.duration(gap.missingMs ?? now - gap.from / 1_000);
+  setText(row.long, gap.times > 1 ? `${long} in ${format.count(gap.times)} times` : long);
+  const from = format.moment(gap.from / 1_000, now);
+  setText(row.when, gap.to === undefined ? `since ${from}` : `${from} to ${format.moment(gap.to / 1_000, now)}`);
+  const why = [`${causes[gap.cause] ?? gap.cause}: ${gap.reason}`];
+  if (gap.points !== undefined) why.push(`${format.count(gap.points)} points`);
+  if (gap.outcome !== undefined) why.push(gap.outcome);
+  setText(row.why, why.join("; "));
+  const over = gap.state === "filled" || gap.state === "filling";
+  setText(row.remedy, over ? "" : (remedies[gap.cause] ?? ""));
+}
+
+function tagsOf({ tags, inputs }) {
+  if (inputs.length > 0 && inputs.length <= 2) return inputs.join(", ");
+  if (inputs.length > 0) return `${inputs[0]} and ${format.count(Math.max(tags, inputs.length) - 1)} more`;
+  return tags === 0 ? "all its tags" : tags === 1 ? "1 tag" : `${format.count(tags)} tags`;
+}

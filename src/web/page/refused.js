@@ -1,0 +1,46 @@
+// Points that the service refused for good, by its reasons.
+import { byId, element, plain, setText } from "./element.js";
+import { listRow, pill, ShortList, showFigures } from "./figures.js";
+import * as format from "./format.js";
+import { Lookup } from "./lookup.js";
+
+const asked = new Lookup("api/rejects", 5_000);
+const list = new ShortList(byId("refused"), 4);
+
+export function showRefused({ upload, buffer }) {
+  void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints}`);
+  const { points = 0, reasons = [], commands } = asked.answer ?? {};
+  const ever = Math.max(buffer.refusedPoints, points);
+  pill(byId("refused-state"), ever === 0 ? "none" : points === 0 ? "none kept" : "kept", points > 0 ? "warn" : "good");
+  showFigures(byId("refused-figures"), [
+    ["since the start", format.count(upload.refusedPoints)],
+    ["ever", format.count(ever)],
+  ]);
+  setText(
+    byId("refused-note"),
+    points === 0
+      ? "The service has taken every point that is not counted here."
+      : `Reasons of the latest ${format.count(points)}. Correct what they name, then stop the agent and send them again: `,
+  );
+  setText(byId("refused-command"), points === 0 ? "" : (commands?.retry ?? ""));
+  byId("refused-command").hidden = points === 0;
+  list.show(reasons, ({ code, reason }) => `${code} ${reason}`, create, update);
+}
+
+function create() {
+  const row = {
+    points: element("span", { className: "strong" }),
+    reason: element("bdi"),
+    inputs: element("bdi", { className: "quiet" }),
+  };
+  const node = listRow("reason row", [row.points, element("div", { className: "who" }, row.reason, row.inputs)]);
+  return { ...row, node };
+}
+
+function update(row, { points, code, reason, inputs, moreInputs }) {
+  setText(row.points, format.count(points));
+  setText(row.reason, code === undefined ? `never sent: ${reason}` : reason);
+  const named = Object.entries(inputs).map(([input, n]) => `${plain(input)} (${format.count(n)})`);
+  if (moreInputs > 0) named.push(`${format.count(moreInputs)} more`);
+  setText(row.inputs, named.join(", "));
+}
