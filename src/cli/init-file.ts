@@ -29,8 +29,8 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   modbus: ['- { unit: 1, tags: [{ input: meter.voltage, at: "hr:0 u16", scale: 0.1, signal: { engUnit: V } }] }'],
   opcua: ['- { input: line3.temp, node: "nsu=urn:plc:line3;s=Temp", report: { deadband: 0.2 } }'],
   simulator: [
-    "- { input: demo.sine, wave: sine, period: 60s, min: 0, max: 100, signal: { engUnit: °C } }",
-    "- { input: demo.count, wave: counter }",
+    "- { input: demo.sine, wave: sine, period: 60s, min: 0, max: 100, signal: { name: Demo sine, engUnit: °C, labels: { site: [demo] } } }",
+    "- { input: demo.count, wave: counter, signal: { name: Demo count, engUnit: pcs, labels: { site: [demo] } } }",
   ],
 };
 

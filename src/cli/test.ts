@@ -32,7 +32,11 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
   const sources = config.sources.filter(({ name }) => options.source === undefined || name === options.source);
   if (sources.length === 0) {
     const names = config.sources.map(({ name }) => name).join(", ");
-    io.complain(`tagferry: ${options.config} has no source ${options.source ?? ""}; there are: ${names}`);
+    io.complain(
+      names === ""
+        ? `tagferry: ${options.config} has no sources yet; tagferry browse URL --yaml lists what a device offers`
+        : `tagferry: ${options.config} has no source ${options.source}; there are: ${names}`,
+    );
     return exitStatus.usage;
   }
   const live =

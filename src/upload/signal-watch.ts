@@ -100,7 +100,7 @@ export class SignalWatch {
       const message = error instanceof Error ? error.message : String(error);
       const refused = isAgentError(error, "SERVICE_REFUSED");
       const hint = refused
-        ? "grant the integration access to the Admin namespace, or set service.signals.check and publish to off"
+        ? "check service.auth; where that is right, grant the integration access to the Admin namespace, or set service.signals.check and publish to off"
         : isAgentError(error)
           ? errorCodes[error.code].hint
           : undefined;

@@ -49,7 +49,7 @@ service: { url: "${url}", namespace: acme, integration: ${integration}, auth: { 
   expect(others.status).toBe(1);
   expect(others.stdout).toContain(`hall.a,${times[0]},1\n`);
   expect(others.stderr).toBe(
-    "tagferry: unpublished is not published: only items made of signals can be read\ntagferry: the service has no signal unknown\n",
+    "tagferry: unpublished is not published, and only items can be read; tagferry signals publish makes them\ntagferry: the service has no signal unknown\n",
   );
   const badRollup = await command(["read", "-c", file, "hall.a", "--rollup", "often"]);
   expect(badRollup).toMatchObject({ status: 2, stderr: expect.stringContaining("--rollup often must be a duration") });

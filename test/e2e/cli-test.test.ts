@@ -173,3 +173,12 @@ test("on a terminal it is one table that is drawn anew, what is wrong first; ^C 
   expect(last[3]).toMatch(/^ {2}bus {2}voltage {2}232 .*raw 2320 .*good$/);
   expect(last).toHaveLength(4);
 });
+
+test("a configuration without sources says how to get to some", async () => {
+  using home = temporaryFolder();
+  const file = home.file("agent.yaml");
+  writeFileSync(file, head(home.file("data")).replace("sources:\n", "sources: {}\n"));
+  const { status, stderr } = await command(["test", "-c", file]);
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/has no sources yet; tagferry browse URL --yaml lists what a device offers\n$/);
+});
