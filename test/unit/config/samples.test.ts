@@ -1,15 +1,22 @@
-// The sample files in config/ are right, and without a warning.
+// The sample files in config/ and the one of the containers are right, and without a warning.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { complaints } from "../../support/config.ts";
 
 const folder = join(import.meta.dirname, "../../../config");
-const samples = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
+/** Rules for Prometheus are no configuration of ours. */
+const samples = readdirSync(folder).filter((name) => name.endsWith(".yaml") && name !== "alerts.yaml");
+const compose = join(folder, "../packaging/compose/tagferry.yaml");
 const variables = { SERVICE_PASSWORD: "a", MQTT_PASSWORD: "b", LINE3_PASSWORD: "c" };
 
 test.each(samples)("%s is right and begins with the line for editors", async (name) => {
   const text = readFileSync(join(folder, name), "utf8");
   expect(await complaints(text, variables)).toBe("");
   expect(text).toMatch(/^# yaml-language-server: \$schema=\.\/tagferry\.schema\.json\n/);
+});
+
+test("the configuration in packaging/compose is right", async () => {
+  const text = readFileSync(compose, "utf8").replace("${file:/run/secrets/service_password}", "${SERVICE_PASSWORD}");
+  expect(await complaints(text, variables)).toBe("");
 });
