@@ -2,19 +2,34 @@
 // which holds across containers on one host. Node has no call for such locks; SQLite has, and is built in.
 //
 // The file must not be opened in any other way: POSIX drops a lock when any descriptor of the process on it closes.
+import { truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
 
 /** Holds `LOCK` in `folder` until disposed. Throws `DATA_DIR_IN_USE` at once when another process or thread holds it, and writes nothing then. */
 export function lockFolder(folder: string): Disposable {
-  const database = new DatabaseSync(`${folder}/LOCK`, { timeout: 0 });
+  const path = `${folder}/LOCK`;
+  try {
+    return lock(path);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : "";
+    if (/locked|busy/.test(message))
+      throw new AgentError("DATA_DIR_IN_USE", `${folder} is in use by another process`, { cause: error });
+    if (!message.includes("not a database")) throw error;
+    // A damaged disk put bytes into it. SQLite asks for the lock before it reads them, so nobody holds it: it may be opened
+    // and emptied. Whoever does the same meanwhile empties what is empty.
+    truncateSync(path);
+    return lockFolder(folder);
+  }
+}
+
+function lock(path: string): Disposable {
+  const database = new DatabaseSync(path, { timeout: 0 });
   try {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    return { [Symbol.dispose]: () => database.close() };
   } catch (error) {
     database.close();
-    if (error instanceof Error && /locked|busy/.test(error.message))
-      throw new AgentError("DATA_DIR_IN_USE", `${folder} is in use by another process`, { cause: error });
     throw error;
   }
-  return { [Symbol.dispose]: () => database.close() };
 }

@@ -1,0 +1,18 @@
+// The lock of a data directory, whatever has become of its file.
+import { writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { lockFolder } from "../../../../src/buffer/disk/lock.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+test.each([
+  ["zeros", "\0".repeat(4_096)],
+  ["a few bytes", "abc"],
+  ["bytes of another file", "x".repeat(5_000)],
+])("a LOCK that %s were written over still locks, one owner at a time", (_, content) => {
+  using folder = temporaryFolder();
+  writeFileSync(folder.file("LOCK"), content);
+  for (let owner = 0; owner < 2; owner++) {
+    using _lock = lockFolder(folder.path);
+    expect(() => lockFolder(folder.path)).toThrow("is in use by another process");
+  }
+});
