@@ -1,6 +1,7 @@
 // The real disk: Node's synchronous file calls, one each.
 import {
   closeSync,
+  constants,
   existsSync,
   fdatasyncSync,
   fstatSync,
@@ -17,6 +18,13 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import type { Disk, DiskFile } from "./disk.ts";
+
+// A link in place of a file could lead to somebody else's: it is an error (ELOOP), never followed.
+const flags = {
+  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
+  write: constants.O_RDWR | constants.O_NOFOLLOW,
+  read: constants.O_RDONLY | constants.O_NOFOLLOW,
+};
 
 /** The first folder that had to be made. Node's own `recursive` says ENOENT where the file system is read-only. */
 function makeFolders(path: string): string | undefined {
@@ -40,7 +48,6 @@ export function nodeDisk(sync: (folder: string) => void = syncFolder): Disk {
     },
     list: (folder) => readdirSync(folder),
     open(path, mode) {
-      const flags = { create: "wx+", write: "r+", read: "r" } as const;
       return nodeFile(openSync(path, flags[mode], 0o600));
     },
     remove: (path) => unlinkSync(path),
