@@ -1,7 +1,13 @@
 // How Node is started for the agent, wherever that is written: the first line of `main.ts`, unit, package and image.
 
 /**
- * A small young generation (7 MB less), memory given back after the start, and no debugger that a signal can call up
- * (reliability.md S5).
+ * A small young generation (7 MB less) and memory given back after the start; no debugger that a signal can call up, no
+ * code made of text, and no `__proto__` by which what comes from outside could change what all objects have.
  */
-export const nodeFlags: readonly string[] = ["--max-semi-space-size=1", "--expose-gc", "--disable-sigusr1"];
+export const nodeFlags: readonly string[] = [
+  "--max-semi-space-size=1",
+  "--expose-gc",
+  "--disable-sigusr1",
+  "--disallow-code-generation-from-strings",
+  "--disable-proto=delete",
+];

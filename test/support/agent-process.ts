@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Status } from "../../src/agent/status.ts";
+import { nodeFlags } from "../../src/cli/node-flags.ts";
 import { eventually } from "./eventually.ts";
 
 export interface AgentProcess extends AsyncDisposable {
@@ -29,7 +30,7 @@ export interface AgentProcessOptions {
   /** Program to start instead of the agent's own, for tests that take a safeguard out. */
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Flags of Node, before the program. */
+  /** Flags of Node, before the program; default: those that it is delivered with. */
   readonly nodeOptions?: readonly string[];
 }
 
@@ -41,7 +42,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   writeFileSync(file, options.configuration);
   const child = spawn(
     process.execPath,
-    [...(options.nodeOptions ?? []), options.entry ?? join(root, "src/cli/main.ts"), "run", "-c", file],
+    [...(options.nodeOptions ?? nodeFlags), options.entry ?? join(root, "src/cli/main.ts"), "run", "-c", file],
     {
       stdio: ["ignore", "inherit", "pipe"],
       env: { ...process.env, ...options.env },
