@@ -32,6 +32,20 @@ export function expand(document: unknown, path: JsonPath, exclude: readonly stri
   return places;
 }
 
+/**
+ * `document` with the texts of JSON that `path` leads through, up to its first `[*]`, in the place of their text: so that
+ * they are parsed once and not for each element. `document` itself stays as it is.
+ */
+export function opened(document: unknown, { steps }: Pick<JsonPath, "steps">, depth = 0): unknown {
+  const parent = typeof document === "string" ? (innerDocument(document) ?? document) : document;
+  const name = steps[depth];
+  if (typeof name !== "string" || typeof parent !== "object" || parent === null) return parent;
+  if (Array.isArray(parent) || !Object.hasOwn(parent, name)) return parent;
+  const before: unknown = Object.getOwnPropertyDescriptor(parent, name)?.value;
+  const after = opened(before, { steps }, depth + 1);
+  return after === before ? parent : { ...parent, [name]: after };
+}
+
 /** What stands at a path whose `[*]` stand for `keys`, one after the other. */
 export function follow(document: unknown, path: JsonPath, keys: readonly string[]): unknown {
   if (!path.many) return lookUp(document, path);

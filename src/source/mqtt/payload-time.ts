@@ -49,6 +49,11 @@ export function payloadTime(
   if (value === undefined || value === null) return noTime;
   const micros = toMicros(value, format, zone);
   if (micros === undefined || Number.isNaN(micros)) return unreadable(value, format);
+  return timeInRange(micros, now);
+}
+
+/** `micros` as a time, or why it cannot be one: it lies before the year 2000 or more than 5 minutes after `now`. */
+export function timeInRange(micros: number, now: EpochMicros): EpochMicros | TimeFault {
   if (micros < earliest) return { kind: "past", text: `the time in the payload, ${shown(micros)}, is before 2000` };
   if (micros <= now + maxFuture) return epochMicros(micros);
   return { kind: "future", text: `the time in the payload, ${shown(micros)}, is more than 5 minutes ahead` };

@@ -6,9 +6,9 @@ import type { Message } from "./client.ts";
 import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
-import { expand, type Found, follow } from "./path-expansion.ts";
+import { expand, type Found, follow, opened } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
-import { arrivalTaken, noTime, payloadTime, type TimeFault } from "./payload-time.ts";
+import { arrivalTaken, noTime, payloadTime, type TimeFault, timeInRange } from "./payload-time.ts";
 import { readStruct } from "./struct.ts";
 import type { Route } from "./topic-router.ts";
 
@@ -33,9 +33,10 @@ export function readTag(route: Route, reception: Reception): void {
     readValue(route, { value: found, keys: noKeys }, timeOf(route, noKeys, reception), reception);
     return;
   }
-  const all = expand(document, value, tag.exclude);
-  if (tag.each === "sample" && address.time?.step !== undefined) readBlock(route, all, reception);
-  else for (const found of all) readValue(route, found, timeOf(route, found.keys, reception), reception);
+  const inside = { ...reception, document: opened(document, value) };
+  const all = expand(inside.document, value, tag.exclude);
+  if (tag.each === "sample" && address.time?.step !== undefined) readBlock(route, all, inside);
+  else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
 }
 
 const noKeys: readonly string[] = [];
@@ -52,8 +53,10 @@ function readBlock(route: Route, samples: readonly Found[], reception: Reception
   const start = timed ? known : reception.arrival;
   // From the exact product, so that rounding does not add up.
   for (const [i, sample] of samples.entries()) {
-    const time = epochMicros(start + Math.round((i - anchor) * step));
-    readValue(route, sample, timed ? time : known, reception, time);
+    const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival);
+    // A step that cannot be right leads to times that cannot.
+    if (timed || typeof time !== "number") readValue(route, sample, time, reception);
+    else readValue(route, sample, known, reception, time);
   }
 }
 
@@ -64,7 +67,7 @@ function stepMicros({ address }: Route, document: unknown): number | undefined {
   if (step === undefined) return undefined;
   if (typeof step === "number") return step * 1_000;
   const found = Number(lookUp(document, step.at));
-  return found > 0 ? found * unitMicros[step.unit] : undefined;
+  return found > 0 && Number.isFinite(found) ? found * unitMicros[step.unit] : undefined;
 }
 
 /** The time in the message, or why it has none that can be right; undefined: none is asked for. */

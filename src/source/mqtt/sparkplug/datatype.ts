@@ -31,13 +31,16 @@ export function scalarOf(raw: RawValue, datatype: number): Scalar | undefined {
   return signed >= Number.MIN_SAFE_INTEGER && signed <= Number.MAX_SAFE_INTEGER ? Number(signed) : signed;
 }
 
-/** The elements of an array of numbers or booleans; undefined where `datatype` is none of those. */
+/** Elements of one array; as many values as `[*]` may find in JSON. */
+const maxElements = 10_000;
+
+/** The elements of an array of numbers or booleans; undefined where `datatype` is none of those, or they are too many. */
 export function elementsOf(raw: RawValue, datatype: number): readonly Scalar[] | undefined {
   if (!(raw instanceof Uint8Array)) return undefined;
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
   if (datatype === booleanArray) return booleans(raw, view);
   const width = elementBytes[datatype];
-  if (width === undefined) return undefined;
+  if (width === undefined || raw.length / width > maxElements) return undefined;
   return Array.from({ length: Math.floor(raw.length / width) }, (_, i) => element(view, i * width, datatype));
 }
 
@@ -70,5 +73,6 @@ function element(view: DataView, at: number, datatype: number): Scalar {
 function booleans(raw: Uint8Array, view: DataView): readonly boolean[] | undefined {
   if (raw.length < 4) return undefined;
   const count = Math.min(view.getUint32(0, true), (raw.length - 4) * 8);
+  if (count > maxElements) return undefined;
   return Array.from({ length: count }, (_, i) => (((raw[4 + (i >> 3)] ?? 0) >> (7 - (i & 7))) & 1) === 1);
 }

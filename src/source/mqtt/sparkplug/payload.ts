@@ -36,7 +36,7 @@ export interface SparkplugTemplate {
 const maxDepth = 8;
 
 /** Throws `PayloadError` when it is none. `maxBytes`: how large a compressed one may be when it is inflated. */
-export function decodeSparkplug(bytes: Uint8Array, maxBytes: number): SparkplugPayload {
+export function decodeSparkplug(bytes: Uint8Array, maxBytes: number, isInflated = false): SparkplugPayload {
   let timestamp: number | undefined;
   let seq: number | undefined;
   let uuid = "";
@@ -49,7 +49,11 @@ export function decodeSparkplug(bytes: Uint8Array, maxBytes: number): SparkplugP
     else if (number === 4) uuid = asText(value);
     else if (number === 5) body = asBytes(value);
   }
-  if (uuid === "SPBV1.0_COMPRESSED" && body) return decodeSparkplug(inflate(body, metrics, maxBytes), maxBytes);
+  if (uuid === "SPBV1.0_COMPRESSED" && body) {
+    // Once: a payload that holds itself would be inflated for ever.
+    if (isInflated) throw new PayloadError("is compressed twice");
+    return decodeSparkplug(inflate(body, metrics, maxBytes), maxBytes, true);
+  }
   return { timestamp, metrics, seq };
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
 import type { Message } from "../../../../src/source/mqtt/client.ts";
@@ -111,6 +111,46 @@ test("a block of samples without a time of its own ended when it arrived", () =>
     [2, -2_500, {}, "agent"],
     [3, 0, {}, "agent"],
   ]);
+});
+
+test("the samples of a block whose step leads to times that cannot be right have that of arrival, and say why", () => {
+  const time = { at: "$.t0", step: { at: "$.dt", unit: "s" } };
+  const reader = jsonReader([{ topic: "a", value: "$.x[*]", each: "sample", time }]);
+  const t0 = arrival / 1e6 - 1;
+  const read = (payload: string) =>
+    reader.read("a", payload).map((reading) => [reading.time - arrival, reading.clock, reading.reason]);
+  expect(read(`{"t0":${t0},"dt":1,"x":[1,2]}`)).toEqual([
+    [-1e6, "device", undefined],
+    [0, "device", undefined],
+  ]);
+  expect(read(`{"t0":${t0},"dt":86400,"x":[1,2]}`)).toEqual([
+    [-1e6, "device", undefined],
+    [0, "agent", expect.stringContaining("more than 5 minutes ahead")],
+  ]);
+  expect(read(`{"t0":${t0},"dt":1e290,"x":[1,2]}`)[1]).toEqual([0, "agent", expect.stringContaining("ahead")]);
+  expect(read('{"dt":1e290,"x":[1,2]}')[0]).toEqual([0, "agent", expect.stringContaining("before 2000")]);
+  expect(read(`{"t0":${t0},"dt":"Infinity","x":[1,2]}`)).toMatchObject([[0, "agent", expect.any(String)]]);
+  expect(reader.counts.untimed).toMatchObject({ future: 2, past: 1 });
+});
+
+test("JSON in a text of JSON is parsed once for a tag, however many elements, times and qualities it reads there", () => {
+  const reader = jsonReader([
+    {
+      topic: "a",
+      value: "$.body.list[*].v",
+      time: { at: "$.body.list[*].t", format: "unixS" },
+      quality: { at: "$.body.list[*].q", good: [1] },
+      capture: { id: "$.body.list[*].id" },
+    },
+  ]);
+  const list = Array.from({ length: 200 }, (_, id) => ({ v: id, t: 1_767_225_600, q: 1, id: `n${id}` }));
+  const parse = vi.spyOn(JSON, "parse");
+  const readings = reader.read("a", JSON.stringify({ body: JSON.stringify({ list }) }));
+  const parsed = parse.mock.calls.length;
+  parse.mockRestore();
+  expect(readings).toHaveLength(200);
+  expect(readings[7]).toMatchObject({ value: 7, quality: "good", clock: "device", captures: { id: "n7" } });
+  expect(parsed).toBeLessThanOrEqual(3);
 });
 
 const named = {

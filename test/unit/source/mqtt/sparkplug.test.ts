@@ -429,6 +429,29 @@ test("STATE and commands are passed over, other namespaces and broken topics are
   expect(host.readings).toEqual([]);
 });
 
+test("a payload compressed twice is refused: one that holds itself would be inflated for ever", () => {
+  const once = (inner: Buffer) => sparkplugPayload({ uuid: "SPBV1.0_COMPRESSED", body: deflateSync(inner) });
+  const plain = sparkplugPayload({ seq: 7 });
+  expect(decodeSparkplug(once(plain), 1_000).seq).toBe(7);
+  expect(() => decodeSparkplug(once(once(plain)), 1_000)).toThrow(PayloadError);
+});
+
+test("an array of more than 10,000 elements, of which a bit may make one, is counted and left out; the rest is read", () => {
+  const host = sparkplugHost();
+  const bits = Buffer.alloc(4 + 1_251, 0xff);
+  bits.writeUInt32LE(10_001);
+  host.send("NBIRTH/E1", {
+    seq: 0,
+    metrics: [
+      { name: "bits", datatype: 32, bytes: bits },
+      { name: "bytes", datatype: 26, bytes: Buffer.alloc(10_001) },
+      { name: "x", datatype: 3, int: 1 },
+    ],
+  });
+  expect(host.values()).toEqual([1]);
+  expect(host.counts.unsupported).toBe(2);
+});
+
 test("whatever the bytes are, they are decoded or refused with a PayloadError", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
