@@ -18,6 +18,11 @@ export async function writeAtomically(path: string, data: string | Uint8Array): 
     throw error;
   }
   // Without this the rename itself may be undone by a power cut (seen on ext4 and xfs).
+  await syncName(path);
+}
+
+/** Resolves once the name of a file that was made or renamed survives a power cut. */
+export async function syncName(path: string): Promise<void> {
   await using folder = await open(dirname(path), "r");
   await folder.sync();
 }

@@ -6,7 +6,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { isInputId } from "../core/point.ts";
-import { writeAtomically } from "../lib/atomic-file.ts";
+import { syncName, writeAtomically } from "../lib/atomic-file.ts";
 
 const rejectLine = z.object({
   at: z.union([z.string(), z.number()]).optional(),
@@ -50,13 +50,21 @@ export class RejectFiles {
   /** The latest of them, as many as fit into `bytes`: what a page may ask for again and again. */
   async *latest(bytes: number): AsyncGenerator<RejectLine | undefined> {
     for (const file of [this.#older, this.path])
-      for await (const text of linesOf(file, bytes / 2)) if (text !== "") yield parse(text);
+      for await (const text of linesOf(file, Math.floor(bytes / 2))) if (text !== "") yield parse(text);
   }
 
-  /** Moves `lines`, which are all there are, to where a kill does not lose them while they are sent again. */
+  /**
+   * Moves `lines`, which are all that can be read, to where a kill does not lose them while they are sent again. The others
+   * stay: a person may make something of them.
+   */
   async takeOut(lines: readonly RejectLine[]): Promise<void> {
+    let unreadable = "";
+    for (const file of [this.#retry, this.#older, this.path])
+      for await (const text of linesOf(file)) if (text !== "" && !parse(text)) unreadable += `${text}\n`;
     await writeAtomically(this.#retry, textOf(lines));
-    for (const file of [this.#older, this.path]) await rm(file, { force: true });
+    if (unreadable === "") await rm(this.#older, { force: true });
+    else await writeAtomically(this.#older, unreadable);
+    await rm(this.path, { force: true });
   }
 
   /** Ends what `takeOut` began: `rest` is refused as before. */
@@ -65,6 +73,7 @@ export class RejectFiles {
       await using file = await open(this.#older, "a", 0o600);
       await file.appendFile(textOf(rest));
       await file.datasync();
+      await syncName(this.#older);
     }
     await rm(this.#retry, { force: true });
   }

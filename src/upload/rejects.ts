@@ -1,9 +1,10 @@
 // Points that the service refused for good: kept in a readable file with its reasons, and counted.
 import { createReadStream } from "node:fs";
-import { mkdir, open, rename, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { syncName } from "../lib/atomic-file.ts";
 import { isWritableTime, TimeWriter } from "./time-text.ts";
 
 export interface Reject {
@@ -18,6 +19,7 @@ export interface Reject {
 
 /** Two files of this size are kept at most; older rejects are counted, not kept. */
 const mostBytes = 16 * 2 ** 20;
+const newLine = 10;
 /** Between two tries to write. */
 const retryMs = 5_000;
 
@@ -42,7 +44,8 @@ export class Rejects {
     let count = 0;
     for (const file of [path, older(path)]) {
       try {
-        for await (const chunk of createReadStream(file)) for (const byte of chunk as Buffer) if (byte === 10) count++; // without an encoding chunks are Buffers
+        for await (const chunk of createReadStream(file))
+          for (const byte of chunk as Buffer) if (byte === newLine) count++; // without an encoding chunks are Buffers
       } catch {
         // Not there: nothing was refused yet.
       }
@@ -109,11 +112,12 @@ export class Rejects {
       () => 0,
     );
     if (size > mostBytes) await rename(this.#path, older(this.#path));
-    await using file = await open(this.#path, "a", 0o600);
+    await using file = await open(this.#path, "a+", 0o600);
     const { size: before } = await file.stat();
     try {
-      await file.appendFile(text);
+      await file.appendFile((await endsInLine(file, before)) ? text : `\n${text}`);
       await file.datasync();
+      if (before === 0) await syncName(this.#path);
     } catch (error) {
       await file.truncate(before).catch(() => {});
       throw error;
@@ -130,6 +134,13 @@ export class Rejects {
     const bytes = Buffer.alloc(32);
     return bytes.toString("latin1", 0, this.#text.write(bytes, 0, micros));
   }
+}
+
+/** False where a crash cut the last line short: what is written behind it must not become a part of it. */
+async function endsInLine(file: FileHandle, size: number): Promise<boolean> {
+  if (size === 0) return true;
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer[0] === newLine;
 }
 
 function older(path: string): string {

@@ -1,7 +1,8 @@
 // Refused points are written down before they count as settled.
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
+import { RejectFiles } from "../../../src/upload/reject-files.ts";
 import { Rejects } from "../../../src/upload/rejects.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -42,4 +43,20 @@ test("refused points of before are counted", async () => {
   writeFileSync(folder.file("rejects.ndjson"), "{}\n{}\n");
   writeFileSync(folder.file("rejects.1.ndjson"), "{}\n");
   expect((await Rejects.open(folder.file("rejects.ndjson"), testRuntime())).count).toBe(3);
+});
+
+test("a line that a crash cut short takes no later one with it, and stays when the others are sent again", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("rejects.ndjson");
+  const cut = '{"at":"2026-01-01T00:00:00Z","inp';
+  appendFileSync(path, cut);
+  const rejects = await Rejects.open(path, testRuntime());
+  await rejects.add([reject(7)], () => {});
+  const files = new RejectFiles(folder.path);
+  const lines = [];
+  for await (const line of files.lines()) lines.push(line?.value);
+  expect(lines).toEqual([undefined, 7]);
+  await files.takeOut(await Array.fromAsync(files.lines()).then((all) => all.filter((line) => line !== undefined)));
+  await files.putBack([]);
+  expect(readFileSync(folder.file("rejects.1.ndjson"), "utf8")).toBe(`${cut}\n`);
 });
