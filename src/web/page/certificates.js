@@ -11,7 +11,7 @@ const asked = new Lookup("api/certificates", 5_000);
 export function showCertificates(sources, now) {
   const opcua = sources.filter(({ type }) => type === "opcua");
   // A new certificate comes with an attempt to connect; one that a person has trusted goes at any time.
-  if (opcua.length > 0) void asked.refresh(Math.floor(now / 5_000));
+  if (opcua.length > 0) void asked.refresh(Math.floor(now / 5_000), () => showCertificates(sources, now));
   const { waiting = [], more = 0 } = opcua.length > 0 ? (asked.answer ?? {}) : {};
   byId("trust").hidden = waiting.length === 0;
   setText(byId("trust-count"), waiting.length === 0 ? "" : format.count(waiting.length + more));

@@ -68,6 +68,13 @@ export function moment(ms, now) {
   return at.toLocaleString("en-GB", today ? { timeStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** The same without seconds. */
+export function minute(ms, now) {
+  const at = new Date(ms);
+  const today = at.toDateString() === new Date(now).toDateString();
+  return at.toLocaleString("en-GB", { timeStyle: "short", ...(!today && { dateStyle: "medium" }) });
+}
+
 /** A date; `otherwise` where it is none. */
 export function day(ms, otherwise) {
   return Number.isNaN(ms) ? otherwise : new Date(ms).toLocaleDateString("en-GB", { dateStyle: "medium" });

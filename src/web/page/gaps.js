@@ -34,8 +34,9 @@ const states = {
   lost: ["lost", "bad"],
 };
 
-export function showGaps({ open, day, dayLost, revision }, now) {
-  void asked.refresh(revision);
+export function showGaps(summary, now) {
+  const { open, day, dayLost, revision } = summary;
+  void asked.refresh(revision, () => showGaps(summary, now));
   const { gaps = [], more = 0 } = asked.answer ?? {};
   const parts = [];
   if (open > 0) parts.push(`${format.count(open)} now`);
@@ -83,10 +84,13 @@ function update(row, gap, now) {
   pill(row.state, word, colour);
   setText(row.who, gap.source ?? "buffer");
   setText(row.tags, tagsOf(gap));
-  const long = format.duration(gap.missingMs ?? now - gap.from / 1_000);
+  const long = format.duration(gap.missingMs ?? (gap.to === undefined ? now : gap.to / 1_000) - gap.from / 1_000);
   setText(row.long, gap.times > 1 ? `${long} in ${format.count(gap.times)} times` : long);
   const from = format.moment(gap.from / 1_000, now);
-  setText(row.when, gap.to === undefined ? `since ${from}` : `${from} to ${format.moment(gap.to / 1_000, now)}`);
+  setText(
+    row.when,
+    gap.to === undefined ? `since ${from}` : `${from} to ${format.moment(gap.to / 1_000, gap.from / 1_000)}`,
+  );
   const why = [`${causes[gap.cause] ?? gap.cause}: ${gap.reason}`];
   if (gap.points !== undefined) why.push(`${format.count(gap.points)} points`);
   if (gap.outcome !== undefined) why.push(gap.outcome);
@@ -95,8 +99,9 @@ function update(row, gap, now) {
   setText(row.remedy, over ? "" : (remedies[gap.cause] ?? ""));
 }
 
-function tagsOf({ tags, inputs }) {
+function tagsOf({ source, tags, inputs }) {
   if (inputs.length > 0 && inputs.length <= 2) return inputs.join(", ");
   if (inputs.length > 0) return `${inputs[0]} and ${format.count(Math.max(tags, inputs.length) - 1)} more`;
+  if (source === undefined) return "tags of any source";
   return tags === 0 ? "all its tags" : tags === 1 ? "1 tag" : `${format.count(tags)} tags`;
 }

@@ -15,8 +15,8 @@ export class Lookup {
     this.#everyMs = everyMs;
   }
 
-  /** Asks if `key` is another one than at the last answer. What fails is tried again. */
-  async refresh(key) {
+  /** Asks if `key` is another one than at the last answer, and calls `show` when there is a new one. What fails is tried again. */
+  async refresh(key, show) {
     if (this.#busy || key === this.#key || performance.now() - this.#at < this.#everyMs) return;
     this.#busy = true;
     this.#at = performance.now();
@@ -25,6 +25,7 @@ export class Lookup {
       if (!response.ok) return;
       this.answer = await response.json();
       this.#key = key;
+      show();
     } catch {
       // That the agent is silent is told by the stream.
     } finally {

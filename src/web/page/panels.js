@@ -127,7 +127,9 @@ function showBuffer(buffer, upload, now) {
   );
   setText(
     byId("buffer-where"),
-    oldest === undefined ? "nothing waits" : `oldest point is ${format.duration(now - oldest / 1_000)} old`,
+    oldest === undefined
+      ? "nothing waits"
+      : `oldest point is ${format.duration(now - oldest / 1_000)} old${gone(upload, now)}`,
   );
   const remedy = "free disk space or mend the disk; nothing more is acknowledged until then";
   showTrouble(byId("buffer-error"), degraded, remedy);
@@ -139,7 +141,7 @@ function showBuffer(buffer, upload, now) {
       format.bytes(buffer.bytes),
       buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0,
     ],
-    ["until none waits", drain(upload, now)],
+    ["until none waits", drain(upload)],
     ["points stored", format.count(buffer.appendedPoints)],
     ["times moved by 1 µs", format.count(buffer.collidedPoints)],
     ["points lost", format.count(lost)],
@@ -151,13 +153,17 @@ function showBuffer(buffer, upload, now) {
   setText(byId("buffer-caption"), lines.backlogPoints.span);
 }
 
-/** When the backlog is gone. */
-function drain({ state, backlogPoints, drainMs }, now) {
+/** How long until the backlog is gone. */
+function drain({ state, backlogPoints, drainMs }) {
   if (backlogPoints === 0) return "–";
-  if (state === "retrying" || state === "held") return "waits";
-  if (drainMs === undefined) return "not known";
-  const long = format.duration(drainMs);
-  return drainMs < 600_000 ? long : `${long}, ${format.moment(now + drainMs, now)}`;
+  if (state !== "delivering") return "waits";
+  return drainMs === undefined ? "not known" : format.duration(drainMs);
+}
+
+/** When that is, where a person would look at a clock. */
+function gone({ state, drainMs }, now) {
+  const soon = drainMs === undefined || drainMs < 300_000 || state !== "delivering";
+  return soon ? "" : `; none waits any more at ${format.minute(now + drainMs, now)}`;
 }
 
 function showSignals({ signals }, now) {

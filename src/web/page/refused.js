@@ -7,11 +7,12 @@ import { Lookup } from "./lookup.js";
 const asked = new Lookup("api/rejects", 5_000);
 const list = new ShortList(byId("refused"), 4);
 
-export function showRefused({ upload, buffer }) {
-  void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints}`);
+export function showRefused(status) {
+  const { upload, buffer } = status;
+  void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints}`, () => showRefused(status));
   const { points = 0, reasons = [], commands } = asked.answer ?? {};
   const ever = Math.max(buffer.refusedPoints, points);
-  pill(byId("refused-state"), ever === 0 ? "none" : points === 0 ? "none kept" : "kept", points > 0 ? "warn" : "good");
+  pill(byId("refused-state"), ever === 0 ? "none" : `${format.count(ever)} refused`, ever === 0 ? "good" : "warn");
   showFigures(byId("refused-figures"), [
     ["since the start", format.count(upload.refusedPoints)],
     ["ever", format.count(ever)],
@@ -19,7 +20,9 @@ export function showRefused({ upload, buffer }) {
   setText(
     byId("refused-note"),
     points === 0
-      ? "The service has taken every point that is not counted here."
+      ? ever === 0
+        ? "The service has taken every point."
+        : "None is kept any more: they were sent again or dropped."
       : `Reasons of the latest ${format.count(points)}. Correct what they name, then stop the agent and send them again: `,
   );
   setText(byId("refused-command"), points === 0 ? "" : (commands?.retry ?? ""));

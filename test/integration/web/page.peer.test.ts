@@ -4,10 +4,9 @@ import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Status } from "../../../src/agent/status.ts";
 import { epochMicros } from "../../../src/core/point.ts";
-import { openWeb } from "../../../src/web/server.ts";
 import { eventually } from "../../support/eventually.ts";
-import { testRuntime } from "../../support/runtime.ts";
 import { sourceWith, statusWith, tagWith } from "../../support/status.ts";
+import { openPage as openPageWith } from "./open-page.ts";
 
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 let browser: Browser;
@@ -20,32 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-interface Opened extends AsyncDisposable {
-  readonly page: Page;
-  /** Complaints of the browser: errors, refused resources, requests that left for elsewhere. */
-  readonly complaints: readonly string[];
-}
-
-async function openPage(snapshot: () => Status, viewport = { width: 1_200, height: 900 }): Promise<Opened> {
-  await using opening = new AsyncDisposableStack();
-  const options = { listen: { host: "127.0.0.1", port: 0 }, snapshot, metrics: async () => "" };
-  const well = () => ({ ok: true });
-  const signal = new AbortController().signal;
-  const web = opening.use(await openWeb({ ...options, health: well, ready: well }, testRuntime(), signal));
-  const page = await browser.newPage({ viewport });
-  opening.defer(() => page.close());
-  const complaints: string[] = [];
-  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(web.url)) complaints.push(`request: ${request.url()}`);
-  });
-  page.on("dialog", (dialog) => complaints.push(`dialog: ${dialog.message()}`));
-  await page.goto(web.url);
-  await page.locator("#overall", { hasText: /well|offline|attention|unreachable/ }).waitFor();
-  const owned = opening.move();
-  return { page, complaints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
-}
+const openPage = (snapshot: () => Status, viewport?: { width: number; height: number }) =>
+  openPageWith(browser, { snapshot }, viewport ? { viewport } : {});
 
 const rowOf = (page: Page, input: string) => page.locator(".tag", { has: page.getByText(input, { exact: true }) });
 

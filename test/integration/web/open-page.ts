@@ -1,0 +1,36 @@
+// The status page in a real Chromium, with everything the browser complained of.
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { WebOptions } from "../../../src/web/server.ts";
+import { openWeb } from "../../../src/web/server.ts";
+import { testRuntime } from "../../support/runtime.ts";
+
+export interface OpenedPage extends AsyncDisposable {
+  readonly page: Page;
+  /** Complaints of the browser: errors, refused resources, requests that left for elsewhere. */
+  readonly complaints: readonly string[];
+}
+
+/** Resolves when the page shows the first view. */
+export async function openPage(
+  browser: Browser,
+  web: Partial<WebOptions> & Pick<WebOptions, "snapshot">,
+  screen: BrowserContextOptions = {},
+): Promise<OpenedPage> {
+  await using opening = new AsyncDisposableStack();
+  const well = () => ({ ok: true });
+  const defaults = { listen: { host: "127.0.0.1", port: 0 }, metrics: async () => "", health: well, ready: well };
+  const opened = opening.use(await openWeb({ ...defaults, ...web }, testRuntime(), new AbortController().signal));
+  const page = await browser.newPage({ viewport: { width: 1_200, height: 900 }, ...screen });
+  opening.defer(() => page.close());
+  const complaints: string[] = [];
+  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(opened.url)) complaints.push(`request: ${request.url()}`);
+  });
+  page.on("dialog", (dialog) => complaints.push(`dialog: ${dialog.message()}`));
+  await page.goto(opened.url);
+  await page.locator("#overall", { hasText: /well|offline|attention|unreachable|refuses|trust/ }).waitFor();
+  const owned = opening.move();
+  return { page, complaints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

@@ -1,0 +1,214 @@
+// The panels of the status page that tell what is wrong, what was not recorded and what a person has to do.
+import type { Browser } from "playwright-core";
+import { chromium } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Gap, GapList } from "../../../src/agent/gaps/gap.ts";
+import type { Status } from "../../../src/agent/status.ts";
+import { epochMicros } from "../../../src/core/point.ts";
+import type { KnownCertificate } from "../../../src/source/opcua/trust.ts";
+import type { WebOptions } from "../../../src/web/server.ts";
+import { sourceWith, statusWith } from "../../support/status.ts";
+import { openPage } from "./open-page.ts";
+
+const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const script = '<img src=x onerror="alert(1)">';
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+  });
+});
+afterAll(() => browser.close());
+
+const base = statusWith();
+const at = (seconds: number) => epochMicros(base.time + seconds * 1e6);
+
+function gapWith(id: number, changes: Partial<Gap> = {}): Gap {
+  const gap = { id, source: "press", cause: "disconnected", reason: "connection refused", from: at(-600) } as const;
+  return { ...gap, state: "open", tags: 0, inputs: [], times: 1, ...changes };
+}
+
+const gapList = (gaps: readonly Gap[]): GapList => ({ time: base.time, gaps: [...gaps], more: 0 });
+
+const certificate: KnownCertificate = {
+  thumbprint: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+  sha256: "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+  subject: "CN=press, O=Works",
+  applicationUri: "urn:press:server",
+  validFrom: "Mar  1 08:00:00 2024 GMT",
+  validTo: "Mar  1 08:00:00 2034 GMT",
+  state: "rejected",
+  path: "/data/pki/rejected/press.der",
+};
+
+const open = (web: Partial<WebOptions>, status: Partial<Status> = {}, width = 1_200) =>
+  openPage(browser, { snapshot: () => statusWith(status), ...web }, { viewport: { width, height: 900 } });
+
+test("gaps are shown with what became of them, those that go on first, and come anew when they change", async () => {
+  let revision = 1;
+  const over = { to: at(-300), from: at(-420), state: "lost", cause: "agentDown", reason: "it was stopped" } as const;
+  await using opened = await open({
+    snapshot: () => statusWith({ gaps: { open: 2 - revision, day: 1, dayLost: 1, revision } }),
+    gaps: () =>
+      gapList([
+        gapWith(2, over),
+        gapWith(1, revision === 1 ? {} : { to: at(-60), state: "filled", outcome: "its server had kept them" }),
+      ]),
+  });
+  const rows = opened.page.locator(".gap");
+  await rows.nth(1).waitFor();
+  expect(await rows.nth(0).innerText()).toMatch(
+    /goes on\s+press\s+all its tags\s+10 min\s+since .*\s+source not connected: connection refused\s+see the source above/,
+  );
+  expect(await rows.nth(1).innerText()).toMatch(/lost[^]*2 min[^]*agent not running[^]*tagferry install-service/);
+  expect(await opened.page.locator("#gaps-count").textContent()).toBe("1 now, 1 in the last 24 h, 1 with values lost");
+  revision = 2;
+  await opened.page.getByText("its server had kept them").waitFor();
+  expect(await opened.page.locator(".gap", { hasText: "goes on" }).count()).toBe(0);
+  expect(opened.complaints).toEqual([]);
+});
+
+test("long lists begin short and a button shows the rest", async () => {
+  const gaps = Array.from({ length: 20 }, (_, i) => gapWith(i));
+  await using opened = await open({ gaps: () => gapList(gaps) });
+  const { page } = opened;
+  await page.getByRole("button", { name: "Show all 20" }).click();
+  expect(await page.locator(".gap").count()).toBe(20);
+  await page.getByRole("button", { name: "Show fewer" }).click();
+  expect(await page.locator(".gap").count()).toBe(6);
+});
+
+test("a certificate waits with what to compare and the command, and goes when a person has trusted it", async () => {
+  let trusted = false;
+  let seconds = 0;
+  const source = sourceWith({ type: "opcua", name: "press" });
+  await using opened = await open({
+    // Time goes on twenty times as fast, so that the page asks again soon.
+    snapshot: () => {
+      seconds += 20;
+      return statusWith({ time: at(seconds), sources: [source] });
+    },
+    certificates: async () => [{ ...certificate, state: trusted ? "trusted" : "rejected" }],
+    configFile: "/etc/tagferry/press line.yaml",
+  });
+  const { page } = opened;
+  const panel = page.locator("#trust");
+  await panel.getByText("CN=press, O=Works").waitFor();
+  expect(await panel.locator(".command").textContent()).toBe(
+    "tagferry trust accept 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c '/etc/tagferry/press line.yaml'",
+  );
+  for (const text of [certificate.sha256, "urn:press:server", "1 Mar 2024 to 1 Mar 2034"])
+    expect(await panel.getByText(text, { exact: true }).count()).toBe(1);
+  await page.locator("#overall", { hasText: "1 certificate to trust" }).waitFor();
+  trusted = true;
+  await panel.waitFor({ state: "hidden" });
+  await page.locator("#overall", { hasText: "all well" }).waitFor();
+  expect(opened.complaints).toEqual([]);
+});
+
+test("without an OPC UA source nobody is asked for certificates", async () => {
+  let asked = 0;
+  await using opened = await open({ certificates: async () => [certificate].slice(asked++) });
+  await opened.page.locator(".source").first().waitFor();
+  expect(await opened.page.locator("#trust").isVisible()).toBe(false);
+  expect(asked).toBe(0);
+});
+
+test("refused points are shown by reason, with the command that sends them again", async () => {
+  const reason = { code: 422, reason: "out of range", points: 40, earliest: undefined, latest: undefined };
+  await using opened = await open(
+    {
+      rejects: async () => ({ points: 40, unreadable: 0, reasons: [{ ...reason, inputs: new Map([["hall.t", 40]]) }] }),
+      configFile: "/etc/tagferry.yaml",
+    },
+    { buffer: { ...base.buffer, refusedPoints: 40 } },
+  );
+  const row = opened.page.locator(".reason");
+  await row.waitFor();
+  expect(await row.innerText()).toMatch(/40\s+out of range\s+hall\.t \(40\)/);
+  expect(await opened.page.locator("#refused-command").textContent()).toBe(
+    "tagferry rejects retry -c /etc/tagferry.yaml",
+  );
+});
+
+test("what arrives without a tag is listed with a sample, most first", async () => {
+  const unknown = [
+    { address: "plant/rare", count: 2, sample: "1" },
+    { address: "plant/often", count: 900, sample: '{"temp":21.5}' },
+  ];
+  await using opened = await open({}, { sources: [sourceWith({ unknown })] });
+  const rows = opened.page.locator(".unmapped");
+  expect(await rows.nth(0).innerText()).toMatch(/plant\/often\s+hall\s+900 ×\s+\{"temp":21\.5\}/);
+  expect(await rows.count()).toBe(2);
+});
+
+test("a service that is away: the error, its remedy, and a backlog that waits", async () => {
+  const error = "connect ECONNREFUSED 10.0.0.1:443";
+  const upload = { ...base.upload, state: "retrying", error, remedy: "check the network", backlogPoints: 9 } as const;
+  await using opened = await open({}, { upload });
+  const { page } = opened;
+  await page.getByText(`${error}: check the network`).waitFor();
+  await page.locator("#overall", { hasText: "service unreachable" }).waitFor();
+  expect(await page.locator("#buffer-figures > div", { hasText: "until none waits" }).innerText()).toMatch(/^waits/);
+});
+
+test("a backlog that drains tells for how long, and signals at the service what differs", async () => {
+  const signals = { known: 12, pending: 3, saved: 9, checkedAt: at(-60), lost: 1, changed: 2, unconfigured: 1 };
+  const upload = { ...base.upload, drainMs: 3_720_000, signals: { ...signals, unconfiguredInputs: ["old.tag"] } };
+  await using opened = await open({}, { upload });
+  const { page } = opened;
+  const figure = page.locator("#buffer-figures > div", { hasText: "until none waits" });
+  expect(await figure.innerText()).toMatch(/^1 h 2 min/);
+  expect(await page.locator("#signals").innerText()).toMatch(/3 to save[^]*Not configured: old\.tag/);
+  for (const name of ["points/s delivered", "request budget used", "lag", "points waiting", "on disk"])
+    expect(await page.locator(".plot-head", { hasText: name }).count()).toBeGreaterThan(0);
+});
+
+test("clocks of agent and browser that differ are told, and a clock that is not set with its remedy", async () => {
+  const warning = { level: "error", message: "the clock is not set: 1970", remedy: "start chrony" } as const;
+  await using opened = await open({}, { time: epochMicros(Date.parse("1970-01-02") * 1_000), warnings: [warning] });
+  const { page } = opened;
+  await page.locator("#overall", { hasText: "needs attention" }).waitFor();
+  expect(await page.locator("#warnings").innerText()).toMatch(
+    /the clock is not set: 1970\s+start chrony\s+The clock of the agent is .* behind the clock of this browser/,
+  );
+});
+
+test.each([1_200, 360])("markup in every panel stays text and nothing sticks out at %i pixels", async (width) => {
+  const long = `${"unbroken".repeat(30)}${script}`;
+  const reason = { code: 400, reason: long, points: 1, earliest: undefined, latest: undefined };
+  await using opened = await open(
+    {
+      gaps: () => gapList([gapWith(1, { source: long, reason: long, outcome: long, inputs: [long], tags: 1 })]),
+      certificates: async () => [{ ...certificate, subject: long, applicationUri: long }],
+      rejects: async () => ({ points: 1, unreadable: 0, reasons: [{ ...reason, inputs: new Map([[long, 1]]) }] }),
+      configFile: `/${long}`,
+    },
+    {
+      sources: [
+        sourceWith({
+          type: "opcua",
+          name: long,
+          unknown: [{ address: long, count: 1, sample: long }],
+          details: { [long]: long },
+        }),
+      ],
+      upload: {
+        ...base.upload,
+        error: long,
+        remedy: long,
+        signals: { known: 1, pending: 0, saved: 1, unconfigured: 1, unconfiguredInputs: [long] },
+      },
+      buffer: { ...base.buffer, degraded: long },
+      warnings: [{ level: "error", message: long, remedy: long }],
+    },
+    width,
+  );
+  const { page, complaints } = opened;
+  for (const row of [".gap", ".certificate", ".reason", ".unmapped"]) await page.locator(row).waitFor();
+  expect(await page.locator("img, script:not([src])").count()).toBe(0);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+  expect(complaints).toEqual([]);
+});

@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import type { KnownCertificate } from "../../../src/source/opcua/trust.ts";
+import { openDetails } from "../../../src/web/details.ts";
+import { ManualClock } from "../../support/runtime.ts";
+
+const none = new URLSearchParams();
+const certificate: KnownCertificate = {
+  thumbprint: "9f86",
+  sha256: "9f86d081",
+  subject: "CN=press",
+  applicationUri: undefined,
+  validFrom: "Mar  1 08:00:00 2024 GMT",
+  validTo: "Mar  1 08:00:00 2034 GMT",
+  state: "rejected",
+  path: "/data/pki/rejected/9f86.der",
+};
+
+test("only refused certificates wait, with the command that trusts them and times that machines read", async () => {
+  const known = (["trusted", "rejected", "issuer", "own"] as const).map((state) => ({ ...certificate, state }));
+  const details = openDetails(
+    { certificates: async () => known, configFile: "/etc/it's.yaml" },
+    { clock: new ManualClock() },
+  );
+  const { state: _, path: __, ...shown } = certificate;
+  expect(await details["/api/certificates"]?.(none)).toEqual({
+    waiting: [
+      {
+        ...shown,
+        validFrom: "2024-03-01T08:00:00.000Z",
+        validTo: "2034-03-01T08:00:00.000Z",
+        command: "tagferry trust accept 9f86 -c '/etc/it'\\''s.yaml'",
+      },
+    ],
+    more: 0,
+  });
+});
+
+test("however many ask, the disk is read every 2 s at most, and a failure is not kept", async () => {
+  const clock = new ManualClock();
+  let reads = 0;
+  const details = openDetails(
+    {
+      certificates: async () => {
+        reads++;
+        if (reads === 2) throw new Error("disk");
+        return [];
+      },
+    },
+    { clock },
+  );
+  const ask = async () => details["/api/certificates"]?.(none);
+  await Promise.all([ask(), ask(), ask()]);
+  expect(reads).toBe(1);
+  await clock.advance(2_000);
+  await expect(ask()).rejects.toThrow("disk");
+  await ask();
+  expect(reads).toBe(3);
+});
+
+test("reasons and inputs of refused points are bounded, and what was left out is counted", async () => {
+  const reasons = Array.from({ length: 60 }, (_, i) => ({
+    code: 400,
+    reason: `reason ${i}`,
+    points: 8,
+    inputs: new Map(Array.from({ length: 8 }, (_, n) => [`tag${n}`, 1] as const)),
+    earliest: undefined,
+    latest: undefined,
+  }));
+  const details = openDetails(
+    { rejects: async () => ({ points: 480, unreadable: 0, reasons }) },
+    { clock: new ManualClock() },
+  );
+  const answer = await details["/api/rejects"]?.(none);
+  expect(answer).toMatchObject({
+    points: 480,
+    moreReasons: 10,
+    commands: { list: "tagferry rejects list", retry: "tagferry rejects retry" },
+  });
+  expect(answer).toHaveProperty("reasons.length", 50);
+  expect(answer).toHaveProperty("reasons[0].moreInputs", 3);
+});
+
+test("where nothing is given there is nothing to show", async () => {
+  const details = openDetails({}, { clock: new ManualClock() });
+  expect(details["/api/gaps"]?.(none)).toEqual({ gaps: [] });
+  expect(await details["/api/certificates"]?.(none)).toEqual({ waiting: [], more: 0 });
+  expect(await details["/api/rejects"]?.(none)).toMatchObject({ points: 0, reasons: [] });
+});
