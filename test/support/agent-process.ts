@@ -56,7 +56,12 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
     exited.then(() => {
       throw new Error(`the agent ended with ${child.exitCode ?? child.signalCode}: ${JSON.stringify(log)}`);
     }),
-  ]);
+  ]).catch(async (error: unknown) => {
+    // Whoever tries again finds the data directory free.
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    await exited;
+    throw error;
+  });
   if (typeof page !== "string") throw new Error("the agent is ready without a page");
   return {
     pid: pidOf(child),
