@@ -1,0 +1,69 @@
+// What the documents say of files and configurations is so.
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { complaints } from "../support/config.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const foreign = new Set(["node_modules", ".git", "dist", "coverage"]);
+const documents = globSync("**/*.md", { cwd: root, exclude: (name) => foreign.has(basename(name)) });
+const textOf = (name: string) => readFileSync(join(root, name), "utf8");
+const withoutCode = (text: string) => text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").replaceAll(/`[^`\n]*`/g, "");
+
+/** What GitHub makes of a heading. */
+const anchor = (heading: string) =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .replaceAll(" ", "-");
+
+test("every relative link in a document leads somewhere", () => {
+  const broken: string[] = [];
+  let seen = 0;
+  for (const name of documents) {
+    for (const [, target = ""] of withoutCode(textOf(name)).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z][a-z0-9+.-]*:/i.test(target)) continue;
+      seen++;
+      const [path = "", heading] = target.split("#");
+      const file = path === "" ? name : join(dirname(name), path);
+      if (!existsSync(join(root, file))) broken.push(`${name}: ${target}`);
+      else if (heading !== undefined && file.endsWith(".md")) {
+        const headings = [...textOf(file).matchAll(/^#+ (.*)$/gm)].map(([, text = ""]) => anchor(text));
+        if (!headings.includes(heading)) broken.push(`${name}: ${target}: no such heading`);
+      }
+    }
+  }
+  expect(broken).toEqual([]);
+  expect(seen).toBeGreaterThan(30);
+});
+
+test("every test that a promise about data names is there, and every promise names one", () => {
+  const rows = textOf("docs/promises.md")
+    .split("\n")
+    .filter((line) => line.startsWith("| ") && !/^\| (promise|---)/.test(line));
+  expect(rows.length).toBeGreaterThan(20);
+  const named = rows.map(
+    (row) => [row, [...row.matchAll(/`([^`\s]+\.test\.ts)`/g)].map(([, file = ""]) => file)] as const,
+  );
+  expect(named.filter(([, files]) => files.length === 0).map(([row]) => row)).toEqual([]);
+  const files = named.flatMap(([, each]) => each);
+  expect(files.filter((file) => !existsSync(join(root, "test", file)))).toEqual([]);
+});
+
+const complete = documents.flatMap((name) =>
+  [...textOf(name).matchAll(/^```yaml complete\n([\s\S]*?)^```/gm)].map(([, text = ""], i) => ({ name, i, text })),
+);
+
+test("each kind of source has a page with a complete example", () => {
+  const pages = ["mqtt", "modbus", "opcua", "simulator"].map((type) => `src/source/${type}/README.md`);
+  expect(complete.map(({ name }) => name)).toEqual(expect.arrayContaining([...pages, "README.md"]));
+});
+
+test.each(complete)("the complete example in $name is right, and without a warning", async ({ text }) => {
+  const variables = Object.fromEntries([...text.matchAll(/\$\{([A-Z_0-9]+)/g)].map(([, name = ""]) => [name, "x"]));
+  const files = Object.fromEntries(
+    [...text.matchAll(/\$\{file:([^}]+)\}/g)].map(([, path = ""]) => [resolve("/site", path), "x"]),
+  );
+  expect(await complaints(text, variables, files)).toBe("");
+});
