@@ -1,8 +1,8 @@
 // Requests and answers on a bus, where frames have no id and an answer is known by its unit, function and length alone. Pure.
 //
 // After a time-out the answer may still come, and look just like the next one. Over TCP the connection is then opened
-// anew. On a line the unit is in doubt: the next time it is asked, an answer is held back until the deadline, and only
-// the last one that comes counts, since a unit answers in the order it is asked.
+// anew. On a line the unit is in doubt: the next time it is asked, an answer is held back until the deadline, or until one
+// that follows it would have come, and only the last one that comes counts, since a unit answers in the order it is asked.
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
@@ -19,9 +19,11 @@ export class BusFraming implements Framing {
   readonly #options: BusOptions;
   #current: { readonly request: UnitRequest; readonly sent: Uint8Array } | undefined;
   #received: Uint8Array = new Uint8Array(0);
-  /** Units that may still answer a request that was given up. */
-  readonly #doubted = new Set<number>();
+  /** Units that may still answer requests that were given up, and how many of these. */
+  readonly #doubted = new Map<number, number>();
   #held: Answer | undefined;
+  /** Frames of the unit that is asked since it was. */
+  #heard = 0;
   #discarded = 0;
   #mismatch: string | undefined;
 
@@ -42,6 +44,7 @@ export class BusFraming implements Framing {
     this.#current = { request, sent };
     this.#received = new Uint8Array(0);
     this.#held = undefined;
+    this.#heard = 0;
     this.#mismatch = undefined;
     return sent;
   }
@@ -58,6 +61,11 @@ export class BusFraming implements Framing {
     return this.#held;
   }
 
+  get holding(): boolean {
+    const doubted = this.#doubted.get(this.#current?.request.unit ?? -1) ?? 0;
+    return this.#held !== undefined && this.#heard <= doubted;
+  }
+
   expire(): Answer | undefined {
     const answer = this.#current && this.#held;
     if (answer && this.#current) this.#doubted.delete(this.#current.request.unit);
@@ -66,7 +74,8 @@ export class BusFraming implements Framing {
   }
 
   abandon(): boolean {
-    if (this.#current) this.#doubted.add(this.#current.request.unit);
+    const unit = this.#current?.request.unit;
+    if (unit !== undefined) this.#doubted.set(unit, (this.#doubted.get(unit) ?? 0) + 1);
     this.#current = undefined;
     return !this.#options.reopen;
   }
@@ -74,11 +83,14 @@ export class BusFraming implements Framing {
   #take({ unit, pdu }: BusFrame): void {
     const request = this.#current?.request;
     if (unit !== request?.unit) {
-      // What was still to come has come.
-      this.#doubted.delete(unit);
+      // One of those that were still to come has come.
+      const still = (this.#doubted.get(unit) ?? 0) - 1;
+      if (still > 0) this.#doubted.set(unit, still);
+      else this.#doubted.delete(unit);
       this.#discard(`unit ${unit} instead of ${request?.unit ?? "none"}`);
       return;
     }
+    this.#heard++;
     const answer = decodeReply(pdu, request);
     if (typeof answer === "string") this.#discard(answer);
     else {

@@ -14,8 +14,8 @@ export type Result =
 
 export interface Exchange extends AsyncDisposable {
   /**
-   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest; rejects with `SOURCE_*`
-   * when the connection is lost, or with `signal.reason`.
+   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a line later where the
+   * answer may be that to a request before; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
    */
   run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
   /** Why the connection is of no use any more; undefined: it is. */
@@ -43,6 +43,11 @@ export interface LineRest {
 /** A line that never becomes quiet is used all the same after so long. */
 const longestRestMs = 2_000;
 
+/** A unit whose answers take that many time-outs is not waited for: by then what it was asked has long been lost. */
+const slowestTimeouts = 8;
+/** One answer may take so much longer than the one before it. */
+const unsteadiness = 1.2;
+
 /** Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. */
 export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock, rest?: LineRest): Exchange {
   let pending: Pending | undefined;
@@ -50,6 +55,11 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
   let stale = false;
   let heardAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
+  /** By unit of a line: when the requests were sent that were given up of late, since the unit last answered. */
+  const givenUp = new Map<number, readonly number[]>();
+  let longestTimeoutMs = 0;
+  /** Since when an answer is held back, and when the last frame came. */
+  let held: { readonly since: number; readonly lastAt: number } | undefined;
   const lose = (error: AgentError) => {
     lost ??= error;
     pending?.fail(lost);
@@ -69,6 +79,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
       if (lost) return;
       heardAt = clock.monotonic();
       if (pending) pending.heard = true;
+      const discardedBefore = framing.discarded;
       let answer: Answer | undefined;
       try {
         answer = framing.receive(chunk);
@@ -77,6 +88,9 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
         void stream[Symbol.asyncDispose]();
         return;
       }
+      // Noise is no frame: it must not hold anything up.
+      if (framing.holding && (!held || framing.discarded > discardedBefore))
+        held = { since: held?.since ?? heardAt, lastAt: heardAt };
       if (answer) pending?.settle({ ...answer, at: clock.now() });
     },
     closed: lose,
@@ -89,6 +103,20 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
       if (wait <= 0) return;
       await clock.sleep(wait, signal);
     }
+  };
+
+  const ofLate = (unit: number, now: number) =>
+    (givenUp.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
+
+  /**
+   * How long to wait beyond the deadline while an answer is held back: if it is that to a request given up before, the
+   * next one takes about as long as that did, and was perhaps begun only then.
+   */
+  const nextAnswerMs = (unit: number) => {
+    const [before] = held ? ofLate(unit, held.since) : [];
+    if (!held || before === undefined || !framing.holding) return 0;
+    const until = held.lastAt + (held.since - before) * unsteadiness;
+    return Math.min(until, held.since + slowestTimeouts * longestTimeoutMs) - clock.monotonic();
   };
 
   return {
@@ -114,18 +142,27 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           current.fail(signal.reason);
         };
         const expire = () => {
-          const held = framing.expire();
-          if (held) {
-            current.settle({ ...held, at: clock.now() });
+          if (pending !== current) return;
+          const wait = nextAnswerMs(request.unit);
+          if (wait > 0) {
+            waiting ??= new AbortController();
+            clock.sleep(wait, waiting.signal).then(expire, () => {});
+            return;
+          }
+          const answer = framing.expire();
+          if (answer) {
+            current.settle({ ...answer, at: clock.now() });
             return;
           }
           expiredAt = clock.monotonic();
           if (!framing.abandon()) retire();
+          if (rest) givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
           current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard });
         };
         const finish = () => {
           clearTimeout(timer);
           clearImmediate(overdue);
+          waiting?.abort();
           signal.removeEventListener("abort", abort);
           pending = undefined;
           stream.awaiting?.(false);
@@ -134,6 +171,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           heard: false,
           settle(result) {
             finish();
+            if (result.kind !== "silence") givenUp.delete(request.unit);
             resolve(result);
           },
           fail(error) {
@@ -142,6 +180,10 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           },
         };
         let overdue: NodeJS.Immediate | undefined;
+        let waiting: AbortController | undefined;
+        const sentAt = clock.monotonic();
+        longestTimeoutMs = Math.max(longestTimeoutMs, timeoutMs);
+        held = undefined;
         // Timers run before sockets: an answer that came while the process was held up is read first.
         const timer = setTimeout(() => {
           overdue = setImmediate(expire);

@@ -10,6 +10,8 @@ export interface Framing {
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
   receive(chunk: Uint8Array): Answer | undefined;
+  /** Whether an answer is held back that may be one to an earlier request, so that another may follow it. */
+  readonly holding: boolean;
   /** At the deadline: an answer that was held back because an earlier one might still have come before it. */
   expire(): Answer | undefined;
   /**

@@ -75,7 +75,7 @@ export class Link implements AsyncDisposable {
   }
 
   /**
-   * Resolves with what became of `request`, `timeoutMs` after its turn at the latest. Rejects with `SOURCE_*` when the
+   * Resolves with what became of `request`, when `Exchange.run` does after its turn. Rejects with `SOURCE_*` when the
    * link is lost, which it then stays, or with `signal.reason`.
    */
   async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {

@@ -84,6 +84,10 @@ export class MbapFraming implements Framing {
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }
 
+  get holding(): boolean {
+    return false;
+  }
+
   expire(): undefined {}
 
   abandon(): boolean {

@@ -107,6 +107,23 @@ describe.each([
     expect(framing.receive(frame(20))).toEqual(data(20));
   });
 
+  test("of two requests given up one late answer settles one: the next is still held back", () => {
+    const framing = onLine();
+    for (const start of [10, 20]) {
+      framing.begin(read(start, 1));
+      framing.abandon();
+    }
+    framing.begin(read(0, 1, 2));
+    framing.receive(frame(10));
+    expect(framing.receive(frame(2, 2))).toEqual(data(2));
+    framing.begin(read(30, 1));
+    expect(framing.receive(frame(20))).toBeUndefined();
+    expect(framing.holding).toBe(true);
+    expect(framing.receive(frame(30))).toBeUndefined();
+    expect(framing.holding).toBe(false);
+    expect(framing.expire()).toEqual(data(30));
+  });
+
   test("where the connection can be opened anew a time-out asks for that", () => {
     const framing = new BusFraming({ codec, reopen: true });
     framing.begin(read(0, 1));

@@ -8,6 +8,7 @@ import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
 import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
 import { connectTcp } from "../../../../src/source/modbus/tcp-stream.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 import { modbusDevice } from "../../../support/modbus-device.ts";
 import { ManualClock } from "../../../support/runtime.ts";
@@ -120,6 +121,46 @@ test("a line is not used again after a time-out until it has been silent for a w
   expect(written).toHaveLength(2);
   say(rtuCodec.encode({ unit: 2, pdu: word(2) }));
   expect(await next).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 2) });
+});
+
+/** A unit on a line, slower than its time-out: asked for 20 it answers what it was asked before, 10, and after that 20. */
+async function slowUnit(timeoutMs: number) {
+  const peer = scripted();
+  const answer = (value: number) => peer.say(rtuCodec.encode({ unit: 1, pdu: word(value) }));
+  const { stream } = peer;
+  const clock = new ManualClock();
+  const late: ByteStream = {
+    ...stream,
+    write(bytes) {
+      stream.write(bytes);
+      if (peer.written.length === 2) queueMicrotask(() => answer(10));
+    },
+  };
+  const framing = new BusFraming({ codec: rtuCodec, reopen: false });
+  const exchange = streamExchange(late, framing, clock, { quietMs: 5, guardMs: 40 });
+  await exchange.run({ ...read, start: 10 }, timeoutMs, signal);
+  const second = exchange.run({ ...read, start: 20 }, timeoutMs, signal);
+  await clock.advance(40);
+  // Beyond the deadline, which is real time: until 40 + 1.2 * 40 by the clock that stands still.
+  await eventually(() => clock.sleeping === 1);
+  return { ...peer, answer, clock, second };
+}
+
+test("a unit on a line that is slower than its time-out gives its own value, not that of the request before", async () => {
+  const { answer, clock, second } = await slowUnit(20);
+  await clock.advance(40);
+  answer(20);
+  await clock.advance(100);
+  expect(await second).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 20) });
+});
+
+test("where no other answer follows the one that came is that to the last request, and noise does not hold it up", async () => {
+  const { say, clock, second } = await slowUnit(20);
+  for (let i = 0; i < 5; i++) {
+    say(Uint8Array.of(0xff));
+    await clock.advance(10);
+  }
+  expect(await second).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 10) });
 });
 
 test("a line that never falls silent is used all the same in the end", async () => {
