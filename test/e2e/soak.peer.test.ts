@@ -1,0 +1,38 @@
+// Everything at once, for as long as wanted: a minute or so here, TAGFERRY_SOAK=2h in the long form.
+import { expect, test } from "vitest";
+import { parseDuration } from "../../src/lib/duration.ts";
+import { soak } from "../support/soak.ts";
+import { type Footprint } from "../support/soak-agent.ts";
+import { soakFaults } from "../support/soak-faults.ts";
+
+const durationMs = parseDuration(process.env.TAGFERRY_SOAK ?? "60s") ?? 60_000;
+const seed = Number(process.env.TAGFERRY_SEED ?? 9);
+
+test("with faults in every part nothing that was acknowledged is lost, what is missing is in the gap record, and nothing grows", {
+  // For a machine that is slow or busy; the parts that wait have bounds of their own.
+  timeout: 2 * durationMs + 1_200_000,
+}, async () => {
+  const result = await soak({ durationMs, seed }, (line) => console.log(line));
+  const { faults, footprints, ...rest } = result;
+  console.log(
+    JSON.stringify({ ...rest, footprints: footprints.length, first: footprints[0], last: footprints.at(-1) }),
+  );
+
+  for (const { name } of soakFaults) expect(faults[name], name).toBeGreaterThan(0);
+  expect(result).toMatchObject({ missing: [], twice: [], unexplained: [], errors: [] });
+  // Else it has shown nothing of the gap record.
+  expect(result.explained).toBeGreaterThan(0);
+  expect(result.points.accounted).toBe(result.points.appended);
+  expect(result.points.lost).toBe(0);
+  expect(result.exits.every((status) => status === 0)).toBe(true);
+  const quarter = Math.ceil(footprints.length / 4);
+  const [first, last] = [footprints.slice(0, quarter), footprints.slice(-quarter)];
+  // The heap of a young process grows to its working size; what a fault leaks each time is far more in a long run.
+  expect(least(last, "rssMiB")).toBeLessThan(least(first, "rssMiB") * 1.25 + 40);
+  expect(least(last, "descriptors")).toBeLessThanOrEqual(least(first, "descriptors") + 8);
+});
+
+/** What is held in between comes and goes: what stays is the least. */
+function least(footprints: readonly Footprint[], what: keyof Footprint): number {
+  return Math.min(...footprints.map((one) => one[what]));
+}

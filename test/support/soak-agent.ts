@@ -1,0 +1,112 @@
+// The agent of the soak, which is killed, started again by whoever would (a service manager), reloaded and measured.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Gap, gapListSchema } from "../../src/agent/gaps/gap.ts";
+import type { Status } from "../../src/agent/status.ts";
+import { type AgentProcess, startAgent } from "./agent-process.ts";
+import { eventually } from "./eventually.ts";
+import { integration, password } from "./service.ts";
+
+export interface SoakAgentOptions {
+  readonly folder: string;
+  readonly dataDir: string;
+  readonly serviceUrl: string;
+  readonly sources: (more: boolean) => string;
+  /** Program to run instead of the agent, for showing that the soak can fail. */
+  readonly entry?: string;
+}
+
+/** What the process holds. */
+export interface Footprint {
+  readonly rssMiB: number;
+  readonly descriptors: number;
+}
+
+/** Longest that anything may take on a machine that is busy with something else. */
+export const patienceMs = 180_000;
+
+export class SoakAgent implements AsyncDisposable {
+  /** Exit statuses of SIGTERM. */
+  readonly exits: (number | null)[] = [];
+  reloads = 0;
+  /** Starts that failed and were tried again. */
+  readonly failedStarts: string[] = [];
+  readonly #options: SoakAgentOptions;
+  readonly #logs: AgentProcess["log"][] = [];
+  #process: AgentProcess | undefined;
+  #more = false;
+
+  constructor(options: SoakAgentOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#process = await eventually(async () => {
+      try {
+        return await startAgent({ ...this.#options, configuration: this.#configuration() });
+      } catch (error) {
+        this.failedStarts.push(String(error));
+        throw error;
+      }
+    }, patienceMs);
+    this.#logs.push(this.#process.log);
+  }
+
+  async kill(): Promise<void> {
+    await this.#running.kill();
+  }
+
+  async stop(): Promise<void> {
+    this.exits.push(await this.#running.stop());
+  }
+
+  /** SIGHUP with another list of tags. Resolves when the agent says that it is in effect. */
+  async reload(): Promise<void> {
+    this.#more = !this.#more;
+    const { log, pid } = this.#running;
+    const count = () => log.filter(({ msg }) => msg === "configuration reloaded").length;
+    const before = count();
+    writeFileSync(join(this.#options.folder, "tagferry.yaml"), this.#configuration());
+    process.kill(pid, "SIGHUP");
+    await eventually(() => count() > before, patienceMs);
+    this.reloads++;
+  }
+
+  status(): Promise<Status> {
+    return this.#running.status();
+  }
+
+  async gaps(): Promise<readonly Gap[]> {
+    const answer = await fetch(new URL("/api/gaps?since=30d&most=5000", this.#running.page));
+    return gapListSchema.parse(await answer.json()).gaps;
+  }
+
+  footprint(): Footprint {
+    const { pid } = this.#running;
+    const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+    return { rssMiB: rss / 1_024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
+  }
+
+  /** Lines of level 50 and more, of all lives. */
+  get errors(): readonly Readonly<Record<string, unknown>>[] {
+    return this.#logs.flat().filter(({ level }) => Number(level) >= 50 || level === undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process?.[Symbol.asyncDispose]();
+  }
+
+  get #running(): AgentProcess {
+    if (!this.#process) throw new Error("the agent was not started");
+    return this.#process;
+  }
+
+  #configuration(): string {
+    return `version: 1
+agent: { name: soak, dataDir: ${JSON.stringify(this.#options.dataDir)}, ownSignals: off }
+service: { url: "${this.#options.serviceUrl}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
+buffer: { maxSize: 16MiB, reserveFreeDisk: "0", whenFull: block }
+http: { listen: "127.0.0.1:0" }
+sources:${this.#options.sources(this.#more)}`;
+  }
+}

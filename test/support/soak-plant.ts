@@ -1,0 +1,194 @@
+// The plant of the soak: a broker, a Modbus device and an OPC UA server behind a network that can be cut. Each writes down
+// what it handed out; every value is another one.
+import type { MqttClient } from "mqtt";
+import type { InputId } from "../../src/core/point.ts";
+import { eventually } from "./eventually.ts";
+import { type ModbusDevice, modbusDevice } from "./modbus-device.ts";
+import { type Mosquitto, openMosquitto } from "./mosquitto.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer } from "./opcua-server.ts";
+import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
+import type { TemporaryFolder } from "./temporary-folder.ts";
+
+/** A value that a device had; `at` in microseconds. */
+export interface Held {
+  readonly input: InputId;
+  readonly value: number;
+  readonly at: number;
+}
+
+export interface SoakPlant extends AsyncDisposable {
+  readonly broker: Mosquitto;
+  readonly brokerNetwork: TcpProxy;
+  readonly modbus: ModbusDevice;
+  readonly opcuaNetwork: TcpProxy;
+  /** What the broker acknowledged with QoS 1: it must be in the service. */
+  readonly acknowledged: readonly Held[];
+  /** What Modbus replies held, and what the OPC UA server sampled or recorded: in the service or in the gap record. */
+  readonly polled: readonly Held[];
+  /** Publishes from now on: the agent has its session. */
+  begin(): void;
+  /** Nothing more is acknowledged to the publisher, and all that was is in the broker's file, while `work` runs. */
+  withBrokerSaved(work: () => Promise<void>): Promise<void>;
+  publishRaw(topic: string, payload: string | Buffer): Promise<void>;
+  /** Ends the OPC UA server and starts it on the same port, as after a power cut when the network went first. */
+  restartOpcua(whileAway: () => Promise<void>): Promise<void>;
+  /** No new values from now on; publishes the marker that comes after all others. */
+  end(): Promise<void>;
+  /** The `sources` of a configuration; `more` adds a tag to each. */
+  readonly sources: (more: boolean) => string;
+}
+
+export const soakTopics = 4;
+export const marker = -1;
+const units = [1, 2] as const;
+const everyMs = 250;
+const publishMs = 50;
+
+export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
+  await using opening = new AsyncDisposableStack();
+  const broker = opening.use(await openMosquitto());
+  const brokerNetwork = opening.use(await tcpProxy(broker.port));
+  const modbus = opening.use(await modbusDevice());
+  let server: OpcuaServer = await opcuaServer({ folder: folder.file("server") });
+  opening.defer(() => server[Symbol.asyncDispose]());
+  const { port } = server;
+  const opcuaNetwork = opening.use(await tcpProxy(port));
+  const acknowledged: Held[] = [];
+  const polled: Held[] = [];
+
+  // Each reply holds the next value.
+  const counters = new Map<number, number>(units.map((unit) => [unit, 0]));
+  const next = (unit: number) => {
+    const value = (counters.get(unit) ?? 0) + 1;
+    counters.set(unit, value);
+    modbus.unit(unit).set("hr", 0, [Math.floor(value / 65_536), value % 65_536]);
+  };
+  for (const unit of units) next(unit);
+  modbus.answered = () => {
+    const unit = modbus.requests.at(-1)?.unit ?? 0;
+    if (!counters.has(unit) || modbus.unit(unit).exception !== undefined) return;
+    polled.push({ input: `bus.u${unit}` as InputId, value: counters.get(unit) ?? 0, at: Date.now() * 1_000 });
+    next(unit);
+  };
+
+  const waiting: Held[] = [];
+  let value = 1_000;
+  let writing = true;
+  /** Notes what became of the values before: only what was sampled, or recorded for its history, was held. */
+  const write = () => {
+    for (const each of waiting.splice(0)) {
+      const sampled = each.input === "line.count" ? server.counted : server.temps;
+      if (sampled.has(each.value) || (each.input === "line.temp" && server.subscriptions === 0)) polled.push(each);
+    }
+    if (!writing) return;
+    value++;
+    const at = new Date();
+    server.set("Count", value, at);
+    server.set("Temp", value, at);
+    for (const input of ["line.count", "line.temp"] as InputId[]) // as in `sources` below
+      waiting.push({ input, value, at: at.getTime() * 1_000 });
+  };
+  const line = setInterval(write, everyMs);
+  opening.defer(() => clearInterval(line));
+
+  const client: MqttClient = await broker.publisher();
+  const publish = (topic: string, payload: string | Buffer) => client.publishAsync(topic, payload, { qos: 1 });
+  const pending = new Set<Promise<void>>();
+  let published = 0;
+  let paused = true;
+  const pour = setInterval(() => {
+    // A broker that is away holds the publisher back as well: what waits in it is bounded.
+    if (paused || pending.size > 1_000) return;
+    const [topic, number, at] = [published % soakTopics, Math.floor(published / soakTopics), Date.now()];
+    published++;
+    const sent = publish(`hall/t${topic}`, JSON.stringify({ t: at, v: number })).then(() => {
+      acknowledged.push({ input: `hall.t${topic}` as InputId, value: number, at: at * 1_000 });
+    });
+    pending.add(sent);
+    void sent.finally(() => pending.delete(sent)).catch(() => {});
+  }, publishMs);
+  opening.defer(() => clearInterval(pour));
+
+  const owned = opening.move();
+  return {
+    broker,
+    brokerNetwork,
+    modbus,
+    opcuaNetwork,
+    acknowledged,
+    polled,
+    begin() {
+      paused = false;
+    },
+    async withBrokerSaved(work) {
+      paused = true;
+      try {
+        await Promise.all(pending);
+        // It writes once a second: the second file from now on was begun after the last acknowledgement.
+        const saves = () => broker.log.split("Saving in-memory database").length;
+        const before = saves();
+        await eventually(() => saves() >= before + 2, 60_000);
+        await work();
+      } finally {
+        paused = false;
+      }
+    },
+    async publishRaw(topic, payload) {
+      await publish(topic, payload);
+    },
+    async restartOpcua(whileAway) {
+      write();
+      writing = false;
+      await server[Symbol.asyncDispose]();
+      waiting.length = 0;
+      await whileAway();
+      server = await opcuaServer({ folder: folder.file("server"), port });
+      writing = true;
+    },
+    async end() {
+      paused = true;
+      writing = false;
+      await Promise.all(pending);
+      modbus.answered = () => {};
+      for (let i = 0; i < soakTopics; i++) await publish(`hall/t${i}`, JSON.stringify({ t: Date.now(), v: marker }));
+    },
+    sources: (more) => `
+  hall:
+    type: mqtt
+    url: mqtt://127.0.0.1:${brokerNetwork.port}
+    username: ${broker.username}
+    password: ${broker.password}
+    tags:
+      - { input: "hall.{tag}", topic: "hall/{tag}", value: $.v, time: { at: $.t, format: unixMs } }
+      - { input: hostile, topic: hostile/value, value: $.v }
+${more ? "      - { input: more.hall, topic: more/value }\n" : ""}
+  bus:
+    type: modbus
+    url: ${modbus.url}
+    every: ${everyMs}ms
+    timeout: 1s
+    retries: 0
+    devices:
+${units
+  .map(
+    (unit) => `      - unit: ${unit}
+        tags:
+          - { input: bus.u${unit}, at: "hr:0 u32" }
+${more ? `          - { input: more.u${unit}, at: "hr:10 u16" }\n` : ""}`,
+  )
+  .join("")}
+  line:
+    type: opcua
+    url: opc.tcp://127.0.0.1:${opcuaNetwork.port}
+    security: { mode: none }
+    timeout: 5s
+    every: 50ms
+    subscription: { keepAlive: 500ms, bridge: 60s }
+    tags:
+      - { input: line.count, node: "nsu=${lineNamespace};s=Count" }
+      - { input: line.temp, node: "nsu=${lineNamespace};s=Temp" }
+${more ? `      - { input: more.ratio, node: "nsu=${lineNamespace};s=Ratio" }\n` : ""}
+`,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

@@ -1,0 +1,173 @@
+// The whole job for as long as one likes, with faults in every part, several at a time; and what was found in the end.
+import { execFileSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { epochMicros } from "../../src/core/point.ts";
+import { readBack } from "../../src/demo/read-back.ts";
+import { eventually } from "./eventually.ts";
+import { seeded, testRuntime } from "./runtime.ts";
+import { integration, password, testService } from "./service.ts";
+import { type Footprint, patienceMs, SoakAgent } from "./soak-agent.ts";
+import { type SoakFault, type SoakWorld, soakFaults } from "./soak-faults.ts";
+import { marker, soakPlant, soakTopics } from "./soak-plant.ts";
+import { type Findings, unexplained } from "./soak-verdict.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+export interface SoakOptions {
+  /** Shortest time that it lasts; every fault happens at least once. */
+  readonly durationMs: number;
+  readonly seed: number;
+  /** Program to run instead of the agent, for showing that it can fail. */
+  readonly entry?: string;
+}
+
+export interface SoakResult extends Findings {
+  /** How often each fault happened. */
+  readonly faults: Readonly<Record<string, number>>;
+  readonly acknowledged: number;
+  readonly polled: number;
+  readonly points: { readonly appended: number; readonly accounted: number; readonly lost: number };
+  /** In the last life of the agent, each time when all was well between faults. */
+  readonly footprints: readonly Footprint[];
+  /** Exit statuses of the agent when it was asked to stop. */
+  readonly exits: readonly (number | null)[];
+  readonly failedStarts: readonly string[];
+}
+
+const never = new AbortController().signal;
+const volumeMiB = 48;
+
+/** Resolves when it is over and everything is drained; rejects where something does not recover. */
+export async function soak(
+  { durationMs, seed, entry }: SoakOptions,
+  tell: (line: string) => void,
+): Promise<SoakResult> {
+  using folder = temporaryFolder();
+  using disk = smallVolume(folder.file("volume"));
+  const random = seeded(seed);
+  const runtime = testRuntime({ seed });
+  const started = runtime.clock.now();
+  const elapsed = () => (runtime.clock.now() - started) / 1_000;
+  const pause = (least: number, most: number) => runtime.clock.sleep(least + random() * (most - least), never);
+  await using service = await testService({ throttle: "queue" });
+  await using plant = await soakPlant(folder);
+  await using agent = new SoakAgent({
+    folder: folder.path,
+    dataDir: `${disk.path}/data`,
+    serviceUrl: service.url,
+    sources: plant.sources,
+    ...(entry !== undefined && { entry }),
+  });
+  const world: SoakWorld = {
+    plant,
+    agent,
+    service,
+    random,
+    volume: disk.full ? disk.path : undefined,
+    while: () => pause(200, 3_000),
+  };
+  await agent.start();
+  const calm = async () => {
+    await eventually(async () => {
+      const { sources, buffer, upload } = await agent.status();
+      const online = sources.length === 3 && sources.every(({ state }) => state === "online");
+      return online && buffer.degraded === undefined && upload.state === "delivering" && upload.backlogPoints < 200;
+    }, patienceMs).catch(async (error: unknown) => {
+      throw new Error(`did not recover: ${JSON.stringify(await agent.status())}`, { cause: error });
+    });
+  };
+  await calm();
+  plant.begin();
+
+  const happened: SoakFault[] = [];
+  const footprints: Footprint[] = [];
+  let deck = shuffled(soakFaults, random);
+  while (deck.length > 0 || elapsed() < durationMs) {
+    // The second half is one life of the agent, to see what it gathers.
+    const ending = elapsed() < durationMs / 2;
+    if (deck.length === 0) deck = shuffled(ending ? soakFaults : soakFaults.filter(({ ends }) => !ends), random);
+    const dealt = deal(deck, 2 + Math.floor(random() * 3));
+    deck = deck.filter((fault) => !dealt.includes(fault));
+    tell(`${Math.round(elapsed() / 1_000)} s: ${dealt.map(({ name }) => name).join(", ")}`);
+    if (dealt.some(({ ends }) => ends)) footprints.length = 0;
+    await Promise.all(
+      dealt.map(async (fault) => {
+        await pause(0, 1_000);
+        await fault.run(world);
+      }),
+    );
+    happened.push(...dealt);
+    await calm();
+    footprints.push(agent.footprint());
+    await pause(500, 1_500);
+  }
+
+  await plant.end();
+  await eventually(async () => {
+    const { tags, buffer, sources } = await agent.status();
+    const marked = tags.filter(({ input, value }) => /^hall\.t\d$/.test(input) && value === marker);
+    if (!sources.every(({ state }) => state === "online")) return false;
+    return (
+      marked.length === soakTopics &&
+      buffer.unsettledPoints < 20 &&
+      (await agent.gaps()).every(({ state }) => state !== "filling")
+    );
+  }, patienceMs);
+  footprints.push(agent.footprint());
+  await plant[Symbol.asyncDispose]();
+  const { buffer } = await eventually(async () => {
+    const status = await agent.status();
+    return status.buffer.unsettledPoints === 0 && status;
+  }, patienceMs);
+  const gaps = await agent.gaps();
+  await agent.stop();
+
+  const span = { from: epochMicros(started - 60e6), before: epochMicros(runtime.clock.now() + 60e6) };
+  const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
+  const stored = await readBack(reader, span, runtime, never);
+  const lost = buffer.losses.reduce((sum, { points }) => sum + points, 0);
+  const names = happened.map(({ name }) => name);
+  return {
+    faults: Object.fromEntries(soakFaults.map(({ name }) => [name, names.filter((one) => one === name).length])),
+    acknowledged: plant.acknowledged.length,
+    polled: plant.polled.length,
+    points: {
+      appended: buffer.appendedPoints,
+      accounted: buffer.settledPoints + buffer.refusedPoints + buffer.unsettledPoints + lost,
+      lost,
+    },
+    footprints,
+    exits: agent.exits,
+    failedStarts: agent.failedStarts,
+    ...unexplained({ plant, stored, gaps, errors: agent.errors }),
+  };
+}
+
+/** A volume of its own where that can be mounted, else a folder. */
+function smallVolume(path: string): Disposable & { readonly path: string; readonly full: boolean } {
+  mkdirSync(path);
+  if (process.getuid?.() !== 0) return { path, full: false, [Symbol.dispose]: () => {} };
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${volumeMiB}m`, "tmpfs", path]);
+  return {
+    path,
+    full: true,
+    // Lazily: after a failure the agent may still have files open.
+    [Symbol.dispose]: () => execFileSync("umount", ["-l", path]),
+  };
+}
+
+/** Those that end the agent come early. */
+function shuffled(faults: readonly SoakFault[], random: () => number): readonly SoakFault[] {
+  return faults
+    .map((fault) => ({ fault, place: random() * (fault.ends ? 0.3 : 1) }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ fault }) => fault);
+}
+
+/** The first of the deck, one a part; one of the part that has most to come is always among them. */
+function deal(deck: readonly SoakFault[], most: number): readonly SoakFault[] {
+  const left = (part: SoakFault["part"]) => deck.filter((fault) => fault.part === part).length;
+  const dealt: SoakFault[] = deck.toSorted((a, b) => left(b.part) - left(a.part)).slice(0, 1);
+  for (const fault of deck)
+    if (dealt.length < most && !dealt.some(({ part }) => part === fault.part)) dealt.push(fault);
+  return dealt;
+}
