@@ -6,12 +6,13 @@ export interface PageFile {
   readonly body: Buffer;
 }
 
-/** By the path they are asked under. Script modules lie side by side in `page/`. */
-const names: Readonly<Record<string, readonly [file: string, type: string]>> = {
+/**
+ * By the path they are asked under; several files are sent as one, since nothing is painted before the last style has
+ * come. Script modules lie side by side in `page/`.
+ */
+const names: Readonly<Record<string, readonly [files: string, type: string]>> = {
   "/": ["index.html", "text/html; charset=utf-8"],
-  "/page.css": ["page.css", "text/css; charset=utf-8"],
-  "/panels.css": ["panels.css", "text/css; charset=utf-8"],
-  "/tables.css": ["tables.css", "text/css; charset=utf-8"],
+  "/page.css": ["page.css panels.css tables.css lists.css", "text/css; charset=utf-8"],
   "/icon.svg": ["icon.svg", "image/svg+xml"],
   "/page.js": ["page.js", "text/javascript; charset=utf-8"],
   "/element.js": ["element.js", "text/javascript; charset=utf-8"],
@@ -24,7 +25,6 @@ const names: Readonly<Record<string, readonly [file: string, type: string]>> = {
   "/lookup.js": ["lookup.js", "text/javascript; charset=utf-8"],
   "/refused.js": ["refused.js", "text/javascript; charset=utf-8"],
   "/sources.js": ["sources.js", "text/javascript; charset=utf-8"],
-  "/lists.css": ["lists.css", "text/css; charset=utf-8"],
   "/tag-table.js": ["tag-table.js", "text/javascript; charset=utf-8"],
 };
 
@@ -33,9 +33,10 @@ export async function loadPage(): Promise<ReadonlyMap<string, PageFile>> {
   const folder = new URL("./page/", import.meta.url);
   return new Map(
     await Promise.all(
-      Object.entries(names).map(
-        async ([path, [file, type]]) => [path, { type, body: await readFile(new URL(file, folder)) }] as const,
-      ),
+      Object.entries(names).map(async ([path, [files, type]]) => {
+        const parts = files.split(" ").map((file) => readFile(new URL(file, folder)));
+        return [path, { type, body: Buffer.concat(await Promise.all(parts)) }] as const;
+      }),
     ),
   );
 }

@@ -21,7 +21,6 @@ const paths = [
   "/api/gaps",
   "/api/rejects",
   "/api/certificates",
-  "/lists.css",
   "/gaps.js",
   "/metrics",
   "/healthz",
