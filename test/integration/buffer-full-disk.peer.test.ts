@@ -3,7 +3,11 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
 import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import { bufferOptions } from "../../src/buffer/disk/options.ts";
+import { openBuffer } from "../../src/buffer/registry.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { append, moment, openStore, type Triple, takeAll } from "../support/disk-store.ts";
+import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -83,5 +87,30 @@ test.skipIf(!isRoot)(
     appendAt(303);
     expect(takeAll(store)).toHaveLength(next - (losses[0]?.points ?? 0));
     store.close(moment(304));
+  },
+);
+
+test.skipIf(!isRoot)(
+  "a start on a volume without a byte left delivers what is there, and takes points with room",
+  async () => {
+    using volume = tmpfs(12);
+    const never = new AbortController().signal;
+    const config = bufferOptions.parse({ reserveFreeDisk: "0" });
+    const open = () =>
+      openBuffer({ directory: `${volume.path}/data`, integration: "plant", config }, testRuntime(), never);
+    const point = (time: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + time), value: time });
+    {
+      await using buffer = await open();
+      await buffer.append([point(1)], { awaited: true }, never);
+    }
+    const others = `${volume.path}/others`;
+    fill(others);
+    await using buffer = await open();
+    await expect(buffer.append([point(2)], { awaited: true }, never)).rejects.toEqual(unavailable);
+    await using reader = await buffer.reader();
+    const block = await reader.take("backlog", { wait: false, maxPoints: 10 }, never);
+    expect(block?.series.map(({ values: [value] }) => value)).toEqual([1]);
+    rmSync(others);
+    await buffer.append([point(2)], { awaited: true }, never);
   },
 );

@@ -26,7 +26,8 @@ export function lockFolder(folder: string): Disposable {
 function lock(path: string): Disposable {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    // A journal in a file would need room: a volume without a byte left would keep the agent from starting.
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return { [Symbol.dispose]: () => database.close() };
   } catch (error) {
     database.close();

@@ -1,5 +1,5 @@
 // The lock of a data directory, whatever has become of its file.
-import { writeFileSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { lockFolder } from "../../../../src/buffer/disk/lock.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
@@ -15,4 +15,11 @@ test.each([
     using _lock = lockFolder(folder.path);
     expect(() => lockFolder(folder.path)).toThrow("is in use by another process");
   }
+});
+
+test("locking takes not a byte of the disk: a full one is opened, too", () => {
+  using folder = temporaryFolder();
+  using _lock = lockFolder(folder.path);
+  expect(readdirSync(folder.path)).toEqual(["LOCK"]);
+  expect(statSync(folder.file("LOCK")).size).toBe(0);
 });
