@@ -2,7 +2,7 @@
 import { appendFileSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { RejectFiles } from "../../../src/upload/reject-files.ts";
+import { RejectFiles, type RejectLine } from "../../../src/upload/reject-files.ts";
 import { Rejects } from "../../../src/upload/rejects.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -53,10 +53,10 @@ test("a line that a crash cut short takes no later one with it, and stays when t
   const rejects = await Rejects.open(path, testRuntime());
   await rejects.add([reject(7)], () => {});
   const files = new RejectFiles(folder.path);
-  const lines = [];
-  for await (const line of files.lines()) lines.push(line?.value);
-  expect(lines).toEqual([undefined, 7]);
-  await files.takeOut(await Array.fromAsync(files.lines()).then((all) => all.filter((line) => line !== undefined)));
+  const lines: (RejectLine | undefined)[] = [];
+  for await (const line of files.lines()) lines.push(line);
+  expect(lines).toMatchObject([undefined, { value: 7 }]);
+  await files.takeOut(lines.filter((line) => line !== undefined));
   await files.putBack([]);
   expect(readFileSync(folder.file("rejects.1.ndjson"), "utf8")).toBe(`${cut}\n`);
 });
