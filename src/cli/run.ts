@@ -22,6 +22,8 @@ export async function run(
   io: Console,
   parts: Omit<AgentOptions, "version"> = {},
 ): Promise<ExitStatus> {
+  // Whatever is made from here on is for this user alone, what libraries make as well.
+  process.umask(0o077);
   const config = await loadConfig(file, io.environment);
   const log = await openLog({
     level: config.log.level,
