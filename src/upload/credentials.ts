@@ -13,3 +13,18 @@ export interface Credentials extends AsyncDisposable {
 export function basicAuthorization(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`, "utf8").toString("base64")}`;
 }
+
+/** Shorter ones would take half of the text along. */
+const shortest = 4;
+
+/**
+ * What the other side says, without the credentials it was shown: proxies and services under test give back the request
+ * that they refuse. The header's value without its scheme is looked for, and the password in it.
+ */
+export function withoutCredentials(text: string, authorization: string): string {
+  const [scheme, credential = ""] = authorization.split(" ");
+  const decoded = scheme === "Basic" ? Buffer.from(credential, "base64").toString("utf8") : "";
+  const password = decoded.slice(decoded.indexOf(":") + 1);
+  const known = [credential, password, JSON.stringify(password).slice(1, -1), encodeURIComponent(password)];
+  return known.filter(({ length }) => length >= shortest).reduce((shown, one) => shown.replaceAll(one, "***"), text);
+}

@@ -54,7 +54,8 @@ export class HttpPost implements AsyncDisposable {
     };
     const agent =
       target.protocol === "https:"
-        ? new https.Agent({ ...options, ...(ca !== undefined && { ca }) })
+        ? // Said, as an environment variable of Node would switch it off otherwise.
+          new https.Agent({ ...options, rejectUnauthorized: true, ...(ca !== undefined && { ca }) })
         : new http.Agent(options);
     return new HttpPost(agent, target);
   }

@@ -5,7 +5,7 @@ import type { Outcome } from "../core/sink.ts";
 import { type ApiVersion, versionHeader } from "../wire/api-version.ts";
 import { rpcResponse } from "../wire/json-rpc.ts";
 import { type RpcErrorObject, rpcErrors } from "../wire/rpc-error.ts";
-import type { Credentials } from "./credentials.ts";
+import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
 import { retryAfterMs } from "./retry-after.ts";
@@ -83,9 +83,10 @@ export class RpcClient implements AsyncDisposable {
       return { kind: "unavailable", cause: unreachableBy(error), answered: false };
     }
     if (answer.status === 401 && credentials.renew(authorization)) return { kind: "throttled", retryAfterMs: 0 };
+    const clean: Clean = (text) => withoutCredentials(text, authorization);
     return answer.status === 200
-      ? verdictOnBody(answer.text, id)
-      : verdictOnStatus(answer, this.#runtime.clock.now() / 1_000);
+      ? verdictOnBody(answer.text, id, clean)
+      : verdictOnStatus({ ...answer, text: clean(answer.text) }, this.#runtime.clock.now() / 1_000);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -93,13 +94,17 @@ export class RpcClient implements AsyncDisposable {
   }
 }
 
+/** Takes out of a text what must not be shown. */
+type Clean = (text: string) => string;
+
 /** Success is JSON-RPC 2.0 with the right ID, a result and no error; anything else may or may not have been stored. */
-function verdictOnBody(text: string, id: number): Verdict {
+function verdictOnBody(text: string, id: number, clean: Clean): Verdict {
   let body: unknown;
   try {
     body = JSON.parse(text);
-  } catch (cause) {
-    return unavailable("the answer is not JSON; does a proxy or portal answer in place of the service?", cause);
+  } catch {
+    // The error would quote the answer.
+    return unavailable("the answer is not JSON; does a proxy or portal answer in place of the service?");
   }
   const parsed = rpcResponse.safeParse(body);
   if (!parsed.success) return unavailable("the answer is not a JSON-RPC 2.0 response");
@@ -110,11 +115,11 @@ function verdictOnBody(text: string, id: number): Verdict {
   }
   if (response.id !== id && response.id !== null)
     return unavailable(`the answer is to request ${response.id}, not ${id}`);
-  return verdictOnError(response.error);
+  return verdictOnError(response.error, clean);
 }
 
-function verdictOnError(error: RpcErrorObject): Verdict {
-  const reason = `${error.message} (${error.code}${error.data?.trace ? `, trace ${error.data.trace}` : ""})`;
+function verdictOnError(error: RpcErrorObject, clean: Clean): Verdict {
+  const reason = clean(`${error.message} (${error.code}${error.data?.trace ? `, trace ${error.data.trace}` : ""})`);
   switch (error.code) {
     case rpcErrors.invalidRequest.code:
     case rpcErrors.invalidParams.code:
@@ -126,11 +131,11 @@ function verdictOnError(error: RpcErrorObject): Verdict {
         ...resources.map(({ id, message }) => `${id ?? "?"}: ${message}`),
       ];
       const paths = [...Object.keys(faults), ...resources.flatMap(({ id }) => (id === undefined ? [] : [id]))];
-      const detail = details.slice(0, 5).join("; ").slice(0, 500);
+      const detail = clean(details.slice(0, 5).join("; ")).slice(0, 500);
       return { kind: "refused", code: error.code, reason: detail ? `${reason}: ${detail}` : reason, paths };
     }
     case rpcErrors.partialFailure.code:
-      return { kind: "partly", error };
+      return { kind: "partly", error: cleaned(error, clean) };
     case rpcErrors.forbidden.code:
       return { kind: "unauthorized", reason, answered: true };
     case rpcErrors.tryAgain.code:
@@ -138,6 +143,15 @@ function verdictOnError(error: RpcErrorObject): Verdict {
     default:
       return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", reason), answered: true };
   }
+}
+
+/** What is said of single resources comes into the log and among the rejects. */
+function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErrorObject {
+  const invalidResources = data?.invalidResources?.map(({ message: said, invalidFields, ...one }) => {
+    const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => [path, texts.map(clean)]);
+    return { ...one, message: clean(said), invalidFields: Object.fromEntries(fields) };
+  });
+  return { code, message: clean(message), data: data && { ...data, ...(invalidResources && { invalidResources }) } };
 }
 
 function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): Verdict {

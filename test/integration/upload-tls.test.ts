@@ -62,3 +62,18 @@ test("a service that knows TLS 1.1 only is sent nothing, and the points stay", a
   expect(status.lastError?.message).toMatch(/version|protocol/i);
   expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
 });
+
+test("Node's own switch for taking every certificate changes nothing", async () => {
+  const before = process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
+  process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+  try {
+    await using service = await ScriptedService.open(certified("broker"));
+    await using upload = await uploading({ url: service.url, speed: 200 });
+    upload.reader.append({ a: [[1e15, 1]] });
+    await eventually(() => upload.uploader.status().lastError?.message.includes("certificate") ?? false);
+    expect([service.seen.length, upload.reader.settled.length]).toEqual([0, 0]);
+  } finally {
+    if (before === undefined) delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
+    else process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = before;
+  }
+});

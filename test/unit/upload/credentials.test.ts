@@ -1,0 +1,22 @@
+// Credentials in what the other side says.
+import { expect, test } from "vitest";
+import { basicAuthorization, withoutCredentials } from "../../../src/upload/credentials.ts";
+
+test("a header, a token and a password that come back are taken out, whatever else the text says", () => {
+  const basic = basicAuthorization("me", 'pass:"w0rd/ü');
+  const echo = {
+    headers: { authorization: basic },
+    decoded: 'me:pass:"w0rd/ü',
+    query: encodeURIComponent('pass:"w0rd/ü'),
+  };
+  for (const text of [basic, JSON.stringify(echo), `no such user me with pass:"w0rd/ü`]) {
+    const shown = withoutCredentials(text, basic);
+    expect(shown).not.toMatch(/w0rd/);
+    expect(shown).not.toContain(basic.slice("Basic ".length));
+  }
+  expect(withoutCredentials("bad token eyJhbGci.x.y", "Bearer eyJhbGci.x.y")).toBe("bad token ***");
+});
+
+test("what is too short to be told from other words stays", () => {
+  expect(withoutCredentials("no such user", basicAuthorization("me", "us"))).toBe("no such user");
+});
