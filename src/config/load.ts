@@ -80,6 +80,13 @@ interface CheckParts {
 }
 
 function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts): Omit<Config, "warnings"> | undefined {
+  // The check of every certificate that says nothing else would be off, in all of the process and without a word.
+  if (environment.variables["NODE_TLS_REJECT_UNAUTHORIZED"] === "0")
+    issues.error(
+      root,
+      "the environment has NODE_TLS_REJECT_UNAUTHORIZED=0, by which anybody can pass for the service",
+      "take it out; an authority of your own is trusted by caFile",
+    );
   for (const key of root.entries.keys()) if (!fileKeys.includes(key)) unknownKey(root, key, fileKeys, issues);
   // One object of all sections, so that what is missing is found along with what is wrong.
   const own = z.strictObject({ version, ...sections });

@@ -170,3 +170,9 @@ test("the address of a proxy is a secret where it holds a password, and warned o
   expect(wrong).toContain("must be the http or https address of a proxy");
   expect(wrong).not.toContain("canary");
 });
+
+test("with the check of certificates switched off for all of Node nothing is loaded", async () => {
+  const off = { ...withPassword, NODE_TLS_REJECT_UNAUTHORIZED: "0" };
+  expect(await complaints(head, off)).toContain("NODE_TLS_REJECT_UNAUTHORIZED=0");
+  expect(await complaints(head, { ...off, NODE_TLS_REJECT_UNAUTHORIZED: "1" })).not.toContain("TLS");
+});
