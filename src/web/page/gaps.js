@@ -46,7 +46,7 @@ export function showGaps(summary, now) {
   setText(
     byId("gaps-note"),
     gaps.length === 0
-      ? "Every tag was recorded without interruption in the last 7 days, as far back as the record goes."
+      ? "Every tag was recorded without interruption, as far back as the record goes, 7 days at most."
       : more > 0
         ? `The latest ${gaps.length} of ${format.count(gaps.length + more)} in the last 7 days; all: tagferry gaps`
         : "The last 7 days.",

@@ -141,7 +141,7 @@ function showBuffer(buffer, upload, now) {
       format.bytes(buffer.bytes),
       buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0,
     ],
-    ["until none waits", drain(upload)],
+    ["until the backlog is gone", drain(upload, oldest, now)],
     ["points stored", format.count(buffer.appendedPoints)],
     ["times moved by 1 µs", format.count(buffer.collidedPoints)],
     ["points lost", format.count(lost)],
@@ -153,17 +153,21 @@ function showBuffer(buffer, upload, now) {
   setText(byId("buffer-caption"), lines.backlogPoints.span);
 }
 
+/** A backlog that is no older than this is what is on its way. */
+const onItsWayMs = 30_000;
+
 /** How long until the backlog is gone. */
-function drain({ state, backlogPoints, drainMs }) {
-  if (backlogPoints === 0) return "–";
+function drain({ state, drainMs }, oldest, now) {
+  if (oldest === undefined) return "–";
   if (state !== "delivering") return "waits";
-  return drainMs === undefined ? "not known" : format.duration(drainMs);
+  if (now - oldest / 1_000 < onItsWayMs) return "keeps up";
+  return drainMs === undefined ? "not at this rate" : format.duration(drainMs);
 }
 
 /** When that is, where a person would look at a clock. */
 function gone({ state, drainMs }, now) {
   const soon = drainMs === undefined || drainMs < 300_000 || state !== "delivering";
-  return soon ? "" : `; none waits any more at ${format.minute(now + drainMs, now)}`;
+  return soon ? "" : `; the backlog is gone at ${format.minute(now + drainMs, now)}`;
 }
 
 function showSignals({ signals }, now) {

@@ -42,7 +42,7 @@ function showDetails(parent, details) {
     details,
     ([key]) => key,
     ([key]) => {
-      const value = element("bdi", { className: "detail" });
+      const value = element("bdi", { className: key === "warning" ? "trouble" : "detail" });
       return { node: element("span", { className: "quiet" }, `${plain(key)} `, value), value };
     },
     (row, [, value]) => setText(row.value, typeof value === "number" ? format.value(value) : value),

@@ -151,15 +151,19 @@ test("a service that is away: the error, its remedy, and a backlog that waits", 
   const { page } = opened;
   await page.getByText(`${error}: check the network`).waitFor();
   await page.locator("#overall", { hasText: "service unreachable" }).waitFor();
-  expect(await page.locator("#buffer-figures > div", { hasText: "until none waits" }).innerText()).toMatch(/^waits/);
+  expect(await page.locator("#buffer-figures > div", { hasText: "until the backlog is gone" }).innerText()).toMatch(
+    /^waits/,
+  );
 });
 
 test("a backlog that drains tells for how long, and signals at the service what differs", async () => {
   const signals = { known: 12, pending: 3, saved: 9, checkedAt: at(-60), lost: 1, changed: 2, unconfigured: 1 };
   const upload = { ...base.upload, drainMs: 3_720_000, signals: { ...signals, unconfiguredInputs: ["old.tag"] } };
-  await using opened = await open({}, { upload });
+  const buffer = { ...base.buffer, oldest: at(-4_000) };
+  await using opened = await open({}, { upload, buffer });
   const { page } = opened;
-  const figure = page.locator("#buffer-figures > div", { hasText: "until none waits" });
+  expect(await page.locator("#buffer-where").textContent()).toMatch(/; the backlog is gone at [^]*\d\d:\d\d$/);
+  const figure = page.locator("#buffer-figures > div", { hasText: "until the backlog is gone" });
   expect(await figure.innerText()).toMatch(/^1 h 2 min/);
   expect(await page.locator("#signals").innerText()).toMatch(/3 to save[^]*Not configured: old\.tag/);
   for (const name of ["points/s delivered", "request budget used", "lag", "points waiting", "on disk"])
