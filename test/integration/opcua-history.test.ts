@@ -28,25 +28,31 @@ test("what the server's queue threw away is filled from its history, and what wa
   const stateDir = own.file("state");
   const options = { url: server.url, ...insecure, backfill: { maxGap: "1h" } };
   const slow = { ...options, subscription: { publishing: "700ms", queue: 2 } };
-  const setAll = async (values: readonly number[]) => {
-    for (const value of values) {
-      server.set("Temp", value);
-      await new Promise((resolve) => setTimeout(resolve, 60));
-    }
+  // Each value has a time of its own, however quick this machine is.
+  let last = 0;
+  const set = (value: number) => {
+    last = Math.max(Date.now(), last + 1);
+    server.set("Temp", value, new Date(last));
   };
-  const burst = [101, 102, 103, 104, 105, 106, 107, 108];
   {
     await using line = collect(await openOpcuaSource({ stateDir, options: slow, tags, runtime: hurried() }));
     await eventually(() => line.values(0).length > 0);
-    await setAll(burst);
-    await eventually(() => burst.every((value) => line.values(0).includes(value)));
-    expect(Number(line.source.details?.().overflows)).toBeGreaterThan(0);
+    const burst: number[] = [];
+    // Each is sampled, so that the queue has to take it; until some were thrown away.
+    await eventually(async () => {
+      const value = 101 + burst.length;
+      burst.push(value);
+      set(value);
+      await eventually(() => server.temps.has(value));
+      return Number(line.source.details?.().overflows) > 0;
+    }, 30_000);
+    await eventually(() => burst.every((value) => line.values(0).includes(value)), 30_000);
     expect(line.readings.some(({ historical }) => historical)).toBe(true);
   }
-  const away = [201, 202, 203];
-  await setAll([...away, 204]);
+  const away = [2_001, 2_002, 2_003];
+  for (const value of [...away, 2_004]) set(value);
   await using line = collect(await openOpcuaSource({ stateDir, options, tags, runtime: hurried() }));
-  await eventually(() => away.every((value) => line.values(0).includes(value)));
+  await eventually(() => away.every((value) => line.values(0).includes(value)), 30_000);
   const times = line.readings.filter(({ historical }) => historical).map(({ time }) => time);
   expect(times).toEqual(times.toSorted((a, b) => a - b));
 });

@@ -1,5 +1,6 @@
 # An OPC UA server on asyncua, an independent stack: prints its port, then sets variables as told on standard input, one
-# JSON object a line ({"name": ..., "value": ..., "time": seconds since 1970}), and ends with it.
+# JSON object a line ({"name": ..., "value": ..., "time": seconds since 1970, "id": ...}), tells of each
+# when it is held ({"held": id}), and ends with it.
 import asyncio
 import json
 import socket
@@ -136,6 +137,8 @@ async def main():
                 ua.Variant(told["value"], TYPES[told["name"]]), SourceTimestamp=at, ServerTimestamp=at
             )
             await nodes[told["name"]].write_value(value)
+            # Now it is in the queue of every item that monitors it.
+            print(json.dumps({"held": told["id"]}), flush=True)
 
 
 asyncio.run(main())

@@ -15,8 +15,11 @@ export interface AsyncuaOptions {
 export interface Asyncua extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  /** Sets a variable below `Objects/Line`. `time`: source time, in seconds since 1970 with microseconds. */
-  set(name: string, value: unknown, time?: number): void;
+  /**
+   * Sets a variable below `Objects/Line`. `time`: source time, in seconds since 1970 with microseconds. Resolves when it is
+   * in the queue of every item that monitors the variable; never when the server ends before.
+   */
+  set(name: string, value: unknown, time?: number): Promise<void>;
   /** Ends it at once, as a power cut would. */
   kill(): Promise<void>;
 }
@@ -36,15 +39,26 @@ export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
     server.once("exit", (code) => reject(new Error(`asyncua ended with ${code}: ${complaint}`)));
   });
   ended.catch(() => {});
-  const first = new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
+  const lines = createInterface(server.stdout);
+  const first = new Promise<string>((resolve) => lines.once("line", resolve));
   const ready: unknown = JSON.parse(await Promise.race([first, ended]));
   const { port } = ready as { port: number }; // our own script's words
+  const waiting = new Map<number, () => void>();
+  let ids = 0;
+  lines.on("line", (line) => {
+    const { held } = JSON.parse(line) as { held: number }; // our own script's words
+    waiting.get(held)?.();
+    waiting.delete(held);
+  });
   return {
     port,
     url: `opc.tcp://127.0.0.1:${port}`,
-    set: (name, value, time = Date.now() / 1_000) => {
-      server.stdin.write(`${JSON.stringify({ name, value, time })}\n`);
-    },
+    set: (name, value, time = Date.now() / 1_000) =>
+      new Promise((resolve) => {
+        const id = ++ids;
+        waiting.set(id, resolve);
+        server.stdin.write(`${JSON.stringify({ name, value, time, id })}\n`);
+      }),
     async kill() {
       server.kill("SIGKILL");
       await ended.catch(() => {});

@@ -21,6 +21,8 @@ export interface Milo extends AsyncDisposable {
   readonly port: number;
   /** Sets a variable below `Objects/Line`. `time`: source time, in seconds since 1970 with microseconds. */
   set(name: string, value: number | bigint | boolean | string, time?: number): void;
+  /** `NAME VALUE` of the values that every item that monitors the variable was given, so far. */
+  readonly held: ReadonlySet<string>;
   /** Makes the server trust a client. `certificateFile`: PEM. */
   trust(certificateFile: string): void;
   /** Ends it at once, as a power cut would. */
@@ -42,11 +44,17 @@ export async function milo({ folder, port = 0, before = [] }: MiloOptions): Prom
     server.once("exit", (code) => reject(new Error(`milo ended with ${code}: ${complaint}`)));
   });
   ended.catch(() => {});
-  const first = new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
+  const held = new Set<string>();
+  const lines = createInterface(server.stdout);
+  lines.on("line", (line) => {
+    if (line.startsWith("held ")) held.add(line.slice("held ".length));
+  });
+  const first = new Promise<string>((resolve) => lines.once("line", resolve));
   const bound = Number(await Promise.race([first, ended]));
   return {
     port: bound,
     url: `opc.tcp://127.0.0.1:${bound}`,
+    held,
     set: (name, value, time = Date.now() / 1_000) => {
       server.stdin.write(`set ${name} ${value} ${time.toFixed(6)}\n`);
     },

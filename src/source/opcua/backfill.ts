@@ -106,9 +106,25 @@ export class Backfill {
     return await Promise.race([this.#fillAll(signal), this.#saveAgainAndAgain(signal), this.#retry(signal)]);
   }
 
-  /** Writes down how far the values are stored. Rejects when the disk does. */
-  save(): Promise<void> {
-    return this.#options.memory.save();
+  /**
+   * Calls `settle` once every gap so far is written down: at once where it is, else when the disk has it. Not when the
+   * disk fails: what tells of the gap is not acknowledged then, and comes again.
+   */
+  remembered(settle: () => void): void {
+    if (!this.#options.memory.forgetful) settle();
+    else void this.save().then((saved) => saved && settle());
+  }
+
+  /** Writes down how far the values are stored, and what is missing. False, and told, when the disk fails. */
+  async save(): Promise<boolean> {
+    const { memory, runtime } = this.#options;
+    try {
+      await memory.save();
+      return true;
+    } catch (error) {
+      runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
+      return false;
+    }
   }
 
   #open(gap: Gap<Item>): TagGap {
@@ -122,9 +138,7 @@ export class Backfill {
     const { runtime } = this.#options;
     for (;;) {
       await runtime.clock.sleep(saveEveryMs, signal);
-      await this.save().catch((error: unknown) => {
-        runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
-      });
+      await this.save();
     }
   }
 

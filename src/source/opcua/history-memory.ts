@@ -20,6 +20,10 @@ export class HistoryMemory {
   readonly #stored: Map<string, EpochMicros>;
   readonly #open: Map<string, EpochMicros>;
   #dirty = false;
+  /** Gaps that have opened, and how many of them are on disk. */
+  #opened = 0;
+  #openedOnDisk = 0;
+  #saving: Promise<void> = Promise.resolve();
 
   private constructor(path: string, { stored, open }: Pick<z.output<typeof content>, "stored" | "open">) {
     this.#path = path;
@@ -62,7 +66,13 @@ export class HistoryMemory {
     const before = this.#open.get(key);
     if (before !== undefined && before <= from) return;
     this.#open.set(key, from);
+    this.#opened++;
     this.#dirty = true;
+  }
+
+  /** Whether gaps have opened that would be forgotten if the process were killed now. */
+  get forgetful(): boolean {
+    return this.#openedOnDisk < this.#opened;
   }
 
   /** All that was missing is on disk, or will never be had. */
@@ -71,13 +81,21 @@ export class HistoryMemory {
   }
 
   /** Writes what has changed. Rejects when the disk does. */
-  async save(): Promise<void> {
+  save(): Promise<void> {
+    const saving = this.#saving.then(() => this.#write());
+    this.#saving = saving.catch(() => {});
+    return saving;
+  }
+
+  async #write(): Promise<void> {
     if (!this.#dirty) return;
     this.#dirty = false;
+    const opened = this.#opened;
     try {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
       await writeAtomically(this.#path, JSON.stringify({ version: 2, stored, open }));
+      this.#openedOnDisk = opened;
     } catch (error) {
       this.#dirty = true;
       throw error;

@@ -16,6 +16,9 @@ const republished = {
   labels: ["source"],
 } as const;
 
+/** What a server says that has not kept the message, or that keeps none. */
+const notKept = ["BadMessageNotAvailable", "BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
+
 export interface Republishing {
   readonly ua: Ua;
   readonly link: Link;
@@ -33,12 +36,15 @@ export async function republish(
   const request = new ua.RepublishRequest({ subscriptionId, retransmitSequenceNumber: sequenceNumber });
   try {
     const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
-    runtime.metrics.counter(republished).add(1, { source });
-    return notificationMessage;
+    // Only messages with data are kept; servers were seen that answer with an empty one where they have none.
+    if (notificationMessage.notificationData?.length) {
+      runtime.metrics.counter(republished).add(1, { source });
+      return notificationMessage;
+    }
   } catch (error) {
-    if (statusOf(error) !== "BadMessageNotAvailable") throw error;
-    runtime.metrics.counter(lostNotifications).add(1, { source });
-    runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
-    return undefined;
+    if (!notKept.includes(statusOf(error) ?? "")) throw error;
   }
+  runtime.metrics.counter(lostNotifications).add(1, { source });
+  runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
+  return undefined;
 }

@@ -108,6 +108,8 @@ export class OpcuaSource implements Source {
     link.lost.addEventListener("abort", lost, { once: true });
     if (link.lost.aborted) lost();
     const running = AbortSignal.any([signal, stop.signal, link.lost]);
+    // Before the first value: were the agent killed, the subscription would be gone on with as if nothing were missing.
+    await this.#backfill.save();
     await this.#describe(running);
     this.#tell(monitoring.failures);
     if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
@@ -152,10 +154,8 @@ export class OpcuaSource implements Source {
 
   /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { link, pki, resumption, runtime } = this.#options;
-    await this.#backfill.save().catch((error: unknown) => {
-      runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
-    });
+    const { link, pki, resumption } = this.#options;
+    await this.#backfill.save();
     // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
     if (link.lost.aborted || this.#failed) await link.hangUp();
     else {
@@ -205,7 +205,7 @@ export class OpcuaSource implements Source {
     );
     await resolver.structures.learn(values, signal);
     this.#intake.values(values, stream, this.#backfill, () =>
-      this.#publisher?.acknowledge({ subscription: id, sequenceNumber }),
+      this.#backfill.remembered(() => this.#publisher?.acknowledge({ subscription: id, sequenceNumber })),
     );
   }
 

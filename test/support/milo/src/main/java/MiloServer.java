@@ -2,10 +2,15 @@
 // that come before that of the line. Prints its port, then does as told on standard input, and ends with it:
 //   set NAME VALUE SECONDS   a value, with its source time in seconds since 1970
 //   trust FILE               trusts a client's certificate
+// and tells `held NAME VALUE` when every item that monitors the variable has been given this value.
 import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.InputStreamReader;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.math.BigDecimal;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -19,12 +24,14 @@ import java.security.PrivateKey;
 import java.security.Security;
 import java.security.cert.X509Certificate;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 import org.eclipse.milo.opcua.sdk.core.AccessLevel;
 import org.eclipse.milo.opcua.sdk.core.Reference;
@@ -213,6 +220,7 @@ public final class MiloServer {
   private static final class Line extends ManagedNamespaceWithLifecycle {
     private final SubscriptionModel subscriptions;
     private final Map<String, UaVariableNode> variables = new LinkedHashMap<>();
+    private final Map<DataItem, Watched> watched = new ConcurrentHashMap<>();
 
     Line(OpcUaServer server) {
       super(server, LINE);
@@ -351,24 +359,72 @@ public final class MiloServer {
       variables.put(name, node);
     }
 
+    /** An item as the sampling sees it, which notes the value that it was given last. */
+    private final class Watched implements InvocationHandler {
+      private final DataItem item;
+      private final DataItem proxy =
+          (DataItem) Proxy.newProxyInstance(DataItem.class.getClassLoader(), new Class<?>[] {DataItem.class}, this);
+      private volatile Object value;
+
+      Watched(DataItem item) {
+        this.item = item;
+      }
+
+      @Override
+      public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
+        if (method.getName().equals("equals")) return self == arguments[0];
+        if (method.getName().equals("hashCode")) return System.identityHashCode(self);
+        Object result;
+        try {
+          result = method.invoke(item, arguments);
+        } catch (InvocationTargetException error) {
+          throw error.getCause();
+        }
+        if (method.getName().equals("setValue")) {
+          Object given = ((DataValue) arguments[0]).getValue().getValue();
+          boolean other = given != null && !given.equals(value);
+          value = given;
+          if (other) tell(given);
+        }
+        return result;
+      }
+
+      private void tell(Object given) {
+        NodeId id = item.getReadValueId().getNodeId();
+        for (Watched each : watched.values())
+          if (each.item.getReadValueId().getNodeId().equals(id)
+              && each.item.isSamplingEnabled()
+              && !given.equals(each.value)) return;
+        System.out.println("held " + id.getIdentifier() + " " + given);
+      }
+    }
+
+    private List<DataItem> watchedOf(List<DataItem> items) {
+      return items.stream().map(item -> watched.computeIfAbsent(item, Watched::new).proxy).toList();
+    }
+
     @Override
     public void onDataItemsCreated(List<DataItem> items) {
-      subscriptions.onDataItemsCreated(items);
+      subscriptions.onDataItemsCreated(watchedOf(items));
     }
 
     @Override
     public void onDataItemsModified(List<DataItem> items) {
-      subscriptions.onDataItemsModified(items);
+      subscriptions.onDataItemsModified(watchedOf(items));
     }
 
     @Override
     public void onDataItemsDeleted(List<DataItem> items) {
-      subscriptions.onDataItemsDeleted(items);
+      subscriptions.onDataItemsDeleted(watchedOf(items));
+      items.forEach(watched::remove);
     }
 
     @Override
     public void onMonitoringModeChanged(List<MonitoredItem> items) {
-      subscriptions.onMonitoringModeChanged(items);
+      List<MonitoredItem> proxies = new ArrayList<>(items);
+      proxies.replaceAll(
+          item -> item instanceof DataItem data && watched.containsKey(data) ? watched.get(data).proxy : item);
+      subscriptions.onMonitoringModeChanged(proxies);
     }
   }
 }
