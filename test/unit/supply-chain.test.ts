@@ -1,0 +1,71 @@
+// What the program brings along: few packages, under licences that may be given on, each pinned by its checksum.
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+const root = new URL("../../", import.meta.url);
+const lockFile = z.object({
+  packages: z.record(
+    z.string(),
+    z.object({
+      version: z.string().optional(),
+      license: z.string().optional(),
+      dev: z.boolean().optional(),
+      optional: z.boolean().optional(),
+      integrity: z.string().optional(),
+      resolved: z.string().optional(),
+      link: z.boolean().optional(),
+    }),
+  ),
+});
+const read = (path: string) => readFileSync(new URL(path, root), "utf8");
+const { packages } = lockFile.parse(JSON.parse(read("package-lock.json")));
+const locked = Object.entries(packages).filter(([path]) => path !== "");
+const delivered = locked.filter(([, { dev }]) => !dev);
+
+/** All of them let the program be given on, with or without its source. */
+const allowed = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "Unlicense"];
+/** Its package.json names no licence; its README says MIT. */
+const namesNone = ["node_modules/precond"];
+
+test("every package that is delivered has a licence of the list", () => {
+  const others = delivered.filter(([, { license }]) => license === undefined || !allowed.includes(license));
+  expect(others.map(([path]) => path)).toEqual(namesNone);
+});
+
+test("the tree stays small: what another package brings along is looked at before the bound is raised", () => {
+  expect(delivered.length).toBeLessThanOrEqual(230);
+});
+
+test("packages come from the registry alone, by version and checksum", () => {
+  for (const [path, { version, integrity, resolved, link, optional }] of locked) {
+    expect(version, path).toMatch(/^\d+\.\d+\.\d+/);
+    expect([path, resolved, link]).toEqual([path, undefined, undefined]);
+    // Those of other platforms, which are not installed here, may have none.
+    if (!optional || existsSync(new URL(path, root))) expect(integrity, path).toMatch(/^sha(512|256|1)-/);
+  }
+  const { dependencies, devDependencies, optionalDependencies } = z
+    .record(z.string(), z.unknown())
+    .parse(JSON.parse(read("package.json")));
+  for (const version of Object.values({
+    ...Object(dependencies),
+    ...Object(devDependencies),
+    ...Object(optionalDependencies),
+  }))
+    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  expect(read(".npmrc")).toMatch(/^ignore-scripts=true$/m);
+});
+
+test("npm gives a bill of materials of what is delivered", () => {
+  const bill = z
+    .object({ bomFormat: z.literal("CycloneDX"), components: z.array(z.object({ name: z.string() })) })
+    .parse(
+      JSON.parse(
+        execFileSync("npm", ["sbom", "--omit", "dev", "--sbom-format", "cyclonedx"], { cwd: root, encoding: "utf8" }),
+      ),
+    );
+  const names = bill.components.map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(["mqtt", "pino", "zod"]));
+  expect(names).not.toContain("vitest");
+});
