@@ -110,11 +110,11 @@ test("a token is renewed before it expires", async () => {
   using folder = temporaryFolder();
   await using upload = await uploading(withToken(service, folder, issuer));
   const begun = performance.now();
-  for (let i = 0; performance.now() - begun < 1_500; i++) {
+  // How many points a busy machine gets through in a second is its matter: until the second token is there.
+  for (let i = 0; issuer.forms.length < 2 || performance.now() - begun < 1_500; i++) {
     upload.reader.append({ a: [[1e15 + i, i]] });
     await eventually(() => upload.reader.empty);
   }
-  expect(issuer.forms.length).toBeGreaterThanOrEqual(2);
   // Each is used for nine tenths of its second.
   expect(issuer.forms.length).toBeLessThanOrEqual(2 + (performance.now() - begun) / 900);
   expect(upload.uploader.status().requests.failed).toBe(0);
