@@ -103,7 +103,14 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   };
 
   const server = http.createServer(
-    { headersTimeout: 10_000, requestTimeout: 30_000, keepAliveTimeout: 15_000, maxHeaderSize: 16_384 },
+    {
+      headersTimeout: 10_000,
+      requestTimeout: 30_000,
+      // How often Node looks; by default only every 30 s.
+      connectionsCheckingInterval: 2_000,
+      keepAliveTimeout: 15_000,
+      maxHeaderSize: 16_384,
+    },
     (request, response) => {
       answer(request, response).catch((error: unknown) => {
         runtime.log.warn({ part: "web", err: error }, "request failed");

@@ -9,7 +9,9 @@ const list = new ShortList(byId("refused"), 4);
 
 export function showRefused(status) {
   const { upload, buffer } = status;
-  void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints}`, () => showRefused(status));
+  // A command beside the agent drops them without a word to it: once a minute they are looked at anyway.
+  const minute = Math.floor(status.time / 60e6);
+  void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints} ${minute}`, () => showRefused(status));
   const { points = 0, reasons = [], commands } = asked.answer ?? {};
   const ever = Math.max(buffer.refusedPoints, points);
   pill(byId("refused-state"), ever === 0 ? "none" : `${format.count(ever)} refused`, ever === 0 ? "good" : "warn");
