@@ -29,7 +29,8 @@ export async function debianPackage(folder: string, architecture: Architecture):
     put("lib/systemd/system/tagferry.service", readFileSync(join(root, "systemd/tagferry.service")));
     for (const file of readdirSync(join(root, "config")))
       cpSync(join(root, "config", file), join(stage, "usr/share/doc/tagferry/examples", file));
-    put("usr/share/doc/tagferry/README.md", readFileSync(join(root, "README.md")));
+    for (const file of ["README.md", "SECURITY.md", "docs"])
+      cpSync(join(root, file), join(stage, "usr/share/doc/tagferry", file), { recursive: true });
     put("usr/share/doc/tagferry/changelog.gz", gzipSync(readFileSync(join(root, "CHANGELOG.md")), { level: 9 }));
     const notices = join(stage, home, "THIRD-PARTY.txt");
     put(

@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { expect, test } from "vitest";
+import { command } from "../support/command.ts";
 import { complaints } from "../support/config.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -49,6 +50,16 @@ test("every test that a promise about data names is there, and every promise nam
   expect(named.filter(([, files]) => files.length === 0).map(([row]) => row)).toEqual([]);
   const files = named.flatMap(([, each]) => each);
   expect(files.filter((file) => !existsSync(join(root, "test", file)))).toEqual([]);
+});
+
+test("the table of commands in the README has every command, and no other", async () => {
+  const { stdout } = await command(["--help"]);
+  const [, listed = ""] = stdout.split("\nCommands:\n");
+  const commands = [...listed.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
+    .map(([, name]) => name)
+    .filter((name) => name !== "help");
+  const rows = [...textOf("README.md").matchAll(/^\| `([a-z-]+)/gm)].map(([, name]) => name);
+  expect([...rows].sort()).toEqual([...commands].sort());
 });
 
 const complete = documents.flatMap((name) =>
