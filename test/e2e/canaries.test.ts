@@ -124,10 +124,15 @@ test("devices and a service that refuse every secret, and say which: nobody sees
   secretFiles(folder);
   // A key whose passphrase is another one.
   const key = folder.file("key.pem");
-  const { status } = spawnSync("openssl", [
-    ...["pkcs8", "-topk8", "-v2", "aes-128-cbc", "-passout", "pass:other"],
-    ...["-in", fixture("client-key.pem"), "-out", key],
-  ]);
+  const { status } = spawnSync(
+    "openssl",
+    ["pkcs8", "-topk8", "-v2", "aes-128-cbc", "-passout", "pass:other"].concat([
+      "-in",
+      fixture("client-key.pem"),
+      "-out",
+      key,
+    ]),
+  );
   expect(status).toBe(0);
   await using service = await ScriptedService.open();
   let answered = 0;
