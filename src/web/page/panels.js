@@ -141,7 +141,7 @@ function showBuffer(buffer, upload, now) {
       format.bytes(buffer.bytes),
       buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0,
     ],
-    ["until the backlog is gone", drain(upload, oldest, now)],
+    ["backlog", drain(upload, oldest, now)],
     ["points stored", format.count(buffer.appendedPoints)],
     ["times moved by 1 µs", format.count(buffer.collidedPoints)],
     ["points lost", format.count(lost)],
@@ -156,12 +156,12 @@ function showBuffer(buffer, upload, now) {
 /** A backlog that is no older than this is what is on its way. */
 const onItsWayMs = 30_000;
 
-/** How long until the backlog is gone. */
+/** What becomes of the backlog, in a word. */
 function drain({ state, drainMs }, oldest, now) {
   if (oldest === undefined) return "–";
   if (state !== "delivering") return "waits";
   if (now - oldest / 1_000 < onItsWayMs) return "keeps up";
-  return drainMs === undefined ? "not at this rate" : format.duration(drainMs);
+  return drainMs === undefined ? "does not shrink" : `gone in ${format.duration(drainMs)}`;
 }
 
 /** When that is, where a person would look at a clock. */
