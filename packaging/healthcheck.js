@@ -2,6 +2,9 @@
 import { get } from "node:http";
 
 const url = process.env.TAGFERRY_HEALTH_URL ?? "http://127.0.0.1:8421/healthz";
-get(url, { timeout: 4_000 }, (response) => process.exit(response.statusCode === 200 ? 0 : 1))
-  .on("timeout", () => process.exit(1))
-  .on("error", () => process.exit(1));
+process.exitCode = 1;
+const request = get(url, { timeout: 4_000 }, (response) => {
+  process.exitCode = response.statusCode === 200 ? 0 : 1;
+  response.destroy();
+});
+request.on("timeout", () => request.destroy()).on("error", () => {});

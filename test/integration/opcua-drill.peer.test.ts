@@ -13,7 +13,8 @@ test(`after ${events} restarts and cuts every value the server held is in the se
   using folder = temporaryFolder();
   const { unexplained, gaps, ...figures } = await opcuaDrill(folder, events, seed);
   const states = Map.groupBy(gaps, ({ state }) => state);
-  console.info(figures, new Map([...states].map(([state, rows]) => [state, rows.length])));
+  const rows = Object.fromEntries([...states].map(([state, all]) => [state, all.length]));
+  process.stdout.write(`${JSON.stringify({ ...figures, rows })}\n`);
   expect(unexplained).toEqual([]);
   expect(figures.held).toBeGreaterThan(events);
 });
