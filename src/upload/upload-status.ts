@@ -27,7 +27,7 @@ export interface UploadFailure {
 /** What an operator wants to know. All counts are since the start of the process unless said otherwise. */
 export interface UploadStatus {
   readonly state: UploadState;
-  /** When `state` was entered. */
+  /** When `state` was entered; `idle` and `sending` by turns are one state. */
   readonly since: EpochMicros;
   /** The last failure; `current` while it stands, kept afterwards. */
   readonly lastError: (UploadFailure & { readonly current: boolean }) | undefined;
@@ -76,6 +76,8 @@ const bytesPerRequest = { name: "upload_bytes_per_request", help: "Bytes of the 
 
 const minuteMs = 60_000;
 const mostShown = 100;
+
+const isWell = (state: UploadState) => state === "idle" || state === "sending";
 
 /** Counts, and remembers state and failure. */
 export class UploadTally {
@@ -183,8 +185,9 @@ export class UploadTally {
       this.#failing = false;
       this.#runtime.log.info({ before: this.#state }, "delivery goes on");
     }
+    // The pause between two requests is no news.
+    if (!isWell(state) || !isWell(this.#state)) this.#since = this.#runtime.clock.now();
     this.#state = state;
-    this.#since = this.#runtime.clock.now();
   }
 
   status(now: {

@@ -1,0 +1,37 @@
+// Since when delivery is in the state that the operator is shown.
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openCatalog } from "../../../src/upload/catalog.ts";
+import { UploadTally } from "../../../src/upload/upload-status.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+test("delivery goes well since it began to, however many requests and pauses there were; trouble begins anew", async () => {
+  using home = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  await using catalog = await openCatalog(join(home.path, "signals.db"), runtime, new AbortController().signal);
+  const tally = new UploadTally(runtime, 1);
+  const since = () =>
+    tally.status({ waitedMs: undefined, rejected: 0, unkept: 0, inFlight: 0, catalog, watch: undefined }).since;
+  const start = clock.now();
+
+  for (const state of ["sending", "idle", "sending", "idle"] as const) {
+    await clock.advance(1_000);
+    tally.enter(state);
+  }
+  expect(since()).toBe(start);
+
+  await clock.advance(1_000);
+  tally.trouble("unreachable", "SERVICE_UNREACHABLE", "gone");
+  const lost = clock.now();
+  await clock.advance(1_000);
+  tally.trouble("unreachable", "SERVICE_UNREACHABLE", "gone");
+  expect(since()).toBe(lost);
+
+  tally.enter("sending");
+  const back = clock.now();
+  await clock.advance(1_000);
+  tally.enter("idle");
+  expect(since()).toBe(back);
+});
