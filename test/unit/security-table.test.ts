@@ -1,0 +1,33 @@
+// What docs/security.md says of tests is so.
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { sourceName } from "../../src/config/file-schema.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const rows = readFileSync(join(root, "docs/security.md"), "utf8")
+  .split("\n")
+  .filter((line) => /^\| S\d/.test(line));
+
+test("every control has one row, which names tests that are there", () => {
+  expect(rows.map((row) => row.split("|")[1]?.trim())).toEqual(Array.from({ length: 33 }, (_, i) => `S${i + 1}`));
+  for (const row of rows) {
+    const files = [...(row.split("|").at(-2) ?? "").matchAll(/`([^`]+)`/g)].map(([, file = ""]) => file);
+    expect(files, row).not.toEqual([]);
+    expect(
+      files.filter((file) => !file.endsWith(".test.ts") || !existsSync(join(root, "test", file))),
+      row,
+    ).toEqual([]);
+  }
+});
+
+test("there is a way to report", () => {
+  expect(readFileSync(join(root, "SECURITY.md"), "utf8")).toMatch(/report/i);
+});
+
+test.each(["..", ".", ".hidden", "a/b", "../a", "a\\b", "a\0b", "", "a".repeat(65), "a\nb", "%2e%2e"])(
+  "%j is no name of a source, which becomes the name of a folder",
+  (name) => {
+    expect(sourceName.safeParse(name).success).toBe(false);
+  },
+);
