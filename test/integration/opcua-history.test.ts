@@ -22,7 +22,9 @@ function hurried() {
   });
 }
 
-test("what the server's queue threw away is filled from its history, and what was missed while the agent was away", async () => {
+test("what the server's queue threw away is filled from its history, and what was missed while the agent was away", {
+  timeout: 120_000,
+}, async () => {
   using own = temporaryFolder();
   await using server = await opcuaServer({ folder: own.file("server") });
   const stateDir = own.file("state");
@@ -57,7 +59,9 @@ test("what the server's queue threw away is filled from its history, and what wa
   expect(times).toEqual(times.toSorted((a, b) => a - b));
 });
 
-test("what comes of each gap is told: filled from the history, lost where there is none, nothing where nothing has changed", async () => {
+test("what comes of each gap is told: filled from the history, lost where there is none, nothing where nothing has changed", {
+  timeout: 60_000,
+}, async () => {
   using own = temporaryFolder();
   await using server = await opcuaServer({ folder: own.file("server") });
   const stateDir = own.file("state");
@@ -78,7 +82,7 @@ test("what comes of each gap is told: filled from the history, lost where there 
   server.set("Count", 2);
   await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
   const states = (tag: number) => line.gaps.filter((gap) => gap.tag === tag).map(({ state }) => state);
-  await eventually(() => states(0).includes("filled") && states(1).includes("lost"));
+  await eventually(() => states(0).includes("filled") && states(1).includes("lost"), 30_000);
 
   expect(states(0)).toEqual(["open", "filled"]);
   expect(states(1)).toEqual(["open", "lost"]);
@@ -88,7 +92,7 @@ test("what comes of each gap is told: filled from the history, lost where there 
   expect(line.values(0)).toContain(31);
 });
 
-test("without backfill every gap is told as lost", async () => {
+test("without backfill every gap is told as lost", { timeout: 60_000 }, async () => {
   using own = temporaryFolder();
   await using server = await opcuaServer({ folder: own.file("server") });
   const setup = { stateDir: own.file("state"), options: { url: server.url, ...insecure, backfill: "off" }, tags };

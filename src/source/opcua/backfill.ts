@@ -1,7 +1,7 @@
 // Notices what is missing, after an interruption, a restart or an overflow, and has it filled from the server's history,
 // behind the live data.
 import type { TagGap } from "../../core/gap.ts";
-import type { EpochMicros } from "../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
 import { type Gap, Gaps, tagGap } from "./gaps.ts";
 import type { HistoryMemory } from "./history-memory.ts";
@@ -35,6 +35,10 @@ export class Backfill {
   /** Nodes whose first value has told where the gap since the last connection ends. */
   readonly #begun = new WeakSet<Item>();
   readonly #keys = new WeakMap<Item, string>();
+  /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
+  readonly #firsts = new Map<string, EpochMicros>();
+  /** How far the server's clock was seen to be ahead of ours, in microseconds. */
+  #ahead = 0;
   #failed: Gap<Item>[] = [];
   #wake = Promise.withResolvers<void>();
 
@@ -65,14 +69,17 @@ export class Backfill {
 
   /** A value has come by the subscription. Gives the gap before it. */
   arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): TagGap | undefined {
-    const { memory } = this.#options;
+    const { memory, runtime } = this.#options;
     const key = this.#key(item);
+    this.#ahead = Math.max(this.#ahead, time - runtime.clock.now());
+    const known = this.#knownUpTo(key);
+    if (known === undefined) this.#firsts.set(key, time);
     const first = stream !== "former" && !this.#begun.has(item);
     if (first) this.#begun.add(item);
     const since = first
       ? (memory.openSince(key) ?? (stream === "new" ? memory.storedUpTo(key) : undefined))
       : undefined;
-    const last = since ?? (overflow ? memory.storedUpTo(key) : undefined);
+    const last = since ?? (overflow ? known : undefined);
     if (last === undefined) return undefined;
     if (time > last) return this.#open({ item, key, from: last, to: time, overflow: since === undefined });
     if (since !== undefined && !overflow) memory.closed(key);
@@ -88,12 +95,17 @@ export class Backfill {
 
   /** The server has lost messages: something may be missing of each of these. */
   missed(items: readonly Item[]): TagGap[] {
-    const now = this.#options.runtime.clock.now();
+    const to = epochMicros(this.#options.runtime.clock.now() + this.#ahead);
     return items.flatMap((item) => {
       const key = this.#key(item);
-      const from = this.#options.memory.storedUpTo(key);
-      return from === undefined || from >= now ? [] : this.#open({ item, key, from, to: now, overflow: true });
+      const from = this.#knownUpTo(key);
+      return from === undefined || from >= to ? [] : this.#open({ item, key, from, to, overflow: true });
     });
+  }
+
+  /** Nothing is missing of a node before this. */
+  #knownUpTo(key: string): EpochMicros | undefined {
+    return this.#options.memory.storedUpTo(key) ?? this.#firsts.get(key);
   }
 
   /** A value that has come is on disk. */

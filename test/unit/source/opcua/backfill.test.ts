@@ -1,0 +1,89 @@
+// What is noticed to be missing, whatever has come to the disk and whatever the server's clock says.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { TagId } from "../../../../src/core/source.ts";
+import { Backfill } from "../../../../src/source/opcua/backfill.ts";
+import { HistoryMemory } from "../../../../src/source/opcua/history-memory.ts";
+import type { Item } from "../../../../src/source/opcua/items.ts";
+import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const runtime = testRuntime();
+const now = runtime.clock.now();
+const seconds = (count: number) => epochMicros(now + count * 1e6);
+const item: Item = {
+  tag: 0 as TagId,
+  nodeId: ua.coerceNodeId("ns=1;s=Temp"),
+  captures: {},
+  address: "Temp",
+  every: 100,
+  clockCheck: new ClockCheck(),
+  index: undefined,
+  field: undefined,
+  part: undefined,
+  deadband: undefined,
+};
+
+async function backfill(folder: string) {
+  const memory = await HistoryMemory.open(`${folder}/history.json`);
+  const unused = {} as never; // nothing is filled here
+  return new Backfill({
+    memory,
+    runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } },
+    namespaces: ["", "urn:line"],
+    ua,
+    link: unused,
+    services: unused,
+    structures: unused,
+    source: "line",
+    maxGapMs: 1_000,
+    time: "source",
+    serverStarted: undefined,
+    limit: 0,
+    deliver: async () => {},
+  });
+}
+const live = { overflow: false, stream: "new" } as const;
+
+test("values that the queue threw away are missing also where nothing of the node is on disk yet", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  expect(gaps.arrived(item, seconds(-9), live)).toBeUndefined();
+  expect(gaps.arrived(item, seconds(-5), { ...live, overflow: true })).toMatchObject({
+    from: seconds(-9),
+    to: seconds(-5),
+    cause: "overflow",
+    state: "open",
+  });
+});
+
+test("a lost message is missing also where the server's clock is ahead, up to what it says", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.arrived(item, seconds(100), live);
+  gaps.arrived(item, seconds(120), live);
+  gaps.stored(item, seconds(100));
+  expect(gaps.missed([item])).toMatchObject([{ from: seconds(100), to: seconds(120), state: "open" }]);
+});
+
+test("what tells of a gap is settled only when the gap is on disk, also when several are written at a time", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  const onDisk = async () => (await HistoryMemory.open(`${folder.path}/history.json`)).gaps;
+  gaps.stored(item, seconds(-9));
+  const other = { ...item, index: [1] };
+  gaps.stored(other, seconds(-9));
+  gaps.arrived(item, seconds(-8), { ...live, overflow: true });
+  const writing = gaps.save();
+  gaps.arrived(other, seconds(-8), { ...live, overflow: true });
+  const settled = await new Promise<number>((resolve, reject) => {
+    gaps.remembered(() => void onDisk().then(resolve, reject));
+  });
+  expect(settled).toBe(2);
+  expect(await writing).toBe(true);
+  let at = "";
+  gaps.remembered(() => (at = "once"));
+  expect(at).toBe("once");
+});
