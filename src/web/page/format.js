@@ -65,7 +65,7 @@ export function age(ms) {
 export function moment(ms, now) {
   const at = new Date(ms);
   const today = at.toDateString() === new Date(now).toDateString();
-  return at.toLocaleString("en-GB", today ? { timeStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" });
+  return at.toLocaleString("en-GB", { timeStyle: "medium", ...(!today && { dateStyle: "medium" }) });
 }
 
 /** The same without seconds. */
