@@ -1,5 +1,5 @@
 // What docs/security.md says of tests is so.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { sourceName } from "../../src/config/file-schema.ts";
@@ -31,3 +31,23 @@ test.each(["..", ".", ".hidden", "a/b", "../a", "a\\b", "a\0b", "", "a".repeat(6
     expect(sourceName.safeParse(name).success).toBe(false);
   },
 );
+
+const sourcesOf = (folder: string) =>
+  globSync(`src/source/${folder}/**/*.ts`, { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
+
+test("of the services of OPC UA only those are asked for that change nothing on a server but what is the session's own", () => {
+  const asked = sourcesOf("opcua").flatMap((text) =>
+    [...text.matchAll(/new (?:ua\.)?(\w+)Request\b/g)].map(([, name]) => name),
+  );
+  expect(
+    [...new Set(asked)].filter((name) =>
+      /^(Write|Call|Add|Delete(Nodes|References)|HistoryUpdate|Register)/.test(name ?? ""),
+    ),
+  ).toEqual([]);
+  expect(asked).toContain("Read");
+});
+
+test("over MQTT one place publishes, which is there for the births of Sparkplug", () => {
+  const calls = sourcesOf("mqtt").flatMap((text) => [...text.matchAll(/\bclient\.publish\(/g)]);
+  expect(calls).toHaveLength(1);
+});
