@@ -52,7 +52,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   createInterface({ input: child.stderr }).on("line", (line) => log.push(parseLine(line)));
   const exited = once(child, "exit");
   const page = await Promise.race([
-    eventually(() => log.find((line) => line.msg === "ready")?.page, 30_000),
+    eventually(() => log.find((line) => line.msg === "ready")?.page, 90_000),
     exited.then(() => {
       throw new Error(`the agent ended with ${child.exitCode ?? child.signalCode}: ${JSON.stringify(log)}`);
     }),

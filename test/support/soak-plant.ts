@@ -25,7 +25,7 @@ export interface SoakPlant extends AsyncDisposable {
   readonly acknowledged: readonly Held[];
   /** What Modbus replies held, and what the OPC UA server sampled or recorded: in the service or in the gap record. */
   readonly polled: readonly Held[];
-  /** Publishes from now on: the agent has its session. */
+  /** Values come from now on: the agent has its session and its subscription. */
   begin(): void;
   /** Nothing more is acknowledged to the publisher, and all that was is in the broker's file, while `work` runs. */
   withBrokerSaved(work: () => Promise<void>): Promise<void>;
@@ -38,11 +38,12 @@ export interface SoakPlant extends AsyncDisposable {
   readonly sources: (more: boolean) => string;
 }
 
-export const soakTopics = 4;
+export const soakTopics = 20;
 export const marker = -1;
 const units = [1, 2] as const;
 const everyMs = 250;
 const publishMs = 50;
+const publishedAtOnce = 5;
 
 export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
   await using opening = new AsyncDisposableStack();
@@ -73,7 +74,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
 
   const waiting: Held[] = [];
   let value = 1_000;
-  let writing = true;
+  let writing = false;
   /** Notes what became of the values before: only what was sampled, or recorded for its history, was held. */
   const write = () => {
     for (const each of waiting.splice(0)) {
@@ -98,14 +99,15 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
   let paused = true;
   const pour = setInterval(() => {
     // A broker that is away holds the publisher back as well: what waits in it is bounded.
-    if (paused || pending.size > 1_000) return;
-    const [topic, number, at] = [published % soakTopics, Math.floor(published / soakTopics), Date.now()];
-    published++;
-    const sent = publish(`hall/t${topic}`, JSON.stringify({ t: at, v: number })).then(() => {
-      acknowledged.push({ input: `hall.t${topic}` as InputId, value: number, at: at * 1_000 });
-    });
-    pending.add(sent);
-    void sent.finally(() => pending.delete(sent)).catch(() => {});
+    for (let i = 0; i < publishedAtOnce && !paused && pending.size < 1_000; i++) {
+      const [topic, number, at] = [published % soakTopics, Math.floor(published / soakTopics), Date.now()];
+      published++;
+      const sent = publish(`hall/t${topic}`, JSON.stringify({ t: at, v: number })).then(() => {
+        acknowledged.push({ input: `hall.t${topic}` as InputId, value: number, at: at * 1_000 });
+      });
+      pending.add(sent);
+      void sent.finally(() => pending.delete(sent)).catch(() => {});
+    }
   }, publishMs);
   opening.defer(() => clearInterval(pour));
 
@@ -119,6 +121,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
     polled,
     begin() {
       paused = false;
+      writing = true;
     },
     async withBrokerSaved(work) {
       paused = true;

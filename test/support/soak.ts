@@ -70,7 +70,7 @@ export async function soak(
     await eventually(async () => {
       const { sources, buffer, upload } = await agent.status();
       const online = sources.length === 3 && sources.every(({ state }) => state === "online");
-      return online && buffer.degraded === undefined && upload.state === "delivering" && upload.backlogPoints < 200;
+      return online && buffer.degraded === undefined && upload.state === "delivering" && upload.backlogPoints < 1_000;
     }, patienceMs).catch(async (error: unknown) => {
       throw new Error(`did not recover: ${JSON.stringify(await agent.status())}`, { cause: error });
     });
@@ -104,11 +104,11 @@ export async function soak(
   await plant.end();
   await eventually(async () => {
     const { tags, buffer, sources } = await agent.status();
-    const marked = tags.filter(({ input, value }) => /^hall\.t\d$/.test(input) && value === marker);
+    const marked = tags.filter(({ input, value }) => /^hall\.t\d+$/.test(input) && value === marker);
     if (!sources.every(({ state }) => state === "online")) return false;
     return (
       marked.length === soakTopics &&
-      buffer.unsettledPoints < 20 &&
+      buffer.unsettledPoints < 100 &&
       (await agent.gaps()).every(({ state }) => state !== "filling")
     );
   }, patienceMs);
