@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { controlTokenIn, controlTokenName } from "../agent/control-token.ts";
 import { agentPlace } from "../config/agent-place.ts";
+import { fileProblem } from "../config/read-file.ts";
 import { AgentError } from "../core/errors.ts";
 import { type AgentAddressOptions, type AgentCall, callAgent, jsonOf } from "./agent-address.ts";
 import type { Console } from "./console.ts";
@@ -65,7 +66,7 @@ async function knownToken({ tokenFile, config }: TokenOptions, io: Console): Pro
     try {
       return (await readFile(tokenFile, "utf8")).trim();
     } catch (error) {
-      throw new AgentError("AGENT_REFUSED", `--token-file ${tokenFile} cannot be read: ${String(error)}`, {
+      throw new AgentError("AGENT_REFUSED", `--token-file ${tokenFile} cannot be read: ${fileProblem(error)}`, {
         cause: error,
       });
     }

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
+import { fileProblem } from "../config/read-file.ts";
 import { AgentError } from "../core/errors.ts";
 import { Secret } from "../core/secret.ts";
 import type { BrowseTarget, Driver } from "../core/source.ts";
@@ -101,7 +102,7 @@ async function passwordIn(file: string): Promise<string> {
   try {
     return (await readFile(file, "utf8")).replace(/\r?\n$/, "");
   } catch (error) {
-    throw new AgentError("CONFIG_INVALID", `--password-file ${file} cannot be read: ${String(error)}`, {
+    throw new AgentError("CONFIG_INVALID", `--password-file ${file} cannot be read: ${fileProblem(error)}`, {
       cause: error,
     });
   }

@@ -3,6 +3,7 @@ import { chown, constants, copyFile, open, rename, rm, stat } from "node:fs/prom
 import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { currentVersion, migrate } from "../config/migrate.ts";
+import { fileProblem } from "../config/read-file.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
@@ -22,7 +23,7 @@ export async function migrateConfig(options: MigrateOptions, io: Console): Promi
   const path = resolve(io.environment.cwd, file);
   const text = new TextDecoder().decode(
     await io.environment.readFile(path).catch((error: unknown) => {
-      throw new AgentError("CONFIG_INVALID", `${file} cannot be read: ${String(error)}`, { cause: error });
+      throw new AgentError("CONFIG_INVALID", `${file} cannot be read: ${fileProblem(error)}`, { cause: error });
     }),
   );
   const migrated = migrate(text);

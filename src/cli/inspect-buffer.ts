@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { BufferInspector, type InspectedSegment } from "../buffer/disk/inspector.ts";
 import { nodeDisk } from "../buffer/disk/node-disk.ts";
+import { fileProblem } from "../config/read-file.ts";
 import { AgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import { formatTimestamp } from "../wire/timestamp.ts";
@@ -32,7 +33,7 @@ function why(folder: string): string {
     nodeDisk().list(folder);
     return "";
   } catch (error) {
-    return `: ${error instanceof Error ? error.message : String(error)}`;
+    return `: ${fileProblem(error).replace("such file", "such folder")}`;
   }
 }
 

@@ -53,6 +53,14 @@ export function version(): string {
   return description.version;
 }
 
+/** After a wrong option one wants to know the right ones of that command, not all commands. */
+function nameOwnHelp(command: Command, path: string): void {
+  for (const one of command.commands) {
+    one.showHelpAfterError(`(${path} ${one.name()} --help tells more)`);
+    nameOwnHelp(one, `${path} ${one.name()}`);
+  }
+}
+
 function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   const program = new Command("tagferry")
     .description("Carries tags from MQTT, Modbus and OPC UA to a time-series service, and loses none on the way.")
@@ -197,5 +205,6 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
   addInspectionCommands(program, io, ended);
   addDeviceCommands(program, io, ended);
   addSignalsCommands(program, io, ended);
+  nameOwnHelp(program, "tagferry");
   return program;
 }

@@ -6,8 +6,10 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { controlTokenName } from "../agent/control-token.ts";
 import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { configIssues, loadConfig } from "../config/load.ts";
+import { fileProblem } from "../config/read-file.ts";
 import { shownFile } from "../config/shown-file.ts";
+import { isAgentError } from "../core/errors.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import { withoutUser } from "../lib/without-user.ts";
 import { drivers } from "../source/registry.ts";
@@ -48,7 +50,7 @@ export async function supportBundle(options: SupportBundleOptions, io: Console):
       files.set(name, scrub(await gather()));
     } catch (error) {
       io.signal.throwIfAborted();
-      missing.push(scrub(`${name}: ${error instanceof Error ? error.message : String(error)}`));
+      missing.push(scrub(`${name}: ${reason(error)}`));
     }
   }
   io.progress(undefined);
@@ -190,4 +192,11 @@ async function secretsOf(file: string): Promise<readonly string[]> {
   } catch {
     return [];
   }
+}
+
+/** Of a configuration that cannot be used its first error, for "1 error" tells nobody anything. */
+function reason(error: unknown): string {
+  const [issue] = isAgentError(error, "CONFIG_INVALID") ? configIssues(error) : [];
+  if (issue) return `${issue.file}: ${issue.message}`;
+  return fileProblem(error);
 }

@@ -16,7 +16,8 @@ export async function readTextFile(
   try {
     bytes = await environment.readFile(resolve(environment.cwd, file));
   } catch (error) {
-    issues.error(place, `${what}cannot be read: ${fileProblem(error)}`);
+    const wanted = what === "" ? "name it with -c FILE, or write one with `tagferry init`" : undefined;
+    issues.error(place, `${what}cannot be read: ${fileProblem(error)}`, wanted);
     return undefined;
   }
   try {

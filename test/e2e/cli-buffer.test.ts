@@ -135,7 +135,7 @@ test("a folder without a buffer, one that is not there and an unknown format are
   expect(empty).toMatchObject({ status: 1, stdout: "" });
   expect(empty.stderr).toContain(`${home.path} holds no buffer\n  name the folder that agent.dataDir names`);
   const missing = await command(["buffer", "export", home.file("nowhere")]);
-  expect(missing).toMatchObject({ status: 1, stdout: "", stderr: expect.stringContaining("ENOENT") });
+  expect(missing).toMatchObject({ status: 1, stdout: "", stderr: expect.stringContaining("there is no such folder") });
   const format = await command(["buffer", "export", home.path, "--format", "xml"]);
   expect(format).toMatchObject({ status: 2, stderr: expect.stringContaining("Allowed choices are csv, ndjson") });
 });
