@@ -28,6 +28,9 @@ const settlingMs = 2_000;
 const saveEveryMs = 30_000;
 /** Gaps that could not be read are tried again so much later. */
 const retryMs = 60_000;
+/** A value that is older than what is stored by more than this, in microseconds: the server's clock was set back. */
+const setBackUs = 60e6;
+
 export class Backfill {
   readonly #options: BackfillOptions;
   readonly #filler: GapFiller;
@@ -79,6 +82,12 @@ export class Backfill {
     const since = first
       ? (memory.openSince(key) ?? (stream === "new" ? memory.storedUpTo(key) : undefined))
       : undefined;
+    if (stream !== "former" && known !== undefined && known - time > setBackUs) {
+      // Else all would seem to be stored until the clock has caught up, and no gap would be noticed.
+      memory.setBack(key, time);
+      const between = { item, key, from: time, to: known, overflow: false };
+      return since === undefined ? undefined : tagGap(between, "lost", "the server's clock was set back");
+    }
     const last = since ?? (overflow ? known : undefined);
     if (last === undefined) return undefined;
     if (time > last) return this.#open({ item, key, from: last, to: time, overflow: since === undefined });

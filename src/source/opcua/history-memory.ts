@@ -51,6 +51,13 @@ export class HistoryMemory {
     this.#dirty = true;
   }
 
+  /** The clock of the server was set back to this: what comes now is new although it is older. Gaps of the other time are void. */
+  setBack(key: string, time: EpochMicros): void {
+    this.#stored.set(key, time);
+    this.#open.delete(key);
+    this.#dirty = true;
+  }
+
   /** Where the gap of this node begins that is not filled. Undefined: there is none. */
   openSince(key: string): EpochMicros | undefined {
     return this.#open.get(key);

@@ -68,6 +68,34 @@ test("a lost message is missing also where the server's clock is ahead, up to wh
   expect(gaps.missed([item])).toMatchObject([{ from: seconds(100), to: seconds(120), state: "open" }]);
 });
 
+test("where the server's clock was set back what was missed is told as lost, and later gaps are noticed", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.stored(item, seconds(0));
+  gaps.begin([item], true);
+  expect(gaps.arrived(item, seconds(-3_600), live)).toMatchObject({
+    state: "lost",
+    reason: "the server's clock was set back",
+  });
+  gaps.stored(item, seconds(-3_600));
+  expect(gaps.arrived(item, seconds(-3_500), live)).toBeUndefined();
+  gaps.stored(item, seconds(-3_500));
+  expect(gaps.arrived(item, seconds(-3_400), { ...live, overflow: true })).toMatchObject({
+    from: seconds(-3_500),
+    to: seconds(-3_400),
+    state: "open",
+  });
+});
+
+test("what a former subscription hands over, and a little disorder, is no clock that was set back", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.stored(item, seconds(0));
+  expect(gaps.arrived(item, seconds(-3_600), { overflow: false, stream: "former" })).toBeUndefined();
+  expect(gaps.arrived(item, seconds(-5), live)).toBeUndefined();
+  expect(gaps.missed([item])).toEqual([]);
+});
+
 test("what tells of a gap is settled only when the gap is on disk, also when several are written at a time", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
