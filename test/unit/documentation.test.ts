@@ -59,7 +59,8 @@ test("the table of commands in the README has every command, and no other", asyn
     .map(([, name]) => name)
     .filter((name) => name !== "help");
   const rows = [...textOf("README.md").matchAll(/^\| `([a-z-]+)/gm)].map(([, name]) => name);
-  expect([...rows].sort()).toEqual([...commands].sort());
+  expect(rows.length).toBe(commands.length);
+  expect(new Set(rows)).toEqual(new Set(commands));
 });
 
 const complete = documents.flatMap((name) =>
