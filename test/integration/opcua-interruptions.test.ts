@@ -1,7 +1,7 @@
 // What an interruption costs an OPC UA source: nothing, as long as the server has kept it.
 import { cpSync, existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Source } from "../../src/core/source.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -12,6 +12,8 @@ import { testRuntime } from "../support/runtime.ts";
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
+// Facts are waited for one after the other, each as long as a busy machine takes.
+vi.setConfig({ testTimeout: 120_000 });
 const folder = temporaryFolder();
 const count = { node: `nsu=${lineNamespace};s=Count` };
 let server: OpcuaServer;
@@ -48,7 +50,7 @@ async function countUp(many: number): Promise<number[]> {
   const numbers = Array.from({ length: many }, () => ++next);
   for (const number of numbers) {
     server.set("Count", number);
-    await eventually(() => server.counted.has(number));
+    await eventually(() => server.counted.has(number), 30_000);
   }
   return numbers;
 }
@@ -57,7 +59,7 @@ const has = (line: { values(tag: number): unknown[] }, numbers: readonly number[
     const missing = numbers.filter((number) => !line.values(0).includes(number));
     if (missing.length > 0) throw new Error(`missing ${missing.join()} of ${numbers.join()}`);
     return true;
-  });
+  }, 30_000);
 
 test("a cut that the session survives loses no value, and leaves no second session behind", async () => {
   const stateDir = freshState();
@@ -126,8 +128,9 @@ test("fast and slow tags are published each at its pace, and each subscription k
     await using after = collect(await open(stateDir, secure, testRuntime(), both), { acknowledge: false });
     expect(after.source.details?.()).toMatchObject({ publishing: "100 ms, 1000 ms", subscription: "transferred" });
     await has(after, unacknowledged);
-    await eventually(() =>
-      after.readings.some(({ tag, value, historical }) => tag === 1 && value === 77 && historical),
+    await eventually(
+      () => after.readings.some(({ tag, value, historical }) => tag === 1 && value === 77 && historical),
+      30_000,
     );
     server.set("Temp", 78);
     await eventually(() => after.values(1).includes(78));
@@ -135,7 +138,10 @@ test("fast and slow tags are published each at its pace, and each subscription k
   // The slow tag is a fast one now: what its old subscription has kept comes all the same.
   await using now = collect(await open(stateDir, secure, testRuntime(), [count, { ...both[1], every: 50 }]));
   expect(now.source.details?.()).toMatchObject({ publishing: "100 ms", subscription: "transferred" });
-  await eventually(() => now.readings.some(({ tag, value, historical }) => tag === 1 && value === 78 && historical));
+  await eventually(
+    () => now.readings.some(({ tag, value, historical }) => tag === 1 && value === 78 && historical),
+    30_000,
+  );
   await eventually(() => server.subscriptions === subscriptions + 1);
 });
 

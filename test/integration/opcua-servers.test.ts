@@ -1,5 +1,5 @@
 // The OPC UA source and servers that differ: their certificate, what they can do, how slowly they publish.
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { trustCertificate } from "../../src/source/opcua/trust.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
@@ -7,6 +7,8 @@ import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
+// Facts are waited for one after the other, each as long as a busy machine takes.
+vi.setConfig({ testTimeout: 120_000 });
 const folder = temporaryFolder();
 /** Of the one agent of these tests. */
 const stateDir = folder.file("state");
@@ -36,7 +38,7 @@ async function countUp(many: number): Promise<number[]> {
   const numbers = Array.from({ length: many }, () => ++next);
   for (const number of numbers) {
     server.set("Count", number);
-    await eventually(() => server.counted.has(number));
+    await eventually(() => server.counted.has(number), 30_000);
   }
   return numbers;
 }
