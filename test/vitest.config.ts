@@ -13,8 +13,8 @@ export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,
     exclude: withPeers ? [] : ["**/*.peer.test.ts", "**/node_modules/**"],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
     pool: "forks",
     maxWorkers: 2,
     passWithNoTests: true,
@@ -27,7 +27,7 @@ export default defineConfig({
       suite("unit", files("unit")),
       suite("contract", files("contract")),
       suite("integration", files("integration")),
-      suite("e2e", files("e2e"), { testTimeout: 120_000 }),
+      suite("e2e", files("e2e"), { testTimeout: 240_000 }),
     ],
   },
 });

