@@ -1,5 +1,5 @@
 // `tagferry init`: writes a commented configuration that is right, from a few answers or from what `browse` found.
-import { open } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { nameOf } from "../config/file-schema.ts";
 import { formatIssue } from "../config/issue.ts";
@@ -109,10 +109,19 @@ async function exists(file: string): Promise<boolean> {
   }
 }
 
+/** In a folder that root keeps for a group, as the package's /etc/tagferry for the service, that group may read. */
+async function letReadersIn(file: FileHandle, folder: string, mode: number): Promise<void> {
+  const { gid } = await stat(folder);
+  if (process.getuid?.() !== 0 || gid === 0) return;
+  await file.chown(0, gid);
+  await file.chmod(mode | 0o040);
+}
+
 /** False: there is such a file already, and it stays as it is. */
 async function writeNew(file: string, text: string, mode: number): Promise<boolean> {
   try {
     await using made = await open(file, "wx", mode);
+    await letReadersIn(made, dirname(file), mode);
     await made.writeFile(text);
     return true;
   } catch (error) {

@@ -1,5 +1,5 @@
 // `tagferry init` on a real terminal: a pseudo-terminal of util-linux's `script`.
-import { existsSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -31,4 +31,20 @@ test("^C ends the questions and nothing is written", async () => {
   await person.type("Address of the service", "\u0003");
   expect(await person.status()).toBe(1);
   expect(existsSync(folder.file("tagferry.yaml"))).toBe(false);
+});
+
+test("root's files in a folder that it keeps for a group can be read by that group, as by the service", async () => {
+  using folder = temporaryFolder();
+  chownSync(folder.path, 0, 12_345);
+  chmodSync(folder.path, 0o750);
+  await using person = terminal(init, { cwd: folder.path });
+  await person.type("Name of this agent", "\r");
+  await person.type("Address of the service", "\r");
+  await person.type("Integration ID", "c8ktonqsahsmemfs7lvg\r");
+  await person.type("File with the password", "\r");
+  await person.type("not shown here", "canary-4e21\r");
+  await person.type("Address of a source", "\r");
+  await person.status();
+  expect(statSync(folder.file("service_password"))).toMatchObject({ uid: 0, gid: 12_345, mode: 0o100640 });
+  expect(statSync(folder.file("tagferry.yaml"))).toMatchObject({ uid: 0, gid: 12_345 });
 });
