@@ -53,9 +53,12 @@ sources:
   const uses = (server: OpcuaServer) =>
     eventually(() => line()?.state === "online" && line()?.details.server === server.url, 60_000);
   let value = 100;
+  let last = 0;
   const set = () => {
     value++;
-    const at = new Date();
+    // Each has a time of its own.
+    last = Math.max(Date.now(), last + 1);
+    const at = new Date(last);
     for (const server of both) server.set("Temp", value, at);
     return { value, at };
   };
@@ -65,8 +68,8 @@ sources:
   set();
   await arrived();
   first.serviceLevel = 100;
-  // While nobody is connected: both servers hold it.
-  await eventually(() => line()?.state === "waiting" && set(), 60_000);
+  // While nobody is connected: both servers hold them, the first in their histories alone.
+  await eventually(() => line()?.state === "waiting" && [set(), set()], 60_000);
   const missed = value;
   await uses(second);
   set();
