@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { type Milo, milo } from "../support/milo.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
 import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -130,9 +131,18 @@ test("a cut of the network loses no value", async () => {
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
   network.mend();
-  await using after = collect(await openOpcuaSource(setup(stateDir, none, [node("Count")])));
+  const runtime = testRuntime();
+  await using after = collect(await openOpcuaSource({ ...setup(stateDir, none, [node("Count")]), runtime }));
+  let failure: unknown;
+  after.failure.then((error) => (failure = error));
   // What was sent into the cut is told of with the next keep-alive, which comes every 10 s.
-  await eventually(() => missed.every((value) => after.values(0).includes(value)), 60_000);
+  await eventually(() => {
+    if (missed.every((value) => after.values(0).includes(value))) return true;
+    const lost = runtime.metric("source_opcua_lost_notifications_total", { source: "line" });
+    throw new Error(
+      `arrived: ${after.values(0).join()}; keep-alives: ${after.keepAlives}; lost: ${lost}; failure: ${failure}`,
+    );
+  }, 60_000);
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
 }, 120_000);
 
