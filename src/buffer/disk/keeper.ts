@@ -21,6 +21,8 @@ export interface KeeperOptions {
   readonly segments: Segment[];
   readonly shelf: BlockShelf;
   readonly stateFile: StateFile;
+  /** Most sealed segments that are kept to know repeated points by. */
+  readonly recentSegments: number;
   /** Milliseconds that the buffer had been open before, and the monotonic time at which it was opened. */
   readonly uptimeBefore: number;
   readonly opened: number;
@@ -137,10 +139,14 @@ export class Keeper {
   #isDone(segment: Segment): boolean {
     if (!segment.sealed || segment.unsettledPoints > 0) return false;
     if (segment.points === 0 || this.#condemned.has(segment)) return true;
-    // The newest points stay until enough came after them: a repeated one has to be recognised after a restart.
-    const { accounts, segments } = this.#options;
-    const isNewest = segments.findLast((other) => other.sealed && other.points > 0) === segment;
-    return !isNewest || accounts.next - segment.endSequence >= recentWindow;
+    // The newest points stay until enough came after them: a repeated one has to be recognised after a restart, and
+    // after several in a row, each of which begins a segment.
+    const { accounts, segments, recentSegments } = this.#options;
+    if (accounts.next - segment.endSequence >= recentWindow) return true;
+    return !segments
+      .filter(({ sealed, points }) => sealed && points > 0)
+      .slice(-recentSegments)
+      .includes(segment);
   }
 
   #state(now: Moment): BufferState {

@@ -7,6 +7,8 @@ import type { PointColumns } from "./point-columns.ts";
 
 /** Points in the window: 20 bytes each and 8 for finding them. */
 export const recentWindow = 131_072;
+/** Most sealed segments that are kept for it, delivered or not. */
+export const mostRecentSegments = 8;
 
 export interface Admission {
   /** How many points are to be stored. */

@@ -3,14 +3,14 @@ import type { BlockShelf } from "./block-shelf.ts";
 import { type Disk, withRetries } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import { readPoints } from "./payload.ts";
-import { type RecentPoints, recentWindow } from "./recent-points.ts";
+import { mostRecentSegments, type RecentPoints, recentWindow } from "./recent-points.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
 import { SegmentReader } from "./segment-reader.ts";
 
-/** Segments that are looked at: bounds the time to open. */
-const maxSegments = 2;
+/** Segments that are looked at, the one that was written last among them: bounds the time to open. */
+const maxSegments = mostRecentSegments + 1;
 
 /** Fills `recent` from the newest segments. What cannot be read is left out. */
 export function rememberNewest(
@@ -26,6 +26,7 @@ export function rememberNewest(
   let room = recentWindow;
   const parts: { segment: Segment; index: SegmentIndex; first: number }[] = [];
   for (const segment of newest.toReversed()) {
+    if (room <= 0) break;
     let index: SegmentIndex;
     try {
       index = withRetries(() => shelf.index(segment));

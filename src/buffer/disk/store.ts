@@ -12,7 +12,7 @@ import { InputTable } from "./input-table.ts";
 import { Keeper } from "./keeper.ts";
 import type { Notes } from "./note.ts";
 import type { PointColumns } from "./point-columns.ts";
-import { RecentPoints } from "./recent-points.ts";
+import { mostRecentSegments, RecentPoints } from "./recent-points.ts";
 import { rememberNewest } from "./recent-refill.ts";
 import type { Checksum } from "./record.ts";
 import { recover } from "./recovery.ts";
@@ -31,6 +31,8 @@ export interface StoreOptions {
   readonly reserveFreeDisk: number;
   readonly whenFull: "dropOldest" | "block";
   readonly segmentBytes: number;
+  /** Most sealed segments that are kept to know repeated points by, delivered or not; `mostRecentSegments` unless given. */
+  readonly recentSegments?: number;
 }
 
 /** What the store stands on. */
@@ -83,7 +85,8 @@ export class Store {
     this.#accounts = accounts;
     const shelf = new BlockShelf({ ...ground, folder, inputs, accounts, segments });
     const books = { disk, note, folder, integration, accounts, segments, shelf, stateFile };
-    const keeper = new Keeper({ ...books, uptimeBefore, opened: now.monotonic });
+    const { recentSegments = mostRecentSegments } = options;
+    const keeper = new Keeper({ ...books, recentSegments, uptimeBefore, opened: now.monotonic });
     const bounds = new Bounds(options, disk, segments, keeper);
     const parts = { inputs, accounts, segments, shelf, bounds, keeper };
     this.#shelf = shelf;

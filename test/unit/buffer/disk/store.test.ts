@@ -177,6 +177,32 @@ test("the same value for the same time is stored once, another value moves on by
   expect(store.stats()).toMatchObject({ appendedPoints: 4, duplicatePoints: 2, collidedPoints: 2 });
 });
 
+test("what was delivered and comes again after several restarts in a row is known, and takes nothing's place", () => {
+  let disk = new MemoryDisk();
+  const recentSegments = 8;
+  const deliverAll = (store: ReturnType<typeof openStore>["store"], at: number) => {
+    for (let block = take(store, "backlog"); block; block = take(store, "backlog")) settle(store, block);
+    store.tick(moment(at));
+  };
+  const first = openStore(disk, { recentSegments }).store;
+  append(first, [
+    ["a", t0, 1],
+    ["a", t0, 2],
+  ]);
+  deliverAll(first, 20);
+  for (let restart = 1; restart <= 5; restart++) {
+    disk = disk.afterKill();
+    const { store } = openStore(disk, { at: restart * 100, recentSegments });
+    append(store, [["b", t0 + restart * 1e6, restart]]);
+    deliverAll(store, restart * 100 + 20);
+  }
+
+  const { store } = openStore(disk.afterKill(), { at: 1_000, recentSegments });
+  append(store, [["a", t0, 2]]);
+
+  expect(takeAll(store)).toEqual([]);
+});
+
 test("a short write is gone on with until all is written", () => {
   const disk = new MemoryDisk();
   disk.fault = (call, path) => (call === "write" && path.includes("seg-") ? "short" : undefined);
