@@ -33,7 +33,7 @@ export interface PublisherOptions {
   readonly runtime: Runtime;
   readonly source: string;
   /** At least one. */
-  readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence">)[];
+  readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
   /** Subscriptions that hand over what they have kept, and end then. */
   readonly formers: readonly Pick<Former, "id" | "available">[];
   /** Takes a message over. Messages come in order, each once; the next comes when it resolves. */
@@ -73,13 +73,18 @@ export class Publisher {
       ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
       ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
     ]);
-    this.#silence = new SilenceWatch(options, {
-      waiting: () => this.#waiting > 0,
-      lost: async (id, signal) => {
-        await options.gone(id);
-        await this.#delete(id, signal);
+    const resumed = new Set(subscriptions.filter(({ origin }) => origin === "kept").map(({ id }) => id));
+    const leftBehind = (id: number) => (resumed.has(id) ? this.#pipeline : 0);
+    this.#silence = new SilenceWatch(
+      { ...options, leftBehind },
+      {
+        waiting: () => this.#waiting > 0,
+        lost: async (id, signal) => {
+          await options.gone(id);
+          await this.#delete(id, signal);
+        },
       },
-    });
+    );
   }
 
   /** The message is on disk: the server may forget it. Told with the next request. */

@@ -10,6 +10,11 @@ export interface SilenceOptions {
   readonly link: Link;
   readonly runtime: Runtime;
   readonly subscriptions: readonly { readonly id: number }[];
+  /**
+   * Of these the session before may have left so many requests at the server, which answers them first, into a connection
+   * that is gone: what a subscription says is not heard until they are used up, one each keep-alive.
+   */
+  readonly leftBehind: (subscription: number) => number;
 }
 
 export interface Watched {
@@ -27,6 +32,8 @@ export class SilenceWatch {
   readonly #watched: Watched;
   /** When each subscription was heard of last. */
   readonly #heardMs = new Map<number, number>();
+  /** Those that were heard of on this connection. */
+  readonly #spoken = new Set<number>();
 
   constructor(options: SilenceOptions, watched: Watched) {
     this.#options = options;
@@ -36,20 +43,23 @@ export class SilenceWatch {
 
   /** From now on the server can be expected to say something. */
   begin(): void {
-    for (const { id } of this.#options.subscriptions) this.heard(id);
+    for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, this.#options.runtime.clock.monotonic());
   }
 
   heard(subscription: number): void {
+    this.#spoken.add(subscription);
     this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
   }
 
   /** Rejects with `SOURCE_*` when the subscription has been silent for too long, or with `signal.reason`. */
   async run(subscription: Counts & { readonly id: number }, signal: AbortSignal): Promise<never> {
     const { clock } = this.#options.runtime;
-    const limitMs = silenceLimitMs(subscription);
+    const { id, keepAliveCount, publishingMs } = subscription;
+    const firstMs = this.#options.leftBehind(id) * keepAliveCount * publishingMs;
     for (;;) {
-      const silentMs = this.#watched.waiting() ? clock.monotonic() - (this.#heardMs.get(subscription.id) ?? 0) : 0;
-      if (silentMs >= limitMs) await this.#leave(subscription.id, silentMs, signal);
+      const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : firstMs);
+      const silentMs = this.#watched.waiting() ? clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
+      if (silentMs >= limitMs) await this.#leave(id, silentMs, signal);
       await clock.sleep(Math.max(50, limitMs - silentMs), signal);
     }
   }
