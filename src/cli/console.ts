@@ -20,6 +20,8 @@ export interface Console {
   readonly environment: Environment;
   /** Whether a person is reading. */
   readonly interactive: boolean;
+  /** Aborts when nobody reads the results any longer: the reader of the pipe has ended. Undefined: cannot be known. */
+  readonly unread?: AbortSignal;
   /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
   readonly signal: AbortSignal;
   /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
@@ -34,7 +36,7 @@ export function processConsole(): Console & Disposable {
   const controller = new AbortController();
   let stoppedAtMs = 0;
   let hungUp: (() => void) | undefined;
-  let unread = false;
+  const unread = new AbortController();
   const progress = progressLine();
   const input = processInput();
   const stop = () => {
@@ -50,7 +52,7 @@ export function processConsole(): Console & Disposable {
   // A reader that went away (`tagferry demo | head -1`) is no reason to fail.
   process.stderr.on("error", () => {});
   process.stdout.on("error", () => {
-    unread = true;
+    unread.abort(new Error("nobody reads the results"));
   });
   return {
     print(line) {
@@ -62,16 +64,17 @@ export function processConsole(): Console & Disposable {
       process.stderr.write(`${line}\n`);
     },
     async write(text) {
-      if (!unread && !process.stdout.write(text)) await drained(process.stdout);
+      if (!unread.signal.aborted && !process.stdout.write(text)) await drained(process.stdout);
       // An error is told after the write that met it.
       await setImmediate();
-      return !unread;
+      return !unread.signal.aborted;
     },
     progress,
     input,
     screen: processScreen(),
     environment: processEnvironment(),
     interactive: process.stderr.isTTY === true,
+    unread: unread.signal,
     signal: controller.signal,
     onHangUp(act) {
       hungUp = act;

@@ -62,7 +62,7 @@ async function testSource(
   const { name, rules, driver } = source;
   const runtime = commandRuntime();
   const enough = new AbortController();
-  const stop = AbortSignal.any([io.signal, enough.signal]);
+  const stop = AbortSignal.any([io.signal, enough.signal, ...(io.unread ? [io.unread] : [])]);
   const over = once ? runtime.clock.sleep(within, stop).then(() => enough.abort(new Error("silent"))) : undefined;
   over?.catch(() => {});
   const silent = new Set(rules.keys());

@@ -1,4 +1,6 @@
 // What an integrator sees who tries a configuration on real devices, while the agent may be running on it.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
@@ -181,4 +183,19 @@ test("a configuration without sources says how to get to some", async () => {
   const { status, stderr } = await command(["test", "-c", file]);
   expect(status).toBe(2);
   expect(stderr).toMatch(/has no sources yet; tagferry browse URL --yaml lists what a device offers\n$/);
+});
+
+test("with a reader that ends early, as head -1, the look ends too", async () => {
+  using home = temporaryFolder();
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `${head(home.file("data"))}  demo: { type: simulator, every: 50ms, tags: [{ input: a, wave: sine }] }\n`,
+  );
+  const main = new URL("../../src/cli/main.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, [main, "test", "-c", file], { stdio: ["ignore", "pipe", "ignore"] });
+  await once(child.stdout, "data");
+  child.stdout.destroy();
+
+  expect(await once(child, "exit")).toEqual([0, null]);
 });
