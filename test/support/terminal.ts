@@ -14,9 +14,9 @@ export interface Terminal extends AsyncDisposable {
   status(): Promise<number | null>;
 }
 
-/** `command` as a shell takes it. */
+/** `command` as a shell takes it, one program: some shells end by the ^C that is meant for what they run. */
 export function terminal(command: string, options: { readonly cwd?: string } = {}): Terminal {
-  const child = spawn("script", ["-q", "-e", "-c", command, "/dev/null"], {
+  const child = spawn("script", ["-q", "-e", "-c", `exec ${command}`, "/dev/null"], {
     ...options,
     stdio: ["pipe", "pipe", "inherit"],
     env: { ...process.env, TERM: "xterm", COLUMNS: "100", LINES: "30" },
