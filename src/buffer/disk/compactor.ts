@@ -110,6 +110,8 @@ export class Compactor {
         each.unsettledPoints > 0 &&
         each.blocksOut === 0 &&
         uptime - each.lastUptime > coldAfterMs &&
+        // What is settled would be left out, and not be known any more when it comes again.
+        (each.unsettledPoints === each.points || !keeper.holdsRecent(each)) &&
         !this.#skipped.has(each),
     );
     if (!segment) return undefined;

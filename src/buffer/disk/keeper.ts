@@ -99,7 +99,21 @@ export class Keeper {
     return sealed.find((segment) => segment.blocksOut === 0) ?? sealed[0];
   }
 
-  /** Removes all that is settled, the segment kept for recent points too. Says how many bytes came free. */
+  /**
+   * Whether a sealed segment holds points that repeated ones are known by, settled or not. They stay until enough came
+   * after them: a repeated one has to be recognised after a restart, and after several in a row.
+   */
+  holdsRecent(segment: Segment): boolean {
+    const { accounts, segments, recentSegments } = this.#options;
+    if (accounts.next - segment.endSequence >= recentWindow) return false;
+    return segments
+      .filter(({ sealed, points }) => sealed && points > 0)
+      .toReversed()
+      .slice(0, recentSegments)
+      .includes(segment);
+  }
+
+  /** Removes all that is settled, those kept for recent points too. Says how many bytes came free. */
   removeSettled(now: Moment): number {
     const before = this.bytes();
     for (const segment of this.#options.segments)
@@ -138,15 +152,7 @@ export class Keeper {
 
   #isDone(segment: Segment): boolean {
     if (!segment.sealed || segment.unsettledPoints > 0) return false;
-    if (segment.points === 0 || this.#condemned.has(segment)) return true;
-    // The newest points stay until enough came after them: a repeated one has to be recognised after a restart, and
-    // after several in a row, each of which begins a segment.
-    const { accounts, segments, recentSegments } = this.#options;
-    if (accounts.next - segment.endSequence >= recentWindow) return true;
-    return !segments
-      .filter(({ sealed, points }) => sealed && points > 0)
-      .slice(-recentSegments)
-      .includes(segment);
+    return segment.points === 0 || this.#condemned.has(segment) || !this.holdsRecent(segment);
   }
 
   #state(now: Moment): BufferState {

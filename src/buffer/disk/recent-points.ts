@@ -7,8 +7,11 @@ import type { PointColumns } from "./point-columns.ts";
 
 /** Points in the window: 20 bytes each and 8 for finding them. */
 export const recentWindow = 131_072;
-/** Most sealed segments that are kept for it, delivered or not. */
-export const mostRecentSegments = 8;
+/**
+ * Most sealed segments that are kept for it, delivered or not. Each start begins one, so it is also how many restarts in
+ * a row a point is known over. They hold fewer points than the window, but for the oldest, so reading them stays short.
+ */
+export const mostRecentSegments = 64;
 
 export interface Admission {
   /** How many points are to be stored. */

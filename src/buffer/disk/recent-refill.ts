@@ -24,36 +24,33 @@ export function rememberNewest(
   // The last write to one that could not be mended may not be on disk: its points are to be stored when they come again.
   const newest = segments.filter(({ points, needsMending }) => points > 0 && !needsMending).slice(-maxSegments);
   let room = recentWindow;
-  const parts: { segment: Segment; index: SegmentIndex; first: number }[] = [];
+  const parts: { readonly segment: Segment; readonly points: number }[] = [];
   for (const segment of newest.toReversed()) {
     if (room <= 0) break;
-    let index: SegmentIndex;
-    try {
-      index = withRetries(() => shelf.index(segment));
-    } catch {
-      continue;
-    }
-    let first = index.sequences.length;
-    while (first > 0 && room > 0) room -= index.points[--first]!;
-    parts.unshift({ segment, index, first });
+    const points = Math.min(room, segment.points);
+    parts.unshift({ segment, points });
+    room -= points;
   }
-  for (const { segment, index, first } of parts)
+  for (const { segment, points } of parts)
     try {
-      withRetries(() => rememberFrom(recent, segment, index, first, inputs, disk, checksum));
+      withRetries(() => rememberLast(recent, segment, shelf.index(segment), points, inputs, disk, checksum));
     } catch {
       // To know fewer points again is no reason not to start.
     }
 }
 
-function rememberFrom(
+/** The last `points` of the segment, or a few more: whole records. */
+function rememberLast(
   recent: RecentPoints,
   segment: Segment,
   index: SegmentIndex,
-  first: number,
+  points: number,
   inputs: InputTable,
   disk: Disk,
   checksum: Checksum,
 ): void {
+  let first = index.sequences.length;
+  for (let left = points; first > 0 && left > 0; ) left -= index.points[--first]!;
   const numbers = index.dictionary.map((input) => (input === undefined ? undefined : inputs.numberOf(input)));
   using reader = new SegmentReader(disk, segment, index, true, checksum);
   for (let at = first; at < index.sequences.length; at++) {

@@ -1,6 +1,8 @@
 // Time to open and resident memory beside a backlog of 10 GiB: 1,280 sealed segments of 8 MiB, and the newest one as a crash
-// leaves it. Each sealed one holds 8,000 points at its beginning and its totals at its end; what lies between is a hole, so
-// that the bench is done within a minute. A start reads the beginning and the end of a sealed segment, and those are real.
+// leaves it soon after it was begun. Each sealed one holds 8,000 points at its beginning and its totals at its end; what
+// lies between is a hole, so that the bench is done within a minute. A start reads the beginning and the end of a sealed
+// segment, and those are real; it reads the whole of the newest sealed one for repeated points, and that one is full.
+// Then a folder as 64 restarts in a row leave it, each after 1,000 points.
 // Run: node --max-semi-space-size=1 test/bench/buffer/open.bench.ts [SEGMENTS] [FOLDER ON A DISK]
 import {
   closeSync,
@@ -19,6 +21,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { crc32c } from "../../../src/buffer/disk/crc32c.ts";
 import { nodeDisk } from "../../../src/buffer/disk/node-disk.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
+import { mostRecentSegments } from "../../../src/buffer/disk/recent-points.ts";
 import { sealBytes } from "../../../src/buffer/disk/seal.ts";
 import { Store } from "../../../src/buffer/disk/store.ts";
 import { openBuffer } from "../../../src/buffer/registry.ts";
@@ -35,8 +38,7 @@ function rssMb(): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]) / 1_024;
 }
 
-/** `count` sealed segments, then one that ends as a crash leaves it. */
-function fill(folder: string, count: number): void {
+function writer(folder: string) {
   const disk = nodeDisk();
   disk.makeFolder(folder);
   const options = {
@@ -66,18 +68,31 @@ function fill(folder: string, count: number): void {
       1.767e15 + (tick + Math.floor(i / 1_000)) * 1e6,
       Math.round(random() * 1e5) / 100,
     ]);
-  const small = new Store({ ...options, segmentBytes: 100_000 }, ground, moment(0));
-  while (small.stats().segments <= count) {
-    small.append(group(small, poll(8)), moment(1));
-    tick += 8;
-  }
+  return {
+    open: (segmentBytes: number, at: number) => new Store({ ...options, segmentBytes }, ground, moment(at)),
+    append(store: Store, ticks: number, at: number) {
+      store.append(group(store, poll(ticks)), moment(at));
+      tick += ticks;
+    },
+    names: () => disk.list(folder),
+  };
+}
+
+/** `count` sealed segments, the newest one full, then one that ends as a crash leaves it. */
+function fill(folder: string, count: number): void {
+  const { open, append, names } = writer(folder);
+  const small = open(100_000, 0);
+  while (small.stats().segments < count) append(small, 8, 1);
   small.close(moment(2));
-  for (const name of disk.list(folder)) if (name.startsWith("seg-")) enlarge(join(folder, name));
-  const last = new Store({ ...options, segmentBytes: fullBytes }, ground, moment(3));
-  for (let i = 0; last.stats().bytes < small.stats().bytes + 7.9 * 2 ** 20 && i < 2_500; i++) {
-    last.append(group(last, poll(1)), moment(4));
-    tick++;
-  }
+  for (const name of names()) if (name.startsWith("seg-")) enlarge(join(folder, name));
+  const last = open(fullBytes, 3);
+  while (last.stats().segments < count + 2) append(last, 8, 4);
+}
+
+/** As so many starts in a row leave it, each ended by a crash after 1,000 points. */
+function restart(folder: string, starts: number): void {
+  const { open, append } = writer(folder);
+  for (let start = 0; start < starts; start++) append(open(fullBytes, start), 1, start);
 }
 
 /** Moves the totals to where a segment of full length has them. */
@@ -94,10 +109,11 @@ console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${pr
 const [mode, prepared] = [process.env.BENCH_MODE, process.env.BENCH_FOLDER];
 if (mode === undefined) {
   const { spawnSync } = await import("node:child_process");
-  for (const count of [0, Number(segments)]) {
+  for (const count of [0, Number(segments), -mostRecentSegments]) {
     const home = mkdtempSync(join(parent, "tagferry-bench-"));
     try {
       if (count > 0) fill(join(home, "buffer"), count);
+      if (count < 0) restart(join(home, "buffer"), -count);
       const env = { ...process.env, BENCH_MODE: String(count), BENCH_FOLDER: join(home, "buffer") };
       spawnSync(process.execPath, [...process.execArgv, import.meta.filename], { env, stdio: "inherit" });
     } finally {

@@ -14,9 +14,9 @@ const poll = (second: number): Triple[] =>
 const keys = (points: readonly Triple[]) =>
   points.map(([input, time, value]) => `${input} ${time} ${value}`).toSorted();
 
-function withBacklog(seconds: number) {
+function withBacklog(seconds: number, recentSegments = 0) {
   const disk = new MemoryDisk();
-  const { store } = openStore(disk, { segmentBytes: 65_536 });
+  const { store } = openStore(disk, { segmentBytes: 65_536, recentSegments });
   for (let i = 0; i < seconds; i++) append(store, poll(i), i);
   return { disk, store };
 }
@@ -81,6 +81,20 @@ test("what is settled is left out, what is not is settled as before", () => {
   rest.tick(moment(700));
   expect(rest.stats()).toMatchObject({ unsettledPoints: 0, settledPoints: tags * 300, losses: [] });
   expect(segmentFiles(disk).length).toBeGreaterThan(1);
+});
+
+test("what was settled of an outage is still known when it comes again after a restart", () => {
+  const { disk, store } = withBacklog(600, 64);
+  settle(store, take(store, "backlog", 1e6, ["line.tag3"])!);
+  const unsettled = store.stats().unsettledPoints;
+  compact(store, 1_000);
+  store.tick(moment(1_100));
+
+  const again = openStore(disk.afterKill(), { at: 1_200 }).store;
+  const [first] = poll(0).filter(([input]) => input === "line.tag3");
+  append(again, [first!, ["line.tag3", t0, -1]], 1_201);
+
+  expect(again.stats()).toMatchObject({ duplicatePoints: 1, collidedPoints: 1, unsettledPoints: unsettled + 1 });
 });
 
 test("a segment that is read from meanwhile is left as it is", () => {

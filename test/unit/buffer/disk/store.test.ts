@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import { formatFileName } from "../../../../src/buffer/disk/format-file.ts";
+import { mostRecentSegments } from "../../../../src/buffer/disk/recent-points.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
@@ -177,9 +178,9 @@ test("the same value for the same time is stored once, another value moves on by
   expect(store.stats()).toMatchObject({ appendedPoints: 4, duplicatePoints: 2, collidedPoints: 2 });
 });
 
-test("what was delivered and comes again after several restarts in a row is known, and takes nothing's place", () => {
+test("what was delivered and comes again after sixty restarts in a row is known, and takes nothing's place", () => {
   let disk = new MemoryDisk();
-  const recentSegments = 8;
+  const recentSegments = mostRecentSegments;
   const deliverAll = (store: ReturnType<typeof openStore>["store"], at: number) => {
     for (let block = take(store, "backlog"); block; block = take(store, "backlog")) settle(store, block);
     store.tick(moment(at));
@@ -190,14 +191,14 @@ test("what was delivered and comes again after several restarts in a row is know
     ["a", t0, 2],
   ]);
   deliverAll(first, 20);
-  for (let restart = 1; restart <= 5; restart++) {
+  for (let restart = 1; restart <= 60; restart++) {
     disk = disk.afterKill();
     const { store } = openStore(disk, { at: restart * 100, recentSegments });
     append(store, [["b", t0 + restart * 1e6, restart]]);
     deliverAll(store, restart * 100 + 20);
   }
 
-  const { store } = openStore(disk.afterKill(), { at: 1_000, recentSegments });
+  const { store } = openStore(disk.afterKill(), { at: 10_000, recentSegments });
   append(store, [["a", t0, 2]]);
 
   expect(takeAll(store)).toEqual([]);
