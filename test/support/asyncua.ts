@@ -1,7 +1,6 @@
 // asyncua as a peer: an OPC UA server on a stack that is not ours.
-import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { peerServer } from "./peer-server.ts";
 import { pythonWith } from "./python.ts";
 
 export interface AsyncuaOptions {
@@ -28,28 +27,14 @@ export interface Asyncua extends AsyncDisposable {
 export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
   const python = await pythonWith("asyncua==2.1.0");
   const script = join(import.meta.dirname, "asyncua-server.py");
-  const server = spawn(python, [script, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
-  let complaint = "";
-  server.stderr.on("data", (chunk) => {
-    complaint = (complaint + String(chunk)).slice(-4_000);
-  });
-  server.stdin.on("error", () => {});
-  const ended = new Promise<never>((_, reject) => {
-    server.once("error", reject);
-    server.once("exit", (code) => reject(new Error(`asyncua ended with ${code}: ${complaint}`)));
-  });
-  ended.catch(() => {});
-  const lines = createInterface(server.stdout);
-  const first = new Promise<string>((resolve) => lines.once("line", resolve));
-  const ready: unknown = JSON.parse(await Promise.race([first, ended]));
-  const { port } = ready as { port: number }; // our own script's words
   const waiting = new Map<number, () => void>();
-  let ids = 0;
-  lines.on("line", (line) => {
+  const server = await peerServer(python, [script, JSON.stringify(options)], (line) => {
     const { held } = JSON.parse(line) as { held: number }; // our own script's words
     waiting.get(held)?.();
     waiting.delete(held);
   });
+  const { port } = JSON.parse(server.ready) as { port: number }; // our own script's words
+  let ids = 0;
   return {
     port,
     url: `opc.tcp://127.0.0.1:${port}`,
@@ -57,15 +42,9 @@ export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
       new Promise((resolve) => {
         const id = ++ids;
         waiting.set(id, resolve);
-        server.stdin.write(`${JSON.stringify({ name, value, time, id })}\n`);
+        server.tell(JSON.stringify({ name, value, time, id }));
       }),
-    async kill() {
-      server.kill("SIGKILL");
-      await ended.catch(() => {});
-    },
-    async [Symbol.asyncDispose]() {
-      server.stdin.end();
-      await ended.catch(() => {});
-    },
+    kill: () => server.kill(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }

@@ -1,8 +1,8 @@
 // libmodbus as a peer: a Modbus server in C that is not ours. Needs a C compiler and libmodbus' header (libmodbus-dev).
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { peerServer } from "./peer-server.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface Libmodbus extends AsyncDisposable {
@@ -16,18 +16,10 @@ export async function libmodbus(transport: "tcp" | "rtu", words: readonly number
   const program = folder.file("server");
   const source = join(import.meta.dirname, "libmodbus-server.c");
   await promisify(execFile)("cc", ["-O1", "-I/usr/include/modbus", "-o", program, source, "-lmodbus", "-lpthread"]);
-  const server = spawn(program, [transport, ...words.map(String)], { stdio: ["pipe", "pipe", "inherit"] });
-  const ended = new Promise<void>((resolve) => server.once("close", () => resolve()));
-  const place = await new Promise<string>((resolve, reject) => {
-    createInterface(server.stdout).once("line", resolve);
-    server.once("error", reject);
-    server.once("exit", (code) => reject(new Error(`libmodbus ended with ${code}`)));
-  });
+  const server = await peerServer(program, [transport, ...words.map(String)]);
+  const place = server.ready;
   return {
     url: transport === "tcp" ? `tcp://127.0.0.1:${place}` : `rtu://${place}?baudRate=19200&parity=none&stopBits=1`,
-    async [Symbol.asyncDispose]() {
-      server.stdin.end();
-      await ended;
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }

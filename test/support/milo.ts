@@ -1,12 +1,12 @@
 // Eclipse Milo as a peer: an OPC UA server in Java on a stack that is not ours. Needs a JDK (17) and Maven.
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { peerServer } from "./peer-server.ts";
 
 export interface MiloOptions {
   /** Keys and certificates; the same folder gives the same server certificate. */
@@ -33,42 +33,23 @@ export interface Milo extends AsyncDisposable {
 export async function milo({ folder, port = 0, before = [] }: MiloOptions): Promise<Milo> {
   const program = await built();
   const classPath = `${join(program, "classes")}:${join(program, "lib", "*")}`;
-  const server = spawn("java", ["-Xmx256m", "-cp", classPath, "MiloServer", folder, String(port), ...before]);
-  let complaint = "";
-  server.stderr.on("data", (chunk) => {
-    complaint = (complaint + String(chunk)).slice(-4_000);
-  });
-  server.stdin.on("error", () => {});
-  const ended = new Promise<never>((_, reject) => {
-    server.once("error", reject);
-    server.once("exit", (code) => reject(new Error(`milo ended with ${code}: ${complaint}`)));
-  });
-  ended.catch(() => {});
   const held = new Set<string>();
-  const lines = createInterface(server.stdout);
-  lines.on("line", (line) => {
-    if (line.startsWith("held ")) held.add(line.slice("held ".length));
-  });
-  const first = new Promise<string>((resolve) => lines.once("line", resolve));
-  const bound = Number(await Promise.race([first, ended]));
+  const server = await peerServer(
+    "java",
+    ["-Xmx256m", "-cp", classPath, "MiloServer", folder, String(port), ...before],
+    (line) => {
+      if (line.startsWith("held ")) held.add(line.slice("held ".length));
+    },
+  );
+  const bound = Number(server.ready);
   return {
     port: bound,
     url: `opc.tcp://127.0.0.1:${bound}`,
     held,
-    set: (name, value, time = Date.now() / 1_000) => {
-      server.stdin.write(`set ${name} ${value} ${time.toFixed(6)}\n`);
-    },
-    trust: (certificateFile) => {
-      server.stdin.write(`trust ${certificateFile}\n`);
-    },
-    async kill() {
-      server.kill("SIGKILL");
-      await ended.catch(() => {});
-    },
-    async [Symbol.asyncDispose]() {
-      server.stdin.end();
-      await ended.catch(() => {});
-    },
+    set: (name, value, time = Date.now() / 1_000) => server.tell(`set ${name} ${value} ${time.toFixed(6)}`),
+    trust: (certificateFile) => server.tell(`trust ${certificateFile}`),
+    kill: () => server.kill(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 

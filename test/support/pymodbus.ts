@@ -1,8 +1,7 @@
 // pymodbus as a peer: a Modbus server that is not ours, over every transport.
-import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import type { DeviceTable } from "./modbus-device.ts";
+import { peerServer } from "./peer-server.ts";
 import { pythonWith } from "./python.ts";
 
 export interface PymodbusOptions {
@@ -27,25 +26,7 @@ export interface Pymodbus extends AsyncDisposable {
 export async function pymodbus(options: PymodbusOptions): Promise<Pymodbus> {
   const python = await pythonWith("pymodbus[serial]==3.11.3");
   const script = join(import.meta.dirname, "pymodbus-server.py");
-  const server = spawn(python, [script, JSON.stringify(options)], { stdio: ["pipe", "pipe", "pipe"] });
-  let complaint = "";
-  server.stderr.on("data", (chunk) => {
-    complaint += String(chunk);
-  });
-  const ended = new Promise<never>((_, reject) => {
-    server.once("error", reject);
-    server.once("exit", (code) => reject(new Error(`pymodbus ended with ${code}: ${complaint}`)));
-  });
-  ended.catch(() => {});
-  const first = new Promise<string>((resolve) => createInterface(server.stdout).once("line", resolve));
-  const ready: unknown = JSON.parse(await Promise.race([first, ended]));
-  const { port = 0, path = "" } = ready as { port?: number; path?: string }; // our own script's words
-  return {
-    port,
-    path,
-    async [Symbol.asyncDispose]() {
-      server.stdin.end();
-      await ended.catch(() => {});
-    },
-  };
+  const server = await peerServer(python, [script, JSON.stringify(options)]);
+  const { port = 0, path = "" } = JSON.parse(server.ready) as { port?: number; path?: string }; // our own script's words
+  return { port, path, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }

@@ -2,8 +2,9 @@
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { type Fault, parseFault } from "../../src/service/http/fault.ts";
+import { eventually } from "./eventually.ts";
 import type { TestService } from "./service.ts";
-import type { SoakAgent } from "./soak-agent.ts";
+import { patienceMs, type SoakAgent } from "./soak-agent.ts";
 import type { SoakPlant } from "./soak-plant.ts";
 
 export interface SoakWorld {
@@ -171,13 +172,20 @@ export const soakFaults: readonly SoakFault[] = [
   {
     name: "disk full",
     part: "disk",
-    async run({ volume, ...world }) {
+    async run({ volume, agent, ...world }) {
       if (volume === undefined) return;
       await world.while();
       const others = join(volume, "others");
-      fill(others);
-      await world.while();
-      rmSync(others);
+      try {
+        // What the buffer delivers frees room; the blocks that it wrote ahead last it a while.
+        await eventually(async () => {
+          fill(others);
+          return (await agent.status()).buffer.degraded !== undefined;
+        }, patienceMs);
+        await world.while();
+      } finally {
+        rmSync(others);
+      }
     },
   },
 ];
