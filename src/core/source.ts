@@ -107,6 +107,8 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
    * `stateDir`.
    */
   readonly sharedDir?: string;
+  /** Where the configuration was read, for commands that are proposed to people. */
+  readonly configFile?: string | undefined;
   readonly options: z.output<Options>;
   /** `TagId` is the index in here. */
   readonly tags: readonly DriverTag<Tag>[];
@@ -121,6 +123,16 @@ export interface ConfigFault {
   readonly message: string;
   /** What to write instead. */
   readonly hint?: string;
+}
+
+/** What of the options of a source is allowed but hardly meant. */
+export interface ConfigWarning {
+  /** The option that it is about. */
+  readonly field: string;
+  /** What is the matter, after the path. */
+  readonly message: string;
+  /** What to write instead. */
+  readonly hint: string;
 }
 
 /** A protocol: what its options look like and how to open a connection. A new protocol is one folder that exports one driver. */
@@ -149,6 +161,8 @@ export interface Driver<
   captures?(tag: z.output<Tag>): readonly string[];
   /** All that is wrong with options and tags only when they are seen together. They are what `schema` and `tag` gave. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
+  /** What is allowed but hardly meant: `check` tells it, and the log at each start. */
+  warnings?(options: z.output<Options>): readonly ConfigWarning[];
   /**
    * Names what only one source may use, since its requests have to wait for each other: a serial line, `host:port` of a
    * device. Two sources of this driver with the same name are an error. Undefined: any number may.
@@ -184,6 +198,8 @@ export interface BrowseTarget {
   readonly trust?: string;
   /** `sharedDir` of an agent: its certificate is used, and what it trusts. Undefined: certificates of the moment. */
   readonly sharedDir?: string;
+  /** Options of a source of this driver, as its schema gave them, where that source is browsed. What stands above goes before. */
+  readonly options?: Readonly<Record<string, unknown>>;
 }
 
 /** A way into a device. */

@@ -3,10 +3,12 @@ import { createSocket } from "node:dgram";
 import type { Socket } from "node:net";
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
+import type { Reading } from "../../src/core/source.ts";
 import { rtuCodec } from "../../src/source/modbus/bus-codec.ts";
 import { mbapFrame } from "../support/modbus-adversary.ts";
 import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
 const word = (value: number) => Uint8Array.of(3, 2, value >> 8, value & 0xff);
@@ -40,7 +42,11 @@ async function rtuGateway(answer: (request: Buffer, socket: Socket) => void) {
 test("an answer that comes after its time-out is never taken for another's: the connection is opened anew", async () => {
   let held: (() => void) | undefined;
   await using gateway = await rtuGateway((request, socket) => {
-    const [unit = 0, , , start = 0] = request;
+    const [unit = 0, code = 0, , start = 0] = request;
+    if (code !== 3) {
+      socket.write(rtuCodec.encode({ unit, pdu: Uint8Array.of(code | 0x80, 1) }));
+      return;
+    }
     const reply = () => socket.write(rtuCodec.encode({ unit, pdu: word(start) }));
     if (start === 10 && !held) {
       held = reply;
@@ -61,6 +67,41 @@ test("an answer that comes after its time-out is never taken for another's: the 
   expect(readings[0]).toMatchObject({ tag: 0, quality: "bad", reason: "unit 1 did not answer within 1s" });
   for (const { tag, value, quality } of readings) if (quality === "good") expect(value).toBe([10, 20][tag]);
   expect(gateway.connections).toBe(2);
+});
+
+test("a device server hands what comes late from its line to the next connection, also when that is another source's: it is known for what it is", async () => {
+  using folder = temporaryFolder();
+  const line: Uint8Array[] = [];
+  let silent = true;
+  await using server = await rtuGateway((request, socket) => {
+    const [unit = 0, code = 0, , start = 0, , count = 0] = request;
+    const words = Array.from({ length: count }, (_, i) => start + i).flatMap((value) => [0, value]);
+    const pdu = code === 3 ? Uint8Array.of(3, 2 * count, ...words) : Uint8Array.of(code | 0x80, 1);
+    line.push(rtuCodec.encode({ unit, pdu }));
+    // The unit answers one after the other, and catches up slowly.
+    if (!silent) socket.write(Buffer.concat(line.splice(0, 2)));
+  });
+  const starts = [2, 8, 14, 20];
+  const open = () =>
+    openModbusSource(
+      { url: server.url, timeout: "300ms", maxGap: 0 },
+      starts.map((start) => ({ at: `hr:${start} u64` })),
+      testRuntime(),
+      signal(),
+      folder.path,
+    );
+  {
+    await using first = await open();
+    await expect(readUntil(first, signal(), () => false)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+  }
+  expect(line.length).toBeGreaterThanOrEqual(3);
+  silent = false;
+  await using second = await open();
+  const good = (all: readonly Reading[]) => all.filter((reading) => reading.quality === "good");
+  const readings = await readUntil(second, signal(), (all) => good(all).length >= 12);
+
+  const right = starts.map((start) => [0, 1, 2, 3].reduce((value, i) => value * 65_536 + start + i, 0));
+  for (const { tag, value } of good(readings)) expect(value).toBe(right[tag]);
 });
 
 test("a dead unit behind a gateway without ids costs a connection, and no value of the others", async () => {

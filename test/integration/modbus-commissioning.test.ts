@@ -102,6 +102,21 @@ test("units that answer are found, also those that only answer with an exception
   expect(found).toEqual(["unit 1", "unit 3"]);
 });
 
+test("what is asked for wrongly is said, and so is a unit that does not answer", async () => {
+  await using device = await modbusDevice();
+  device.unit(9).silent = true;
+  device.unit(10).exception = 11;
+  const refused = (query: string) => browse(`${device.url}?${query}`);
+  await expect(refused("unit=300")).rejects.toMatchObject({ code: "CONFIG_INVALID", message: /from 0 to 255/ });
+  await expect(refused("unit=1&from=9&to=5")).rejects.toMatchObject({ message: /to in .* from 9 to 65536/ });
+  await expect(refused("unit=")).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+  await expect(refused("unit=9")).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: "unit 9 did not answer within 1000 ms; without unit= all units are looked for",
+  });
+  await expect(refused("unit=10")).rejects.toMatchObject({ message: /exception 11/ });
+});
+
 test("a SunSpec map becomes tags, and those tags read the values that the device means", async () => {
   await using device = await modbusDevice();
   sunspecInverter(device);

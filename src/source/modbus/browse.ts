@@ -4,9 +4,10 @@ import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
 import { modiconNumber } from "./address.ts";
-import { isAlive } from "./exceptions.ts";
+import { describeException, isAlive } from "./exceptions.ts";
+import type { Result } from "./exchange.ts";
 import { identify } from "./identification.ts";
-import { optionsOf } from "./options.ts";
+import { type ModbusOptions, optionsOf } from "./options.ts";
 import { PatientLink } from "./patient-link.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
 import { survey } from "./survey.ts";
@@ -38,12 +39,27 @@ export async function* browseModbus(
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode> {
   const { url, units, from, to } = wishOf(target.url);
-  const options = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
+  const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
+  // What the schema of this very driver gave.
+  const configured = target.options as Partial<ModbusOptions> | undefined;
+  const interRequestDelay = Math.max(own.interRequestDelay, configured?.interRequestDelay ?? 0);
+  const options: ModbusOptions = { ...own, ...configured, url: own.url, interRequestDelay };
   // On a bus unit 0 is everybody, and nobody answers.
   const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
   await using link = await PatientLink.open({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  const [only] = units.length === 1 ? units : [];
+  if (only !== undefined && asked.length === 0)
+    throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
   for (const unit of asked) {
-    if (!(await answers(link, unit, asked.length === 1 ? options.timeout : scanTimeoutMs))) continue;
+    const first = await ask(link, unit, only === undefined ? scanTimeoutMs : options.timeout);
+    if (!isAlive(first)) {
+      if (only === undefined) continue;
+      const why = first.kind === "exception" ? `: ${describeException(first.code)}` : ` within ${options.timeout} ms`;
+      throw new AgentError(
+        "SOURCE_UNREACHABLE",
+        `unit ${only} did not answer${why}; without unit= all units are looked for`,
+      );
+    }
     yield { address: `unit ${unit}`, name: `unit ${unit} answers`, depth: 0, signal: {}, tag: { unit } };
     for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))
       yield { address: `unit ${unit}`, name, depth: 1, value: text, signal: {}, tag: { unit } };
@@ -51,7 +67,7 @@ export async function* browseModbus(
     for (const model of await findSunspec(read)) yield* sunspecNodes(model, unit);
     for (const table of ["hr", "ir", "co", "di"] as const) {
       const registers = isRegisterTable(table);
-      const block = registers ? 100 : 800;
+      const block = registers ? Math.min(100, options.maxRegisters) : Math.min(800, options.maxBits);
       for await (const range of survey(read, { table, from, to, block, smallest: registers ? 6 : 50 }))
         yield* rangeNodes(range, unit);
     }
@@ -91,22 +107,22 @@ function addressOf(table: Table, address: number): string {
   return isRegisterTable(table) ? `${table}:${address} u16` : `${table}:${address}`;
 }
 
-async function answers(link: PatientLink, unit: number, timeoutMs: number): Promise<boolean> {
-  return isAlive(await link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs));
+function ask(link: PatientLink, unit: number, timeoutMs: number): Promise<Result> {
+  return link.read({ unit, table: "hr", start: 0, count: 1 }, timeoutMs);
 }
 
 function wishOf(text: string): Wish {
   const at = text.indexOf("?");
   const settings = new URLSearchParams(at < 0 ? "" : text.slice(at + 1));
-  const number = (name: string, standard: number) => {
-    const value = Number(settings.get(name) ?? standard);
+  const number = (name: string, standard: number, least: number, most: number) => {
+    const given = settings.get(name) ?? String(standard);
     settings.delete(name);
-    if (Number.isInteger(value) && value >= 0 && value <= 65_536) return value;
-    throw new AgentError("CONFIG_INVALID", `${name} in ${text} must be a number from 0 to 65536`);
+    if (/^\d+$/.test(given) && Number(given) >= least && Number(given) <= most) return Number(given);
+    throw new AgentError("CONFIG_INVALID", `${name} in ${text} must be a number from ${least} to ${most}`);
   };
-  const single = settings.has("unit") ? [number("unit", 1)] : undefined;
-  const from = number("from", 0);
-  const to = number("to", Math.min(from + defaultTo, 65_536));
+  const single = settings.has("unit") ? [number("unit", 1, 0, 255)] : undefined;
+  const from = number("from", 0, 0, 65_535);
+  const to = number("to", Math.min(from + defaultTo, 65_536), from, 65_536);
   const rest = settings.size > 0 ? `?${settings.toString()}` : "";
   // The usual ones first: most devices are found with the first request.
   const all = [1, 255, 0, ...Array.from({ length: 246 }, (_, i) => i + 2)];

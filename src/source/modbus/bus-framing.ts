@@ -1,34 +1,51 @@
 // Requests and answers on a bus, where frames have no id and an answer is known by its unit, function and length alone. Pure.
 //
-// After a time-out the answer may still come, and look just like the next one. Over TCP the connection is then opened
-// anew. On a line the unit is in doubt: the next time it is asked, an answer is held back until the deadline, or until one
-// that follows it would have come, and only the last one that comes counts, since a unit answers in the order it is asked.
+// After a time-out the answer may still come, and look just like the next one. What may come so is in `doubts`, which
+// outlast the connection: a device server on TCP gives what comes from its line to whoever is connected then. An answer
+// that fits none of them is taken at once. One that fits is held back until the deadline, or until one that follows it
+// would have come, and only the last one that comes counts, since a unit answers in the order it is asked.
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { joined } from "./bytes.ts";
+import { Doubts } from "./doubts.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, UnitRequest } from "./pdu.ts";
 import { decodeReply, encodeRequest } from "./pdu.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
-  /** Whether the connection can be opened anew after a time-out, which settles every doubt. */
+  /** Whether the connection can be opened anew after a time-out. */
   readonly reopen: boolean;
+  /** Answers that may still come from before; left out: none. */
+  readonly doubts?: Doubts;
+}
+
+interface Current {
+  readonly request: UnitRequest;
+  readonly sent: Uint8Array;
+  /** Whether data in answer to it may be taken for an earlier answer, or the other way round. */
+  readonly blurred: boolean;
+  /** Answers that were still to come when it was sent. */
+  readonly earlier: number;
 }
 
 export class BusFraming implements Framing {
   readonly #options: BusOptions;
-  #current: { readonly request: UnitRequest; readonly sent: Uint8Array } | undefined;
+  readonly #doubts: Doubts;
+  #current: Current | undefined;
   #received: Uint8Array = new Uint8Array(0);
-  /** Units that may still answer requests that were given up, and how many of these. */
-  readonly #doubted = new Map<number, number>();
   #held: Answer | undefined;
+  /** Whether what is held can be nothing but the answer. */
+  #sure = false;
   /** Frames of the unit that is asked since it was. */
   #heard = 0;
+  /** Bytes since the request and the last frame, in which there is none. */
+  #noise = 0;
   #discarded = 0;
   #mismatch: string | undefined;
 
   constructor(options: BusOptions) {
     this.#options = options;
+    this.#doubts = options.doubts ?? new Doubts();
   }
 
   get discarded(): number {
@@ -36,67 +53,83 @@ export class BusFraming implements Framing {
   }
 
   get mismatch(): string | undefined {
-    return this.#mismatch;
+    if (this.#mismatch !== undefined || this.#noise === 0) return this.#mismatch;
+    return `${this.#noise} bytes and no right checksum; are baud rate, parity and wiring as they should be?`;
+  }
+
+  telling(request: UnitRequest): UnitRequest | undefined {
+    return this.#doubts.telling(request);
   }
 
   begin(request: UnitRequest): Uint8Array {
     const sent = this.#options.codec.encode({ unit: request.unit, pdu: encodeRequest(request) });
-    this.#current = { request, sent };
+    const { unit } = request;
+    this.#current = { request, sent, blurred: this.#doubts.blur(request), earlier: this.#doubts.count(unit) };
     this.#received = new Uint8Array(0);
     this.#held = undefined;
+    this.#sure = false;
     this.#heard = 0;
+    this.#noise = 0;
     this.#mismatch = undefined;
     return sent;
   }
 
   receive(chunk: Uint8Array): Answer | undefined {
+    this.#noise += chunk.length;
     this.#received = joined(this.#received, chunk);
     this.#stripEcho();
     const { frames, rest } = this.#options.codec.scan(this.#received, this.#current?.request);
     this.#received = this.#received.slice(rest);
     for (const frame of frames) this.#take(frame);
-    const current = this.#current;
-    if (!current || this.#held === undefined || this.#doubted.has(current.request.unit)) return undefined;
+    if (!this.#current || !this.#sure) return undefined;
     this.#current = undefined;
     return this.#held;
   }
 
   get holding(): boolean {
-    const doubted = this.#doubted.get(this.#current?.request.unit ?? -1) ?? 0;
-    return this.#held !== undefined && this.#heard <= doubted;
+    return this.#current !== undefined && this.#heard > 0 && this.#heard <= this.#current.earlier;
   }
 
   expire(): Answer | undefined {
-    const answer = this.#current && this.#held;
-    if (answer && this.#current) this.#doubted.delete(this.#current.request.unit);
-    if (answer) this.#current = undefined;
+    const current = this.#current;
+    const answer = current && this.#held;
+    if (!answer) return undefined;
+    this.#current = undefined;
+    if (current.blurred) this.#doubts.settle(current.request.unit);
+    // An exception, perhaps an earlier one: then the answer is still to come.
+    else this.#doubts.add(current.request);
     return answer;
   }
 
   abandon(): boolean {
-    const unit = this.#current?.request.unit;
-    if (unit !== undefined) this.#doubted.set(unit, (this.#doubted.get(unit) ?? 0) + 1);
+    if (this.#current) {
+      this.#doubts.add(this.#current.request);
+      if (this.#noise > 0 && this.#mismatch === undefined) this.#discarded++;
+    }
     this.#current = undefined;
     return !this.#options.reopen;
   }
 
   #take({ unit, pdu }: BusFrame): void {
+    this.#noise = 0;
     const request = this.#current?.request;
     if (unit !== request?.unit) {
-      // One of those that were still to come has come.
-      const still = (this.#doubted.get(unit) ?? 0) - 1;
-      if (still > 0) this.#doubted.set(unit, still);
-      else this.#doubted.delete(unit);
+      this.#doubts.came(unit, pdu);
       this.#discard(`unit ${unit} instead of ${request?.unit ?? "none"}`);
       return;
     }
     this.#heard++;
     const answer = decodeReply(pdu, request);
-    if (typeof answer === "string") this.#discard(answer);
-    else {
-      if (this.#held) this.#discarded++;
-      this.#held = answer;
+    const doubtful = this.#doubts.include(unit, pdu);
+    if (typeof answer === "string") {
+      if (doubtful) this.#doubts.came(unit, pdu);
+      this.#discard(answer);
+      return;
     }
+    if (this.#held) this.#discarded++;
+    this.#held = answer;
+    this.#sure = !doubtful;
+    if (!doubtful) this.#doubts.settle(unit);
   }
 
   /** Some adapters hear what they send. Their own request must not be taken for an answer. */

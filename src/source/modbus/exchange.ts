@@ -13,6 +13,8 @@ export type Result =
   | { readonly kind: "silence"; readonly mismatch: string | undefined; readonly heard: boolean };
 
 export interface Exchange extends AsyncDisposable {
+  /** As `Framing.telling`. */
+  telling(request: UnitRequest): UnitRequest | undefined;
   /**
    * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a line later where the
    * answer may be that to a request before; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
@@ -43,10 +45,10 @@ export interface LineRest {
 /** A line that never becomes quiet is used all the same after so long. */
 const longestRestMs = 2_000;
 
-/** A unit whose answers take that many time-outs is not waited for: by then what it was asked has long been lost. */
-const slowestTimeouts = 8;
+/** A unit whose answers take that many time-outs is not waited for. */
+export const slowestTimeouts = 8;
 /** One answer may take so much longer than the one before it. */
-const unsteadiness = 1.2;
+export const unsteadiness = 1.2;
 
 /** Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. */
 export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock, rest?: LineRest): Exchange {
@@ -62,6 +64,8 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
   let held: { readonly since: number; readonly lastAt: number } | undefined;
   const lose = (error: AgentError) => {
     lost ??= error;
+    // Its answer may come on the next connection.
+    if (pending) framing.abandon();
     pending?.fail(lost);
   };
 
@@ -120,6 +124,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
   };
 
   return {
+    telling: (request) => framing.telling(request),
     get lost() {
       return lost;
     },

@@ -1,8 +1,13 @@
 // The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
 import type { Answer, UnitRequest } from "./pdu.ts";
 
-/** One request at a time: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
+/** One request at a time, on one connection after the other: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
 export interface Framing {
+  /**
+   * A request to be asked before `request`, since the answer to this one could not be told from one to an earlier request
+   * that was given up; its answer, if it comes, ends that doubt. Undefined: there is none, or nothing can be done about it.
+   */
+  telling(request: UnitRequest): UnitRequest | undefined;
   /** The frame of `request`. */
   begin(request: UnitRequest): Uint8Array;
   /**
@@ -10,7 +15,7 @@ export interface Framing {
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
   receive(chunk: Uint8Array): Answer | undefined;
-  /** Whether an answer is held back that may be one to an earlier request, so that another may follow it. */
+  /** Whether an answer came that is, or may be, one to an earlier request, so that another may follow it. */
   readonly holding: boolean;
   /** At the deadline: an answer that was held back because an earlier one might still have come before it. */
   expire(): Answer | undefined;

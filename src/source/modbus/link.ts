@@ -2,7 +2,7 @@
 // device closed it while idle, given up when it is silent.
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Exchange, Result } from "./exchange.ts";
+import { type Exchange, type Result, slowestTimeouts, unsteadiness } from "./exchange.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
 import type { UnitRequest } from "./pdu.ts";
 import { Turns } from "./turns.ts";
@@ -83,7 +83,7 @@ export class Link implements AsyncDisposable {
     if (this.#failure) throw this.#failure;
     this.#lingering.abort();
     try {
-      const result = await this.#exchangeOne(request, timeoutMs, signal);
+      const result = await this.#exchangeTold(request, timeoutMs, signal);
       if (this.#options.closeAfterPoll && !this.#failure) void this.#releaseSoon();
       return result;
     } catch (error) {
@@ -96,6 +96,18 @@ export class Link implements AsyncDisposable {
     this.#lingering.abort();
     this.#failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
     await this.#exchange[Symbol.asyncDispose]();
+  }
+
+  /** Asks for something else before, where the answer could not be told from a late one. A unit that is slow is given time. */
+  async #exchangeTold(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+    const telling = this.#exchange.telling(request);
+    if (!telling) return await this.#exchangeOne(request, timeoutMs, signal);
+    const start = this.#runtime.clock.monotonic();
+    const told = await this.#exchangeOne(telling, timeoutMs, signal);
+    if (told.kind === "silence") return told;
+    const tookMs = this.#runtime.clock.monotonic() - start;
+    const patienceMs = Math.min(tookMs * unsteadiness, timeoutMs * slowestTimeouts);
+    return await this.#exchangeOne(request, Math.max(timeoutMs, patienceMs), signal);
   }
 
   async #exchangeOne(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {

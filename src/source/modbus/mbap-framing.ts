@@ -51,6 +51,9 @@ export class MbapFraming implements Framing {
     return this.#mismatch;
   }
 
+  /** Ids tell. */
+  telling(): undefined {}
+
   begin(request: UnitRequest): Uint8Array {
     const pdu = encodeRequest(request);
     while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;

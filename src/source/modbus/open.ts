@@ -6,6 +6,7 @@ import type { BusCodec } from "./bus-codec.ts";
 import { asciiCodec, rtuCodec } from "./bus-codec.ts";
 import { BusFraming } from "./bus-framing.ts";
 import { configFaults } from "./config-faults.ts";
+import { Doubts } from "./doubts.ts";
 import type { FrameFormat } from "./endpoint.ts";
 import type { Exchange } from "./exchange.ts";
 import { streamExchange } from "./exchange.ts";
@@ -37,7 +38,8 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
   const learned = await Learned.load(config.stateDir, own);
-  return new ModbusSource(config, targets, await openLink({ name, options, units }, own, signal), learned, own);
+  const link = await openLink({ name, options, units, doubts: learned.doubts }, own, signal);
+  return new ModbusSource(config, targets, link, learned, own);
 }
 
 /** What a link needs to know of its source. */
@@ -46,11 +48,13 @@ export interface LinkConfig {
   readonly options: ModbusOptions;
   /** All units that are ever asked. */
   readonly units: ReadonlySet<number>;
+  /** Answers that may still come on a bus; left out: none. Outlast the link. */
+  readonly doubts?: Doubts;
 }
 
 /** Connects as `options.url` says. Rejects as `openModbus` does. */
 export async function openLink(
-  { name, options, units }: LinkConfig,
+  { name, options, units, doubts = new Doubts() }: LinkConfig,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Link> {
@@ -65,20 +69,25 @@ export async function openLink(
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
-      connect: (connecting) => connect(options, runtime, connecting),
+      connect: (connecting) => connect(options, doubts, runtime, connecting),
     },
     runtime,
     signal,
   );
 }
 
-async function connect(options: ModbusOptions, runtime: Runtime, signal: AbortSignal): Promise<Exchange> {
+async function connect(
+  options: ModbusOptions,
+  doubts: Doubts,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Exchange> {
   const { url, localAddress, connectTimeout, timeout } = options;
   const { clock, random } = runtime;
   const mbap = (datagrams: boolean) =>
     new MbapFraming({ anyUnit: options.replyUnit === "any", firstId: Math.floor(random() * 65_536), datagrams });
   if (url.transport === "serial") {
-    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false });
+    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts });
     const rest = lineRest(url.line, timeout);
     return streamExchange(await openSerial(url.line, signal), framing, clock, rest);
   }
@@ -86,7 +95,8 @@ async function connect(options: ModbusOptions, runtime: Runtime, signal: AbortSi
   if (url.transport === "udp")
     return streamExchange(await openUdp({ host, port, localAddress }, signal), mbap(true), clock);
   const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
-  const framing = url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true });
+  const framing =
+    url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true, doubts });
   return streamExchange(stream, framing, clock);
 }
 

@@ -69,11 +69,16 @@ export function longestReply(request: UnitRequest): number {
   return "identity" in request ? maxPduBytes : 2 + dataBytes(request);
 }
 
+/** Whether `pdu` says that function `code` failed. */
+export function isException(pdu: Uint8Array, code: number): boolean {
+  return pdu[0] === (code | 0x80);
+}
+
 /** The answer to `request` in `pdu`, or in words why it cannot be one. `bytes` is a copy. */
 export function decodeReply(pdu: Uint8Array, request: UnitRequest): Answer | string {
   const code = functionOf(request);
   const [first = 0, second = 0] = pdu;
-  if (first === (code | 0x80))
+  if (isException(pdu, code))
     return pdu.length === 2 ? { kind: "exception", code: second } : `an exception of ${pdu.length} bytes instead of 2`;
   if (first !== code) return `function ${first} instead of ${code}`;
   if ("identity" in request)

@@ -7,6 +7,7 @@ import { modiconNumber } from "./address.ts";
 import type { Breaker } from "./breaker.ts";
 import { consequenceOf, describeException, isAlive } from "./exceptions.ts";
 import type { Result } from "./exchange.ts";
+import { FailureRuns, failuresToSplit, isTimeToSplit } from "./failure-runs.ts";
 import type { ReadRequest } from "./pdu.ts";
 import type { Block, Cut } from "./plan.ts";
 import { cheapest, plan, split } from "./plan.ts";
@@ -44,8 +45,6 @@ const busyWaitMs = 200;
 const busyRetries = 3;
 /** A plan that was split is made anew so often: the device may have been changed. */
 const replanMs = 86_400_000;
-/** Some devices say nothing when they are asked for too much: after so many time-outs of a block its halves are tried. */
-const silencesToSplit = 3;
 
 export class Poll {
   readonly #options: PollOptions;
@@ -54,8 +53,9 @@ export class Poll {
   #plannedAt: number;
   readonly #refusals: Refusals;
   #busyLeft = busyRetries;
-  /** Time-outs in a row of blocks, where the unit as such answers. */
-  #silences = new WeakMap<WantedBlock, number>();
+  readonly #silences = new FailureRuns();
+  /** Exceptions that say nothing of an address. */
+  readonly #faults = new FailureRuns();
   /** The same halves whenever a block is split, so that what is known of them is not learned again. */
   readonly #halves = new WeakMap<WantedBlock, readonly WantedBlock[]>();
 
@@ -117,9 +117,8 @@ export class Poll {
       // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
       if (search) return this.#fetchHalves(block, reason, time, into, signal, search);
       this.#failed(reason, ms);
-      const silences = (this.#silences.get(block) ?? 0) + 1;
-      this.#silences.set(block, silences);
-      if (silences < silencesToSplit || breaker.down !== undefined) return fail(reason);
+      const silences = this.#silences.add(block);
+      if (silences < failuresToSplit || breaker.down !== undefined) return fail(reason);
       const least = cheapest(block);
       if (least === block || !isAlive((await this.#ask(least, signal)).result))
         return fail(this.#refuse(block, reason, false));
@@ -129,7 +128,8 @@ export class Poll {
     if (result.kind === "data") {
       this.#succeeded();
       this.#refusals.lift(block);
-      this.#silences.delete(block);
+      this.#silences.end(block);
+      this.#faults.end(block);
       into.push(...decodeBlock(block, result.bytes, this.#options.time === "reply" ? result.at : time));
       return [block];
     }
@@ -143,7 +143,17 @@ export class Poll {
     this.#succeeded();
     if (consequence === "split") return this.#fetchHalves(block, reason, time, into, signal, search);
     if (consequence === "unsupported") return fail(this.#refuse(block, reason, true));
+    if (consequence === "fault" && (await this.#isOfBlock(block, signal, search)))
+      return this.#fetchHalves(block, reason, time, into, signal, "shorter");
     return fail(reason);
+  }
+
+  /** Whether the unit fails over all of `block` and perhaps not over less. */
+  async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: "shorter"): Promise<boolean> {
+    const least = cheapest(block);
+    if (search || least === block) return least !== block;
+    if (!isTimeToSplit(this.#faults.add(block))) return false;
+    return (await this.#ask(least, signal)).result.kind === "data";
   }
 
   /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while. */
@@ -229,7 +239,8 @@ export class Poll {
     this.#plannedAt = now;
     this.#blocks = this.#plan();
     this.#refusals.liftAll();
-    this.#silences = new WeakMap();
+    this.#silences.endAll();
+    this.#faults.endAll();
   }
 
   #plan(): readonly WantedBlock[] {

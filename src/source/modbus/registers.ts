@@ -5,6 +5,7 @@
 //
 //   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
 import { unreachable } from "../../core/unreachable.ts";
+import { float16, float32, shortestDecimal } from "../../lib/shortest-decimal.ts";
 import { registersFor } from "./address.ts";
 import type { Order, ValueType } from "./value-type.ts";
 
@@ -46,27 +47,6 @@ export function scaled(value: number | bigint, exponent: number): number | bigin
 /** Bit `index` of the packed bits of a coil or discrete input reply. */
 export function decodeBit(bytes: Uint8Array, index: number): boolean {
   return (((bytes[index >> 3] ?? 0) >> (index & 7)) & 1) === 1;
-}
-
-/** A binary floating-point format: rounding to it, its smallest normal number, and the digits that it always keeps. */
-export interface FloatFormat {
-  readonly round: (value: number) => number;
-  readonly smallestNormal: number;
-  readonly digits: number;
-}
-export const float16: FloatFormat = { round: Math.f16round, smallestNormal: 2 ** -14, digits: 3 };
-export const float32: FloatFormat = { round: Math.fround, smallestNormal: 2 ** -126, digits: 6 };
-
-/** The decimal of fewest digits that is the same number in `format`: 0.1 and not 0.10000000149011612. */
-export function shortestDecimal(value: number, format: FloatFormat): number {
-  if (!Number.isFinite(value)) return value;
-  // A decimal of `digits` digits or fewer that rounds to `value` is what `toPrecision(digits)` gives, zeros aside.
-  const from = Math.abs(value) < format.smallestNormal ? 1 : format.digits;
-  for (let digits = from; digits < 9; digits++) {
-    const decimal = Number(value.toPrecision(digits));
-    if (format.round(decimal) === value) return decimal;
-  }
-  return Number(value.toPrecision(9));
 }
 
 function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): number[] {

@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import type { BusCodec } from "../../../../src/source/modbus/bus-codec.ts";
 import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
-import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import { Doubts } from "../../../../src/source/modbus/doubts.ts";
+import type { Answer, ReadRequest } from "../../../../src/source/modbus/pdu.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
 import { seeded } from "../../../support/runtime.ts";
 
@@ -11,6 +12,12 @@ const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, t
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const joined = (...parts: readonly Uint8Array[]) => Uint8Array.from(parts.flatMap((part) => [...part]));
 const one = (word: number) => bytes(3, 2, word >> 8, word & 0xff);
+/** The answer of a unit that has holding registers up to 29, and no others. */
+const honest = ({ table, start, count }: ReadRequest) => {
+  if (table !== "hr") return bytes(0x84, 1);
+  if (start + count > 30) return bytes(0x83, 2);
+  return bytes(3, 2 * count, ...Array.from({ length: count }, (_, i) => [0, start + i]).flat());
+};
 const data = (word: number) => ({ kind: "data", bytes: bytes(word >> 8, word & 0xff) });
 
 test("the checksum is that of the specification", () => {
@@ -122,6 +129,93 @@ describe.each([
     expect(framing.receive(frame(30))).toBeUndefined();
     expect(framing.holding).toBe(false);
     expect(framing.expire()).toEqual(data(30));
+  });
+
+  test("after a time-out another question tells a late answer from the next one, which is then taken at once", () => {
+    const framing = onLine();
+    const two = (word: number) => codec.encode({ unit: 1, pdu: bytes(3, 4, 0, word, 0, word + 1) });
+    framing.begin(read(10, 2));
+    framing.abandon();
+    const telling = framing.telling(read(20, 2));
+    expect(telling).toEqual(read(20, 1));
+    framing.begin(telling ?? read(20, 1));
+    expect(framing.receive(two(10))).toBeUndefined();
+    expect(framing.holding).toBe(true);
+    expect(framing.receive(frame(20))).toEqual(data(20));
+    expect(framing.telling(read(20, 2))).toBeUndefined();
+    framing.begin(read(20, 2));
+    expect(framing.receive(two(20))).toEqual({ kind: "data", bytes: bytes(0, 20, 0, 21) });
+  });
+
+  test("a single value is told apart by a question to the other table, and by its exception too", () => {
+    const framing = onLine();
+    framing.begin(read(10, 1));
+    framing.abandon();
+    const telling: ReadRequest = { unit: 1, table: "ir", start: 20, count: 1 };
+    expect(framing.telling(read(20, 1))).toEqual(telling);
+    framing.begin(telling);
+    expect(framing.receive(frame(10))).toBeUndefined();
+    expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x84, 1) }))).toEqual({ kind: "exception", code: 1 });
+    expect(framing.telling(read(20, 1))).toBeUndefined();
+  });
+
+  test("an exception that may be a late one ends no doubt", () => {
+    const framing = onLine();
+    framing.begin(read(10, 2));
+    framing.abandon();
+    framing.begin(read(20, 1));
+    expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x83, 2) }))).toBeUndefined();
+    expect(framing.expire()).toEqual({ kind: "exception", code: 2 });
+    // Now the answers to both may still come.
+    expect(framing.telling(read(30, 3))).toBeUndefined();
+    expect(framing.telling(read(30, 2))).toMatchObject({ table: "ir" });
+    framing.begin(read(30, 3));
+    expect(framing.receive(frame(20))).toBeUndefined();
+    expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(3, 6, 0, 1, 0, 2, 0, 3) }))).toMatchObject({
+      bytes: bytes(0, 1, 0, 2, 0, 3),
+    });
+  });
+
+  test("however late the answers of a unit come, none is taken for that to another question", () => {
+    const step = fc.record({
+      start: fc.nat(30),
+      count: fc.integer({ min: 1, max: 8 }),
+      lost: fc.nat(9).map((n) => n === 0),
+      before: fc.nat(3),
+      now: fc.nat(4),
+    });
+    let taken = 0;
+    const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
+      const doubts = new Doubts();
+      const framing = new BusFraming({ codec, reopen: false, doubts });
+      /** What the unit has still to say. */
+      const toCome: Uint8Array[] = [];
+      const hear = (frames: number): Answer | undefined =>
+        toCome
+          .splice(0, frames)
+          .reduce<Answer | undefined>((answer, next) => framing.receive(next) ?? answer, undefined);
+      for (const { start, count, lost, before, now } of steps) {
+        const ask = (request: ReadRequest) => {
+          framing.begin(request);
+          if (!lost) toCome.push(codec.encode({ unit: 1, pdu: honest(request) }));
+          const answer = hear(now) ?? framing.expire();
+          if (!answer) framing.abandon();
+          return answer;
+        };
+        hear(before);
+        const request = read(start, count);
+        const telling = framing.telling(request);
+        if (telling && !("identity" in telling) && !ask(telling)) continue;
+        // Nothing was left that could tell: what is done then has its own tests.
+        if (doubts.blur(request)) return;
+        const answer = ask(request);
+        if (answer?.kind !== "data") continue;
+        taken++;
+        expect(answer.bytes).toEqual(honest(request).subarray(2));
+      }
+    });
+    fc.assert(check, { seed: 7, numRuns: 200 });
+    expect(taken).toBeGreaterThan(400);
   });
 
   test("where the connection can be opened anew a time-out asks for that", () => {

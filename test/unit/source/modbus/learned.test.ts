@@ -53,3 +53,21 @@ test("a file that is damaged, or a folder that cannot be written, is told and co
     message: "what was learned of the devices cannot be kept",
   });
 });
+
+test("answers that may still come on a bus are known on the next connection, for ten minutes", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const request = { unit: 3, table: "hr", start: 0, count: 2 } as const;
+  const first = await Learned.load(folder.path, runtime);
+  first.doubts.add(request);
+  await first.saved();
+
+  const second = await Learned.load(folder.path, runtime);
+  expect(second.doubts.blur(request)).toBe(true);
+  await clock.advance(11 * 60_000);
+  expect((await Learned.load(folder.path, runtime)).doubts.count(3)).toBe(0);
+  second.doubts.settle(3);
+  await second.saved();
+  expect(await readFile(join(folder.path, "learned.json"), "utf8")).not.toContain("doubts");
+});

@@ -127,3 +127,26 @@ test("an exception in the midst of finding out what a device refuses costs only 
   await clock.advance(1_000);
   expect((await cycle()).requests).toBeLessThanOrEqual(requests);
 });
+
+test("a block that holds what a device fails over is taken apart, and one that fails over everything is not", async () => {
+  let fails = false;
+  const { clock, asked, cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], (request) => {
+    const { start, count } = request;
+    return fails || (start <= 5 && start + count > 5) ? refused(4) : given(request);
+  });
+  for (let i = 0; i < 3; i++) {
+    await cycle();
+    await clock.advance(1_000);
+  }
+  expect((await cycle()).values).toEqual([0, 1, 2, 3, 4, undefined, 6, 7]);
+
+  fails = true;
+  await cycle();
+  const before = asked.length;
+  for (let i = 0; i < 100; i++) {
+    await clock.advance(100);
+    await cycle();
+  }
+  // Its blocks, and now and then one value of each.
+  expect(asked.length - before).toBeLessThanOrEqual(100 * 4 + 2 * 6);
+});

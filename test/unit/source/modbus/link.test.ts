@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { Exchange, Result } from "../../../../src/source/modbus/exchange.ts";
+import { Link } from "../../../../src/source/modbus/link.ts";
+import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/pdu.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+const { signal } = new AbortController();
+const request: ReadRequest = { unit: 1, table: "hr", start: 0, count: 2 };
+const telling: ReadRequest = { ...request, count: 1 };
+
+/** A link over a connection that is in doubt and gives `results`, each after so many milliseconds. */
+async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "data" | "silence"])[]) {
+  const clock = new ManualClock();
+  const asked: [request: UnitRequest, timeoutMs: number][] = [];
+  const exchange: Exchange = {
+    telling: () => telling,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    async run(each, timeoutMs): Promise<Result> {
+      const [afterMs, kind] = results[asked.length] ?? [0, "silence"];
+      asked.push([each, timeoutMs]);
+      await clock.advance(afterMs);
+      if (kind === "silence") return { kind, mismatch: undefined, heard: true };
+      return { kind, bytes: Uint8Array.of(0, 0), at: clock.now() };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const link = await Link.open({ ...options, connect: async () => exchange }, testRuntime({ clock }), signal);
+  return { link, asked };
+}
+
+test("where an answer could be a late one something else is asked before, and who does not answer that is not asked more", async () => {
+  const silent = await linkInDoubt([[100, "silence"]]);
+  expect(await silent.link.read(request, 100, signal)).toMatchObject({ kind: "silence" });
+  expect(silent.asked).toEqual([[telling, 100]]);
+
+  const quick = await linkInDoubt([
+    [10, "data"],
+    [10, "data"],
+  ]);
+  expect(await quick.link.read(request, 100, signal)).toMatchObject({ kind: "data" });
+  expect(quick.asked).toEqual([
+    [telling, 100],
+    [request, 100],
+  ]);
+});
+
+test("a unit that needed longer than its time-out to be told apart is given as much again, within bounds", async () => {
+  for (const [tookMs, givenMs] of [
+    [200, 240],
+    [5_000, 800],
+  ] as const) {
+    const slow = await linkInDoubt([
+      [tookMs, "data"],
+      [tookMs, "data"],
+    ]);
+    await slow.link.read(request, 100, signal);
+    expect(slow.asked.at(-1)).toEqual([request, givenMs]);
+  }
+});
