@@ -65,8 +65,8 @@ async function ofSource(url: string | undefined, { config: file = "", source }: 
   }
   const { driver } = found;
   const options: Readonly<Record<string, unknown>> = { ...found.options };
-  const address = url ?? options["url"];
-  if (typeof address !== "string") throw new AgentError("CONFIG_INVALID", `source ${source} has no address`);
+  const address = url ?? addressIn(options["url"]);
+  if (address === undefined) throw new AgentError("CONFIG_INVALID", `source ${source} has no address`);
   const { username, password, security, userCertificate } = options;
   const target: BrowseTarget = {
     url: address,
@@ -75,8 +75,15 @@ async function ofSource(url: string | undefined, { config: file = "", source }: 
     ...(security !== undefined && { security: textsIn(security) }),
     ...(userCertificate !== undefined && { userCertificate: textsIn(userCertificate) }),
     sharedDir: resolve(agent.dataDir),
+    options,
   };
   return { driver, target };
+}
+
+/** Some drivers take an address apart; they keep its text. */
+function addressIn(option: unknown): string | undefined {
+  const text: unknown = typeof option === "object" && option !== null && "text" in option ? option.text : option;
+  return typeof text === "string" ? text : undefined;
 }
 
 /** Members of an option that are texts, secrets among them. */

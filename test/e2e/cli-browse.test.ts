@@ -132,6 +132,26 @@ test("a Modbus device is listed with what its registers hold, and its YAML is by
   expect(source?.tags).toHaveLength(1);
 });
 
+test("a Modbus source of a configuration is looked through as it is configured", async () => {
+  await using device = await modbusDevice();
+  device.unit(3).set("hr", 5, [42]);
+  for (const table of ["ir", "co", "di"] as const) device.unit(3).refuse(table, 0, 65_535, 1);
+  using folder = temporaryFolder();
+  const file = folder.file("agent.yaml");
+  const source = `{ type: modbus, url: "${device.url}", maxRegisters: 7, tags: [{ input: a, at: "hr:5", every: 1s }] }`;
+  writeFileSync(file, `${head.replace(/\$\{[^}]*\}/g, "x")}sources: { bus: ${source} }\n`);
+  const found = await command(["browse", `${device.url}?unit=3&to=20`, "-c", file, "--source", "bus"]);
+  expect(found).toMatchObject({ status: 0, stdout: expect.stringMatching(/hr:5 \(40006\) +42/) });
+  expect(Math.max(...device.requests.filter((each) => each.function === 3).map(({ count }) => count))).toBe(7);
+
+  const stop = new AbortController();
+  const all = command(["browse", "-c", file, "--source", "bus"], { signal: stop.signal });
+  const before = device.requests.length;
+  await eventually(() => device.requests.length > before);
+  stop.abort(new Error("^C"));
+  expect((await all).stderr).not.toContain("no address");
+});
+
 test("what a Modbus device says that it is stands in the list, in the JSON, and as a comment in the YAML", async () => {
   await using device = await modbusDevice();
   device.unit(3).set("hr", 5, [42]);

@@ -16,6 +16,7 @@ export interface MetricText {
   readonly boolean?: boolean;
   readonly string?: string;
   readonly bytes?: Uint8Array;
+  readonly dataset?: Uint8Array;
   readonly template?: readonly MetricText[];
   readonly properties?: Readonly<Record<string, number | string>>;
 }
@@ -58,6 +59,7 @@ function metric(m: MetricText): Buffer {
     flag(14, m.boolean),
     text(15, m.string),
     m.bytes ? bytesField(16, m.bytes) : none,
+    m.dataset ? bytesField(17, m.dataset) : none,
     m.template ? bytesField(18, Buffer.concat(m.template.map((each) => bytesField(2, metric(each))))) : none,
   ]);
 }

@@ -7,7 +7,7 @@ import { isAbort } from "../../lib/abort.ts";
 import type { Message } from "./client.ts";
 import { connectBroker } from "./connect.ts";
 import { guessTags } from "./guess.ts";
-import { mqttOptions } from "./options.ts";
+import { type MqttOptions, mqttOptions } from "./options.ts";
 import { describeReason } from "./reason-code.ts";
 import { parseSparkplugTopic } from "./sparkplug/topic.ts";
 
@@ -23,7 +23,7 @@ const maxSample = 65_536;
  * by topic. Rejects as `Driver.open` does.
  */
 export async function* browseBroker(
-  { url, username, password }: BrowseTarget,
+  { url, username, password, options: configured }: BrowseTarget,
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode, void, undefined> {
@@ -38,10 +38,14 @@ export async function* browseBroker(
       });
     return true;
   };
-  const options = {
-    ...mqttOptions.parse({ url, session: { persistent: false } }),
+  const options: MqttOptions = {
+    ...mqttOptions.parse({ url }),
+    // What the schema of this very driver gave.
+    ...(configured as Partial<MqttOptions> | undefined),
+    url,
+    session: mqttOptions.shape.session.parse({ persistent: false }),
     ...(username !== undefined && { username }),
-    ...(password !== undefined && { password: new Secret(password) }),
+    ...(password !== undefined && { password: new Secret(password), passwordFile: undefined }),
   };
   const clientId = `tagferry-browse-${Math.floor(runtime.random() * 1e9)}`;
   const log = runtime.log.child({ part: "source", driver: "mqtt" });

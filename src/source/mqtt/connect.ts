@@ -54,9 +54,12 @@ export async function connectBroker<Handler extends MessageHandler>(
   throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${url}: no version of the protocol to try`);
 }
 
+/** Bytes of packets that are received at least: what is larger than `maxPayload` is better counted than never heard of. */
+const leastMaximumPacket = 16 * 2 ** 20;
+
 /** `options` in the words of the library. */
 function libraryOptions(url: string, options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
-  const { session, username, password, keepalive, connectTimeout } = options;
+  const { session, username, password, keepalive, connectTimeout, maxPayload } = options;
   const { protocol, hostname, port, pathname, search } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, "$1");
   return {
@@ -79,6 +82,8 @@ function libraryOptions(url: string, options: MqttOptions, clientId: string, pro
         // Left out or 0 the session would end with the connection, whatever `clean` says.
         sessionExpiryInterval: session.persistent ? Math.min(0xffff_ffff, Math.ceil(session.expiry / 1_000)) : 0,
         receiveMaximum: session.receiveMaximum,
+        // What is larger the broker does not send: here it would have to be in memory to be refused.
+        maximumPacketSize: Math.max(leastMaximumPacket, 2 * maxPayload),
       },
     }),
   };
@@ -102,13 +107,17 @@ function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): I
   return { ...checks, ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }), wsOptions: checks } as IClientOptions; // RequestOptions and theirs name the same fields of TLS
 }
 
-async function readCredentials({ caFile, certFile, keyFile }: MqttOptions): Promise<IClientOptions> {
-  const [ca, cert, key] = await Promise.all([
+async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
+  const { caFile, certFile, keyFile, passwordFile } = options;
+  const [secret, ca, cert, key] = await Promise.all([
+    read("passwordFile", passwordFile),
     read("caFile", caFile),
     read("certFile", certFile),
     read("keyFile", keyFile),
   ]);
-  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+  // Editors end a file with a newline.
+  const password = secret?.toString("utf8").replace(/\r?\n$/, "");
+  return { ...(password !== undefined && { password }), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
 async function read(option: string, path: string | undefined): Promise<Buffer | undefined> {

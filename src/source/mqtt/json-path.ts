@@ -1,5 +1,6 @@
 // The subset of JSONPath that finds values in payloads: `$.a.b[0]['x y'][*]`. Parsed once, followed per message. Pure.
 import { z } from "zod";
+import { parseJson } from "./decoders/json.ts";
 
 /** One step of a path. Text: a member by name. Number: an element by index, from the end if negative. */
 export type PathStep =
@@ -92,7 +93,7 @@ export function child(outer: unknown, next: PathStep): unknown {
 export function innerDocument(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -22,7 +22,12 @@ export interface ReaderOptions {
   readonly onNames: () => void;
   /** Takes note of topics that no tag wants. */
   readonly unknown: UnknownTopics;
+  /** Called with what no payload should bring about: a defect of ours. */
+  readonly onDefect: (error: unknown) => void;
 }
+
+/** Readings that one message may bring, of all tags together, but for those of the tag with which they become so many. */
+const maxReadings = 100_000;
 
 /** Turns messages into readings. */
 export class MessageReader {
@@ -52,15 +57,16 @@ export class MessageReader {
       return;
     }
     let malformed = false;
+    const before = readings.length;
     for (const { decode, routes } of groups) {
       const wanted = message.retained ? routes.filter(({ tag }) => tag.retained !== "ignore") : routes;
       if (wanted.length === 0) continue;
       const complain = (route: Route, error: unknown) => {
-        if (!(error instanceof PayloadError)) throw error;
         malformed = true;
-        this.#counts.lastMalformed = `${message.topic}: payload ${error.message}`;
+        const fault = this.#faultOf(error);
+        this.#counts.lastMalformed = `${message.topic}: payload ${fault.message}`;
         // Names that only the payload has are missing: it is not known which signal the reading would be of.
-        if (!isNamedByPayload(route)) readings.push(bad(route, message.topic, arrival, error));
+        if (!isNamedByPayload(route)) readings.push(bad(route, message.topic, arrival, fault));
       };
       let document: unknown;
       try {
@@ -82,6 +88,8 @@ export class MessageReader {
       const reception = { message, document, arrival, counts: this.#counts, names, readings };
       for (const route of wanted) {
         try {
+          if (readings.length - before >= maxReadings)
+            throw new PayloadError(`has more than ${maxReadings} values for all tags together`);
           readTag(route, reception);
         } catch (error) {
           complain(route, error);
@@ -99,11 +107,22 @@ export class MessageReader {
       if (told?.changed) onNames();
       return told !== undefined;
     } catch (error) {
-      if (!(error instanceof PayloadError)) throw error;
       this.#counts.malformed++;
-      this.#counts.lastMalformed = `${message.topic}: payload ${error.message}`;
+      this.#counts.lastMalformed = `${message.topic}: payload ${this.#faultOf(error).message}`;
       return true;
     }
+  }
+
+  /**
+   * Whatever goes wrong goes wrong with one message: thrown, it would end the process, and the broker would deliver the
+   * same message again when it is back.
+   */
+  #faultOf(error: unknown): PayloadError {
+    if (error instanceof PayloadError) return error;
+    this.#options.onDefect(error);
+    return new PayloadError(`cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
   }
 
   #noteUnmatched(message: Message): void {

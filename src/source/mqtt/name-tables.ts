@@ -6,7 +6,7 @@ import { scalarText } from "./json-path.ts";
 import { expand, follow } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
 import type { MqttTag } from "./tag.ts";
-import { TopicTrie } from "./topic-trie.ts";
+import { maxTopic, TopicTrie } from "./topic-trie.ts";
 
 /** What tables contain, for keeping: key of the table, then name by what the data say. */
 export type KnownNames = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -88,7 +88,7 @@ export class NameTables {
     if (known) return known;
     const found = this.#trie.match(topic.split("/"));
     if (this.#tellers.size >= maxTopics) this.#tellers = new Map();
-    this.#tellers.set(topic, found);
+    if (topic.length <= maxTopic) this.#tellers.set(topic, found);
     return found;
   }
 }

@@ -67,7 +67,7 @@ function elementAt(outer: unknown, key: string | undefined): unknown {
 
 function entries(outer: unknown): readonly (readonly [string, unknown])[] {
   const parent = typeof outer === "string" ? innerDocument(outer) : outer;
-  if (typeof parent !== "object" || parent === null) return [];
+  if (typeof parent !== "object" || parent === null || parent instanceof Uint8Array) return [];
   return Object.entries(parent);
 }
 

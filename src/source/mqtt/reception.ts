@@ -33,6 +33,11 @@ export interface ReceptionOptions {
 
 /** Readings of one delivery at most, as `Source.deliveries` asks. */
 const maxReadings = 10_000;
+/**
+ * Readings that came together and show a broker with more to send: the socket, and so the broker, waits for them to be
+ * stored, acknowledged or not. One sync for so many costs little.
+ */
+const crowd = 256;
 /** Topics whose routes are remembered at least. */
 const rememberedTopics = 50_000;
 
@@ -52,6 +57,7 @@ export class Reception implements MessageHandler {
   #taken: (readings: readonly Reading[]) => void = () => {};
   readonly #firstStall = Promise.withResolvers<void>();
   #closed = false;
+  #defectTold = false;
 
   constructor(options: ReceptionOptions, runtime: Runtime, link: Link) {
     const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
@@ -76,7 +82,9 @@ export class Reception implements MessageHandler {
     const router = new TopicRouter(subscribers, rememberedTopics);
     const unknown = this.#unknown;
     this.#sparkplug = sparkplug;
-    this.#reader = new MessageReader(router, { maxPayload, sparkplug, names, onNames, unknown }, this.#counts);
+    const onDefect = (error: unknown) => this.#tellDefect(error);
+    const reading = { maxPayload, sparkplug, names, onNames, unknown, onDefect };
+    this.#reader = new MessageReader(router, reading, this.#counts);
   }
 
   receive(message: Message): boolean {
@@ -129,7 +137,9 @@ export class Reception implements MessageHandler {
 
   /** Adds readings that no message brought. */
   add(readings: readonly Reading[]): void {
-    this.#inbox.put(undefined, (batch) => batch.readings.push(...readings));
+    this.#inbox.put(undefined, (batch) => {
+      for (const reading of readings) batch.readings.push(reading);
+    });
     this.#inbox.settle();
   }
 
@@ -157,7 +167,7 @@ export class Reception implements MessageHandler {
     return {
       readings: batch.readings,
       descriptions: batch.descriptions,
-      awaited: batch.held.length > 0,
+      awaited: batch.held.length > 0 || batch.readings.length >= crowd,
       ack: () => {
         this.#inbox.release(batch);
         this.#counts.publish(this.#runtime.metrics, this.#source);
@@ -192,6 +202,13 @@ export class Reception implements MessageHandler {
     if (this.#stalledSince === undefined || this.#inbox.full) return;
     this.#stalledSince = undefined;
     this.#link.resume();
+  }
+
+  /** Once: the next message may be the same. */
+  #tellDefect(error: unknown): void {
+    if (!this.#defectTold)
+      this.#runtime.log.error({ err: error }, "a message cannot be read for a defect of ours; it is left out");
+    this.#defectTold = true;
   }
 
   #acknowledge(held: readonly HeldPacket[]): void {

@@ -44,7 +44,7 @@ export class MqttSource implements Source {
   readonly #parts: Parts;
   readonly #closing = new AbortController();
   readonly #subscribing: Promise<void>;
-  #subscriptions: Subscriptions = { granted: [], refused: new Map() };
+  #subscriptions: Subscriptions = { granted: [], refused: new Map(), unprotected: [] };
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -58,13 +58,17 @@ export class MqttSource implements Source {
   }
 
   get holder(): string | undefined {
-    return this.#parts.config.options.qos > 0 ? "the broker" : undefined;
+    return this.#isProtected ? "the broker" : undefined;
   }
 
   get recovery(): Recovery | undefined {
-    const { connection, config } = this.#parts;
-    const kept = connection.sessionPresent && config.options.qos > 0;
+    const kept = this.#parts.connection.sessionPresent && this.#isProtected;
     return kept ? { how: "kept", by: "the broker had kept the session" } : undefined;
+  }
+
+  /** Whether the broker keeps what we have not acknowledged. */
+  get #isProtected(): boolean {
+    return this.#parts.config.options.qos > 0 && this.#subscriptions.unprotected.length === 0;
   }
 
   /**
@@ -106,7 +110,7 @@ export class MqttSource implements Source {
 
   details(): Readonly<Record<string, string | number>> {
     const { url, config, connection, clientId, reception } = this.#parts;
-    const { granted, refused } = this.#subscriptions;
+    const { granted, refused, unprotected } = this.#subscriptions;
     const { protocolVersion, sessionPresent, keepaliveMs, limits } = connection;
     const numbers = Object.entries(limits).filter((limit): limit is [string, number] => typeof limit[1] === "number");
     return {
@@ -116,6 +120,7 @@ export class MqttSource implements Source {
       session: sessionPresent ? "resumed" : "new",
       subscriptions: granted.length,
       refusedSubscriptions: refused.size,
+      ...(unprotected.length > 0 && { unprotectedSubscriptions: unprotected.length }),
       keepaliveSeconds: keepaliveMs / 1_000,
       ...(config.options.verify === "none" && { certificate: "not checked" }),
       ...reception.sparkplugDetails,

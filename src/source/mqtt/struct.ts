@@ -1,5 +1,6 @@
 // Numbers in bytes: what a binary payload, or hex or base64 text in one, holds at an offset. Pure.
 import { z } from "zod";
+import { float16, float32, shortestDecimal } from "../../lib/shortest-decimal.ts";
 import { PayloadError, sample } from "./payload-error.ts";
 
 /** Widths of the types in bytes. */
@@ -81,9 +82,9 @@ function readWhole(found: unknown, field: BytesField): number | bigint | boolean
     case "i64":
       return view.getBigInt64(0);
     case "f16":
-      return view.getFloat16(0);
+      return shortestDecimal(view.getFloat16(0), float16);
     case "f32":
-      return shortest(view.getFloat32(0));
+      return shortestDecimal(view.getFloat32(0), float32);
     case "f64":
       return view.getFloat64(0);
     case "bit":
@@ -117,14 +118,4 @@ function reorder(bytes: Uint8Array, order: BytesField["order"]): Uint8Array {
   if (order === "cdab") copy.reverse();
   for (let i = 0; i < copy.length; i += 2) copy.set([copy[i + 1] ?? 0, copy[i] ?? 0], i);
   return copy;
-}
-
-/** The shortest decimal that is the same float: 0.1, not 0.10000000149011612. */
-function shortest(value: number): number {
-  if (!Number.isFinite(value)) return value;
-  for (let digits = 6; digits < 9; digits++) {
-    const rounded = Number(value.toPrecision(digits));
-    if (Math.fround(rounded) === value) return rounded;
-  }
-  return value;
 }

@@ -21,6 +21,8 @@ export interface Subscriptions {
   readonly granted: readonly string[];
   /** Refused filters with the broker's reason code. */
   readonly refused: ReadonlyMap<string, number>;
+  /** Granted filters whose messages the broker does not keep until they are acknowledged, although it was asked to. */
+  readonly unprotected: readonly string[];
 }
 
 /**
@@ -38,6 +40,7 @@ export async function applySubscriptions(
   const limits = brokerLimits(connection.limits);
   const granted = new Set<string>();
   const refused = new Map<string, number>();
+  const unprotected = new Set<string>();
   const refuse = (filter: string, code: number) => {
     refused.set(filter, code);
     log.error({ filter, reason: describeReason(code) }, "the broker refused a subscription");
@@ -50,8 +53,11 @@ export async function applySubscriptions(
     // Before the broker knows them: after a crash in between they are still found and unsubscribed one day.
     await state.remember({ filters: [...new Set([...inSession, ...granted, ...filters])] });
     for (const [filter, code] of await subscribe(connection, filters, how)) {
-      if (code < 0x80) granted.add(filter);
-      else refuse(filter, code);
+      if (code >= 0x80) refuse(filter, code);
+      else {
+        granted.add(filter);
+        if (code === 0 && how.qos > 0) unprotected.add(filter);
+      }
     }
   };
   const repeated = options.repeated.filter((filter) => !refused.has(filter));
@@ -65,8 +71,13 @@ export async function applySubscriptions(
   const stale = [...inSession].filter((filter) => !granted.has(filter) && !refused.has(filter));
   for (const filters of packetsOf(stale, limits)) await connection.unsubscribe(filters);
   if (stale.length > 0) log.info({ filters: stale.length }, "subscriptions no longer configured were ended");
+  if (unprotected.size > 0)
+    log.warn(
+      { filters: [...unprotected].slice(0, 10) },
+      "the broker grants these subscriptions with QoS 0 only: it keeps nothing for us",
+    );
   await state.remember({ filters: [...granted] });
-  return { granted: [...granted], refused };
+  return { granted: [...granted], refused, unprotected: [...unprotected] };
 }
 
 interface HowToSubscribe extends SubscribeOptions {

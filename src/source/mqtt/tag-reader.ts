@@ -79,16 +79,18 @@ function timeOf(
   const { time } = address;
   if (time === undefined) return undefined;
   const { document, message, arrival } = reception;
-  if (time.at && !Array.isArray(time.at) && !time.date)
+  if (time.at && !Array.isArray(time.at) && !time.date && !time.fraction)
     return payloadTime(follow(document, time.at, keys), time.format, time.zone, arrival);
   const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival);
   if (time.capture !== undefined) return parse(captures[time.capture]);
   if (time.property !== undefined) return parse(message.properties?.[time.property]);
   if (time.at === undefined) return undefined;
-  const { date } = time;
+  const { date, fraction } = time;
   const read = (place: JsonPath) => {
     const found = follow(document, place, keys);
-    return parse(date ? joined(follow(document, date, keys), found) : found);
+    const whole = parse(date ? joined(follow(document, date, keys), found) : found);
+    if (fraction === undefined || typeof whole !== "number") return whole;
+    return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival);
   };
   if (!Array.isArray(time.at)) return read(time.at);
   let fault = noTime;
@@ -98,6 +100,14 @@ function timeOf(
     if (fault.kind === "missing") fault = found;
   }
   return fault;
+}
+
+/** Devices that leave out zeros leave out a fraction of none. */
+function withFraction(whole: EpochMicros, found: unknown, unit: number, arrival: EpochMicros): EpochMicros | TimeFault {
+  const micros = Math.floor(Number(found ?? 0) * unit);
+  if (micros >= 0 && micros < 1e6) return timeInRange(whole + micros, arrival);
+  const text = scalarText(found)?.slice(0, 40) ?? "an object";
+  return { kind: "unreadable", text: `the fraction of the second in the payload, ${text}, is none` };
 }
 
 /** A date and a time of day, which as a number has lost the zero before nine o'clock. */
@@ -160,6 +170,8 @@ function describe(found: unknown): string {
 
 /** Combinations of captures from the payload that are remembered of one topic; more are made anew each time. */
 const maxRemembered = 1_000;
+/** Characters of those that are remembered. */
+const maxKey = 512;
 
 function capturesOf(route: Route, keys: readonly string[], { document, names: tables }: Reception): Captures {
   const { address, captures, tag } = route;
@@ -179,7 +191,7 @@ function capturesOf(route: Route, keys: readonly string[], { document, names: ta
     ? { ...captures, i: key }
     : { ...captures, ...Object.fromEntries(names.map((name, i) => [name, found[i] ?? ""])) };
   if (tag.names) made["name"] = found.at(-1) ?? "";
-  if (elements.size < maxRemembered) elements.set(key, made);
+  if (elements.size < maxRemembered && key.length <= maxKey) elements.set(key, made);
   return made;
 }
 

@@ -39,6 +39,14 @@ const time = z
       .optional()
       .describe("Where in the payload the date stands, if what stands at `at` is the time of day only.")
       .meta({ examples: ["$.date"] }),
+    fraction: z
+      .strictObject({
+        at: payloadPath().describe("Where in the payload the fraction stands."),
+        unit: z.enum(["ms", "us", "ns"]).default("ns").describe("What it is counted in."),
+      })
+      .optional()
+      .describe("Where the fraction of the second stands, if what stands at `at` is whole seconds; left out it is 0.")
+      .meta({ examples: [{ at: "$.nsec", unit: "ns" }] }),
     capture: z.string().optional().describe("Name of the level of the topic that the time stands in."),
     property: z.string().optional().describe("Name of the user property that the time stands in (MQTT 5)."),
     format: z
@@ -60,7 +68,9 @@ const time = z
       .describe("Time between two samples of a block, of which the payload has one time only; see each: sample."),
     anchor: z.enum(["first", "last"]).default("first").describe("Which sample of a block its time is that of."),
   })
-  .superRefine(({ at, date, capture, property }, context) => {
+  .superRefine(({ at, date, fraction, capture, property }, context) => {
+    if (fraction !== undefined && at === undefined)
+      context.addIssue({ code: "custom", path: ["fraction"], message: "needs at, where the seconds stand" });
     if (date !== undefined && at === undefined)
       context.addIssue({ code: "custom", path: ["date"], message: "needs at, where the time of day stands" });
     const given = [at, capture, property].filter((place) => place !== undefined).length;
@@ -109,7 +119,20 @@ export const mqttTag = z
       .meta({ examples: ["$.t", "$.a.b[0]['x y']"] }),
     time: time.optional().describe("Where the time of the value stands; without it the time of arrival is taken."),
     format: z
-      .enum(["auto", "json", "ndjson", "number", "text", "csv", "binary", "senml", "lineProtocol", "sparkplugB"])
+      .enum([
+        "auto",
+        "json",
+        "ndjson",
+        "number",
+        "text",
+        "csv",
+        "binary",
+        "cbor",
+        "msgpack",
+        "senml",
+        "lineProtocol",
+        "sparkplugB",
+      ])
       .default("auto")
       .describe("auto: JSON where a field says where in the payload to look, else a bare number, true, false or text."),
     compression: z

@@ -5,7 +5,7 @@ import type { NameTable } from "./name-tables.ts";
 import type { ScopeCaptures } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 import type { TagAddress } from "./tag-address.ts";
-import { TopicTrie } from "./topic-trie.ts";
+import { maxTopic, TopicTrie } from "./topic-trie.ts";
 
 /** A tag with what has been worked out about it once. */
 export interface Subscriber {
@@ -53,6 +53,7 @@ export class TopicRouter {
 
   #remember(topic: string): readonly RouteGroup[] {
     const groups = this.#old.get(topic) ?? this.#find(topic);
+    if (topic.length > maxTopic) return groups;
     if (this.#young.size >= this.#remembered) {
       this.#old = this.#young;
       this.#young = new Map();

@@ -14,6 +14,9 @@ interface Branch<T> {
   readonly rest: T[];
 }
 
+/** Characters of topics that are worth remembering: of 65,535, as the protocol allows, there could be gigabytes. */
+export const maxTopic = 1_024;
+
 /** Topic filters and what stands for each. */
 export class TopicTrie<T> {
   readonly #root: Branch<T> = branch();

@@ -1,6 +1,7 @@
 // Topics that no tag wants, with a payload of each: what is needed to write the next tag.
 import type { UnknownAddress } from "../../core/source.ts";
 import type { Message } from "./client.ts";
+import { maxTopic } from "./topic-trie.ts";
 
 /** Topics that are counted apart; others only in the metric. */
 const maxTopics = 1_000;
@@ -15,7 +16,8 @@ export class UnknownTopics {
   note({ topic, payload }: Pick<Message, "topic" | "payload">): void {
     const known = this.#topics.get(topic);
     if (known) known.count++;
-    else if (this.#topics.size < maxTopics) this.#topics.set(topic, { count: 1, sample: sampleOf(payload) });
+    else if (this.#topics.size < maxTopics && topic.length <= maxTopic)
+      this.#topics.set(topic, { count: 1, sample: sampleOf(payload) });
   }
 
   /** Those with the most messages, at most 50. */

@@ -27,12 +27,16 @@ test("a delivery has at most 10,000 readings, and the rest waits at the broker u
   const puller = pull(source, signal);
   let seen = 0;
   while (seen < count) {
-    const { readings } = await puller.next();
+    const { readings, awaited } = await puller.next();
     expect(readings.length).toBeLessThanOrEqual(10_000);
+    // Nobody acknowledges QoS 0, but a broker with more to send waits all the same.
+    if (readings.length === 10_000) expect(awaited).toBe(true);
     seen += readings.length;
   }
+  broker.connections[0]?.send(publish("a/last", payload));
 
   expect(seen).toBe(count);
+  expect((await puller.next()).awaited).toBe(false);
 });
 
 test("the connection outlives several keep-alive times in which nothing is taken", async () => {

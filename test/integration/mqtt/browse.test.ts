@@ -1,4 +1,6 @@
 // Browsing listens, and what it prints can be pasted into a configuration.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { BrowsedNode } from "../../../src/core/source.ts";
 import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
@@ -7,6 +9,7 @@ import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { openMqttSource, pull } from "../../support/mqtt-source.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { politeAnswer, scriptedBroker } from "../../support/scripted-broker.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const messages = {
   "hall/env": '{"ts":1767225600,"t":21.5,"a b":{"c":[1,"x"]},"n":null}',
@@ -63,6 +66,30 @@ async function collect(nodes: AsyncIterable<BrowsedNode>): Promise<BrowsedNode[]
 }
 
 async function* noNodes(): AsyncGenerator<BrowsedNode> {}
+
+test("a source is listened to as it connects: with its certificates and its password file", async () => {
+  const fixture = (name: string) => join(import.meta.dirname, "../../fixtures/tls", name);
+  const tls = { cert: readFileSync(fixture("broker.pem")), key: readFileSync(fixture("broker-key.pem")) };
+  const credentials = { username: "gw1", password: "gw1-password" };
+  await using broker = await openMqttBroker({ tls, credentials });
+  await broker.publish("hall/t", "1", { retain: true });
+  using folder = temporaryFolder();
+  writeFileSync(folder.file("password"), "gw1-password\n");
+  const { url } = broker;
+  const text = { url, caFile: fixture("ca.pem"), username: "gw1", passwordFile: folder.file("password") };
+  const options = mqttDriver.schema.parse(text);
+  const stop = new AbortController();
+
+  const listing = collect(mqttDriver.browse?.({ url, options }, testRuntime(), stop.signal) ?? noNodes());
+  await eventually(() => broker.clients.find((client) => broker.subscriptions(client).includes("#")));
+  await broker.publish("hall/last", "2");
+  stop.abort();
+
+  expect((await listing).map(({ address }) => address)).toContain("hall/last");
+  await expect(
+    collect(mqttDriver.browse?.({ url }, testRuntime(), new AbortController().signal) ?? noNodes()),
+  ).rejects.toThrow("name that in caFile");
+});
 
 test("a broker that lets us listen to nothing is told from one where nobody publishes", async () => {
   await using broker = await openMqttBroker({ maySubscribe: () => false });

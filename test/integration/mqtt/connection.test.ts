@@ -23,7 +23,7 @@ test("CONNECT is of MQTT 5 with user, password, a stable client identifier and a
     password: Buffer.from("gw1-password"),
     clean: false,
     keepalive: 30,
-    properties: { sessionExpiryInterval: 86_400, receiveMaximum: 2_000 },
+    properties: { sessionExpiryInterval: 86_400, receiveMaximum: 2_000, maximumPacketSize: 16 * 2 ** 20 },
   });
 });
 

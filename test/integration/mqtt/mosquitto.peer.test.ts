@@ -113,6 +113,28 @@ test("a filter that the access list refuses does not take the others down", asyn
   expect(brief(await pull(source, signal).readings(1))).toContain("open/a=1");
 });
 
+test("a message larger than what is taken is not sent by the broker, and one larger than maxPayload is counted", async () => {
+  await using broker = await openMosquitto();
+  const { url, username, password } = broker;
+  const runtime = testRuntime();
+  await using source = await openMqttSource(
+    { options: { url, username, password }, tags: [{ topic: "a" }] },
+    runtime,
+    signal,
+  );
+  const publisher = await broker.publisher();
+
+  for (const payload of ["x".repeat(17 * 2 ** 20), "y".repeat(2 * 2 ** 20), "1"])
+    await publish(publisher, "a", payload);
+
+  const readings = await pull(source, signal).readings(2);
+  expect(readings).toMatchObject([
+    { quality: "bad", reason: /of 2097152 bytes is larger than maxPayload/ },
+    { value: 1 },
+  ]);
+  expect(runtime.metric("source_mqtt_messages_total")).toBe(2);
+});
+
 test("commits of 20 ms hold nothing up: a burst of 20,000 messages arrives whole", async () => {
   await using broker = await openMosquitto();
   const { url, username, password } = broker;

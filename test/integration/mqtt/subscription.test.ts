@@ -65,6 +65,35 @@ test("where a wide filter is refused, the narrower ones it stood for are subscri
   expect(source.details?.()).toMatchObject({ subscriptions: 1, refusedSubscriptions: 1 });
 });
 
+test("a broker that grants less than was asked is named: it keeps nothing, and nobody says that it did", async () => {
+  const open = async (granted: number, runtime = testRuntime()) => {
+    await using broker = await scriptedBroker((packet, client) => {
+      if (packet.cmd === "subscribe")
+        client.send({ cmd: "suback", messageId: packet.messageId ?? 0, granted: [granted] });
+      else politeAnswer(packet, client, { sessionPresent: true });
+    });
+    await using source = await openMqttSource(
+      { options: { url: broker.url }, tags: [{ topic: "a" }] },
+      runtime,
+      signal,
+    );
+    const { holder, recovery } = source;
+    return {
+      holder,
+      recovery,
+      details: source.details?.(),
+      warned: runtime.lines.some(({ message }) => message.includes("QoS 0 only")),
+    };
+  };
+  expect(await open(1)).toMatchObject({ holder: "the broker", recovery: { how: "kept" }, warned: false });
+  expect(await open(0)).toMatchObject({
+    holder: undefined,
+    recovery: undefined,
+    details: { subscriptions: 1, unprotectedSubscriptions: 1 },
+    warned: true,
+  });
+});
+
 test("a broker that refuses every subscription refuses the source", async () => {
   await using broker = await openMqttBroker({ maySubscribe: () => false });
   const tags = [{ topic: "a" }];

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { openMqttSource, pull } from "../../support/mqtt-source.ts";
 import { testRuntime } from "../../support/runtime.ts";
@@ -90,6 +91,21 @@ test("certificates are read again at each connection", async () => {
   await expect(open()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
   writeFileSync(options.caFile, readFileSync(caFile));
   await using _source = await open();
+});
+
+test("a password that stands in a file of its own is read again at each connection", async () => {
+  const credentials = { username: "gw1", password: "second" };
+  await using broker = await openMqttBroker({ credentials });
+  using folder = temporaryFolder();
+  const options = { url: broker.url, username: "gw1", passwordFile: folder.file("password") };
+  const open = () => openMqttSource({ options, tags }, testRuntime(), signal);
+
+  await expect(open()).rejects.toMatchObject({ code: "SOURCE_REFUSED", message: /passwordFile cannot be read/ });
+  writeFileSync(options.passwordFile, "first\n");
+  await expect(open()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
+  writeFileSync(options.passwordFile, "second\n");
+  await using _source = await open();
+  expect(() => mqttDriver.schema.parse({ ...options, password: "x" })).toThrow(/must not stand beside password/);
 });
 
 test("a key that is none is an error of the source, not the end of the agent", async () => {

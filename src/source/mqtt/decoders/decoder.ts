@@ -1,10 +1,12 @@
 // What a payload decoder is, and the table of them. A new one is one file and one line here.
 import type { EpochMicros } from "../../../core/point.ts";
 import { bareValue } from "./bare.ts";
+import { cborDocument } from "./cbor.ts";
 import { type Compression, decompress } from "./compression.ts";
 import { type CsvOptions, csvDecoder } from "./csv.ts";
 import { jsonDocument, lenientJsonDocument } from "./json.ts";
 import { lineProtocolRecords } from "./line-protocol.ts";
+import { messagePackDocument } from "./message-pack.ts";
 import { jsonLines } from "./ndjson.ts";
 import { numberDecoder } from "./number.ts";
 import { senmlRecords } from "./senml.ts";
@@ -36,6 +38,8 @@ const decoders = {
   text: () => plainText,
   csv: ({ csv, decimal }) => csvDecoder({ ...csv, decimal }),
   binary: () => (payload) => payload,
+  cbor: () => cborDocument,
+  msgpack: () => messagePackDocument,
   senml: () => senmlRecords,
   lineProtocol: () => lineProtocolRecords,
   // Needs to know what came before; see sparkplug/host.ts, which is given the bytes.

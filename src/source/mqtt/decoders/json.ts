@@ -1,13 +1,19 @@
 // JSON payloads.
 import { PayloadError, sample } from "../payload-error.ts";
+import { isInteger } from "./decimal.ts";
 import { utf8 } from "./utf8.ts";
 
-/** The document. Integers that a double cannot hold come as bigints. */
+/** What `text` says. Integers that a double cannot hold come as bigints. Throws as `JSON.parse` does. */
+export function parseJson(text: string): unknown {
+  return hasLongNumber(text) ? JSON.parse(text, exactIntegers) : JSON.parse(text);
+}
+
+/** The document in `payload`, as `parseJson` reads it. */
 export function jsonDocument(payload: Buffer): unknown {
-  const text = utf8(payload);
   try {
-    return hasLongNumber(text) ? JSON.parse(text, exactIntegers) : JSON.parse(text);
+    return parseJson(utf8(payload));
   } catch (error) {
+    if (error instanceof PayloadError) throw error;
     // Anything else, as a document nested too deep for the reviver, must not pass for a fault of ours either.
     const why = error instanceof SyntaxError ? "is not JSON" : "cannot be read as JSON";
     throw new PayloadError(`${why}: ${sample(payload)}`, { cause: error });
@@ -57,5 +63,5 @@ const stringOrNoNumber = /"(?:[^"\\]|\\[^])*(?:"|$)|-?\b(?:NaN|Infinity)\b/g;
 function exactIntegers(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source;
-  return source !== undefined && /^-?\d+$/.test(source) ? BigInt(source) : value;
+  return source !== undefined && isInteger(source) ? BigInt(source) : value;
 }

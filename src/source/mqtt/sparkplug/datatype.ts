@@ -1,4 +1,5 @@
 // What a Sparkplug value is once its datatype is known. Pure.
+import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import type { RawValue } from "./payload.ts";
 
 export type Scalar = number | bigint | boolean | string;
@@ -34,13 +35,17 @@ export function scalarOf(raw: RawValue, datatype: number): Scalar | undefined {
 /** Elements of one array; as many values as `[*]` may find in JSON. */
 const maxElements = 10_000;
 
-/** The elements of an array of numbers or booleans; undefined where `datatype` is none of those, or they are too many. */
-export function elementsOf(raw: RawValue, datatype: number): readonly Scalar[] | undefined {
+/**
+ * The elements of an array of numbers or booleans; undefined where `datatype` is none of those, or they are too many: more
+ * than 10,000, or than `most`.
+ */
+export function elementsOf(raw: RawValue, datatype: number, most: number): readonly Scalar[] | undefined {
   if (!(raw instanceof Uint8Array)) return undefined;
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
-  if (datatype === booleanArray) return booleans(raw, view);
+  const bound = Math.min(most, maxElements);
+  if (datatype === booleanArray) return booleans(raw, view, bound);
   const width = elementBytes[datatype];
-  if (width === undefined || raw.length / width > maxElements) return undefined;
+  if (width === undefined || raw.length / width > bound) return undefined;
   return Array.from({ length: Math.floor(raw.length / width) }, (_, i) => element(view, i * width, datatype));
 }
 
@@ -61,7 +66,7 @@ function element(view: DataView, at: number, datatype: number): Scalar {
     case 28:
       return view.getUint32(at, true);
     case 30:
-      return view.getFloat32(at, true);
+      return shortestDecimal(view.getFloat32(at, true), float32);
     case 31:
       return view.getFloat64(at, true);
     default:
@@ -70,9 +75,9 @@ function element(view: DataView, at: number, datatype: number): Scalar {
 }
 
 /** A count of 32 bits, then the booleans from the most significant bit on. */
-function booleans(raw: Uint8Array, view: DataView): readonly boolean[] | undefined {
+function booleans(raw: Uint8Array, view: DataView, most: number): readonly boolean[] | undefined {
   if (raw.length < 4) return undefined;
   const count = Math.min(view.getUint32(0, true), (raw.length - 4) * 8);
-  if (count > maxElements) return undefined;
+  if (count > most) return undefined;
   return Array.from({ length: count }, (_, i) => (((raw[4 + (i >> 3)] ?? 0) >> (7 - (i & 7))) & 1) === 1);
 }

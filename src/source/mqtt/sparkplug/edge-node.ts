@@ -13,6 +13,13 @@ export interface KnownMetric {
 
 /** Metrics of one edge node and its devices at most; a defective node must not fill the memory. */
 const maxMetrics = 100_000;
+/** What a metric takes beside its name, in characters. */
+const metricSize = 200;
+
+/** What the metrics of all edge nodes together may still take, in characters. */
+export interface MetricRoom {
+  characters: number;
+}
 
 export class EdgeNode {
   readonly group: string;
@@ -22,10 +29,12 @@ export class EdgeNode {
   born = false;
   #byAlias = new Map<number | bigint, KnownMetric>();
   readonly #byName = new Map<string, KnownMetric>();
+  readonly #room: MetricRoom;
 
-  constructor(group: string, node: string) {
+  constructor(group: string, node: string, room: MetricRoom) {
     this.group = group;
     this.node = node;
+    this.#room = room;
   }
 
   /** A birth of the node: its aliases are given anew. A device may have been born before it by the same count. */
@@ -53,8 +62,13 @@ export class EdgeNode {
             device,
             captures: known?.captures ?? { group: this.group, node: this.node, device, metric: name },
           };
-    if (known || this.#byName.size < maxMetrics) this.#byName.set(key, metric);
-    if (alias !== undefined && this.#byAlias.size < maxMetrics) this.#byAlias.set(alias, metric);
+    if (known) this.#byName.set(key, metric);
+    else if (this.#byName.size < maxMetrics && this.#room.characters > 0) {
+      this.#byName.set(key, metric);
+      this.#room.characters -= metricSize + key.length;
+    }
+    if (alias !== undefined && this.#byAlias.size < maxMetrics && this.#byName.has(key))
+      this.#byAlias.set(alias, metric);
     return metric;
   }
 

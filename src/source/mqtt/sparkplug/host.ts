@@ -9,8 +9,8 @@ import type { Message } from "../client.ts";
 import type { MessageCounts } from "../message-counts.ts";
 import type { Route } from "../topic-router.ts";
 import { describeMetric } from "./description.ts";
-import { EdgeNode, type KnownMetric } from "./edge-node.ts";
-import { type Arrival, capturesOf, markStale, readMetric, type Sink, wants } from "./metric-readings.ts";
+import { EdgeNode, type KnownMetric, type MetricRoom } from "./edge-node.ts";
+import { type Arrival, capturesOf, markStale, maxElements, readMetric, type Sink, wants } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import type { RebirthRequests } from "./rebirth.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
@@ -26,10 +26,16 @@ export interface SparkplugParts {
 
 /** Milliseconds that a message waits for one that it has overtaken, before that one counts as lost. */
 const reorderMs = 2_000;
-/** Bytes of payloads that wait at most, of all nodes; more are read at once. */
+/** Bytes of messages that wait at most, of all nodes; more are read at once. */
 const maxWaitingBytes = 16 * 2 ** 20;
+/** What an element of an array counts for: it becomes a reading. */
+const elementBytes = 100;
 /** Edge nodes that are remembered; a group with more is beyond one broker. */
 const maxNodes = 10_000;
+/** Characters of topics of edge nodes that are remembered. */
+const maxTopic = 1_024;
+/** Characters for the metrics of all of them: some 400,000 with names as they are usual. */
+const metricRoom = 100_000_000;
 
 /** A message that waits, as it came. */
 interface Held {
@@ -38,6 +44,8 @@ interface Held {
   readonly address: string;
   readonly time: EpochMicros;
   readonly payload: Buffer;
+  /** Bytes that it counts for. */
+  readonly weight: number;
 }
 
 /** An edge node and its messages that wait; undefined: that one was read at once, but its number has to be waited for. */
@@ -52,6 +60,7 @@ export class SparkplugHost {
   /** Those that messages wait for. */
   readonly #waiting = new Set<Member>();
   #waitingBytes = 0;
+  readonly #room: MetricRoom = { characters: metricRoom };
 
   constructor(parts: SparkplugParts) {
     this.#parts = parts;
@@ -68,7 +77,9 @@ export class SparkplugHost {
     const payload = decodeSparkplug(message.payload, this.#parts.maxPayload);
     const member = this.#memberOf(topic);
     const { node, sequence } = member;
-    const arrival = { topic, node, payload, routes, address, time, sink, counts: this.#parts.counts };
+    const { counts } = this.#parts;
+    const room = { elements: maxElements };
+    const arrival = { topic, node, payload, routes, address, time, sink, counts, room };
     this.#giveUp(member, reorderMs, time, sink);
     if (topic.type === "NBIRTH") {
       this.#release(sequence.begin(payload.seq), member, sink);
@@ -113,8 +124,8 @@ export class SparkplugHost {
     const key = `${group}/${node}`;
     const known = this.#members.get(key);
     if (known) return known;
-    const made: Member = { node: new EdgeNode(group, node), sequence: new Sequence() };
-    if (this.#members.size < maxNodes) this.#members.set(key, made);
+    const made: Member = { node: new EdgeNode(group, node, this.#room), sequence: new Sequence() };
+    if (this.#members.size < maxNodes && key.length <= maxTopic) this.#members.set(key, made);
     return made;
   }
 
@@ -124,10 +135,11 @@ export class SparkplugHost {
    */
   #wait(seq: number, opens: boolean, arrival: Arrival, { payload, held }: Message, member: Member): void {
     const { topic, routes, address, time, sink } = arrival;
-    const waits = held === undefined && this.#waitingBytes + payload.length <= maxWaitingBytes;
+    const weight = weightOf(arrival.payload, payload.length);
+    const waits = held === undefined && this.#waitingBytes + weight <= maxWaitingBytes;
     // The payload is a view of what the socket gave, which is not ours to keep.
-    const item = waits ? { topic, routes, address, time, payload: Buffer.from(payload) } : undefined;
-    this.#waitingBytes += item?.payload.length ?? 0;
+    const item = waits ? { topic, routes, address, time, payload: Buffer.from(payload), weight } : undefined;
+    this.#waitingBytes += item?.weight ?? 0;
     const replaced = member.sequence.hold({ seq, item, opens, since: this.#parts.monotonic() });
     this.#waiting.add(member);
     if (replaced) this.#release([replaced], member, sink);
@@ -144,10 +156,11 @@ export class SparkplugHost {
   #release(waiting: Iterable<Waiting<Held | undefined>>, member: Member, sink: Sink): void {
     for (const { item } of waiting) {
       if (!item) continue;
-      this.#waitingBytes -= item.payload.length;
-      const { payload: bytes, ...rest } = item;
+      const { payload: bytes, weight, ...rest } = item;
+      this.#waitingBytes -= weight;
       const payload = decodeSparkplug(bytes, this.#parts.maxPayload);
-      this.#apply({ ...rest, payload, node: member.node, sink, counts: this.#parts.counts });
+      const room = { elements: maxElements };
+      this.#apply({ ...rest, payload, node: member.node, sink, counts: this.#parts.counts, room });
     }
     if (member.sequence.waitingSince === undefined) this.#waiting.delete(member);
   }
@@ -207,6 +220,12 @@ export class SparkplugHost {
   #ask({ group, node }: EdgeNode, now: EpochMicros): void {
     if (this.#parts.rebirths.ask(group, node, this.#parts.monotonic(), now)) this.#parts.counts.rebirths++;
   }
+}
+
+/** A short array of bits has the most elements. */
+function weightOf({ metrics }: SparkplugPayload, bytes: number): number {
+  const elements = metrics.map(({ value }) => (value instanceof Uint8Array ? Math.min(value.length * 8, 10_000) : 0));
+  return bytes + elementBytes * elements.reduce((sum, count) => sum + count, 0);
 }
 
 /** Data that names its metric and its type needs no birth. */

@@ -28,7 +28,12 @@ export interface Arrival {
   readonly time: EpochMicros;
   readonly sink: Sink;
   readonly counts: MessageCounts;
+  /** What the elements of arrays may still be of this message. */
+  readonly room: { elements: number };
 }
+
+/** Elements of all arrays of one message: a bit may make one, and each is a signal. */
+export const maxElements = 100_000;
 
 /** Whether a tag asks for this metric: its topic means the device, and it names it, its beginning and a `*`, or nothing. */
 export function wants({ tag, address }: Route, { name, device }: Pick<KnownMetric, "name" | "device">): boolean {
@@ -63,11 +68,12 @@ export function readMetric(arrival: Arrival, metric: SparkplugMetric, known: Kno
     }
     return;
   }
-  const elements = elementsOf(raw, datatype);
-  if (elements)
+  const elements = elementsOf(raw, datatype, arrival.room.elements);
+  if (elements) {
+    arrival.room.elements -= elements.length;
     for (const [i, element] of elements.entries())
       push(arrival, metric, node.declare(topic.device, `${known.name}/${i}`, undefined, datatype), element);
-  else push(arrival, metric, known, scalarOf(raw, datatype));
+  } else push(arrival, metric, known, scalarOf(raw, datatype));
 }
 
 function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {

@@ -92,7 +92,8 @@ function decodeMetric(bytes: Uint8Array, depth: number): SparkplugMetric {
     else if (number === 13) raw = float64(BigInt(asInteger(value)));
     else if (number === 14) raw = value === 1;
     else if (number === 15) raw = asText(value);
-    else if (number === 16) raw = Uint8Array.from(asBytes(value));
+    // Bytes, or a data set, of which no datatype makes a number.
+    else if (number === 16 || number === 17) raw = Uint8Array.from(asBytes(value));
     else if (number === 18) raw = decodeTemplate(asBytes(value), depth + 1);
   }
   return { name, alias, timestamp, datatype, isHistorical, isTransient, isNull, value: raw, properties };

@@ -1,4 +1,5 @@
 // Reads the wire format of Protocol Buffers, as much of it as Sparkplug needs. Pure.
+import { float32 as float32Format, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import { PayloadError } from "../payload-error.ts";
 
 /** One field as it stands in a message: a number for varints and fixed widths, bytes for everything with a length. */
@@ -58,10 +59,10 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
   }
 }
 
-/** The bits of a 32-bit float as a number. */
+/** The bits of a 32-bit float as the number that was meant: 0.1, not 0.10000000149011612. */
 export function float32(bits: number): number {
   scratch.setUint32(0, bits);
-  return scratch.getFloat32(0);
+  return shortestDecimal(scratch.getFloat32(0), float32Format);
 }
 
 /** The bits of a 64-bit float as a number. */

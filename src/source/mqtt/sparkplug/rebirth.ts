@@ -3,6 +3,8 @@ import type { EpochMicros } from "../../../core/point.ts";
 
 /** Milliseconds between two requests to the same node. */
 const perNodeMs = 60_000;
+/** Nodes whose last request is remembered. */
+const maxNodes = 10_000;
 /** Milliseconds between two requests to any, so that a large plant does not answer all at once. */
 const perBrokerMs = 100;
 
@@ -26,6 +28,9 @@ export class RebirthRequests {
     const last = this.#lastByNode.get(key) ?? Number.NEGATIVE_INFINITY;
     if (!this.#publish || monotonicMs - last < perNodeMs || monotonicMs - this.#last < perBrokerMs) return false;
     this.#last = monotonicMs;
+    this.#lastByNode.delete(key);
+    const [oldest] = this.#lastByNode.keys();
+    if (this.#lastByNode.size >= maxNodes && oldest !== undefined) this.#lastByNode.delete(oldest);
     this.#lastByNode.set(key, monotonicMs);
     this.#publish(`spBv1.0/${group}/NCMD/${node}`, rebirthPayload(now));
     return true;

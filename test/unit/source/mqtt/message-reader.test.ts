@@ -293,11 +293,67 @@ test("date and time of day may stand in fields of their own", () => {
   ]);
 });
 
+test("a defect of ours costs the message that shows it: it is told, the tag turns bad, and the next one is read", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v" }]);
+  expect(reader.read("a", defective)).toMatchObject([{ quality: "bad", reason: "payload cannot be read: of ours" }]);
+  expect(reader.read("a", '{"v":1}')).toMatchObject([{ value: 1 }]);
+  expect(reader.counts).toMatchObject({ malformed: 1, lastMalformed: "a: payload cannot be read: of ours" });
+  expect(reader.defects).toEqual([new TypeError("of ours")]);
+});
+
+test("one message brings no more than 100,000 readings, whatever the number of its tags", () => {
+  const tags = Array.from({ length: 12 }, () => ({ topic: "a/{x}", value: "$[*]" }));
+  const reader = jsonReader([...tags, { topic: "a/{x}", value: "$[0]" }]);
+  const readings = reader.read("a/1", JSON.stringify(Array.from({ length: 10_000 }, () => 1)));
+  expect(readings).toHaveLength(100_001);
+  expect(readings.at(-1)).toMatchObject({ tag: 12, quality: "bad", reason: /more than 100000 values for all tags/ });
+  expect(reader.counts.malformed).toBe(1);
+});
+
+test("integers beyond 2^53 are exact in a text of JSON within JSON, too, and digits without end are no number", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.x.n" }]);
+  expect(reader.read("a", '{"x":"{\\"n\\":9007199254740993}"}')).toMatchObject([{ value: 9_007_199_254_740_993n }]);
+  expect(reader.read("a", `{"x":{"n":${"9".repeat(400)}}}`)).toMatchObject([{ value: Number.POSITIVE_INFINITY }]);
+});
+
+test("topics and names from payloads that are too long to keep are read, and not remembered", () => {
+  const reader = jsonReader([{ topic: "a/{x}", value: "$[*].v", capture: { id: "$[*].id" } }]);
+  const [short, long] = ["x", "x".repeat(2_000)];
+  const again = (topic: string, id: string) => {
+    const [first, second] = [1, 2].map((v) => reader.read(topic, JSON.stringify([{ id, v }]))[0]?.captures);
+    expect(first).toEqual(second);
+    return first === second;
+  };
+  expect([again(`a/${short}`, short), again(`a/${long}`, short), again(`a/${short}`, long)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});
+
+test("seconds and their fraction may stand in fields of their own, the fraction left out where it is none", () => {
+  const time = { at: "$.sec", format: "unixS", fraction: { at: "$.nsec" } };
+  const reader = jsonReader([{ topic: "a", value: "$.v", time }]);
+  const read = (payload: string) => reader.read("a", payload)[0];
+  expect(read('{"sec":1767225600,"nsec":123456789,"v":1}')).toMatchObject({ time: arrival + 123_456, clock: "device" });
+  expect(read('{"sec":1767225600,"v":1}')).toMatchObject({ time: arrival, clock: "device" });
+  for (const nsec of ["1000000000", "-1", '"x"'])
+    expect(read(`{"sec":1767225600,"nsec":${nsec},"v":1}`)).toMatchObject({
+      time: arrival,
+      clock: "agent",
+      reason: expect.stringContaining("the fraction of the second in the payload"),
+    });
+});
+
+/** A payload at which the decoder of `jsonReader` fails as only a defect does. */
+const defective = '"defect"';
+
 /** A reader of JSON payloads for tags as the configuration gives them. */
 function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_000_000) {
   let parsed = 0;
   const decode = (payload: Buffer) => {
     parsed++;
+    if (payload.toString() === defective) throw new TypeError("of ours");
     return jsonDocument(payload);
   };
   const tags = texts.map((text, index) => {
@@ -309,14 +365,17 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
   const names = new NameTables(tags.map(({ tag }) => tag));
   let changes = 0;
   const onNames = () => void changes++;
+  const defects: unknown[] = [];
+  const onDefect = (error: unknown) => void defects.push(error);
   const rebirths = new RebirthRequests({ publish: undefined });
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
   const reader = new MessageReader(
     new TopicRouter(tags, 100),
-    { maxPayload, sparkplug, names, onNames, unknown },
+    { maxPayload, sparkplug, names, onNames, unknown, onDefect },
     counts,
   );
   return {
+    defects,
     counts,
     unknown,
     parsed: () => parsed,

@@ -6,6 +6,7 @@ import type { Description, Reading, TagId } from "../../../../src/core/source.ts
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
 import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+import { EdgeNode } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { decodeSparkplug } from "../../../../src/source/mqtt/sparkplug/payload.ts";
 import { qualityOf } from "../../../../src/source/mqtt/sparkplug/quality-code.ts";
@@ -64,6 +65,9 @@ test.each([
   [7, { int: 4_294_967_291 }, 4_294_967_291],
   [8, { long: 18_446_744_073_709_551_615n }, 18_446_744_073_709_551_615n],
   [9, { float: 0.5 }, 0.5],
+  // The decimal that was meant, not its nearest float.
+  [9, { float: 0.1 }, 0.1],
+  [9, { float: 123.456789 }, 123.45679],
   [10, { double: -1e300 }, -1e300],
   [13, { long: t0 }, t0],
 ] as const)("the sign of datatype %i is found: %#", (datatype, value, expected) => {
@@ -86,6 +90,7 @@ test("null, bad and stale are bad; transient values, texts, files and what serve
       { name: "transient", datatype: 10, double: 4, isTransient: true },
       { name: "text", datatype: 12, string: "x" },
       { name: "file", datatype: 18, bytes: Buffer.from("x") },
+      { name: "table", datatype: 16, dataset: Buffer.from([0x08, 0x01]) },
     ],
   });
   expect(host.readings.map(({ captures, value, reason }) => [captures["metric"], value, reason])).toEqual([
@@ -94,7 +99,7 @@ test("null, bad and stale are bad; transient values, texts, files and what serve
     ["stale", 2, "quality is 500"],
     ["good", 3, undefined],
   ]);
-  expect(host.counts.unsupported).toBe(1);
+  expect(host.counts.unsupported).toBe(2);
 });
 
 test("a metric whose time cannot be right is stored with that of arrival, which its reading says", () => {
@@ -452,6 +457,22 @@ test("an array of more than 10,000 elements, of which a bit may make one, is cou
   expect(host.counts.unsupported).toBe(2);
 });
 
+test("of one message at most 100,000 elements of arrays are read, of which a bit may make one", () => {
+  const host = sparkplugHost();
+  const bits = Buffer.alloc(4 + 1_250, 0xff);
+  bits.writeUInt32LE(10_000);
+  const array = { datatype: 32, bytes: bits };
+  const arrays = Array.from({ length: 12 }, (_, i) => ({ name: `a${i}`, ...array }));
+  host.send("NBIRTH/E1", { seq: 0, metrics: [...arrays, { name: "x", datatype: 3, int: 7 }] });
+  expect(host.readings).toHaveLength(100_001);
+  expect(host.values().at(-1)).toBe(7);
+  expect(host.counts.unsupported).toBe(2);
+  // Nor do many small messages wait that would be as much: the 17th is read at once.
+  host.clear();
+  for (let seq = 2; seq < 22; seq++) host.send("NDATA/E1", { seq, metrics: [{ name: "a0", ...array }] });
+  expect(host.readings).toHaveLength(40_000);
+});
+
 test("whatever the bytes are, they are decoded or refused with a PayloadError", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
@@ -463,6 +484,20 @@ test("whatever the bytes are, they are decoded or refused with a PayloadError", 
     }),
     { seed: 11, numRuns: 2_000 },
   );
+});
+
+test("metrics of all nodes together are remembered within a bound; what is not remembered is read as far as it says itself", () => {
+  const room = { characters: 1_000 };
+  const nodes = ["E1", "E2"].map((name) => new EdgeNode("G1", name, room));
+  const names = Array.from({ length: 10 }, (_, i) => `metric ${i}`);
+  for (const node of nodes) for (const [alias, name] of names.entries()) node.declare("", name, alias, 3);
+  const known = nodes.flatMap((node) => node.metrics(""));
+  expect(known.length).toBeGreaterThan(3);
+  expect(known.length).toBeLessThan(10);
+  expect(nodes[1]?.find("", undefined, 0)).toBeUndefined();
+  expect(nodes[1]?.declare("", "metric 0", 0, 3)).toMatchObject({ name: "metric 0", captures: { node: "E2" } });
+  // What is known stays so, whatever its birth says anew.
+  expect(nodes[0]?.declare("", "metric 0", 99, 4)).toBe(nodes[0]?.find("", undefined, 99));
 });
 
 function bdSeq(value: number): MetricText {
