@@ -23,7 +23,9 @@ export interface KillDrill {
 
 export interface KillDrillResult {
   readonly published: number;
-  /** Messages that the broker took and the service does not have. */
+  /** Messages of these that the broker may have lost itself. */
+  readonly excused: number;
+  /** Messages that the broker took and the service does not have, but for those. */
   readonly missing: readonly string[];
   /** Messages that the service has more than once. */
   readonly repeated: readonly string[];
@@ -78,5 +80,11 @@ export async function killDrill({
   const missing = published.filter(([input, value, at]) => !stored.get(input)?.has(value) && !excused?.(at));
   const repeated = published.filter(([input, value]) => (stored.get(input)?.get(value)?.length ?? 0) > 1);
   const brief = (messages: Published) => messages.map(([input, value]) => `${input}=${value}`);
-  return { published: published.length, missing: brief(missing), repeated: brief(repeated) };
+  const excusedCount = published.filter(([, , at]) => excused?.(at)).length;
+  return {
+    published: published.length,
+    excused: excusedCount,
+    missing: brief(missing),
+    repeated: brief(repeated),
+  };
 }

@@ -1,6 +1,6 @@
 // mosquitto as a peer: a broker that is not ours, with a password file, queues without limit and persistence.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { connectAsync, type MqttClient } from "mqtt";
 import { eventually } from "./eventually.ts";
@@ -30,6 +30,8 @@ export interface Mosquitto extends AsyncDisposable {
   restart(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Starts it again after `stop`. */
   start(): Promise<void>;
+  /** Has it write what it has to disk. Resolves when everything is there that it had when this was called. */
+  save(): Promise<void>;
   /** Ends it; what persists, persists. */
   stop(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
 }
@@ -123,6 +125,14 @@ export async function openMosquitto(options: MosquittoOptions = {}): Promise<Mos
     },
     start,
     stop,
+    async save() {
+      const file = folder.file("mosquitto.db");
+      const written = () => statSync(file, { throwIfNoEntry: false, bigint: true })?.mtimeNs;
+      const before = written();
+      child?.kill("SIGUSR1");
+      // It writes another file and gives that the name, all in one turn.
+      await eventually(() => written() !== before);
+    },
     async restart(signal) {
       await stop(signal);
       await start();
