@@ -41,9 +41,14 @@ test("births, data and deaths of node and device are understood, signs included"
 
 test("a node that was there first understands the request for its birth", async () => {
   await using broker = await openMosquitto();
+  const watcher = await broker.publisher();
+  const seen: string[] = [];
+  watcher.on("message", (topic) => seen.push(topic));
+  await watcher.subscribeAsync("spBv1.0/#");
   await using node = await edgeNode(broker);
   const { url, username, password } = broker;
-  await eventually(() => /edge-node/.test(broker.log));
+  // It has been born, and listens to commands, before we come.
+  await eventually(() => seen.includes("spBv1.0/G1/DBIRTH/E1/D1"));
   await using _source = await openMqttSource({ options: { url, username, password }, tags }, testRuntime(), signal);
 
   await eventually(() => {
