@@ -61,6 +61,11 @@ export const errorCodes = {
     hint: "install the packages that the message names beside the program",
   },
   SERVICE_UNREACHABLE: { retryable: true, exit: 69, hint: "check service.url, proxy and network" },
+  SERVICE_UNTRUSTED: {
+    retryable: true,
+    exit: 69,
+    hint: "nothing is sent to a service whose certificate does not hold; see the message, and check service.url, service.caFile and the clock of this machine",
+  },
   SERVICE_PROTOCOL: {
     retryable: true,
     exit: 1,

@@ -1,4 +1,5 @@
 // Series that belong together in a frame, and the order in which they are tried.
+import type { Steps } from "../lib/in-slices.ts";
 import type { SeriesQueue } from "./series-queue.ts";
 
 export interface Candidate {
@@ -14,8 +15,11 @@ export interface Cluster {
   since: number;
 }
 
+/** Putting a series or a cluster in its place takes as long as copying so many points. */
+export const clusterWork = 20;
+
 /** Groups by number and hash of the times; whether they are the same is seen when they are read. */
-export function clustersOf(candidates: Iterable<Candidate>): Cluster[] {
+export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
   const byKey = new Map<number, Cluster>();
   const clusters: Cluster[] = [];
   for (const { queue, since } of candidates) {
@@ -31,6 +35,7 @@ export function clustersOf(candidates: Iterable<Candidate>): Cluster[] {
       clusters.push(begun);
       if (queue.ascending) byKey.set(key, begun);
     }
+    yield clusterWork;
   }
   return clusters;
 }
@@ -39,12 +44,56 @@ export function clustersOf(candidates: Iterable<Candidate>): Cluster[] {
  * The deepest first, over their whole depth: a request carries most points that way. When something waits too long, the
  * one that waits longest leads, followed by what is about as deep as it: series of like depth share a frame best.
  */
-export function inOrder(clusters: Cluster[], urgentBefore: number): Cluster[] {
+export function inOrder(clusters: readonly Cluster[], urgentBefore: number): Generator<Cluster, void> {
   let oldest: Cluster | undefined;
   for (const cluster of clusters) if (cluster.since < (oldest?.since ?? urgentBefore)) oldest = cluster;
-  const weight = (cluster: Cluster) => cluster.rows * cluster.members.length;
-  if (!oldest) return clusters.sort((a, b) => weight(b) - weight(a) || a.since - b.since);
-  const depth = Math.log2(oldest.rows);
-  const distance = (cluster: Cluster) => Math.round(Math.abs(Math.log2(cluster.rows) - depth));
-  return clusters.sort((a, b) => distance(a) - distance(b) || a.since - b.since || weight(b) - weight(a));
+  const depth = oldest && Math.log2(oldest.rows);
+  const ranked = clusters.map((cluster): Ranked => {
+    const { rows, since, members } = cluster;
+    const distance = depth === undefined ? 0 : Math.round(Math.abs(Math.log2(rows) - depth));
+    return { cluster, distance, since, weight: rows * members.length };
+  });
+  return smallestFirst(ranked, depth === undefined ? byWeight : byUrgency);
+}
+
+interface Ranked {
+  readonly cluster: Cluster;
+  readonly distance: number;
+  readonly since: number;
+  readonly weight: number;
+}
+
+function byWeight(a: Ranked, b: Ranked): number {
+  return b.weight - a.weight || a.since - b.since;
+}
+
+function byUrgency(a: Ranked, b: Ranked): number {
+  return a.distance - b.distance || a.since - b.since || b.weight - a.weight;
+}
+
+/** Mostly few of them are asked for, so that they are put in order while they are: in a heap. */
+function* smallestFirst(heap: Ranked[], compare: (a: Ranked, b: Ranked) => number): Generator<Cluster, void> {
+  const sink = (from: number) => {
+    const sinking = heap[from]!;
+    let at = from;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && compare(heap[child + 1]!, heap[child]!) < 0) child++;
+      if (compare(sinking, heap[child]!) <= 0) break;
+      heap[at] = heap[child]!;
+      at = child;
+    }
+    heap[at] = sinking;
+  };
+  for (let i = (heap.length >> 1) - 1; i >= 0; i--) sink(i);
+  while (heap.length > 0) {
+    const first = heap[0]!;
+    const last = heap.pop()!;
+    if (heap.length > 0) {
+      heap[0] = last;
+      sink(0);
+    }
+    yield first.cluster;
+  }
 }

@@ -1,4 +1,6 @@
 // Points of one series side by side, in memory that is used again: what packer and writer look at.
+import { type Steps, stepWork } from "../lib/in-slices.ts";
+import { mergeOrder } from "./merge-order.ts";
 
 /** Columns of the same length; `length` of each array is capacity, `count` is how much of it is filled. */
 export class Columns {
@@ -19,62 +21,29 @@ export class Columns {
   }
 
   /** Sorts by time and keeps the last of those with the same time, as storing them one after the other would. */
-  sort(): void {
+  *sort(): Steps<void> {
     const { times, values, forms, count } = this;
-    const order = orderOf(times, count);
-    const sortedTimes = new Float64Array(count);
-    const sortedValues = new Float64Array(count);
-    const sortedForms = new Uint8Array(count);
-    for (let i = 0; i < count; i++) {
-      sortedTimes[i] = times[order[i]!]!;
-      sortedValues[i] = values[order[i]!]!;
-      sortedForms[i] = forms[order[i]!]!;
-    }
+    const order = yield* mergeOrder(times, count);
+    const sorted = {
+      times: new Float64Array(times.length),
+      values: new Float64Array(times.length),
+      forms: new Uint8Array(times.length),
+    };
     let kept = 0;
-    for (let i = 0; i < count; i++) {
-      if (i + 1 < count && sortedTimes[i + 1] === sortedTimes[i]) continue;
-      times[kept] = sortedTimes[i]!;
-      values[kept] = sortedValues[i]!;
-      forms[kept] = sortedForms[i]!;
-      kept++;
+    for (let from = 0; from < count; from += stepWork) {
+      const to = Math.min(count, from + stepWork);
+      for (let i = from; i < to; i++) {
+        const at = order[i]!;
+        if (i + 1 < count && times[order[i + 1]!] === times[at]) continue;
+        sorted.times[kept] = times[at]!;
+        sorted.values[kept] = values[at]!;
+        sorted.forms[kept++] = forms[at]!;
+      }
+      yield to - from;
     }
+    this.times = sorted.times;
+    this.values = sorted.values;
+    this.forms = sorted.forms;
     this.count = kept;
   }
-}
-
-/**
- * Positions of the first `count` times in ascending order, those of the same time as they stand. Merges what ascends
- * already: points that are out of order come as few runs mostly, and then this takes a pass or two.
- */
-function orderOf(times: Float64Array, count: number): Uint32Array {
-  let from = Uint32Array.from({ length: count }, (_, i) => i);
-  let starts = [0];
-  for (let i = 1; i < count; i++) if (times[i]! < times[i - 1]!) starts.push(i);
-  let to = new Uint32Array(count);
-  while (starts.length > 1) {
-    const merged: number[] = [];
-    for (let run = 0; run < starts.length; run += 2) {
-      const left = starts[run]!;
-      const middle = starts[run + 1] ?? count;
-      merge(times, from, to, left, middle, starts[run + 2] ?? count);
-      merged.push(left);
-    }
-    starts = merged;
-    [from, to] = [to, from];
-  }
-  return from;
-}
-
-function merge(
-  times: Float64Array,
-  from: Uint32Array,
-  to: Uint32Array,
-  left: number,
-  middle: number,
-  end: number,
-): void {
-  let a = left;
-  let b = middle;
-  for (let at = left; at < end; at++)
-    to[at] = a < middle && (b >= end || times[from[a]!]! <= times[from[b]!]!) ? from[a++]! : from[b++]!;
 }

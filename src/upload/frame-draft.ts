@@ -1,11 +1,14 @@
 // A frame while it is being planned: which points are in it, and how many bytes that makes, to the byte.
+import { type Steps, stepWork } from "../lib/in-slices.ts";
 import { Columns } from "./columns.ts";
 import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
 import { textLength } from "./number-text.ts";
 import type { Part } from "./packed-column.ts";
-import { RowSet } from "./row-set.ts";
+import { lookupWork, RowSet } from "./row-set.ts";
 import type { SeriesQueue } from "./series-queue.ts";
-import { timeLength } from "./time-text.ts";
+import { leastTimeLength, timeLength } from "./time-text.ts";
+
+const lookupsPerStep = stepWork / lookupWork;
 
 /** What a column adds to a frame: its cells, their text and commas, times that are new and their bytes. */
 interface Cost {
@@ -69,65 +72,126 @@ export class FrameDraft {
   }
 
   /** Ascending, each once. */
-  times(): Float64Array {
+  times(): Steps<Float64Array> {
     return this.#rows.sorted();
   }
 
   /** Times of `queue` that the frame has not, and their bytes. */
-  freshRows(queue: SeriesQueue): { rows: number; bytes: number } {
-    queue.read(queue.count, this.#column);
-    const { times, count } = this.#column;
+  *freshRows(queue: SeriesQueue): Steps<{ rows: number; bytes: number }> {
+    yield* queue.read(queue.count, this.#column);
+    const { count } = this.#column;
     this.#work += count;
-    let rows = 0;
-    let bytes = 0;
-    for (let i = 0; i < count; i++) {
-      if (this.#rows.has(times[i]!)) continue;
-      rows++;
-      bytes += timeLength(times[i]!) + timeOverhead;
-    }
-    return { rows, bytes };
+    const cost = { cells: count, text: 0, rows: 0, times: 0 };
+    yield* this.#weigh(cost);
+    return { rows: cost.rows, bytes: cost.times };
   }
 
   /** How many of the oldest points fit beside what is in the frame. */
-  prefix(queue: SeriesQueue): number {
-    queue.read(queue.count, this.#column);
-    const { times, forms, count } = this.#column;
+  *prefix(queue: SeriesQueue): Steps<number> {
+    const room = this.maxBytes - this.#bytes - queue.input.length - columnOverhead;
+    // As many as there are times already, and of others as many as there is room for the times alone.
+    const most = this.#rows.size + Math.max(0, Math.floor(room / (leastTimeLength + timeOverhead)));
+    yield* queue.read(Math.min(queue.count, most), this.#column);
+    const { count } = this.#column;
     this.#work += count;
-    const width = this.#parts.length;
-    let left = this.maxBytes - this.#bytes - queue.input.length - columnOverhead - this.#rows.size * nullBytes;
-    for (let i = 0; i < count; i++) {
-      left -= textLength(forms[i]!) + 1;
-      if (this.#rows.has(times[i]!)) left += nullBytes;
-      else left -= timeLength(times[i]!) + timeOverhead + width * nullBytes;
-      if (left < 0) return i;
+    const left = { bytes: room - this.#rows.size * nullBytes };
+    for (let from = 0; from < count; from += lookupsPerStep) {
+      const to = Math.min(count, from + lookupsPerStep);
+      const fits = this.#fitting(left, from, to);
+      if (fits < to) return fits;
+      yield (to - from) * lookupWork;
     }
     return count;
   }
 
   /** Adds the oldest `points` of `queue` if they fit. */
-  add(queue: SeriesQueue, points: number): boolean {
+  *add(queue: SeriesQueue, points: number): Steps<boolean> {
+    // All of a series, and too much without any time: nobody needs to read it.
+    const whole = points === queue.count && queue.ascending;
+    if (whole && this.#bytes + queue.input.length + columnOverhead + queue.textBytes + points > this.maxBytes)
+      return false;
     const shared = this.#parts.length > 0 && this.#shared.count === points;
-    const text = shared ? queue.textBytesAt(this.#shared.times, points) : undefined;
+    const text = shared ? yield* queue.textBytesAt(this.#shared.times, points) : undefined;
     if (text !== undefined) {
       this.#work += points;
       return this.#addColumn(queue, points, { cells: points, text: text + points, rows: 0, times: 0 });
     }
-    queue.read(points, this.#column);
-    const { times, forms, count } = this.#column;
+    yield* queue.read(points, this.#column);
+    const { times, count } = this.#column;
     const cost = { cells: count, text: count, rows: 0, times: 0 };
     this.#work += count;
-    for (let i = 0; i < count; i++) {
+    yield* this.#weigh(cost);
+    if (!this.#addColumn(queue, points, cost)) return false;
+    if (cost.rows > 0) yield* this.#addRows(times, count, cost.rows);
+    this.#shared.reserve(count);
+    this.#shared.times.set(times.subarray(0, count));
+    this.#shared.count = count;
+    return true;
+  }
+
+  /** Adds all points of `members`, which have the same times, to columns that are in the frame, if that costs few nulls. */
+  *join(members: readonly SeriesQueue[]): Steps<boolean> {
+    const [first] = members;
+    if (!first) return false;
+    const { rows, bytes: timeBytes } = yield* this.freshRows(first);
+    const { times } = this.#column;
+    let text = 0;
+    for (const member of members) {
+      const bytes = member.count === first.count ? yield* member.textBytesAt(times, member.count) : undefined;
+      if (bytes === undefined) return false;
+      text += bytes + member.count;
+    }
+    const cells = first.count * members.length;
+    const nulls = rows * this.#parts.length - cells;
+    const bytes = this.#bytes + timeBytes + text + nulls * nullBytes;
+    if (bytes > this.maxBytes || nulls > cells) return false;
+    yield* this.#addRows(times, first.count, rows);
+    this.#bytes = bytes;
+    this.#cells += cells;
+    this.#points += cells;
+    return true;
+  }
+
+  /** Adds up what the column that was read takes. */
+  *#weigh(cost: Cost): Steps<void> {
+    for (let from = 0; from < cost.cells; from += lookupsPerStep) {
+      const to = Math.min(cost.cells, from + lookupsPerStep);
+      this.#weighBetween(cost, from, to);
+      yield (to - from) * lookupWork;
+    }
+  }
+
+  #weighBetween(cost: Cost, from: number, to: number): void {
+    const { times, forms } = this.#column;
+    for (let i = from; i < to; i++) {
       cost.text += textLength(forms[i]!);
       if (this.#rows.has(times[i]!)) continue;
       cost.rows++;
       cost.times += timeLength(times[i]!) + timeOverhead;
     }
-    if (!this.#addColumn(queue, points, cost)) return false;
-    if (cost.rows > 0) for (let i = 0; i < count; i++) this.#rows.add(times[i]!);
-    this.#shared.reserve(count);
-    this.#shared.times.set(times.subarray(0, count));
-    this.#shared.count = count;
-    return true;
+  }
+
+  /** The first of the column's points that does not fit into what is left, or `to`. */
+  #fitting(left: { bytes: number }, from: number, to: number): number {
+    const { times, forms } = this.#column;
+    const width = this.#parts.length;
+    for (let i = from; i < to; i++) {
+      left.bytes -= textLength(forms[i]!) + 1;
+      if (this.#rows.has(times[i]!)) left.bytes += nullBytes;
+      else left.bytes -= timeLength(times[i]!) + timeOverhead + width * nullBytes;
+      if (left.bytes < 0) return i;
+    }
+    return to;
+  }
+
+  /** `fresh`: how many of them the frame has not. */
+  *#addRows(times: Float64Array, count: number, fresh: number): Steps<void> {
+    yield* this.#rows.reserve(this.#rows.size + fresh);
+    for (let from = 0; from < count; from += lookupsPerStep) {
+      const to = Math.min(count, from + lookupsPerStep);
+      for (let i = from; i < to; i++) this.#rows.add(times[i]!);
+      yield (to - from) * lookupWork;
+    }
   }
 
   #addColumn(queue: SeriesQueue, points: number, cost: Cost): boolean {
@@ -139,29 +203,6 @@ export class FrameDraft {
     this.#cells += cost.cells;
     this.#points += points;
     this.#parts.push({ queue, count: points });
-    return true;
-  }
-
-  /** Adds all points of `members`, which have the same times, to columns that are in the frame, if that costs few nulls. */
-  join(members: readonly SeriesQueue[]): boolean {
-    const [first] = members;
-    if (!first) return false;
-    const { rows, bytes: timeBytes } = this.freshRows(first);
-    const { times } = this.#column;
-    let text = 0;
-    for (const member of members) {
-      const bytes = member.count === first.count ? member.textBytesAt(times, member.count) : undefined;
-      if (bytes === undefined) return false;
-      text += bytes + member.count;
-    }
-    const cells = first.count * members.length;
-    const nulls = rows * this.#parts.length - cells;
-    const bytes = this.#bytes + timeBytes + text + nulls * nullBytes;
-    if (bytes > this.maxBytes || nulls > cells) return false;
-    for (let i = 0; i < first.count; i++) this.#rows.add(times[i]!);
-    this.#bytes = bytes;
-    this.#cells += cells;
-    this.#points += cells;
     return true;
   }
 }

@@ -6,15 +6,16 @@
 // A frame is a matrix of times and series. Each distinct time costs its text and 3 bytes; each series its Input ID and 5;
 // each cell its text and 1, a null 5; the last of each list has no comma.
 import type { InputId } from "../core/point.ts";
+import type { Steps } from "../lib/in-slices.ts";
 import type { Columns } from "./columns.ts";
 
 /** Where the points of one column come from. */
 export interface ColumnSource {
   readonly input: InputId;
   /** Copies the first `count` points by ascending time; of those with the same time the last. */
-  read(count: number, into: Columns): void;
+  read(count: number, into: Columns): Steps<void>;
   /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
-  readValues?(count: number, into: Columns): boolean;
+  readValues?(count: number, into: Columns): Steps<boolean>;
 }
 
 export interface PlannedColumn<Source extends ColumnSource = ColumnSource> {

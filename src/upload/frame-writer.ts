@@ -1,11 +1,13 @@
 // Writes a planned frame as bytes into one buffer that is used again for every request.
+import { type Steps, stepWork } from "../lib/in-slices.ts";
 import { Columns } from "./columns.ts";
 import type { Envelope, FramePlan } from "./frame-plan.ts";
 import { textLength, writeNumber } from "./number-text.ts";
 import { TimeWriter } from "./time-text.ts";
 
-/** Cells after which the writer lets others run: about 4 ms. */
-const cellsPerSlice = 200_000;
+/** Writing a time takes as long as copying so many points. */
+const timeWork = 4;
+const timesPerStep = stepWork / timeWork;
 /** Frames of this many bytes are written where larger ones were: what those have touched is not worth giving back. */
 const smallFrame = 2 ** 20;
 /** So many times smaller than the largest one before has a frame to be for its memory to be given back. */
@@ -26,18 +28,16 @@ export class FrameWriter {
     this.#bytes = Buffer.allocUnsafeSlow(maxBytes);
   }
 
-  /** Yields after each slice of work; returns a view of the buffer, good until the next call. */
-  *write(plan: FramePlan, id: number): Generator<void, Uint8Array> {
+  /** Returns a view of the buffer, good until the next call. */
+  *write(plan: FramePlan, id: number): Steps<Uint8Array> {
     this.#fit(plan.bytes);
     const bytes = this.#bytes;
+    const { times } = plan;
     let at = bytes.write(this.#envelope.head(id), 0, "latin1");
-    let work = 0;
-    for (let i = 0; i < plan.times.length; i++) {
-      bytes[at++] = quote;
-      at = this.#times.write(bytes, at, plan.times[i]!);
-      bytes[at++] = quote;
-      bytes[at++] = comma;
-      if (++work % cellsPerSlice === 0) yield;
+    for (let from = 0; from < times.length; from += timesPerStep) {
+      const to = Math.min(times.length, from + timesPerStep);
+      at = this.#writeTimes(bytes, at, times, from, to);
+      yield (to - from) * timeWork;
     }
     at += bytes.write(this.#envelope.between, at - 1, "latin1") - 1;
     for (const { source, count } of plan.columns) {
@@ -47,19 +47,14 @@ export class FrameWriter {
       bytes[at++] = colon;
       bytes[at++] = open;
       // As many as there are rows, none twice: then they are the rows, and nobody needs to look at their times.
-      if (count === plan.times.length && source.readValues?.(count, this.#column))
-        at = this.#writeFullColumn(bytes, at);
+      if (count === times.length && source.readValues && (yield* source.readValues(count, this.#column)))
+        at = yield* this.#writeFullColumn(bytes, at);
       else {
-        source.read(count, this.#column);
-        at = this.#writeCells(bytes, at, plan.times);
+        yield* source.read(count, this.#column);
+        at = yield* this.#writeCells(bytes, at, times);
       }
       bytes[at - 1] = close;
       bytes[at++] = comma;
-      work += plan.times.length;
-      if (work >= cellsPerSlice) {
-        work = 0;
-        yield;
-      }
     }
     at += bytes.write(this.#envelope.tail, at - 1, "latin1") - 1;
     if (at !== plan.bytes) throw new RangeError(`frame of ${at} bytes was planned with ${plan.bytes}`);
@@ -76,10 +71,32 @@ export class FrameWriter {
     this.#touched = Math.max(this.#touched, bytes);
   }
 
-  #writeFullColumn(bytes: Buffer, start: number): number {
-    const { values, forms, count } = this.#column;
+  #writeTimes(bytes: Buffer, start: number, times: Float64Array, from: number, to: number): number {
     let at = start;
-    for (let i = 0; i < count; i++) {
+    for (let i = from; i < to; i++) {
+      bytes[at++] = quote;
+      at = this.#times.write(bytes, at, times[i]!);
+      bytes[at++] = quote;
+      bytes[at++] = comma;
+    }
+    return at;
+  }
+
+  *#writeFullColumn(bytes: Buffer, start: number): Steps<number> {
+    const { count } = this.#column;
+    let at = start;
+    for (let from = 0; from < count; from += stepWork) {
+      const to = Math.min(count, from + stepWork);
+      at = this.#writeValues(bytes, at, from, to);
+      yield to - from;
+    }
+    return at;
+  }
+
+  #writeValues(bytes: Buffer, start: number, from: number, to: number): number {
+    const { values, forms } = this.#column;
+    let at = start;
+    for (let i = from; i < to; i++) {
       const form = forms[i]!;
       writeNumber(bytes, at, values[i]!, form);
       at += textLength(form);
@@ -89,16 +106,31 @@ export class FrameWriter {
   }
 
   /** One text and comma for each row. */
-  #writeCells(bytes: Buffer, start: number, rows: Float64Array): number {
-    const { times, values, forms, count } = this.#column;
-    let at = start;
-    let row = 0;
-    for (let i = 0; i < count; i++) {
+  *#writeCells(bytes: Buffer, start: number, rows: Float64Array): Steps<number> {
+    const { count } = this.#column;
+    const end = { at: start, row: 0 };
+    for (let from = 0; from < count; from += stepWork) {
+      const { row } = end;
+      const to = Math.min(count, from + stepWork);
+      this.#writeSparse(bytes, end, rows, from, to);
+      yield end.row - row;
+    }
+    const nulls = rows.length - end.row;
+    end.at = writeNulls(bytes, end.at, nulls);
+    yield nulls;
+    return end.at;
+  }
+
+  /** Values of the column in their rows, with nulls before each as needed; moves `end` behind the last. */
+  #writeSparse(bytes: Buffer, end: { at: number; row: number }, rows: Float64Array, from: number, to: number): void {
+    const { times, values, forms } = this.#column;
+    let { at, row } = end;
+    for (let i = from; i < to; i++) {
       const time = times[i]!;
       if (rows[row] !== time) {
-        const from = row;
+        const begun = row;
         while (rows[row]! < time) row++;
-        at = writeNulls(bytes, at, row - from);
+        at = writeNulls(bytes, at, row - begun);
       }
       const form = forms[i]!;
       writeNumber(bytes, at, values[i]!, form);
@@ -106,7 +138,8 @@ export class FrameWriter {
       bytes[at++] = comma;
       row++;
     }
-    return writeNulls(bytes, at, rows.length - row);
+    end.at = at;
+    end.row = row;
   }
 }
 

@@ -1,5 +1,5 @@
 // What each answer of the service leads to: settle, search, wait, try again.
-import type { ErrorCode } from "../core/errors.ts";
+import { type ErrorCode, isAgentError } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Outcome } from "../core/sink.ts";
@@ -35,8 +35,8 @@ export interface Next {
   readonly again: Shipment | undefined;
 }
 
-/** Points that leave the window before others run: a few milliseconds. */
-const slices = { perSlice: 200_000, weigh: ({ count }: { readonly count: number }) => count };
+/** Points that leave the window. */
+const weight = ({ count }: { readonly count: number }) => count;
 const onward: Next = { waitMs: 0, again: undefined };
 /** Between two tries while the service refuses whatever it is sent. */
 const breakerMs = 60_000;
@@ -79,7 +79,7 @@ export class OutcomeHandler {
       case "unauthorized":
         return this.#trouble(shipment, "holding", outcome.reason, this.#holdOff.next());
       case "unavailable":
-        return this.#trouble(shipment, "unreachable", outcome.cause.message, this.#backOff.next());
+        return this.#trouble(shipment, "unreachable", outcome.cause.message, this.#backOff.next(), outcome.cause);
       default:
         return unreachable(outcome);
     }
@@ -91,9 +91,9 @@ export class OutcomeHandler {
     let lagMs: number | undefined;
     if (shipment.kind === "suspect") {
       this.#parts.bisection.accepted();
-      await forEachInSlices(shipment.portion.columns, slices, (column) => window.settleExtracted(column, false));
+      await forEachInSlices(shipment.portion.columns, weight, (column) => window.settleExtracted(column, false));
     } else {
-      await forEachInSlices(shipment.parts, slices, ({ queue, count }) => window.settle(queue, count));
+      await forEachInSlices(shipment.parts, weight, ({ queue, count }) => window.settle(queue, count));
       if (shipment.since !== undefined) lagMs = this.#runtime.clock.monotonic() - shipment.since;
     }
     this.#parts.tally.accepted({ points, bytes: body.length, lagMs });
@@ -143,7 +143,7 @@ export class OutcomeHandler {
     if (shipment.kind === "suspect") return shipment.portion.columns;
     const columns = new Map<InputId, PortionColumn>();
     const parts = shipment.parts.filter(({ queue }) => decided(queue.input));
-    await forEachInSlices(parts, slices, ({ queue, count }) => {
+    await forEachInSlices(parts, weight, ({ queue, count }) => {
       const column = this.#parts.window.extract(queue, count);
       columns.set(queue.input, columns.get(queue.input)?.followedBy(column) ?? column);
     });
@@ -192,8 +192,9 @@ export class OutcomeHandler {
     return { waitMs: breakerMs, again: undefined };
   }
 
-  #trouble(shipment: Shipment, state: Trouble, message: string, waitMs: number): Next {
-    const code: ErrorCode = state === "holding" ? "SERVICE_REFUSED" : "SERVICE_UNREACHABLE";
+  #trouble(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Error): Next {
+    const otherwise: ErrorCode = state === "holding" ? "SERVICE_REFUSED" : "SERVICE_UNREACHABLE";
+    const code = isAgentError(cause, "SERVICE_UNTRUSTED") ? cause.code : otherwise;
     this.#troubleSince ??= this.#runtime.clock.monotonic();
     this.#parts.tally.trouble(state, code, message);
     return { waitMs, again: shipment };

@@ -1,5 +1,6 @@
 // A column of a frame that is packed from the window: the oldest points of a series, of one lane or of both.
 import type { InputId } from "../core/point.ts";
+import type { Steps } from "../lib/in-slices.ts";
 import type { Columns } from "./columns.ts";
 import type { ColumnSource, FramePlan } from "./frame-plan.ts";
 import type { SeriesQueue } from "./series-queue.ts";
@@ -27,15 +28,15 @@ export class JoinedColumn implements ColumnSource {
     this.#live = live;
   }
 
-  readValues(count: number, into: Columns): boolean {
+  *readValues(count: number, into: Columns): Steps<boolean> {
     into.reserve(count);
-    for (const { queue, count: part } of [this.#backlog, this.#live]) queue.readValuesBehind(part, into);
+    for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readValuesBehind(part, into);
     return true;
   }
 
   /** Reads all of it: `count` is the sum of both parts. */
-  read(count: number, into: Columns): void {
+  *read(count: number, into: Columns): Steps<void> {
     into.reserve(count);
-    for (const { queue, count: part } of [this.#backlog, this.#live]) queue.readBehind(part, into);
+    for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readBehind(part, into);
   }
 }

@@ -1,7 +1,8 @@
 // Decides which points the next request carries: as many as fit, and none for longer than the freshness bound without
 // its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
 import type { InputId } from "../core/point.ts";
-import { type Candidate, type Cluster, clustersOf, inOrder } from "./cluster.ts";
+import type { Steps } from "../lib/in-slices.ts";
+import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder } from "./cluster.ts";
 import { FrameDraft } from "./frame-draft.ts";
 import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
 import { JoinedColumn, type PackedPlan, type Part } from "./packed-column.ts";
@@ -28,64 +29,56 @@ const mostWork = 4_000_000;
 const mostMisfits = 64;
 /** How often a frame of one cluster is begun again with more rows. */
 const mostTries = 2;
-/** Points after which the packer lets others run: a few milliseconds. */
-const pointsPerSlice = 250_000;
 
 /** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
 export class Packer {
-  readonly #order: typeof inOrder;
   readonly #draft = new FrameDraft();
   #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
-  /** Work of the draft when this plan was begun, and when this slice was. */
+  /** Work of the draft when this plan was begun. */
   #begun = 0;
-  #slice = 0;
-
-  /** `order`: another order in which clusters are tried, to compare with. */
-  constructor(order: typeof inOrder = inOrder) {
-    this.#order = order;
-  }
 
   /**
-   * Yields after each slice of work. Undefined when there is nothing to send, or when not even one point fits.
-   * `live`: fresh points that may ride along where their series are in the frame anyway.
+   * Undefined when there is nothing to send, or when not even one point fits. `live`: fresh points that may ride along
+   * where their series are in the frame anyway. What goes in must not change before it has come to its end.
    */
   *plan(
     candidates: Iterable<Candidate>,
     limits: PackLimits,
     live: Iterable<Candidate> = [],
-  ): Generator<void, PackedPlan | undefined> {
+  ): Steps<PackedPlan | undefined> {
     const draft = this.#draft;
-    const riders = clustersOf(live);
+    const riders = yield* clustersOf(live);
     this.#limits = limits;
     this.#begun = draft.work;
-    this.#slice = draft.work;
     draft.begin(limits.envelopeBytes, limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared));
     const misfits: Cluster[] = [];
-    for (const cluster of this.#order(clustersOf(candidates), limits.urgentBefore)) {
+    const clusters = yield* clustersOf(candidates);
+    for (const cluster of inOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0) yield* this.#addFirst(cluster);
-      else if (!this.#addWhole(cluster)) misfits.push(cluster);
+      else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#tired || this.#full) break;
-      if (this.#sliceOver()) yield;
+      yield clusterWork;
     }
-    for (const cluster of misfits.slice(0, 2)) this.#addPart(cluster);
+    for (const cluster of misfits.slice(0, 2)) yield* this.#addPart(cluster);
     if (draft.width === 0) return undefined;
     draft.maxBytes = limits.maxBytes;
-    return this.#finish(this.#join(riders));
+    return yield* this.#finish(yield* this.#join(riders));
   }
 
-  #finish(joined: ReadonlyMap<InputId, Part>): PackedPlan {
+  *#finish(joined: ReadonlyMap<InputId, Part>): Steps<PackedPlan> {
     const { parts, points, nulls, bytes } = this.#draft;
+    const times = yield* this.#draft.times();
     const columns = parts.map((part) => {
       const rider = joined.get(part.queue.input);
       return rider
         ? { source: new JoinedColumn(part, rider), count: part.count + rider.count }
         : { source: part.queue, count: part.count };
     });
-    return { times: this.#draft.times(), columns, parts: [...parts, ...joined.values()], points, nulls, bytes };
+    return { times, columns, parts: [...parts, ...joined.values()], points, nulls, bytes };
   }
 
   /** Adds fresh points to columns that are in the frame; gives them by input. */
-  #join(riders: readonly Cluster[]): Map<InputId, Part> {
+  *#join(riders: readonly Cluster[]): Steps<Map<InputId, Part>> {
     const joined = new Map<InputId, Part>();
     const inFrame = new Map(riders.length > 0 ? this.#draft.parts.map(({ queue }) => [queue.input, queue]) : []);
     for (const { members } of riders) {
@@ -93,7 +86,7 @@ export class Packer {
         const backlog = inFrame.get(queue.input);
         return backlog?.ascending && queue.ascending && queue.firstTime > backlog.lastTime;
       });
-      if (!this.#draft.join(within)) continue;
+      if (!(yield* this.#draft.join(within))) continue;
       for (const queue of within) joined.set(queue.input, { queue, count: queue.count });
     }
     return joined;
@@ -108,24 +101,23 @@ export class Packer {
     return width >= this.#limits.maxSeries || maxBytes - bytes < nullBytes * height + columnOverhead;
   }
 
-  #sliceOver(): boolean {
-    if (this.#draft.work - this.#slice < pointsPerSlice) return false;
-    this.#slice = this.#draft.work;
-    return true;
-  }
-
   /** Begins a frame with as many rows of `cluster` as fit, the same for all its members. */
-  *#addFirst(cluster: Cluster): Generator<void, void> {
+  *#addFirst(cluster: Cluster): Steps<void> {
     const draft = this.#draft;
     const { maxBytes } = draft;
     const members = cluster.members.slice(0, this.#limits.maxSeries);
+    const [first] = members;
+    if (first && members.length === 1 && first.ascending) {
+      const count = yield* draft.prefix(first);
+      if (count > 0) yield* draft.add(first, count);
+      return;
+    }
     let rows = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
     for (let tries = 0; rows > 0; tries++) {
       let fits = true;
       for (const member of members) {
-        fits = draft.add(member, rows);
+        fits = yield* draft.add(member, rows);
         if (!fits) break;
-        if (this.#sliceOver()) yield;
       }
       // The oldest values may be shorter or longer than all are on average.
       const more = Math.min(cluster.rows, Math.floor(rows * (maxBytes / draft.bytes) * 0.998));
@@ -135,11 +127,11 @@ export class Packer {
       else rows = members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98);
     }
     // Too wide for even one row: as many members as fit.
-    this.#addPart(cluster);
+    yield* this.#addPart(cluster);
   }
 
   /** Adds all of `cluster`, or nothing of it. */
-  #addWhole(cluster: Cluster): boolean {
+  *#addWhole(cluster: Cluster): Steps<boolean> {
     const [first] = cluster.members;
     const draft = this.#draft;
     const { maxBytes, width, height: rows } = draft;
@@ -151,32 +143,32 @@ export class Packer {
       if (rows > member.count) least += (rows - member.count) * nullBytes;
     }
     if (least > maxBytes) return false;
-    const fresh = draft.freshRows(first);
+    const fresh = yield* draft.freshRows(first);
     const nulls = fresh.rows * width + (rows + fresh.rows - cluster.rows) * cluster.members.length;
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
     // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
-    for (const member of cluster.members) draft.add(member, member.count);
+    for (const member of cluster.members) yield* draft.add(member, member.count);
     return true;
   }
 
   /** Fills what room is left with members of `cluster`, the last of them in part. */
-  #addPart(cluster: Cluster): void {
+  *#addPart(cluster: Cluster): Steps<void> {
     for (const member of cluster.members) {
       if (this.#draft.width >= this.#limits.maxSeries || this.#tired) return;
-      if (!this.#draft.add(member, member.count)) {
-        this.#addPrefix(member);
+      if (!(yield* this.#draft.add(member, member.count))) {
+        yield* this.#addPrefix(member);
         return;
       }
     }
   }
 
   /** Adds the oldest points of `queue` that fit, unless that is so few that their column is better used by another. */
-  #addPrefix(queue: SeriesQueue): void {
+  *#addPrefix(queue: SeriesQueue): Steps<void> {
     const alone = this.#draft.width === 0;
     const least = alone ? 1 : Math.max(1, queue.count / 8);
-    let count = queue.ascending ? this.#draft.prefix(queue) : queue.count >> 1;
-    while (count >= least && !this.#draft.add(queue, count)) count >>= 1;
+    let count = queue.ascending ? yield* this.#draft.prefix(queue) : queue.count >> 1;
+    while (count >= least && !(yield* this.#draft.add(queue, count))) count >>= 1;
   }
 }
 

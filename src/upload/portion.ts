@@ -1,13 +1,15 @@
 // Points that were taken out of the window because the service refused the frame they were in.
 import type { InputId } from "../core/point.ts";
+import { type Steps, stepWork } from "../lib/in-slices.ts";
 import { Columns } from "./columns.ts";
 import { type ColumnSource, columnOverhead, type FramePlan, nullBytes, timeOverhead } from "./frame-plan.ts";
 import { numberForm, scaledNumber, textLength } from "./number-text.ts";
-import { RowSet } from "./row-set.ts";
+import { lookupWork, RowSet } from "./row-set.ts";
 import { timeLength } from "./time-text.ts";
 
-/** Points after which planning lets others run: a few milliseconds. */
-const pointsPerSlice = 100_000;
+/** Finding the text of a number takes as long as copying so many points. */
+const formWork = 8;
+const perStep = stepWork / formWork;
 
 /** Points of one series, with the slot in the window of the block that each came in. */
 export class PortionColumn implements ColumnSource {
@@ -27,20 +29,22 @@ export class PortionColumn implements ColumnSource {
     return this.times.length;
   }
 
-  read(count: number, into: Columns): void {
+  *read(count: number, into: Columns): Steps<void> {
     into.reserve(count);
     into.times.set(this.times.subarray(0, count));
-    for (let i = 0; i < count; i++) {
-      const form = numberForm(this.values[i]!);
-      into.forms[i] = form;
-      into.values[i] = scaledNumber(this.values[i]!, form);
+    let ascending = true;
+    for (let from = 0; from < count; from += perStep) {
+      const to = Math.min(count, from + perStep);
+      for (let i = from; i < to; i++) {
+        const form = numberForm(this.values[i]!);
+        into.forms[i] = form;
+        into.values[i] = scaledNumber(this.values[i]!, form);
+        if (i > 0 && this.times[i]! <= this.times[i - 1]!) ascending = false;
+      }
+      yield (to - from) * formWork;
     }
     into.count = count;
-    for (let i = 1; i < count; i++)
-      if (this.times[i]! <= this.times[i - 1]!) {
-        into.sort();
-        return;
-      }
+    if (!ascending) yield* into.sort();
   }
 
   /** Both as one column. */
@@ -94,31 +98,30 @@ export class Portion {
     return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
   }
 
-  /** All of it as one frame. Yields after each slice of work. */
-  *plan(envelopeBytes: number): Generator<void, FramePlan<PortionColumn>> {
+  /** All of it as one frame. */
+  *plan(envelopeBytes: number): Steps<FramePlan<PortionColumn>> {
     const rows = new RowSet();
     const column = new Columns();
     let bytes = envelopeBytes;
     let cells = 0;
-    let work = 0;
     for (const source of this.columns) {
-      source.read(source.count, column);
+      yield* source.read(source.count, column);
       const { times, forms, count } = column;
       bytes += source.input.length + columnOverhead;
       cells += count;
-      for (let i = 0; i < count; i++) {
-        bytes += textLength(forms[i]!) + 1;
-        if (rows.add(times[i]!)) bytes += timeLength(times[i]!) + timeOverhead;
-      }
-      work += count;
-      if (work >= pointsPerSlice) {
-        work = 0;
-        yield;
+      for (let from = 0; from < count; from += perStep) {
+        const to = Math.min(count, from + perStep);
+        yield* rows.reserve(rows.size + to - from);
+        for (let i = from; i < to; i++) {
+          bytes += textLength(forms[i]!) + 1;
+          if (rows.add(times[i]!)) bytes += timeLength(times[i]!) + timeOverhead;
+        }
+        yield (to - from) * lookupWork;
       }
     }
     const nulls = rows.size * this.columns.length - cells;
     return {
-      times: rows.sorted(),
+      times: yield* rows.sorted(),
       columns: this.columns.map((source) => ({ source, count: source.count })),
       points: this.points,
       nulls,

@@ -1,6 +1,8 @@
 // The unsettled points of one series, in the order in which they came.
 import type { Lane } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
+import { type Steps, stepWork } from "../lib/in-slices.ts";
+import { ChainCursor } from "./chain-cursor.ts";
 import type { Columns } from "./columns.ts";
 import { textLength, unscaledNumber } from "./number-text.ts";
 import { noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
@@ -84,79 +86,60 @@ export class SeriesQueue {
   }
 
   /** Copies the oldest `count` points, by ascending time; of those with the same time the one that came last. */
-  read(count: number, into: Columns): void {
+  *read(count: number, into: Columns): Steps<void> {
     into.reserve(count);
-    this.readBehind(count, into);
-    if (!this.#ascending) into.sort();
+    yield* this.readBehind(count, into);
+    if (!this.#ascending) yield* into.sort();
   }
 
   /** Copies the oldest `count` points, as they came, behind what is in `into`, which has room for them. */
-  readBehind(count: number, into: Columns): void {
-    const { times, values, forms, next } = this.#arena;
-    let segment = this.#head;
-    let offset = this.#headOffset;
-    let copied = into.count;
-    const end = copied + count;
-    while (copied < end) {
-      const base = segment * segmentPoints;
-      for (; offset < segmentPoints && copied < end; offset++) {
-        into.times[copied] = times[base + offset]!;
-        into.values[copied] = values[base + offset]!;
-        into.forms[copied++] = forms[base + offset]!;
-      }
-      segment = next[segment]!;
-      offset = 0;
+  *readBehind(count: number, into: Columns): Steps<void> {
+    const cursor = this.#front();
+    for (let left = count; left > 0; left -= stepWork) {
+      const part = Math.min(left, stepWork);
+      cursor.copy(part, into);
+      yield part;
     }
-    into.count = end;
   }
 
-  readValues(count: number, into: Columns): boolean {
+  /** The same without the times, where they strictly ascend; false where they do not, and nothing was copied. */
+  *readValues(count: number, into: Columns): Steps<boolean> {
     if (!this.#ascending) return false;
     into.reserve(count);
-    this.readValuesBehind(count, into);
+    yield* this.readValuesBehind(count, into);
     return true;
   }
 
   /** As `readBehind`, without the times. */
-  readValuesBehind(count: number, into: Columns): void {
-    const { values, forms, next } = this.#arena;
-    const { values: toValues, forms: toForms } = into;
-    let segment = this.#head;
-    let offset = this.#headOffset;
-    let copied = into.count;
-    const end = copied + count;
-    while (copied < end) {
-      const base = segment * segmentPoints;
-      for (; offset < segmentPoints && copied < end; offset++) {
-        toValues[copied] = values[base + offset]!;
-        toForms[copied++] = forms[base + offset]!;
-      }
-      segment = next[segment]!;
-      offset = 0;
+  *readValuesBehind(count: number, into: Columns): Steps<void> {
+    const cursor = this.#front();
+    for (let left = count; left > 0; left -= stepWork) {
+      const part = Math.min(left, stepWork);
+      cursor.copyValues(part, into);
+      yield part;
     }
-    into.count = end;
   }
 
   /**
    * Bytes of the values of the oldest `count` points as JSON text, where their times are `times`; undefined where they are
    * not. Reads without copying.
    */
-  textBytesAt(times: Float64Array, count: number): number | undefined {
+  *textBytesAt(times: Float64Array, count: number): Steps<number | undefined> {
     if (!this.#ascending) return undefined;
-    const { times: own, forms, next } = this.#arena;
-    let segment = this.#head;
-    let offset = this.#headOffset;
+    const cursor = this.#front();
     let bytes = 0;
-    for (let i = 0; i < count; ) {
-      const base = segment * segmentPoints;
-      for (; offset < segmentPoints && i < count; offset++, i++) {
-        if (own[base + offset] !== times[i]) return undefined;
-        bytes += textLength(forms[base + offset]!);
-      }
-      segment = next[segment]!;
-      offset = 0;
+    for (let from = 0; from < count; from += stepWork) {
+      const to = Math.min(count, from + stepWork);
+      const part = cursor.textAt(times, from, to);
+      if (part < 0) return undefined;
+      bytes += part;
+      yield to - from;
     }
     return bytes;
+  }
+
+  #front(): ChainCursor {
+    return new ChainCursor(this.#arena, this.#head, this.#headOffset);
   }
 
   /** Removes the oldest `count` points; `visit` is told how many came in which block, block by block. */

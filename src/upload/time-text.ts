@@ -11,10 +11,13 @@ export function isWritableTime(micros: number): boolean {
   return micros >= earliest && micros < end && Number.isInteger(micros);
 }
 
+/** Bytes of the text of a whole second. */
+export const leastTimeLength = 20;
+
 /** Bytes of the text, without quotes. */
 export function timeLength(micros: number): number {
   const fraction = micros - Math.floor(micros / microsPerSecond) * microsPerSecond;
-  if (fraction === 0) return 20;
+  if (fraction === 0) return leastTimeLength;
   if (fraction % 1_000 === 0) return fraction % 100_000 === 0 ? 22 : fraction % 10_000 === 0 ? 23 : 24;
   return fraction % 100 === 0 ? 25 : fraction % 10 === 0 ? 26 : 27;
 }

@@ -1,18 +1,21 @@
 // The unsettled points by series, bounded in memory, and which blocks of the buffer they came in.
 import type { Block, BlockId, Lane, Settlement } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
+import type { Steps } from "../lib/in-slices.ts";
 import { numberForm, scaledNumber } from "./number-text.ts";
 import { PointArena } from "./point-arena.ts";
 import { PortionColumn } from "./portion.ts";
 import { SeriesQueue } from "./series-queue.ts";
 import { isWritableTime } from "./time-text.ts";
 
-/** Why a point cannot be sent at all. */
+/** A point that cannot be sent at all, and why. */
 export interface Unsendable {
   readonly input: InputId;
   readonly time: number;
   readonly value: number;
   readonly reason: string;
+  /** Slot of the block that it came in. */
+  readonly slot: number;
 }
 
 interface OpenBlock {
@@ -26,9 +29,6 @@ interface OpenBlock {
   /** Some of its points were forgotten: it is given back when nothing of it is left here. */
   forgotten: boolean;
 }
-
-/** Points after which others run: a few milliseconds. */
-const pointsPerSlice = 200_000;
 
 /** Holds what was taken from the buffer. A block is settled when all its points are; until then a restart brings it again. */
 export class Window {
@@ -65,7 +65,7 @@ export class Window {
     return this.#blocks[queue.firstBlock]?.since ?? 0;
   }
 
-  /** Copies a block into the window. What cannot be written as JSON counts as refused and is returned. */
+  /** Copies a block into the window. What cannot be written as JSON is returned, and is unsettled until `settleUnsendable`. */
   add(lane: Lane, block: Block, since: number): Unsendable[] {
     const open: OpenBlock = {
       id: block.id,
@@ -90,12 +90,12 @@ export class Window {
           open.left++;
         } else {
           const reason = form === 0 ? "value is not a finite number" : "time is outside the years 1 to 9999";
-          unsendable.push({ input, time, value, reason });
-          open.refused++;
+          unsendable.push({ input, time, value, reason, slot });
         }
       }
     }
     this.#points[lane] += open.left;
+    open.left += unsendable.length;
     if (open.left === 0) this.#close(slot, open);
     return unsendable;
   }
@@ -119,6 +119,11 @@ export class Window {
     for (const slot of slots) this.#settleIn(slot, 1, refused ? 1 : 0);
   }
 
+  /** Points that cannot be sent count as refused for good. */
+  settleUnsendable(unsendable: readonly Unsendable[]): void {
+    for (const { slot } of unsendable) this.#settleIn(slot, 1, 1);
+  }
+
   /** What was settled since the last call. */
   takeSettled(): Settlement[] {
     const settled = this.#settled;
@@ -126,15 +131,10 @@ export class Window {
     return settled;
   }
 
-  /** Forgets the points of a lane, except those taken out: their blocks go back to the buffer. Yields after each slice of work. */
-  *forget(lane: Lane): Generator<void, void> {
-    let work = 0;
+  /** Forgets the points of a lane, except those taken out: their blocks go back to the buffer. */
+  *forget(lane: Lane): Steps<void> {
     for (const queue of this.#queues[lane].values()) {
-      work += queue.count;
-      if (work >= pointsPerSlice) {
-        work = 0;
-        yield;
-      }
+      yield queue.count;
       queue.drop(queue.count, (slot, points) => {
         const open = this.#blocks[slot];
         if (!open) return;

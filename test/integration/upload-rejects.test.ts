@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
+import { MemoryReader } from "../support/memory-reader.ts";
 import { accepts, fails, ScriptedService } from "../support/scripted-service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploading } from "../support/uploading.ts";
@@ -34,4 +35,27 @@ test("a refused point that cannot be written down stays in the buffer, the other
     expect(upload.reader.settled.reduce((sum, { refused = 0 }) => sum + refused, 0)).toBe(1);
   }
   expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ input: "a", value: 13 });
+});
+
+test("a point that cannot be sent at all stays in the buffer until it is written down", async () => {
+  await using service = await ScriptedService.open();
+  using folder = temporaryFolder();
+  const file = folder.file("upload/rejects.ndjson");
+  mkdirSync(file, { recursive: true });
+  const reader = new MemoryReader();
+  reader.append({ a: [[1e15, Number.NaN]], b: [[1e15, 1]] });
+  reader.append({ c: [[1e15, Number.NaN]] });
+  {
+    await using upload = await uploading({ url: service.url, speed: 200, folder: folder.path, reader });
+    await eventually(() => upload.uploader.status().unkept === 2 && service.stored.size === 1);
+    // The service has all that it can have of them, and both are there after a crash all the same.
+    expect([reader.settled, reader.out, upload.uploader.status().rejected]).toEqual([[], 2, 0]);
+  }
+  rmdirSync(file);
+  await using upload = await uploading({ url: service.url, speed: 200, folder: folder.path, reader });
+  await eventually(() => reader.empty);
+  expect(upload.uploader.status()).toMatchObject({ unkept: 0, rejected: 2 });
+  expect(reader.settled).toMatchObject([{ refused: 1 }, { refused: 1 }]);
+  const lines = readFileSync(file, "utf8").trim().split("\n");
+  expect(new Set(lines.map((line) => JSON.parse(line).input))).toEqual(new Set(["a", "c"]));
 });

@@ -1,5 +1,6 @@
 // Window, packer and writer driven without an uploader: plans, frames, and what is in them.
 import type { BlockId, Lane, Series } from "../../src/core/buffer.ts";
+import type { Steps } from "../../src/lib/in-slices.ts";
 import { Envelope } from "../../src/upload/frame-plan.ts";
 import type { PackedPlan } from "../../src/upload/packed-column.ts";
 import { Packer } from "../../src/upload/packer.ts";
@@ -8,7 +9,7 @@ import { Window } from "../../src/upload/window.ts";
 export const packingIntegration = "c8ktonqsahsmemfs7lv0";
 export const packingEnvelope = new Envelope(packingIntegration);
 
-export function finished<T>(work: Generator<void, T>): T {
+export function finished<T>(work: Steps<T>): T {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;

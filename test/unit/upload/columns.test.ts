@@ -12,7 +12,7 @@ function sorted(times: readonly number[]): [number, number][] {
     columns.forms[i] = i % 32;
   }
   columns.count = times.length;
-  columns.sort();
+  for (const _ of columns.sort());
   return Array.from({ length: columns.count }, (_, i) => {
     expect(columns.forms[i]).toBe(columns.values[i]! % 32);
     return [columns.times[i]!, columns.values[i]!];

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Block, BlockId, Lane, Settlement } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
+import type { Steps } from "../../../src/lib/in-slices.ts";
 import { Envelope, firstRequestId } from "../../../src/upload/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/frame-writer.ts";
 import type { PackedPlan } from "../../../src/upload/packed-column.ts";
@@ -30,7 +31,7 @@ function block(id: number, series: Record<string, [time: number, value: number][
   };
 }
 
-function finished<T>(work: Generator<void, T>): T {
+function finished<T>(work: Steps<T>): T {
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
@@ -304,7 +305,7 @@ test("a block is settled when the last of its points is, and names what was refu
   ]);
 });
 
-test("points that JSON or RFC 3339 cannot express are named and count as refused", () => {
+test("points that JSON or RFC 3339 cannot express are named, and count as refused once that is said", () => {
   const window = new Window(100);
   const bad = window.add(
     "live",
@@ -323,6 +324,8 @@ test("points that JSON or RFC 3339 cannot express are named and count as refused
   ]);
   const [a] = [...window.queues("live")];
   window.settle(a!, 1);
+  expect(window.takeSettled()).toEqual([]);
+  window.settleUnsendable(bad);
   expect(window.takeSettled()).toEqual([{ block: 1, inputs: ["a"], refused: 2 }]);
 });
 

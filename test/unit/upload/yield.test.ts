@@ -32,6 +32,14 @@ test("A: polled tags fill a request to 0.95 of what fits without any null, about
   expect(plan?.nulls).toBe(0);
 });
 
+test("a single series fills a request, also where its first time is shorter than the others", () => {
+  const [series] = unrelated(40_000, 1);
+  const times = series!.times.map((_, i) => 1e15 + i * 1_000);
+  const plan = planOf(windowOf([{ ...series!, times }]), 2 ** 20);
+  // A point of it takes 27 to 35 bytes.
+  expect(plan?.bytes).toBeGreaterThan(2 ** 20 - 40);
+});
+
 test.for([1, 10, 60, 600])("B: unrelated series of depth %i come to 0.95 of the best k·m", (depth) => {
   let best = 0;
   for (let k = 1; k <= 1_000; k++) {

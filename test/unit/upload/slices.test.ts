@@ -1,0 +1,107 @@
+// Work on the event loop is cut into slices: counted here by points that are read, so that no machine is too slow for it.
+import { expect, test } from "vitest";
+import type { Series } from "../../../src/core/buffer.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import { type Steps, sliceWork, stepWork } from "../../../src/lib/in-slices.ts";
+import { firstRequestId } from "../../../src/upload/frame-plan.ts";
+import { FrameWriter } from "../../../src/upload/frame-writer.ts";
+import { mergeOrder } from "../../../src/upload/merge-order.ts";
+import { Packer } from "../../../src/upload/packer.ts";
+import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
+import { RowSet } from "../../../src/upload/row-set.ts";
+import { Window } from "../../../src/upload/window.ts";
+import { packingEnvelope, windowOf } from "../../support/packing.ts";
+import { polled, unrelated } from "../../support/packing-workloads.ts";
+import { seeded } from "../../support/runtime.ts";
+
+const full = 8 * 2 ** 20;
+
+/** Numbers in an array that count how often one of them is looked at or written. */
+function counted(array: Float64Array, count: { seen: number }): Float64Array {
+  return new Proxy(array, {
+    get(target, key) {
+      if (typeof key === "string" && /^\d+$/.test(key)) count.seen++;
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** The largest step, how many there were, and what came out. */
+function steps<T>(work: Steps<T>): { largest: number; sum: number; value: T } {
+  let largest = 0;
+  let sum = 0;
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return { largest, sum, value: step.value };
+    largest = Math.max(largest, step.value);
+    sum += step.value;
+  }
+}
+
+/** One tag, a thousand times a second, or as often as it likes. */
+function deep(count: number, at: (i: number) => number): Series {
+  const times = Float64Array.from({ length: count }, (_, i) => 1e15 + at(i) * 1_000);
+  return { input: "deep" as InputId, times, values: Float64Array.from(times, (_, i) => i % 10) };
+}
+
+const random = seeded(5);
+const workloads: readonly (readonly [name: string, series: () => readonly Series[]])[] = [
+  ["A, 1,000 tags that share 600 times", () => polled(600)],
+  ["B, 1,000 unrelated tags of 600 points", () => unrelated(600)],
+  ["one tag of 300,000 points", () => [deep(300_000, (i) => i)]],
+  ["one tag of 300,000 points in disorder", () => [deep(300_000, () => Math.floor(random() * 1e9))]],
+  ["20,000 unrelated tags", () => unrelated(1, 20_000)],
+];
+
+test.for(workloads)(
+  "%s: no step of planning or writing is large, and all of them say what there is to do",
+  ([, make]) => {
+    const series = make();
+    const window = windowOf(series);
+    const candidates = [...window.queues("live")].map((queue) => ({ queue, since: 0 }));
+    const limits = { maxBytes: full, envelopeBytes: packingEnvelope.bytes, maxSeries: 20_000, urgentBefore: -1 };
+    const planning = steps(new Packer().plan(candidates, limits));
+    const plan = planning.value!;
+    const writing = steps(new FrameWriter(packingEnvelope, full).write(plan, firstRequestId));
+    expect(Math.max(planning.largest, writing.largest)).toBeLessThanOrEqual(sliceWork + stepWork);
+    // Each point of the frame is looked at to plan it, and to write it; each null and each time is written.
+    expect(planning.sum).toBeGreaterThanOrEqual(plan.points);
+    expect(writing.sum).toBeGreaterThanOrEqual(plan.points + plan.nulls);
+  },
+);
+
+test("between two steps of putting times in order no more are looked at than the step says", () => {
+  const count = { seen: 0 };
+  const runs = Array.from({ length: 20 }, (_, run) => Array.from({ length: 5_000 }, (_, i) => i * 20 + run)).flat();
+  const work = mergeOrder(counted(Float64Array.from(runs), count), runs.length);
+  let before = 0;
+  for (let step = work.next(); step.done !== true; step = work.next()) {
+    expect(count.seen - before).toBeLessThanOrEqual(2 * stepWork);
+    before = count.seen;
+  }
+  expect(count.seen).toBeGreaterThan(4 * runs.length);
+});
+
+test("a set of times grows in steps", () => {
+  const rows = new RowSet();
+  let time = 1e15;
+  let largest = 0;
+  for (let size = 0; size < 200_000; size++) {
+    largest = Math.max(largest, steps(rows.reserve(size + 1)).largest);
+    rows.add((time += 1_000));
+  }
+  expect(largest).toBeLessThanOrEqual(sliceWork);
+  expect(steps(rows.sorted()).value.at(-1)).toBe(time);
+});
+
+test("what was refused is planned in steps, and a lane forgotten in them", () => {
+  const { times, values, input } = deep(200_000, (i) => (i * 7_919) % 200_000);
+  const portion = new Portion([new PortionColumn(input, times, values, new Uint32Array(times.length))]);
+  const planned = steps(portion.plan(packingEnvelope.bytes));
+  expect(planned.largest).toBeLessThanOrEqual(sliceWork);
+  expect([planned.value.points, planned.value.times.length]).toEqual([200_000, 200_000]);
+  const window = new Window(300_000);
+  window.add("live", { id: 1 as never, series: polled(100) }, 0);
+  expect(steps(window.forget("live"))).toMatchObject({ largest: 100, sum: 100_000 });
+});
