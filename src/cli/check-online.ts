@@ -1,11 +1,14 @@
 // The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { AgentError, errorCodes, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { openCredentials } from "../upload/open-credentials.ts";
+import { Pacer } from "../upload/pacer.ts";
 import { answerBytes, RpcClient } from "../upload/rpc-client.ts";
 import { failureOf } from "../upload/service-failure.ts";
+import { TurnFolder } from "../upload/turns.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { openBeside } from "./open-beside.ts";
@@ -65,14 +68,20 @@ async function reachService(
   signal: AbortSignal,
 ): Promise<void> {
   await using opened = new AsyncDisposableStack();
-  const token = join(agent.dataDir, "upload", "token.json");
-  const credentials = opened.use(await openCredentials(service, token, runtime));
+  const stateDir = join(agent.dataDir, "upload");
+  const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
   const parts = { options: service, credentials, agent: `tagferry/${version} (${agent.name})` };
   const client = opened.use(await RpcClient.open(parts, runtime));
   const inputs = service.apiVersion === "1.1" ? "signalsByInput" : "inputs";
   const params = { integration: service.integration, [inputs]: {}, createOnly: true };
   const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params }));
-  const verdict = await client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
-  // A running agent may use up the permitted requests: the service is there all the same.
+  const call = () => client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
+  // Beside an agent that may be running, in its turn.
+  const turns = existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
+  const pacer = new Pacer(runtime.clock, 1, turns?.of("integration.saveSignals"));
+  let verdict = turns ? await pacer.run(call, signal) : await call();
+  // The token of the last run was taken no longer: now with a new one.
+  if (verdict.kind === "throttled" && verdict.retryAfterMs === 0) verdict = await pacer.run(call, signal);
+  // Others may use up the permitted requests: the service is there all the same.
   if (verdict.kind !== "done" && verdict.kind !== "throttled") throw failureOf(service.url, verdict);
 }

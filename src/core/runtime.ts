@@ -4,7 +4,10 @@ import type { EpochMicros } from "./point.ts";
 export interface Clock {
   /** Wall time. For stamps only: it may jump. */
   now(): EpochMicros;
-  /** Milliseconds from an arbitrary start, never backwards. For intervals, time-outs and spacing. */
+  /**
+   * Milliseconds from an arbitrary start, the same for all processes of the machine, never backwards. For intervals,
+   * time-outs and spacing.
+   */
   monotonic(): number;
   /** Resolves after `ms` milliseconds, never before; rejects with `signal.reason`. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;

@@ -7,6 +7,8 @@ import type { Clock } from "../core/runtime.ts";
 export function systemClock(): Clock {
   let anchorWall = Date.now();
   let anchorMono = performance.now();
+  // Node counts from the start of the process, the machine from when it was started.
+  const started = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   return {
     now() {
       const mono = performance.now();
@@ -20,7 +22,7 @@ export function systemClock(): Clock {
       }
       return epochMicros(ms * 1_000);
     },
-    monotonic: () => performance.now(),
+    monotonic: () => started + performance.now(),
     sleep,
   };
 }

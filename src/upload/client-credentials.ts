@@ -39,6 +39,8 @@ const keptToken = z.object({
 type Token = z.output<typeof keptToken>;
 
 const mostAnswerBytes = 64 * 1024;
+/** How old a token is before it is renewed for the rights that it has: fetching is limited. Longer each time it did not help. */
+const rightsAgeMs = { least: 600_000, most: 7_200_000 } as const;
 
 export class ClientCredentials implements Credentials {
   readonly #options: ClientCredentialsOptions;
@@ -46,6 +48,7 @@ export class ClientCredentials implements Credentials {
   readonly #file: CredentialsFile;
   readonly #backOff: BackOff;
   #token: Token | undefined;
+  #rightsAgeMs: number = rightsAgeMs.least;
   #fetching: Promise<Token> | undefined;
   #http: { readonly url: string; readonly post: HttpPost } | undefined;
   /** Not before this, on the monotonic clock in milliseconds, and why. */
@@ -95,8 +98,15 @@ export class ClientCredentials implements Credentials {
     }
   }
 
-  renew(authorization: string): boolean {
-    if (this.#token && authorization === `Bearer ${this.#token.token}`) this.#token = undefined;
+  renew(authorization: string, lacking: "validity" | "rights"): boolean {
+    if (this.#token && authorization === `Bearer ${this.#token.token}`) {
+      const ageMs = this.#token.lifetimeMs - this.#leftMs(this.#token);
+      if (lacking === "rights") {
+        if (ageMs < this.#rightsAgeMs) return false;
+        this.#rightsAgeMs = Math.min(rightsAgeMs.most, this.#rightsAgeMs * 2);
+      }
+      this.#token = undefined;
+    }
     // Renewed for another call already, or to be renewed now. One that was refused right after it was issued is not.
     return (
       this.#token !== undefined || this.#pause === undefined || this.#runtime.clock.monotonic() >= this.#pause.until
@@ -168,7 +178,7 @@ export class ClientCredentials implements Credentials {
   async #postTo(url: string): Promise<HttpPost> {
     if (this.#http?.url === url) return this.#http.post;
     const { proxy, caFile } = this.#options;
-    const post = await HttpPost.open({ url, proxy, caFile, connections: 1 });
+    const post = await HttpPost.open({ url, proxy, caFile, connections: 1 }, this.#runtime.clock);
     await this.#http?.post[Symbol.asyncDispose]();
     this.#http = { url, post };
     return post;

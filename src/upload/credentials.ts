@@ -6,8 +6,11 @@ export interface Credentials extends AsyncDisposable {
    * `SERVICE_UNREACHABLE` when it does not answer, or with `signal.reason`.
    */
   authorization(signal: AbortSignal): Promise<string>;
-  /** The service answered 401 to this value. True when the next one will be another one. */
-  renew(authorization: string): boolean;
+  /**
+   * The service does not take this value (401), or does not permit what was asked with it: rights given since it was issued
+   * may be in the next one. True when the next one will be another one.
+   */
+  renew(authorization: string, lacking: "validity" | "rights"): boolean;
 }
 
 export function basicAuthorization(username: string, password: string): string {

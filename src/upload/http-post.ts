@@ -4,10 +4,15 @@
 
 import { readFile } from "node:fs/promises";
 import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { AgentError } from "../core/errors.ts";
+import type { Clock } from "../core/runtime.ts";
 import type { Secret } from "../core/secret.ts";
 import { deadline, isAbort } from "../lib/abort.ts";
 import { http, https } from "../lib/http.ts";
+import { Addresses, type Resolve } from "./addresses.ts";
+import { untrusted } from "./untrusted.ts";
 
 export interface HttpAnswer {
   readonly status: number;
@@ -24,32 +29,45 @@ export interface HttpPostOptions {
   readonly caFile?: string | undefined;
   /** Connections that may be open at once. */
   readonly connections: number;
+  /** Undefined: names lead where the system says. */
+  readonly resolve?: Resolve | undefined;
 }
 
 /** How long the service may take beside the time that the body needs: it may queue a request for 15 s. */
 const patienceMs = 30_000;
 /** How long a connection may take, TLS included. */
 const connectWithinMs = 20_000;
+/** How long nothing more of a body may go out. */
+const stalledAfterMs = 30_000;
 /** The slowest uplink that a whole request is waited for, in bytes a millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
 
 export class HttpPost implements AsyncDisposable {
   readonly #agent: Agent;
   readonly #url: URL;
+  readonly #addresses: Addresses;
+  readonly #caFile: string | undefined;
+  readonly #clock: Clock;
 
-  private constructor(agent: Agent, url: URL) {
+  private constructor(agent: Agent, url: URL, addresses: Addresses, caFile: string | undefined, clock: Clock) {
     this.#agent = agent;
     this.#url = url;
+    this.#addresses = addresses;
+    this.#caFile = caFile;
+    this.#clock = clock;
   }
 
   /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
-  static async open({ url, proxy, caFile, connections }: HttpPostOptions): Promise<HttpPost> {
+  static async open({ url, proxy, caFile, connections, resolve }: HttpPostOptions, clock: Clock): Promise<HttpPost> {
     const target = new URL(url);
     const ca = caFile === undefined ? undefined : await readAuthorities(caFile);
+    const { hostname } = proxy ? new URL(proxy.reveal()) : target;
+    const addresses = new Addresses(hostname.replace(/^\[|\]$/g, ""), clock, resolve);
     // The agent closes idle connections a second before the server does where the server says when.
     const options = {
       keepAlive: true,
       maxSockets: connections,
+      lookup: addresses.lookup,
       ...(proxy && { proxyEnv: { HTTP_PROXY: proxy.reveal(), HTTPS_PROXY: proxy.reveal() } }),
     };
     const agent =
@@ -57,13 +75,16 @@ export class HttpPost implements AsyncDisposable {
         ? // Said, as an environment variable of Node would switch it off otherwise.
           new https.Agent({ ...options, rejectUnauthorized: true, ...(ca !== undefined && { ca }) })
         : new http.Agent(options);
-    return new HttpPost(agent, target);
+    const keep = agent.keepSocketAlive.bind(agent);
+    // Node closes the connection when this says false.
+    agent.keepSocketAlive = (socket) => addresses.leadTo(addressOf(socket)) && keep(socket);
+    return new HttpPost(agent, target, addresses, caFile, clock);
   }
 
   /**
    * Resolves with whatever status came; redirects are not followed, bodies not decompressed. Rejects with
-   * `SERVICE_UNREACHABLE` when no whole answer of at most `maxAnswerBytes` came in time, or with `signal.reason`.
-   * `body` must not be changed before it settles.
+   * `SERVICE_UNREACHABLE` when no whole answer of at most `maxAnswerBytes` came in time, with `SERVICE_UNTRUSTED`, or
+   * with `signal.reason`. `body` must not be changed before it settles.
    */
   async post(
     body: Uint8Array,
@@ -77,12 +98,21 @@ export class HttpPost implements AsyncDisposable {
       signal,
       () => new AgentError("SERVICE_UNREACHABLE", `no answer within ${Math.round(withinMs / 1_000)} s`),
     );
+    this.#addresses.refresh();
     try {
       return await this.#exchange(body, headers, maxAnswerBytes, limit.signal);
     } catch (error) {
       if (isAbort(error, signal)) throw signal.reason;
+      // What happened to one may be so with the others that are open: the next try begins with the name.
+      for (const sockets of Object.values(this.#agent.freeSockets))
+        for (const socket of sockets ?? []) socket.destroy();
       if (limit.signal.aborted) throw limit.signal.reason;
       if (error instanceof AgentError) throw error;
+      const reason = untrusted(error, this.#clock.now());
+      if (reason !== undefined) {
+        await this.#renewAuthorities();
+        throw new AgentError("SERVICE_UNTRUSTED", `${this.#url.origin} is not trusted: ${reason}`, { cause: error });
+      }
       throw new AgentError("SERVICE_UNREACHABLE", `${this.#url.origin} cannot be reached: ${messageOf(error)}`, {
         cause: error,
       });
@@ -92,6 +122,16 @@ export class HttpPost implements AsyncDisposable {
   /** Requests that are under way are broken off. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#agent.destroy();
+  }
+
+  /** The next try is with what stands in `caFile` then. */
+  async #renewAuthorities(): Promise<void> {
+    if (this.#caFile === undefined || !(this.#agent instanceof https.Agent)) return;
+    try {
+      this.#agent.options.ca = await readAuthorities(this.#caFile);
+    } catch {
+      // About to be replaced, say.
+    }
   }
 
   #exchange(
@@ -109,6 +149,7 @@ export class HttpPost implements AsyncDisposable {
         signal,
       });
       limitConnecting(request);
+      limitStalling(request);
       let answered = false;
       request.on("response", (response) => {
         // A service may refuse a request before it has read all of it: then its answer counts, not the broken pipe.
@@ -140,6 +181,26 @@ function limitConnecting(request: ClientRequest): void {
     socket.once("encrypted" in socket ? "secureConnect" : "connect", done);
     request.once("close", done);
   });
+}
+
+/** What waits to be sent to a machine that is gone would wait for the whole time that a slow uplink may need. */
+function limitStalling(request: ClientRequest): void {
+  request.once("socket", (socket: Socket) => {
+    const stalled = () =>
+      request.destroy(new Error(`nothing of the request could be sent for ${stalledAfterMs / 1_000} s`));
+    const done = () => {
+      socket.off("timeout", stalled);
+      socket.setTimeout(0);
+    };
+    // Node starts it again with every part that the system takes.
+    socket.setTimeout(stalledAfterMs, stalled);
+    request.once("finish", done);
+    request.once("close", done);
+  });
+}
+
+function addressOf(socket: Duplex): string | undefined {
+  return "remoteAddress" in socket && typeof socket.remoteAddress === "string" ? socket.remoteAddress : undefined;
 }
 
 async function readText(response: IncomingMessage, maxBytes: number): Promise<string> {

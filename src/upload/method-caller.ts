@@ -9,6 +9,7 @@ import type { ServiceOptions } from "./options.ts";
 import { Pacer } from "./pacer.ts";
 import type { RpcClient } from "./rpc-client.ts";
 import { failureOf } from "./service-failure.ts";
+import type { TurnFolder } from "./turns.ts";
 
 export interface MethodCallerParts {
   readonly options: ServiceOptions;
@@ -16,6 +17,8 @@ export interface MethodCallerParts {
   readonly client: Pick<RpcClient, "call">;
   /** Answers longer than this are not read. */
   readonly maxAnswerBytes: number;
+  /** Where other processes call too. Stays the caller's. */
+  readonly turns?: Pick<TurnFolder, "of"> | undefined;
 }
 
 /** How often the service may ask for patience before that is its answer. */
@@ -82,9 +85,16 @@ export class MethodCaller {
   #pacerOf(method: Method): Pacer {
     const known = this.#pacers.get(method);
     if (known) return known;
-    const rate = requestLimits(method, this.version).requestsPerSecond;
-    const pacer = new Pacer(this.#runtime.clock, rate);
+    const { options, turns } = this.#parts;
+    const { requestsPerSecond } = requestLimits(method, this.version);
+    // What is set is a share of what the service allows those who write.
+    const share = isWriting(method) ? options.limits.requestsPerSecond : 1;
+    const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method));
     this.#pacers.set(method, pacer);
     return pacer;
   }
+}
+
+function isWriting(method: Method): boolean {
+  return method === "integration.saveSignals" || method === "admin.publishSignals";
 }

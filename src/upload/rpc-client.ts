@@ -5,6 +5,7 @@ import type { Outcome } from "../core/sink.ts";
 import { type ApiVersion, versionHeader } from "../wire/api-version.ts";
 import { rpcResponse } from "../wire/json-rpc.ts";
 import { type RpcErrorObject, rpcErrors } from "../wire/rpc-error.ts";
+import type { Resolve } from "./addresses.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
@@ -41,6 +42,8 @@ export interface RpcClientParts {
   readonly options: ServiceOptions;
   readonly credentials: Credentials;
   readonly agent: string;
+  /** Undefined: names lead where the system says. */
+  readonly resolve?: Resolve | undefined;
 }
 
 export class RpcClient implements AsyncDisposable {
@@ -56,8 +59,10 @@ export class RpcClient implements AsyncDisposable {
 
   /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
   static async open(parts: RpcClientParts, runtime: Runtime): Promise<RpcClient> {
-    const { url, proxy, caFile } = parts.options;
-    const http = await HttpPost.open({ url: `${url.replace(/\/+$/, "")}/rpc`, proxy, caFile, connections: 4 });
+    const { options, resolve } = parts;
+    const { proxy, caFile } = options;
+    const url = `${options.url.replace(/\/+$/, "")}/rpc`;
+    const http = await HttpPost.open({ url, proxy, caFile, connections: 4, resolve }, runtime.clock);
     return new RpcClient(http, parts, runtime);
   }
 
@@ -82,16 +87,24 @@ export class RpcClient implements AsyncDisposable {
         return { kind: "unauthorized", reason: error.message, answered: false };
       return { kind: "unavailable", cause: unreachableBy(error), answered: false };
     }
-    if (answer.status === 401 && credentials.renew(authorization)) return { kind: "throttled", retryAfterMs: 0 };
     const clean: Clean = (text) => withoutCredentials(text, authorization);
-    return answer.status === 200
-      ? verdictOnBody(answer.text, id, clean)
-      : verdictOnStatus({ ...answer, text: clean(answer.text) }, this.#runtime.clock.now() / 1_000);
+    const verdict =
+      answer.status === 200
+        ? verdictOnBody(answer.text, id, clean)
+        : verdictOnStatus({ ...answer, text: clean(answer.text) }, this.#runtime.clock.now() / 1_000);
+    const lacking = lackingIn(answer.status, verdict);
+    return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#http[Symbol.asyncDispose]();
   }
+}
+
+/** What other credentials may mend. */
+function lackingIn(status: number, verdict: Verdict): "validity" | "rights" | undefined {
+  if (status === 401) return "validity";
+  return status === 403 || (verdict.kind === "unauthorized" && verdict.answered) ? "rights" : undefined;
 }
 
 /** Takes out of a text what must not be shown. */

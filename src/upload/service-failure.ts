@@ -18,6 +18,7 @@ export function failureOf(what: string, verdict: Exclude<Verdict, { kind: "done"
     case "unauthorized":
       return new AgentError("SERVICE_REFUSED", `${what}: ${verdict.reason}`);
     case "unavailable":
+      if (isAgentError(verdict.cause, "SERVICE_UNTRUSTED")) return verdict.cause;
       // One that answers, though not as it should, has been reached.
       return new AgentError(
         verdict.answered || isAgentError(verdict.cause, "SERVICE_PROTOCOL")

@@ -1,8 +1,8 @@
 // What an operator wants to know of the uploader, and the one place that keeps count of it.
-import type { ErrorCode } from "../core/errors.ts";
-import { errorCodes } from "../core/errors.ts";
+import { type ErrorCode, errorCodes, isAgentError } from "../core/errors.ts";
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { Since } from "../lib/since.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Verdict } from "./rpc-client.ts";
 import type { SignalWatchStatus } from "./signal-findings.ts";
@@ -84,7 +84,7 @@ export class UploadTally {
   readonly #runtime: Runtime;
   readonly #requestsPerSecond: number;
   #state: UploadState = "idle";
-  #since: EpochMicros;
+  readonly #since: Since;
   #lastError: UploadFailure | undefined;
   #failing = false;
   /** What stands in the way of saving metadata, apart from points. */
@@ -107,7 +107,7 @@ export class UploadTally {
   constructor(runtime: Runtime, requestsPerSecond: number) {
     this.#runtime = runtime;
     this.#requestsPerSecond = requestsPerSecond;
-    this.#since = runtime.clock.now();
+    this.#since = new Since(runtime.clock);
     this.#opened = runtime.clock.monotonic();
   }
 
@@ -174,7 +174,12 @@ export class UploadTally {
       this.#saveFailure = { state, failure };
     };
     if (verdict.kind === "unauthorized") failed("holding", "SERVICE_REFUSED", verdict.reason);
-    else if (verdict.kind === "unavailable") failed("unreachable", "SERVICE_UNREACHABLE", verdict.cause.message);
+    else if (verdict.kind === "unavailable")
+      failed(
+        "unreachable",
+        isAgentError(verdict.cause, "SERVICE_UNTRUSTED") ? verdict.cause.code : "SERVICE_UNREACHABLE",
+        verdict.cause.message,
+      );
     else if (verdict.kind === "throttled") failed("throttled", "SERVICE_UNREACHABLE", "the service asked to wait");
     else this.#saveFailure = undefined;
   }
@@ -186,7 +191,7 @@ export class UploadTally {
       this.#runtime.log.info({ before: this.#state }, "delivery goes on");
     }
     // The pause between two requests is no news.
-    if (!isWell(state) || !isWell(this.#state)) this.#since = this.#runtime.clock.now();
+    if (!isWell(state) || !isWell(this.#state)) this.#since.restart();
     this.#state = state;
   }
 
@@ -212,7 +217,7 @@ export class UploadTally {
       : this.#lastError && { ...this.#lastError, current: this.#failing };
     return {
       state: saving?.state ?? this.#state,
-      since: this.#since,
+      since: this.#since.time,
       lastError,
       lastSuccess: this.#lastSuccess,
       lagMs: Math.round(Math.max(now.waitedMs ?? 0, this.#state === "idle" ? 0 : this.#lastLagMs)),

@@ -5,6 +5,7 @@ import type { BufferReader } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { requestLimits } from "../wire/limits.ts";
+import type { Resolve } from "./addresses.ts";
 import type { Catalog } from "./catalog.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { LearnedLimit } from "./learned-limit.ts";
@@ -18,6 +19,7 @@ import { RpcClient } from "./rpc-client.ts";
 import { ServiceSink } from "./service-sink.ts";
 import { SignalSync } from "./signal-sync.ts";
 import { SignalWatch } from "./signal-watch.ts";
+import { TurnFolder } from "./turns.ts";
 import { type UploadStatus, UploadTally } from "./upload-status.ts";
 
 export type { UploadFailure, UploadState, UploadStatus } from "./upload-status.ts";
@@ -36,6 +38,8 @@ export interface UploaderParts {
   readonly sink?: Sink;
   /** Whether the configuration has an input, or may give rise to it. Undefined: signals are not looked after. */
   readonly configured?: (input: string) => boolean;
+  /** Undefined: the name of the service leads where the system says. */
+  readonly resolve?: Resolve;
 }
 
 export interface Uploader extends AsyncDisposable {
@@ -55,7 +59,7 @@ const largestPage = 16 * 2 ** 20;
 /** Resolves without a word to the service: whether it answers shows in `status`. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
 export async function openUploader(parts: UploaderParts, runtime: Runtime, signal: AbortSignal): Promise<Uploader> {
   signal.throwIfAborted();
-  const { options, catalog, stateDir, reader } = parts;
+  const { options, catalog, stateDir, reader, resolve } = parts;
   await using opened = new AsyncDisposableStack();
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   catalog.bind(`${options.url} ${options.integration}`);
@@ -69,17 +73,18 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const insert = limitsOf("integration.insert");
   const save = limitsOf("integration.saveSignals");
   const tally = new UploadTally(runtime, insert.requestsPerSecond);
+  const turns = opened.use(new TurnFolder(stateDir, runtime.log));
   const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
-  const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent }, runtime));
+  const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent, resolve }, runtime));
   const sink = parts.sink ?? new ServiceSink(client);
-  const watch = openWatch(parts, client, opened, runtime);
+  const watch = openWatch(parts, client, turns, opened, runtime);
   const signals =
     !parts.sink && options.signals.save === "onChange"
       ? new SignalSync(
           {
             options,
             catalog,
-            pacer: new Pacer(runtime.clock, save.requestsPerSecond),
+            pacer: new Pacer(runtime.clock, save.requestsPerSecond, turns.of("integration.saveSignals")),
             maxBytes: save.maxBytes,
             call: (call, ending) => client.call(call, ending),
             report: (verdict) => tally.saved(verdict),
@@ -128,6 +133,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
 function openWatch(
   { options, catalog, configured, sink, stateDir }: UploaderParts,
   client: RpcClient,
+  turns: TurnFolder,
   opened: AsyncDisposableStack,
   runtime: Runtime,
 ): SignalWatch | undefined {
@@ -138,7 +144,7 @@ function openWatch(
     publish === "off"
       ? undefined
       : opened.use(PublishedItems.open(join(stateDir, "published.db"), target, runtime.log));
-  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage }, runtime);
+  const caller = new MethodCaller({ options, client, maxAnswerBytes: largestPage, turns }, runtime);
   return new SignalWatch({ options, caller, catalog, configured, published }, runtime);
 }
 

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { serviceOptions } from "../../src/upload/options.ts";
@@ -213,8 +214,9 @@ test("neither secret nor token is logged or shown", async () => {
   const shown = JSON.stringify([upload.uploader.status(), upload.runtime.lines]);
   expect(shown).not.toContain(secret);
   expect(shown).not.toContain("token-1");
-  const files = readdirSync(folder.file("upload")).filter((name) => name !== "token.json");
-  for (const name of files) expect(readFileSync(folder.file(`upload/${name}`), "utf8")).not.toContain("token-");
+  const entries = readdirSync(folder.file("upload"), { recursive: true, withFileTypes: true });
+  for (const { name, parentPath } of entries.filter((entry) => entry.isFile() && entry.name !== "token.json"))
+    expect(readFileSync(join(parentPath, name), "utf8")).not.toContain("token-");
 });
 
 test("exactly one kind of credentials is to be given", () => {

@@ -1,5 +1,5 @@
-// F23: a service that says nothing, or a byte a second, is not waited for longer than a request may take.
-import { test } from "vitest";
+// F16, F23: a service that takes nothing, says nothing, or a byte a second, is not waited for longer than a request may take.
+import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { accepts, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
 import { uploading } from "../support/uploading.ts";
@@ -38,3 +38,30 @@ test.concurrent.for([
     expect(service.stored.size).toBe(1);
   },
 );
+
+test("F16: a connection that takes nothing more is given up after 30 s, however large the request is", {
+  timeout: 120_000,
+}, async () => {
+  await using service = await ScriptedService.open();
+  service.atHead = (incoming) => {
+    incoming.socket.pause();
+    return true;
+  };
+  await using upload = await uploading({ url: service.url, speed: 1 });
+  const inputs = Array.from({ length: 100 }, (_, k) => `line1.tag${k}`);
+  upload.reader.append(
+    Object.fromEntries(
+      inputs.map((input) => [input, Array.from({ length: 4_600 }, (_, i) => [start + i * 1e6, i / 7] as const)]),
+    ),
+  );
+  const status = await eventually(() => {
+    const now = upload.uploader.status();
+    return now.requests.failed > 0 && now;
+  }, 100_000);
+  expect(status.lastError?.message).toContain("nothing of the request could be sent for 30 s");
+  service.atHead = undefined;
+  await eventually(() => upload.reader.empty, 60_000);
+  expect([service.stored.size, upload.departures[0]?.bytes ?? 0]).toEqual([460_000, expect.toSatisfy(over7MiB)]);
+});
+
+const over7MiB = (bytes: number) => bytes > 7 * 2 ** 20;

@@ -74,10 +74,10 @@ export class ScriptedService implements AsyncDisposable {
     this.#server = tls ? createTlsServer(tls, serve) : createServer(serve);
   }
 
-  /** `port`: of one that is gone, whose place it takes. */
-  static async open(tls?: ServerOptions, port = 0): Promise<ScriptedService> {
+  /** `port`: of one that is gone, whose place it takes, or that is at another address of this machine. */
+  static async open(tls?: ServerOptions, port = 0, address = "127.0.0.1"): Promise<ScriptedService> {
     const service = new ScriptedService(tls);
-    await new Promise<void>((resolve) => service.#server.listen(port, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => service.#server.listen(port, address, resolve));
     return service;
   }
 

@@ -4,6 +4,7 @@ import type { ClientRequest } from "node:http";
 import { join } from "node:path";
 import type { Clock } from "../../src/core/runtime.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import type { Resolve } from "../../src/upload/addresses.ts";
 import { type Catalog, openCatalog } from "../../src/upload/catalog.ts";
 import { serviceOptions } from "../../src/upload/options.ts";
 import { openUploader, type Uploader } from "../../src/upload/uploader.ts";
@@ -82,10 +83,12 @@ export interface UploadingOptions {
   readonly service?: Record<string, unknown>;
   /** Where it is given, signals are looked after. */
   readonly configured?: (input: string) => boolean;
+  /** Where names lead. */
+  readonly resolve?: Resolve;
 }
 
 export async function uploading(parts: UploadingOptions): Promise<Uploading> {
-  const { url, speed = 20, reader, folder, service, configured } = parts;
+  const { url, speed = 20, reader, folder, service, configured, resolve } = parts;
   const temporary = folder === undefined ? temporaryFolder() : undefined;
   const path = folder ?? temporary?.path ?? "";
   const runtime = testRuntime({ clock: fastClock(speed) });
@@ -107,6 +110,7 @@ export async function uploading(parts: UploadingOptions): Promise<Uploading> {
       stateDir: join(path, "upload"),
       agent: "tagferry/test (gw1)",
       ...(configured && { configured }),
+      ...(resolve && { resolve }),
     },
     runtime,
     stop.signal,

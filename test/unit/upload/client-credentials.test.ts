@@ -112,3 +112,27 @@ test("both kinds of credentials file are understood, also when one takes the pla
   expect(await credentials.authorization(signal)).toBe(basic);
   expect(issuer.asked).toBe(1);
 });
+
+test("a token is renewed when it is not valid, and for its rights when it is older than ten minutes, twenty the next time", async () => {
+  await using issuer = await Issuer.open();
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  await using credentials = await open(folder, write(folder, issuer.url), clock);
+  const first = await credentials.authorization(signal);
+  await clock.advance(599_000);
+  expect(credentials.renew(first, "rights")).toBe(false);
+  expect(await credentials.authorization(signal)).toBe(first);
+  await clock.advance(1_000);
+  expect(credentials.renew(first, "rights")).toBe(true);
+  const second = await credentials.authorization(signal);
+  // Renewed already, for another call.
+  expect([second, credentials.renew(first, "rights"), credentials.renew(first, "validity")]).toEqual([
+    "Bearer token-2",
+    true,
+    true,
+  ]);
+  await clock.advance(1_199_000);
+  expect(credentials.renew(second, "rights")).toBe(false);
+  expect(credentials.renew(second, "validity")).toBe(true);
+  expect([await credentials.authorization(signal), issuer.asked]).toEqual(["Bearer token-3", 3]);
+});

@@ -1,6 +1,7 @@
 // Calls of one method: in order, one at a time, an interval apart as the service sees them.
 import { expect, test } from "vitest";
 import { Pacer } from "../../../src/upload/pacer.ts";
+import type { Turns } from "../../../src/upload/turns.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const never = new AbortController().signal;
@@ -57,4 +58,75 @@ test("who gives up while waiting does not hold up the next", async () => {
   await expect(given).rejects.toThrow("enough");
   await clock.advance(1_000);
   expect(await next).toBe(1_000);
+});
+
+/** Turns that a process takes and gives. */
+class SharedTurns {
+  holder: string | undefined;
+  next: number | undefined;
+
+  of(name: string): Turns {
+    return {
+      take: () => {
+        if (this.holder !== undefined) return false;
+        this.holder = name;
+        return true;
+      },
+      give: async () => {
+        if (this.holder === name) this.holder = undefined;
+      },
+      next: async () => this.next,
+      callAgainAt: (time) => {
+        this.next = time;
+      },
+    };
+  }
+}
+
+test("two processes keep the rate together, and their calls do not overlap", async () => {
+  const clock = new ManualClock();
+  const turns = new SharedTurns();
+  const seen: { by: string; start: number; end: number }[] = [];
+  const calls = ["agent", "command"].flatMap((by) => {
+    const pacer = new Pacer(clock, 1, turns.of(by));
+    return [0, 300, 2_000, 0, 0].map((ms) =>
+      pacer.run(async () => {
+        const start = clock.monotonic();
+        await clock.sleep(ms, never);
+        seen.push({ by, start, end: clock.monotonic() });
+      }, never),
+    );
+  });
+  await clock.advance(60_000);
+  await Promise.all(calls);
+  expect(seen.length).toBe(10);
+  const gaps = seen.slice(1).map(({ start }, i) => start - seen[i]!.start);
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(1_000);
+  for (const [i, { start }] of seen.slice(1).entries()) expect(start).toBeGreaterThanOrEqual(seen[i]!.end);
+  // None of them waits until the other has done all it has to.
+  expect(seen.findLastIndex(({ by }) => by === "agent")).toBeGreaterThan(5);
+  expect(seen.findLastIndex(({ by }) => by === "command")).toBeGreaterThan(5);
+});
+
+test("what was noted before the machine was started anew holds nobody up for long", async () => {
+  const clock = new ManualClock();
+  const turns = new SharedTurns();
+  turns.next = 86_400_000;
+  const pacer = new Pacer(clock, 1, turns.of("agent"));
+  const started = pacer.run(async () => clock.monotonic(), never);
+  await clock.advance(10_000);
+  expect(await Promise.race([started, Promise.resolve("waiting")])).toBeLessThanOrEqual(3_000);
+});
+
+test("a process that was stopped in the middle of its call holds up the others for a minute", async () => {
+  const clock = new ManualClock();
+  const turns = new SharedTurns();
+  expect(turns.of("command").take()).toBe(true);
+  const pacer = new Pacer(clock, 1, turns.of("agent"));
+  const started = pacer.run(async () => clock.monotonic(), never);
+  await clock.advance(60_000);
+  expect(turns.holder).toBe("command");
+  await clock.advance(2_000);
+  expect(await started).toBeGreaterThanOrEqual(61_000);
+  expect(turns.holder).toBe("command");
 });

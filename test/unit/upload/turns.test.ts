@@ -1,0 +1,46 @@
+// Turns are files: of several processes one has its turn, and one that is killed has it no longer.
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { TurnFolder } from "../../../src/upload/turns.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+test("one has its turn at a time, method by method, and what it says of the next call reaches the other", async () => {
+  using folder = temporaryFolder();
+  const { log } = testRuntime();
+  using agent = new TurnFolder(folder.path, log);
+  using command = new TurnFolder(folder.path, log);
+  const [mine, theirs] = [agent.of("integration.saveSignals")!, command.of("integration.saveSignals")!];
+  expect([await mine.next(), mine.take(), theirs.take()]).toEqual([undefined, true, false]);
+  expect(command.of("admin.selectSignals")?.take()).toBe(true);
+  mine.callAgainAt(1);
+  mine.callAgainAt(1_234.5);
+  await mine.give();
+  expect([theirs.take(), await theirs.next(), mine.take()]).toEqual([true, 1_234.5, false]);
+  await theirs.give();
+  await theirs.give();
+  expect(mine.take()).toBe(true);
+  expect(agent.of("integration.saveSignals")).toBe(mine);
+  const modes = ["", "/integration.saveSignals", "/integration.saveSignals.lock"].map(
+    (name) => statSync(folder.file(`turns${name}`)).mode & 0o77,
+  );
+  expect(modes).toEqual([0, 0, 0]);
+});
+
+test("damage and files that cannot be made hold nobody up", async () => {
+  using folder = temporaryFolder();
+  const runtime = testRuntime();
+  mkdirSync(folder.file("turns"));
+  writeFileSync(folder.file("turns/integration.saveSignals"), "so");
+  writeFileSync(folder.file("turns/integration.saveSignals.lock"), "no database at all, and long enough".repeat(99));
+  using damaged = new TurnFolder(folder.path, runtime.log);
+  const turns = damaged.of("integration.saveSignals");
+  expect([turns?.take(), await turns?.next()]).toEqual([true, undefined]);
+  await turns?.give();
+  using elsewhere = new TurnFolder(folder.file("turns/integration.saveSignals"), runtime.log);
+  expect(elsewhere.of("admin.selectSignals")).toBeUndefined();
+  expect(elsewhere.of("admin.selectSignals")).toBeUndefined();
+  expect(runtime.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
+    "warn: the permitted rate cannot be shared with commands for now",
+  ]);
+});
