@@ -8,6 +8,10 @@ const metrics = {
   held: { name: "upload_held", help: "1 while nothing is sent until a person mends something, as credentials, else 0" },
   retrying: { name: "upload_retrying", help: "1 while the last request failed and is tried again, else 0" },
   budget: { name: "upload_budget_used_ratio", help: "Share of the permitted requests used in the last minute, 0 to 1" },
+  drain: {
+    name: "upload_backlog_gone_seconds",
+    help: "Seconds until the backlog is gone at the pace of the last minute; 0: there is none, or it does not shrink",
+  },
 } as const satisfies Record<string, MetricDeclaration>;
 
 /** Before the first delivery all that the agent has is late: by as long as it has run. */
@@ -16,11 +20,13 @@ export function measureUpload(registry: MetricsRegistry, status: () => UploadSta
   const held = registry.gauge(metrics.held);
   const retrying = registry.gauge(metrics.retrying);
   const budget = registry.gauge(metrics.budget);
+  const drain = registry.gauge(metrics.drain);
   registry.beforeText(() => {
-    const { state, lagMs, backlogPoints, budgetShare } = status();
+    const { state, lagMs, drainMs, backlogPoints, budgetShare } = status();
     lag.set((lagMs ?? (backlogPoints > 0 ? uptimeMs() : 0)) / 1_000);
     held.set(state === "held" ? 1 : 0);
     retrying.set(state === "retrying" ? 1 : 0);
     budget.set(budgetShare);
+    drain.set((drainMs ?? 0) / 1_000);
   });
 }
