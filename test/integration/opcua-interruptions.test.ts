@@ -157,9 +157,10 @@ test("where the server moves no subscription none is left behind", async () => {
   }
 });
 
-test("a message lost on the way is fetched again before the ones that follow it", async () => {
+test("messages lost on the way are fetched again in their order, without waiting for the next keep-alive", async () => {
   const stateDir = freshState();
-  await using before = collect(await open(stateDir));
+  const options = { subscription: { keepAlive: "5m" } };
+  await using before = collect(await open(stateDir, options));
   await has(before, await countUp(1));
   network.muteDevice();
   const missed = await countUp(5);
@@ -167,7 +168,7 @@ test("a message lost on the way is fetched again before the ones that follow it"
   await before.failure;
   await before[Symbol.asyncDispose]();
   network.mend();
-  await using after = collect(await open(stateDir));
+  await using after = collect(await open(stateDir, options));
   await has(after, missed);
   const order = [...new Set(after.values(0).filter((value) => missed.includes(Number(value))))];
   expect(order).toEqual(missed);
@@ -181,11 +182,12 @@ test("a server that started again with other namespace indexes gives the same va
     openOpcuaSource({
       stateDir,
       options: { url: own.url, security: { mode: "none" } },
-      tags: [count, { node: "ns=3;s=Count" }],
+      tags: [count, { node: "ns=3;s=Count" }, { path: "2:Decoy" }],
     });
   await using before = collect(await openAt());
   await before.reading(({ tag, quality }) => tag === 0 && quality === "good");
   await before.reading(({ tag, quality }) => tag === 1 && quality === "good");
+  await before.reading(({ tag, value }) => tag === 2 && value === decoyCount);
   await own[Symbol.asyncDispose]();
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
@@ -199,7 +201,12 @@ test("a server that started again with other namespace indexes gives the same va
   await after.reading(({ tag, value }) => tag === 0 && value === 4_711);
   const other = await after.reading(({ tag }) => tag === 1);
   expect(other).toMatchObject({ quality: "bad", reason: expect.stringContaining("namespace changed: ns=3 was") });
-  // There is a variable of the same identifier now where the line was.
+  const moved = await after.reading(({ tag }) => tag === 2);
+  expect(moved).toMatchObject({
+    quality: "bad",
+    reason: expect.stringContaining("namespace changed: 2: was urn:first"),
+  });
+  // There are variables of the same identifiers and names now where the line was.
   expect(after.readings.filter(({ value }) => value === decoyCount)).toEqual([]);
 });
 
@@ -232,9 +239,11 @@ test("a server that is silent without hanging up is left", async () => {
 test("a probe beside a running agent takes nothing from it", async () => {
   const stateDir = freshState();
   await using line = collect(await open(stateDir));
+  // It has begun, and writes no more.
+  await has(line, await countUp(1));
   // As if another living process had written it.
   const path = `${stateDir}/session.json`;
-  const record = JSON.parse(await readFile(path, "utf8"));
+  const { began: _, ...record } = JSON.parse(await readFile(path, "utf8"));
   await writeFile(path, JSON.stringify({ ...record, pid: process.ppid }));
   const subscriptions = server.subscriptions;
   {

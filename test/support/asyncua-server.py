@@ -11,6 +11,7 @@ from pathlib import Path
 from asyncua import Server, ua
 from asyncua.crypto.cert_gen import setup_self_signed_certificate
 from asyncua.crypto.permission_rules import SimpleRoleRuleset
+from asyncua.common.type_dictionary_builder import DataTypeDictionaryBuilder
 from asyncua.common.structures104 import new_enum, new_struct, new_struct_field
 from asyncua.server.user_managers import UserManager
 from asyncua.crypto.permission_rules import User, UserRole
@@ -79,6 +80,28 @@ async def add_drive(server, line, index):
     await line.add_variable(ua.NodeId("Grid", index), ua.QualifiedName("Grid", index), matrix)
 
 
+async def add_old(server, line, index):
+    """A structure that is described in a dictionary alone, as before OPC UA 1.04."""
+    builder = DataTypeDictionaryBuilder(server, index, "urn:tagferry:test:line", "OldTypes")
+    await builder.init()
+    axis = await builder.create_data_type("OldAxis")
+    axis.add_field("Position", ua.VariantType.Double)
+    drive = await builder.create_data_type("OldDrive")
+    drive.add_field("Speed", ua.VariantType.Float)
+    drive.add_field("Axis", axis)
+    drive.add_field("Axes", axis, is_array=True)
+    drive.add_field("Levels", ua.VariantType.UInt16, is_array=True)
+    await builder.set_dict_byte_string()
+    await server.load_type_definitions()
+    value = ua.OldDrive()
+    value.Speed = 0.1
+    value.Axis.Position = 1.5
+    value.Axes = [ua.OldAxis(), ua.OldAxis()]
+    value.Axes[1].Position = 3.5
+    value.Levels = [7, 8]
+    await line.add_variable(ua.NodeId("Old", index), ua.QualifiedName("Old", index), value, datatype=drive.data_type)
+
+
 async def main():
     port = options.get("port") or free_port()
     server = Server(user_manager=OneUser())
@@ -123,6 +146,7 @@ async def main():
     await temp.add_property(index, "EngineeringUnits", unit)
     await nodes["State"].add_property(index, "EnumStrings", [ua.LocalizedText(t) for t in ("Off", "On", "Fault")])
     await add_drive(server, line, index)
+    await add_old(server, line, index)
     if options.get("history"):
         for name in options["history"]:
             await server.historize_node_data_change(nodes[name], period=None, count=10000)

@@ -62,6 +62,14 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly temps: ReadonlySet<number>;
   /** ServiceLevel as it is read from now on: 0 to 255. */
   serviceLevel: number;
+  /** Messages of all clients that are sent and not acknowledged. */
+  readonly unacknowledged: number;
+  /** Throws away the messages that are not acknowledged, as servers do that keep none. */
+  forget(): void;
+  /** Throws away all that clients monitor, and leaves them the subscriptions. */
+  dropItems(): void;
+  /** Is one of a redundant set from now on, with itself and these others. */
+  partner(uris: readonly string[]): void;
   /** Trusts a user's certificate, PEM. */
   trustUser(certificateFile: string): Promise<void>;
   /** Sets a variable of the line, stamped now unless told otherwise. */
@@ -251,6 +259,11 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   set("List", [1, 2]);
 
   let structures: Structures | undefined;
+  const subscriptions = () =>
+    // Where the server has its sessions.
+    Object.values(Reflect.get(server.engine, "_sessions") as Readonly<Record<string, ServerSession>>).flatMap(
+      ({ publishEngine }) => publishEngine.subscriptions,
+    );
 
   const owned = opening.move();
   return {
@@ -270,6 +283,24 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     },
     set serviceLevel(value) {
       level.value = value;
+    },
+    get unacknowledged() {
+      return subscriptions().reduce((sum, { sentNotificationMessageCount }) => sum + sentNotificationMessageCount, 0);
+    },
+    forget: () => {
+      for (const subscription of subscriptions()) subscription._flushSentNotifications();
+    },
+    dropItems: () => {
+      for (const subscription of subscriptions())
+        for (const id of subscription.getMonitoredItems().serverHandles) subscription.removeMonitoredItem(id);
+    },
+    partner: (uris) => {
+      const bind = (nodeId: string, value: { readonly dataType: DataType; readonly value: unknown }) => {
+        const variable = space.findNode(nodeId) as UAVariable | null; // of the Server object
+        variable?.bindVariable({ get: () => new Variant(value) }, true);
+      };
+      bind("i=3709", { dataType: DataType.Int32, value: 3 });
+      bind("i=11314", { dataType: DataType.String, value: [applicationUri, ...uris] });
     },
     break: (name) =>
       variables[name].setValueFromSource({ dataType: DataType.Null }, StatusCodes.BadNoCommunication, new Date()),
@@ -293,6 +324,9 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   };
 }
 
+interface ServerSession {
+  readonly publishEngine: { readonly subscriptions: readonly Subscription[] };
+}
 type SampleCallback = (error: Error | null, value?: DataValue) => void;
 
 interface Channel {

@@ -16,11 +16,8 @@ export interface BackfillOptions extends GapFillerOptions {
 export interface Arrival {
   /** The server threw values away before this one. */
   readonly overflow: boolean;
-  /**
-   * `new`: of a subscription that began with this connection; `kept`: of one that goes on without a gap; `former`: of one
-   * that hands over what it has kept.
-   */
-  readonly stream: "new" | "kept" | "former";
+  /** `former`: of a subscription that hands over what it has kept, or old; it tells nothing of what is missing now. */
+  readonly stream: "live" | "former";
 }
 
 /** A value that has just arrived may not be in the history yet. */
@@ -30,6 +27,9 @@ const saveEveryMs = 30_000;
 const retryMs = 60_000;
 /** A value that is older than what is stored by more than this, in microseconds: the server's clock was set back. */
 const setBackUs = 60e6;
+/** So much the times of one variable may be out of order, as those of two servers of a set are. */
+const disorderUs = 2e6;
+const setBack = "the server's clock was set back";
 
 export class Backfill {
   readonly #options: BackfillOptions;
@@ -37,6 +37,8 @@ export class Backfill {
   readonly #gaps = new Gaps<Item>();
   /** Nodes whose first value has told where the gap since the last connection ends. */
   readonly #begun = new WeakSet<Item>();
+  /** Nodes that were monitored all the time since the last connection. */
+  readonly #kept = new WeakSet<Item>();
   readonly #keys = new WeakMap<Item, string>();
   /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
   readonly #firsts = new Map<string, EpochMicros>();
@@ -53,8 +55,8 @@ export class Backfill {
   }
 
   /**
-   * Before the first value. `fresh`: the subscription begins with this connection, so that something may be missing of
-   * every node; else of those only whose gaps an earlier connection did not get filled: they are given.
+   * Before the first value. `fresh`: something may be missing of every node since the last connection; else of those only
+   * whose gaps an earlier connection did not get filled: they are given.
    */
   begin(items: readonly Item[], fresh: boolean): TagGap[] {
     const { memory, runtime } = this.#options;
@@ -62,11 +64,12 @@ export class Backfill {
     return items.flatMap((item) => {
       const key = this.#key(item);
       const last = memory.storedUpTo(key);
+      if (!fresh) this.#kept.add(item);
       if (fresh && last !== undefined) memory.opened(key, last);
       const since = fresh ? undefined : memory.openSince(key);
       if (since === undefined || since >= now) return [];
       this.#begun.add(item);
-      return this.#open({ item, key, from: since, to: now, overflow: false });
+      return this.#open({ item, key, from: since, to: now, overflow: false, valueAtEnd: false });
     });
   }
 
@@ -80,26 +83,33 @@ export class Backfill {
     const first = stream !== "former" && !this.#begun.has(item);
     if (first) this.#begun.add(item);
     const since = first
-      ? (memory.openSince(key) ?? (stream === "new" ? memory.storedUpTo(key) : undefined))
+      ? (memory.openSince(key) ?? (this.#kept.has(item) ? undefined : memory.storedUpTo(key)))
       : undefined;
     if (stream !== "former" && known !== undefined && known - time > setBackUs) {
       // Else all would seem to be stored until the clock has caught up, and no gap would be noticed.
       memory.setBack(key, time);
-      const between = { item, key, from: time, to: known, overflow: false };
-      return since === undefined ? undefined : tagGap(between, "lost", "the server's clock was set back");
+      if (since === undefined && !overflow) return undefined;
+      return tagGap({ item, from: time, to: known, overflow: since === undefined }, "lost", setBack);
     }
     const last = since ?? (overflow ? known : undefined);
     if (last === undefined) return undefined;
-    if (time > last) return this.#open({ item, key, from: last, to: time, overflow: since === undefined });
+    const between = { item, key, from: last, to: time, overflow: since === undefined, valueAtEnd: true };
+    if (time > last) return this.#open(between);
+    if (last - time > disorderUs && stream !== "former") {
+      // The times of what is missing cannot be known: nothing to ask the history for.
+      if (since !== undefined) memory.closed(key);
+      return tagGap({ ...between, from: time, to: last }, "lost", setBack);
+    }
     if (since !== undefined && !overflow) memory.closed(key);
     return undefined;
   }
 
   /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */
-  untimed(item: Item, now: EpochMicros, { stream }: Arrival): TagGap | undefined {
-    if (stream !== "new" || this.#begun.has(item)) return undefined;
-    this.#begun.add(item);
-    return tagGap({ item, key: "", from: now, to: now, overflow: false }, "lost", "the server gives no times");
+  untimed(item: Item, now: EpochMicros, { overflow, stream }: Arrival): TagGap | undefined {
+    const first = stream !== "former" && !this.#kept.has(item) && !this.#begun.has(item);
+    if (first) this.#begun.add(item);
+    else if (!overflow) return undefined;
+    return tagGap({ item, from: now, to: now, overflow: !first }, "lost", "the server gives no times");
   }
 
   /** The server has lost messages: something may be missing of each of these. */
@@ -108,7 +118,8 @@ export class Backfill {
     return items.flatMap((item) => {
       const key = this.#key(item);
       const from = this.#knownUpTo(key);
-      return from === undefined || from >= to ? [] : this.#open({ item, key, from, to, overflow: true });
+      if (from === undefined || from >= to) return [];
+      return this.#open({ item, key, from, to, overflow: true, valueAtEnd: false });
     });
   }
 
@@ -128,8 +139,8 @@ export class Backfill {
   }
 
   /**
-   * Calls `settle` once every gap so far is written down: at once where it is, else when the disk has it. Not when the
-   * disk fails: what tells of the gap is not acknowledged then, and comes again.
+   * Calls `settle` once every gap so far is written down, and where the next one of each node would begin: at once where
+   * it is, else when the disk has it. Not when the disk fails: what tells of it is not acknowledged then, and comes again.
    */
   remembered(settle: () => void): void {
     if (!this.#options.memory.forgetful) settle();

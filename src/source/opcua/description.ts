@@ -93,6 +93,24 @@ async function readEnumerations(
     const names = statesOf(facts[i] ?? new Map());
     if (names) states.set(key, names);
   }
+  // Where the type has no such property, it may have a definition (OPC UA 1.04).
+  const unnamed = types.filter(([key]) => !states.has(key));
+  const attributeId = ua.AttributeIds.DataTypeDefinition;
+  const definitions = await services.read(
+    unnamed.map(([, nodeId]) => ({ nodeId, attributeId })),
+    signal,
+  );
+  for (const [i, [key]] of unnamed.entries()) {
+    const fields = member(definitions[i]?.value?.value, "fields");
+    const values = (Array.isArray(fields) ? fields : []).map((field: unknown) => {
+      const displayName = member(field, "displayName");
+      const name = textOf(displayName) === undefined ? { text: member(field, "name") } : displayName;
+      return { value: member(field, "value"), displayName: name };
+    });
+    // The fields of a structure have no values.
+    const names = statesOf(new Map([["EnumValues", values.filter(({ value }) => value !== undefined)]]));
+    if (names) states.set(key, names);
+  }
   return states;
 }
 

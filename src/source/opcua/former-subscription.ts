@@ -1,5 +1,5 @@
 // Keeps account of a subscription of an earlier session while it hands over what it has kept.
-import type { Acknowledgement } from "./publisher.ts";
+import type { Acknowledgement } from "./notification.ts";
 
 export class FormerSubscription {
   readonly id: number;

@@ -38,6 +38,8 @@ export interface GapFillerOptions {
 
 /** Between two calls the server rests as long as it took for the last, and at least this long. */
 const restMs = 20;
+/** So often a history is asked that has not got yet what came last: some are written late. */
+const mostAttempts = 3;
 /** AccessLevelType (OPC 10000-3, 8.57). */
 const historyReadBit = 4;
 /** Statuses that trying again does not change. */
@@ -48,6 +50,7 @@ const hopeless = [
   "BadNotReadable",
   "BadUserAccessDenied",
   "BadNodeIdUnknown",
+  "BadAttributeIdInvalid",
   "BadNotSupported",
   "BadNotImplemented",
 ];
@@ -70,47 +73,54 @@ export class GapFiller {
   readonly #batch: BatchSize;
   /** Nothing more will become of a gap: called once what was found is on disk. */
   readonly #close: (gap: Gap<Item>) => void;
+  /** By key: how often a history that is behind was asked. */
+  readonly #attempts = new Map<string, number>();
 
   constructor(options: GapFillerOptions, close: (gap: Gap<Item>) => void) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 100);
-    this.#close = close;
+    this.#close = (gap) => {
+      this.#attempts.delete(gap.key);
+      close(gap);
+    };
   }
 
   /** Gives the gaps that may be filled later. Rejects only when the link is lost or `signal` aborts. */
   async fill(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<readonly Gap<Item>[]> {
     const { log } = this.#options.runtime;
-    const fillable = await this.#withHistory(gaps, signal).catch((error: unknown) => {
+    const looked = await this.#withHistory(gaps, signal).catch((error: unknown) => {
       signal.throwIfAborted();
       log.debug({ err: error }, "access levels cannot be read");
       return undefined;
     });
-    if (!fillable) return gaps;
+    if (!looked) return gaps;
+    const { fillable, later } = looked;
     const { readings, failed } = await this.#read(fillable, signal);
     log.info({ gaps: gaps.length, asked: fillable.length, readings }, "gaps looked up in the server's history");
-    return failed;
+    return [...later, ...failed];
   }
 
-  /** Those of the gaps whose node has a history that may be read, and that is asked. */
-  async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<Gap<Item>[]> {
+  /** Those of the gaps whose node has a history that may be read, and that is asked; and those of which it is not known. */
+  async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal) {
     const { ua, services, maxGapMs } = this.#options;
     if (maxGapMs === undefined) {
       await this.#lost(gaps, "backfill is off", signal);
-      return [];
+      return { fillable: [], later: [] };
     }
     const targets = gaps.map(({ item }) => ({ nodeId: item.nodeId, attributeId: ua.AttributeIds.UserAccessLevel }));
     const levels = await services.read(targets, signal);
-    const readable = gaps.filter((_, i) => {
-      const level = levels[i]?.value?.value;
-      return typeof level === "number" && (level & historyReadBit) !== 0;
+    const {
+      fillable = [],
+      later = [],
+      none = [],
+    } = Object.groupBy(gaps, (_, i) => {
+      const { value, statusCode: { name = "" } = {} } = levels[i] ?? {};
+      if (typeof value?.value === "number") return (value.value & historyReadBit) !== 0 ? "fillable" : "none";
+      // A device that cannot be asked just now.
+      return name.startsWith("Bad") && !hopeless.includes(name) ? "later" : "none";
     });
-    const some = new Set(readable);
-    await this.#lost(
-      gaps.filter((gap) => !some.has(gap)),
-      "no history",
-      signal,
-    );
-    return readable;
+    await this.#lost(none, "no history", signal);
+    return { fillable, later };
   }
 
   async #lost(gaps: readonly Gap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
@@ -141,6 +151,8 @@ export class GapFiller {
     const firsts = new Map<NodeGap, EpochMicros>();
     const rest = (lastMs: number) => clock.sleep(Math.max(restMs, lastMs), signal);
     const reading = { ua, link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
+    /** Those whose history reaches to their ends. */
+    const ended = new Set<NodeGap>();
     const failed: Gap<Item>[] = [];
     let count = 0;
     for await (const { range, values, over, error } of readHistory(reading, ranges, signal)) {
@@ -150,8 +162,9 @@ export class GapFiller {
         values.map((value) => [range.item, value] as const),
         signal,
       );
-      const readings = values
-        .flatMap((value) => toReading(value, item, clock.now(), prefer) ?? [])
+      const all = values.flatMap((value) => toReading(value, item, clock.now(), prefer) ?? []);
+      if (all.some(({ time }) => time >= range.to)) ended.add(range);
+      const readings = all
         .filter(({ time, clock: by }) => by === "device" && time > range.from && time < range.to)
         .map((each) => ({ ...each, historical: true }));
       const [first] = readings;
@@ -159,7 +172,9 @@ export class GapFiller {
       count += readings.length;
       await deliver(readings, [], () => {}, signal);
       if (!over) continue;
-      const verdict = this.#verdict(gap, earliest, firsts.get(range), error);
+      const verdict = this.#isBehind(gap, ended.has(range), error)
+        ? undefined
+        : this.#verdict(gap, earliest, firsts.get(range), error);
       if (verdict === undefined) {
         failed.push(gap);
         runtime.log.debug({ err: error, address: gap.item.address }, "history cannot be read");
@@ -169,6 +184,14 @@ export class GapFiller {
     }
     metrics.counter(filled).add(count, { source });
     return { readings: count, failed };
+  }
+
+  /** Whether the history lacks the value that is known to be at the end: what came before it may be on the way there, too. */
+  #isBehind({ key, valueAtEnd }: Gap<Item>, ended: boolean, error: Error | undefined): boolean {
+    if (!valueAtEnd || ended || error) return false;
+    const attempts = (this.#attempts.get(key) ?? 0) + 1;
+    this.#attempts.set(key, attempts);
+    return attempts < mostAttempts;
   }
 
   /** `filled`, or why not all of it can be had; undefined: it may be, later. */

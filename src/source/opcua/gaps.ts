@@ -12,6 +12,8 @@ export interface Gap<Item> {
   readonly to: EpochMicros;
   /** The server threw values away although somebody was connected. */
   readonly overflow: boolean;
+  /** A value has come that was measured at `to`; else nobody knows of one. */
+  readonly valueAtEnd: boolean;
 }
 
 export class Gaps<Item> {
@@ -61,12 +63,17 @@ export class Gaps<Item> {
         from: epochMicros(Math.min(gap.from, before.from)),
         to: epochMicros(Math.max(gap.to, before.to)),
         overflow: gap.overflow && before.overflow,
+        valueAtEnd: gap.to > before.to ? gap.valueAtEnd : before.valueAtEnd,
       });
   }
 }
 
 /** As the agent is told of it. */
-export function tagGap(gap: Gap<Pick<TagGap, "tag" | "captures">>, state: TagGap["state"], reason: string): TagGap {
+export function tagGap(
+  gap: Pick<Gap<Pick<TagGap, "tag" | "captures">>, "item" | "from" | "to" | "overflow">,
+  state: TagGap["state"],
+  reason: string,
+): TagGap {
   const { item, from, to, overflow } = gap;
   const { tag, captures } = item;
   return { tag, captures, from, to, cause: overflow ? "overflow" : "interruption", state, reason };

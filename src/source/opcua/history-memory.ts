@@ -20,9 +20,9 @@ export class HistoryMemory {
   readonly #stored: Map<string, EpochMicros>;
   readonly #open: Map<string, EpochMicros>;
   #dirty = false;
-  /** Gaps that have opened, and how many of them are on disk. */
-  #opened = 0;
-  #openedOnDisk = 0;
+  /** Gaps that have opened and nodes that had their first value, and how many of them are on disk. */
+  #news = 0;
+  #newsOnDisk = 0;
   #saving: Promise<void> = Promise.resolve();
 
   private constructor(path: string, { stored, open }: Pick<z.output<typeof content>, "stored" | "open">) {
@@ -46,7 +46,9 @@ export class HistoryMemory {
 
   /** A value is on disk. */
   stored(key: string, time: EpochMicros): void {
-    if (time <= (this.#stored.get(key) ?? 0)) return;
+    const before = this.#stored.get(key);
+    if (before !== undefined && time <= before) return;
+    if (before === undefined) this.#news++;
     this.#stored.set(key, time);
     this.#dirty = true;
   }
@@ -73,13 +75,13 @@ export class HistoryMemory {
     const before = this.#open.get(key);
     if (before !== undefined && before <= from) return;
     this.#open.set(key, from);
-    this.#opened++;
+    this.#news++;
     this.#dirty = true;
   }
 
-  /** Whether gaps have opened that would be forgotten if the process were killed now. */
+  /** Whether a gap, or where the first of a node would begin, would be forgotten if the process were killed now. */
   get forgetful(): boolean {
-    return this.#openedOnDisk < this.#opened;
+    return this.#newsOnDisk < this.#news;
   }
 
   /** All that was missing is on disk, or will never be had. */
@@ -97,12 +99,12 @@ export class HistoryMemory {
   async #write(): Promise<void> {
     if (!this.#dirty) return;
     this.#dirty = false;
-    const opened = this.#opened;
+    const news = this.#news;
     try {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
       await writeAtomically(this.#path, JSON.stringify({ version: 2, stored, open }));
-      this.#openedOnDisk = opened;
+      this.#newsOnDisk = news;
     } catch (error) {
       this.#dirty = true;
       throw error;

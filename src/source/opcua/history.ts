@@ -148,9 +148,10 @@ async function ask<Range extends HistoryRange>(
   const request = new ua.HistoryReadRequest({
     historyReadDetails: new ua.ReadRawModifiedDetails({
       isReadModified: false,
-      // Whole milliseconds around the gap: what lies at its edges is cut off afterwards, to the microsecond.
+      // Whole milliseconds around the gap, with the value at its end, where the time may or may not be taken as included:
+      // what lies at its edges is cut off afterwards, to the microsecond.
       startTime: new Date(Math.floor(call.from / 1_000)),
-      endTime: new Date(Math.ceil(call.to / 1_000)),
+      endTime: new Date(Math.floor(call.to / 1_000) + 1),
       numValuesPerNode: perNode(call),
       // The stack would ask for bounds: values that were never measured.
       returnBounds: false,

@@ -49,9 +49,12 @@ export class Intake {
     return this.#overflows;
   }
 
-  /** Takes values over. `stored` is called once they are on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait. */
+  /**
+   * Takes values over, each with whether others may have been thrown away before it unsaid. `stored` is called once they are
+   * on disk. Throws `SOURCE_PROTOCOL` when it is more than can wait.
+   */
   values(
-    values: Iterable<readonly [Item, DataValueLike]>,
+    values: Iterable<readonly [Item, DataValueLike, unsaid?: boolean]>,
     stream: Arrival["stream"],
     backfill: Backfill | undefined,
     stored: () => void,
@@ -61,8 +64,8 @@ export class Intake {
     const stamped: (readonly [Item, Reading])[] = [];
     const gaps: TagGap[] = [];
     let overflowing = 0;
-    for (const [item, value] of values) {
-      const overflow = overflowed(value.statusCode.value);
+    for (const [item, value, unsaid = false] of values) {
+      const overflow = unsaid || overflowed(value.statusCode.value);
       if (overflow) overflowing++;
       const reading = toReading(value, item, arrival, this.#time);
       if (!reading) continue;
@@ -82,8 +85,8 @@ export class Intake {
     this.readings(
       readings,
       () => {
-        stored();
         for (const [item, { time }] of stamped) backfill?.stored(item, time);
+        stored();
       },
       gaps,
     );

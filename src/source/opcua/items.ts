@@ -2,7 +2,7 @@
 import type { Captures, DriverTag, TagId } from "../../core/source.ts";
 import { AddressSpace } from "./address-space.ts";
 import type { FieldStep } from "./field.ts";
-import { localNodeId, numericNamespace, parsePath } from "./node-address.ts";
+import { type Address, localNodeId, numericNamespaces, parsePath } from "./node-address.ts";
 import type { Deadband, opcuaTag } from "./options.ts";
 import { ClockCheck, type ReadingOf } from "./reading.ts";
 import type { NodeId, Services } from "./services.ts";
@@ -65,26 +65,33 @@ export async function resolveTags(
   const result: Resolution = { items: [], unresolved: [], cut: [] };
   const space = new AddressSpace(resolver.services);
   for (const [tag, config] of tags) {
-    if (config.node !== undefined) byNodeId(tag, config, config.node, resolver, result);
+    const moved = movedNamespace(config, resolver);
+    if (moved !== undefined)
+      result.unresolved.push({ tag, address: config.node ?? config.path ?? config.browse ?? "", reason: moved });
+    else if (config.node !== undefined) byNodeId(tag, config, config.node, resolver, result);
     else await byPath(tag, config, space, resolver, result, signal);
   }
   return result;
 }
 
+/** What is to be said where an index that the address names stands for another namespace than when it was first used. */
+function movedNamespace(address: Address, { namespaces, known }: Resolver): string | undefined {
+  for (const index of numericNamespaces(address)) {
+    const before = known.get(index);
+    if (before === undefined || before === namespaces[index]) continue;
+    const name = address.node === undefined ? `${index}:` : `ns=${index}`;
+    const write = address.node === undefined ? `the names without ${index}:, or node: ` : "";
+    return `namespace changed: ${name} was ${before}, now it is ${namespaces[index] ?? "none"}; write ${write}nsu=${before};…`;
+  }
+  return undefined;
+}
+
 function byNodeId(tag: TagId, config: Tag, node: string, resolver: Resolver, result: Resolution): void {
-  const { ua, namespaces, known } = resolver;
+  const { ua, namespaces } = resolver;
   const fail = (reason: string) => result.unresolved.push({ tag, address: node, reason });
   const text = localNodeId(node, namespaces);
   if (text === undefined) {
     fail(`the server has no namespace ${/^nsu=([^;]+)/.exec(node)?.[1]}`);
-    return;
-  }
-  const namespace = numericNamespace(node);
-  const before = namespace === undefined ? undefined : known.get(namespace);
-  if (namespace !== undefined && before !== undefined && before !== namespaces[namespace]) {
-    fail(
-      `namespace changed: ns=${namespace} was ${before}, now it is ${namespaces[namespace] ?? "none"}; write nsu=${before};…`,
-    );
     return;
   }
   try {

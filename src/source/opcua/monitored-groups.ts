@@ -1,8 +1,10 @@
 // The monitored items of all subscriptions of a connection: which item is in which, and what stands behind a handle.
+import { likeness, likenessOf, nodeOf } from "./item-record.ts";
 import type { Item, Unresolved } from "./items.ts";
-import { type Failure, Monitoring, type MonitoringOptions, nodeOf } from "./monitoring.ts";
+import { type Failure, Monitoring, type MonitoringOptions } from "./monitoring.ts";
 import type { OpcuaOptions } from "./options.ts";
 import { groupFor, publishingFor } from "./publishing-group.ts";
+import type { Queue } from "./queue-check.ts";
 import type { Resumption, SubscriptionRecord } from "./resumption.ts";
 import { type Former, queueSize, type Subscription } from "./subscription.ts";
 
@@ -42,7 +44,7 @@ export class MonitoredGroups {
           limit,
           queueSize: (every) => queueSize(options.options, every, subscription.publishingMs),
           save: async (state) => {
-            this.#records.set(record.id, { ...record, ...state });
+            this.#records.set(record.id, { ...record, ...this.#records.get(record.id), ...state });
             await this.#save();
           },
         });
@@ -94,6 +96,36 @@ export class MonitoredGroups {
     return this.#sum(({ unfiltered }) => unfiltered);
   }
 
+  /** What may be missing from before the subscriptions began is written down. */
+  async begun(): Promise<void> {
+    const fresh = [...this.#records.values()].filter(({ id, begun }) => !begun && this.#groups.has(id));
+    for (const record of fresh) this.#records.set(record.id, { ...record, begun: true });
+    if (fresh.length > 0) await this.#save();
+  }
+
+  /** The items of a subscription: those of which nothing can be missing unsaid since the connection before, and the others. */
+  divided(subscription: number): { readonly sure: readonly Item[]; readonly unsure: readonly Item[] } {
+    const group = this.#groups.get(subscription);
+    // Where nobody knows which message is the next, some may be missing.
+    const known = group?.subscription.firstSequence !== undefined;
+    const isSure = (item: Item) => known && group.monitoring.kept.has(item);
+    const items = this.items(subscription);
+    return { sure: items.filter(isSure), unsure: items.filter((item) => !isSure(item)) };
+  }
+
+  /** Items of which the server keeps one value alone. */
+  get unqueued(): number {
+    return this.#sum(({ unqueued }) => unqueued);
+  }
+
+  /** The queue that the server has for a handle. */
+  queueOf(subscription: number, handle: number): Queue {
+    const group = this.#groups.get(subscription);
+    const every = group?.monitoring.item(handle)?.every ?? 1;
+    const usual = 2 * Math.ceil((group?.subscription.publishingMs ?? 0) / every);
+    return { size: group?.monitoring.queueOf(handle) ?? 0, usual };
+  }
+
   /** As `Monitoring.begin`, each item in its group. */
   async begin(items: readonly Item[], unresolved: readonly Unresolved[], signal: AbortSignal): Promise<void> {
     this.#failures = unresolved.map((failure) => ({ ...failure, captures: {} }));
@@ -113,6 +145,11 @@ export class MonitoredGroups {
   /** Takes the failures out, to try them again. */
   takeFailures(): Failure[] {
     return [...this.#failures.splice(0), ...this.#all((monitoring) => monitoring.takeFailures())];
+  }
+
+  /** Takes the items out that are polled because the server had no room for them, to try them again. */
+  takeCrowdedOut(): Item[] {
+    return this.#all((monitoring) => monitoring.takeCrowdedOut());
   }
 
   /** Puts back what still fails. */
@@ -162,13 +199,23 @@ export class MonitoredGroups {
   }
 }
 
-/** What the handles of a former subscription stand for: items of the same nodes. */
+/** What the handles of a former subscription stand for: items of the same nodes, first those that are sampled alike. */
 function itemsOf({ items: entries }: Former, items: readonly Item[]): ReadonlyMap<number, Item> {
-  const byNode = Map.groupBy(entries, nodeOf);
   const found = new Map<number, Item>();
-  for (const item of items) {
-    const entry = byNode.get(item.nodeId.toString())?.shift();
-    if (entry) found.set(entry[0], item);
+  const levels = [
+    [likenessOf, likeness],
+    [nodeOf, ({ nodeId }: Item) => nodeId.toString()],
+  ] as const;
+  for (const [ofEntry, ofItem] of levels) {
+    const waiting = Map.groupBy(
+      entries.filter(([handle]) => !found.has(handle)),
+      ofEntry,
+    );
+    const taken = new Set(found.values());
+    for (const item of items) {
+      const entry = taken.has(item) ? undefined : waiting.get(ofItem(item))?.shift();
+      if (entry) found.set(entry[0], item);
+    }
   }
   return found;
 }

@@ -1,12 +1,20 @@
 // The monitored items of one subscription: which node stands behind which handle, what failed and why, what is tried again.
-
 import type { EpochMicros } from "../../core/point.ts";
 import type { Quality, Reading } from "../../core/source.ts";
+import {
+  createItems,
+  deleteItems,
+  type ItemCalling,
+  modifyItems,
+  type Numbered,
+  type Parameters,
+  stillThere,
+} from "./item-calls.ts";
+import { type Entry, keyOf } from "./item-record.ts";
 import type { Item, Unresolved } from "./items.ts";
 import type { Link } from "./link.ts";
-import type { Deadband } from "./options.ts";
 import type { SubscriptionRecord } from "./resumption.ts";
-import { BatchSize, inBatches } from "./services.ts";
+import { BatchSize } from "./services.ts";
 import type { Ua } from "./stack.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -16,6 +24,7 @@ export interface MonitoringOptions {
   readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle">;
   /** Items in one call; 0: no limit is declared. */
   readonly limit: number;
+  /** Values to keep of an item that is sampled every `everyMs`; 0: whenever it changes. */
   readonly queueSize: (everyMs: number) => number;
   /** Writes down what the subscription has, and which handles are taken. */
   readonly save: (state: Pick<SubscriptionRecord, "items" | "nextHandle">) => Promise<void>;
@@ -29,12 +38,8 @@ export interface Failure extends Unresolved {
 }
 
 /** Refusals to monitor what can be read all the same. */
-const notMonitored = [
-  "BadTooManyMonitoredItems",
-  "BadMonitoringModeInvalid",
-  "BadNotSupported",
-  "BadServiceUnsupported",
-];
+const tooMany = "BadTooManyMonitoredItems";
+const notMonitored = [tooMany, "BadMonitoringModeInvalid", "BadNotSupported", "BadServiceUnsupported"];
 
 /** Refusals of a dead band by a server that monitors the node all the same. */
 const notFiltered = [
@@ -44,15 +49,16 @@ const notFiltered = [
   "BadDeadbandFilterInvalid",
 ];
 
-type Entry = SubscriptionRecord["items"][number];
-
 /** Keeps the items of a subscription. */
 export class Monitoring {
   readonly #options: MonitoringOptions;
-  readonly #batch: BatchSize;
+  readonly #calling: ItemCalling;
   readonly #items = new Map<number, Item>();
   readonly #entries = new Map<number, Entry>();
-  readonly #polled: Item[] = [];
+  readonly #kept = new Set<Item>();
+  #polled: Item[] = [];
+  /** Those of them for which there was no room: there may be some again. */
+  readonly #crowdedOut = new Set<Item>();
   #failures: Failure[] = [];
   #nextHandle: number;
   #slowed = 0;
@@ -60,7 +66,8 @@ export class Monitoring {
 
   constructor(options: MonitoringOptions) {
     this.#options = options;
-    this.#batch = new BatchSize(options.limit, 1_000);
+    const { ua, link, subscription, limit } = options;
+    this.#calling = { ua, link, subscriptionId: subscription.id, batch: new BatchSize(limit, 1_000) };
     this.#nextHandle = options.subscription.nextHandle;
   }
 
@@ -70,6 +77,24 @@ export class Monitoring {
 
   get items(): readonly Item[] {
     return [...this.#items.values()];
+  }
+
+  /** Items that were monitored all the time since the connection before, so that nothing of them is missing unsaid. */
+  get kept(): ReadonlySet<Item> {
+    return this.#kept;
+  }
+
+  /** Items of which the server keeps one value alone: it does not tell of what it threw away. */
+  get unqueued(): number {
+    return this.#entries
+      .values()
+      .filter(([, , , size]) => size === 1)
+      .toArray().length;
+  }
+
+  /** Values that the server keeps of an item; 0: nobody knows. */
+  queueOf(handle: number): number {
+    return this.#entries.get(handle)?.[3] ?? 0;
   }
 
   /** Items that the server lets be read, but does not monitor. */
@@ -92,46 +117,66 @@ export class Monitoring {
   }
 
   /**
-   * Monitors the items: those that a subscription taken up has already stay as they are, what it has beyond them goes.
-   * What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
+   * Monitors the items: those that a subscription taken up has already, as far as the server knows of them, stay as they
+   * are, what it has beyond them goes. What the server refuses becomes a failure; it stops nothing. Rejects with `SOURCE_*` when the server cannot be asked.
    */
   async begin(items: readonly Item[], signal: AbortSignal): Promise<void> {
     const { subscription } = this.#options;
-    const had = entriesByKey(subscription.items);
+    const { items: before } = subscription;
+    const there = await stillThere(
+      this.#calling,
+      before.map(([, id]) => id),
+      signal,
+    );
+    const had = Map.groupBy(
+      before.filter((_, i) => there[i]),
+      ([, , key]) => key,
+    );
     const create: Item[] = [];
     for (const item of items) {
       const entry = had.get(this.#key(item))?.shift();
-      if (entry) this.#keep(item, entry);
-      else create.push(item);
+      if (entry) {
+        this.#keep(item, entry);
+        // Of a queue of one it is not told what was thrown away.
+        if (entry[3] !== 1) this.#kept.add(item);
+      } else create.push(item);
     }
-    await this.#remove([...had.values()].flat(), signal);
+    const over = [...had.values()].flat().map(([, id]) => id);
+    await deleteItems(this.#calling, over, signal);
     await this.add(create, signal);
   }
 
   /** Monitors more items. Gives the failures among them. */
   async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
     if (items.length === 0) return [];
-    const { subscription } = this.#options;
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
     await this.#save();
-    const results = await this.#create(subscription.id, numbered, true, signal);
+    const queueSize: Parameters["queueSize"] = ({ every }) => this.#options.queueSize(every);
+    const results = await createItems(this.#calling, numbered, { queueSize, filtered: true }, signal);
     const refused = numbered.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
-    const second = new Map(
-      (await this.#create(subscription.id, refused, false, signal)).map((result, i) => [refused[i]?.[0], result]),
-    );
+    const unfiltered = await createItems(this.#calling, refused, { queueSize, filtered: false }, signal);
+    const second = new Map(unfiltered.map((result, i) => [refused[i]?.[0], result]));
     const failed: Failure[] = [];
+    const created: Created[] = [];
     for (const [i, [handle, item]] of numbered.entries()) {
       const result = second.get(handle) ?? results[i];
       if (result?.statusCode.isGoodish()) {
-        if (second.has(handle)) this.#unfiltered++;
-        if (result.revisedSamplingInterval > item.every) this.#slowed++;
-        this.#keep(item, [handle, result.monitoredItemId, this.#key(item)]);
-      } else if (result && notMonitored.includes(result.statusCode.name)) this.#polled.push(item);
-      else {
+        const { monitoredItemId, revisedSamplingInterval: sampledMs, revisedQueueSize } = result;
+        created.push({ handle, item, monitoredItemId, sampledMs, revisedQueueSize, filtered: !second.has(handle) });
+      } else if (result && notMonitored.includes(result.statusCode.name)) {
+        this.#polled.push(item);
+        if (result.statusCode.name === tooMany) this.#crowdedOut.add(item);
+      } else {
         const reason = `${result?.statusCode.name}: ${result?.statusCode.description ?? ""}`;
         failed.push({ tag: item.tag, captures: item.captures, address: item.address, reason, item });
       }
+    }
+    await this.#lengthen(created, signal);
+    for (const { handle, item, monitoredItemId, sampledMs, revisedQueueSize, filtered } of created) {
+      if (!filtered) this.#unfiltered++;
+      if (sampledMs > item.every) this.#slowed++;
+      this.#keep(item, [handle, monitoredItemId, this.#key(item), revisedQueueSize]);
     }
     this.#failures.push(...failed);
     if (this.#items.size > 0) await this.#save();
@@ -143,27 +188,29 @@ export class Monitoring {
     return this.#failures.splice(0);
   }
 
-  /** Asks for items by their handles, in batches; with their dead bands, or without. */
-  #create(subscriptionId: number, items: readonly (readonly [number, Item])[], filtered: boolean, signal: AbortSignal) {
-    const { ua, link, queueSize } = this.#options;
-    return inBatches(items, this.#batch, async (part) => {
-      const request = new ua.CreateMonitoredItemsRequest({
-        subscriptionId,
-        timestampsToReturn: ua.TimestampsToReturn.Both,
-        itemsToCreate: part.map(([clientHandle, { nodeId, every, deadband }]) => ({
-          itemToMonitor: { nodeId, attributeId: ua.AttributeIds.Value },
-          monitoringMode: ua.MonitoringMode.Reporting,
-          requestedParameters: {
-            clientHandle,
-            samplingInterval: every,
-            queueSize: queueSize(every),
-            discardOldest: true,
-            ...(filtered && deadband && { filter: dataChangeFilter(ua, deadband) }),
-          },
-        })),
-      });
-      return (await link.call(request, ua.CreateMonitoredItemsResponse, signal)).results ?? [];
-    });
+  /** Takes the items out that are polled for want of room, to try them again. */
+  takeCrowdedOut(): Item[] {
+    const taken = [...this.#crowdedOut];
+    this.#polled = this.#polled.filter((item) => !this.#crowdedOut.has(item));
+    this.#crowdedOut.clear();
+    return taken;
+  }
+
+  /** What the server samples more often than asked needs a longer queue. */
+  async #lengthen(created: readonly Created[], signal: AbortSignal): Promise<void> {
+    const { queueSize } = this.#options;
+    const short = created.filter(
+      ({ item, sampledMs, revisedQueueSize: size }) =>
+        sampledMs >= 0 && sampledMs < item.every && size === queueSize(item.every) && size < queueSize(sampledMs),
+    );
+    for (const filtered of [true, false]) {
+      const some = short.filter((each) => each.filtered === filtered);
+      const wanted = new Map(some.map(({ item, sampledMs }) => [item, queueSize(sampledMs)]));
+      const numbered = some.map(({ monitoredItemId, handle, item }) => [monitoredItemId, handle, item] as const);
+      const parameters = { queueSize: (item: Item) => wanted.get(item) ?? 1, filtered };
+      const sizes = await modifyItems(this.#calling, numbered, parameters, signal);
+      for (const [i, each] of some.entries()) each.revisedQueueSize = sizes[i] ?? each.revisedQueueSize;
+    }
   }
 
   #save(): Promise<void> {
@@ -175,36 +222,21 @@ export class Monitoring {
     this.#entries.set(entry[0], entry);
   }
 
-  async #remove(entries: readonly Entry[], signal: AbortSignal): Promise<void> {
-    const { ua, link, subscription } = this.#options;
-    await inBatches(entries, this.#batch, async (part) => {
-      const monitoredItemIds = part.map(([, id]) => id);
-      const request = new ua.DeleteMonitoredItemsRequest({ subscriptionId: subscription.id, monitoredItemIds });
-      return (await link.call(request, ua.DeleteMonitoredItemsResponse, signal)).results ?? [];
-    });
-  }
-
-  #key({ nodeId, every, deadband }: Item): string {
-    const band = deadband ? `${deadband.kind} ${deadband.value}` : "";
-    return `${nodeId.toString()}\n${every} ${this.#options.queueSize(every)} ${band}`;
+  #key(item: Item): string {
+    return keyOf(item, this.#options.queueSize(item.every));
   }
 }
 
-function dataChangeFilter(ua: Ua, { kind, value }: Deadband) {
-  return new ua.DataChangeFilter({
-    trigger: ua.DataChangeTrigger.StatusValue,
-    deadbandType: kind === "percent" ? ua.DeadbandType.Percent : ua.DeadbandType.Absolute,
-    deadbandValue: value,
-  });
-}
-
-/** Node of an item in the record, as text. */
-export function nodeOf([, , key]: Entry): string {
-  return key.split("\n")[0] ?? "";
-}
-
-function entriesByKey(entries: readonly Entry[]): Map<string, Entry[]> {
-  return Map.groupBy(entries, ([, , key]) => key);
+/** An item that the server monitors now. */
+interface Created {
+  readonly handle: Numbered[0];
+  readonly item: Item;
+  readonly monitoredItemId: number;
+  /** The revised sampling interval; 0: whenever it changes. */
+  readonly sampledMs: number;
+  revisedQueueSize: number;
+  /** With its dead band. */
+  readonly filtered: boolean;
 }
 
 /** A failure as a reading: there is no value, and why. */

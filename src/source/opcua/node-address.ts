@@ -26,10 +26,18 @@ export function portableNodeId(text: string, namespaces: readonly string[]): str
     : text;
 }
 
-/** Index that a NodeId names by number, and that may come to mean another namespace. Undefined: none, or that of the standard. */
-export function numericNamespace(text: string): number | undefined {
-  const index = Number(/^ns=(\d+);/.exec(text)?.[1] ?? 0);
-  return index === 0 ? undefined : index;
+/** Indexes that an address names by number, and that may come to mean other namespaces. That of the standard never does. */
+export function numericNamespaces({ node, path, browse }: Address): number[] {
+  const steps = parsePath(path ?? browse ?? "").map(({ namespace }) => namespace);
+  const all = [Number(/^ns=(\d+);/.exec(node ?? "")?.[1] ?? 0), ...steps];
+  return [...new Set(all.flatMap((index) => index || []))];
+}
+
+/** Where a tag is, as it stands in the configuration: one of these. */
+export interface Address {
+  readonly node?: string | undefined;
+  readonly path?: string | undefined;
+  readonly browse?: string | undefined;
 }
 
 /** Steps from Objects. `&/` is a slash within a name, `&:` a colon, `&&` an ampersand (OPC 10000-4, A.2). */

@@ -11,17 +11,26 @@ import { type Resolver, resolveTags, type Tag } from "./items.ts";
 import { type Link, openLink } from "./link.ts";
 import { MonitoredGroups } from "./monitored-groups.ts";
 import { rememberNamespaces } from "./namespace-memory.ts";
-import { numericNamespace } from "./node-address.ts";
+import { numericNamespaces } from "./node-address.ts";
 import type { opcuaOptions, opcuaTag } from "./options.ts";
+import { partnerAdvice, readRedundantSet, unknownPartners } from "./partners.ts";
 import { openPki } from "./pki.ts";
+import { Positions } from "./positions.ts";
 import { planGroups } from "./publishing-group.ts";
 import { Resumption } from "./resumption.ts";
 import { readFacts } from "./server-facts.ts";
+import { type Product, profileOf } from "./server-profile.ts";
 import { Services } from "./services.ts";
 import { OpcuaSource } from "./source.ts";
 import { loadStack, type Stack } from "./stack.ts";
 import { StructureTypes } from "./structure-types.ts";
-import { handedOver, obtainSubscription, requestedCounts, type Subscription } from "./subscription.ts";
+import {
+  handedOver,
+  type NoSubscription,
+  obtainSubscription,
+  requestedCounts,
+  type Subscription,
+} from "./subscription.ts";
 
 export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
 
@@ -34,7 +43,7 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const stack = await loadStack(log);
   await using resources = new AsyncDisposableStack();
   const { name, agent, options, stateDir, sharedDir = stateDir } = config;
-  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir }));
+  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir, configFile: config.configFile }));
   const linkOptions = { name, agent, options, pki, identity: await identityOf(stack, options) };
   const endpoint = await findEndpoint(stack, linkOptions, signal);
   const warnings: string[] = [];
@@ -62,8 +71,10 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
     ...source,
     pki,
     details: {
+      ...source.details,
       endpoint: endpoint.endpointUrl ?? config.options.url,
       security: securityOf(endpoint),
+      session: sessionText(link.session.timeoutMs, config.options.session.timeout),
       ...(warnings.length > 0 && { warning: warnings.join("; ") }),
       certificate: pki.thumbprint,
       certificateValidTo: pki.validTo.toISOString().slice(0, 10),
@@ -84,7 +95,7 @@ async function begin(
   const facts = await readFacts(ua, link, signal);
   const services = new Services(ua, link, facts.limits);
   const tags = config.tags.map((tag, i) => [i as TagId, tag] as const satisfies readonly [TagId, Tag]);
-  const used = tags.flatMap(([, { node }]) => numericNamespace(node ?? "") ?? []);
+  const used = tags.flatMap(([, tag]) => numericNamespaces(tag));
   const known = await rememberNamespaces(join(config.stateDir, "namespaces.json"), used, facts.namespaces).catch(
     (error: unknown) => {
       log.warn(
@@ -107,16 +118,26 @@ async function begin(
     facts.limits.itemsPerSubscription,
   );
   const since = runtime.clock.monotonic();
-  const obtaining = { ua, link, facts, resumption, log };
+  const positions = await Positions.open(resumption.guest ? undefined : join(config.stateDir, "positions.json"), log);
+  const obtaining = { ua, link, facts, resumption, positions, log };
   const subscriptions: Subscription[] = [];
+  let none: NoSubscription | undefined;
   for (const { key, publishingMs } of options.mode === "poll" ? [] : groups) {
     const wanted = requestedCounts(options, publishingMs);
     const subscription = await obtainSubscription(obtaining, key, wanted, signal);
-    if (!subscription) break;
-    subscriptions.push(subscription);
+    if (typeof subscription !== "string") subscriptions.push(subscription);
+    else {
+      none = subscription;
+      log.warn({ why: none, subscriptions: subscriptions.length }, "the server gives no more subscriptions");
+      break;
+    }
   }
   const kept = subscriptions.map(({ group }) => group);
   const orphans = kept.length === 0 ? [] : await handedOver(obtaining, kept, signal);
+  await positions.begin(
+    subscriptions.filter(({ origin }) => origin !== "kept"),
+    subscriptions.filter(({ origin }) => origin === "kept"),
+  );
   const { limits } = facts;
   const monitoring = new MonitoredGroups({
     ua,
@@ -134,9 +155,16 @@ async function begin(
     serverStarted: facts.started === "" ? undefined : epochMicros(Date.parse(facts.started) * 1_000),
     limit: facts.limits.history,
   };
+  // Of a set that is configured the watches know.
+  const set = options.servers.length > 0 ? undefined : await readRedundantSet(ua, link, services, options.url, signal);
+  const advice = set && partnerAdvice(set.support, unknownPartners(set, [], [options.url]));
+  if (advice !== undefined) log.warn({ advice }, "the server has partners that are not configured");
+  const profile = profileOf(facts.product);
+  if (profile)
+    log.info({ server: textOf(facts.product), weakness: profile.weakness }, "the server has a known weakness");
   log.info(
     {
-      server: facts.product,
+      server: textOf(facts.product),
       items: monitoring.items().length,
       failed: monitoring.failures.length,
       ms: Math.round(runtime.clock.monotonic() - since),
@@ -149,10 +177,29 @@ async function begin(
     config,
     link,
     resumption,
+    positions,
+    profile,
     runtime,
     resolver,
     monitoring,
+    // What is polled for want of a subscription is subscribed to when there is one again.
+    openAgain: subscriptions.length === 0 && none === "taken",
     history,
     tags,
+    details: {
+      product: textOf(facts.product),
+      ...(profile && { weakness: profile.weakness }),
+      ...(set?.support !== undefined && { redundancy: set.support }),
+      ...(advice !== undefined && { advice }),
+    },
   };
+}
+
+/** How long the server keeps the session of an agent that it cannot reach. */
+function sessionText(givenMs: number, askedMs: number): string {
+  return `${givenMs} ms${givenMs < askedMs ? ` (asked for ${askedMs} ms)` : ""}`;
+}
+
+function textOf({ name, version }: Product): string {
+  return `${name} ${version}`.trim();
 }

@@ -4,6 +4,7 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat } from "node:fs/p
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../core/errors.ts";
+import { commandLine } from "../../lib/command-line.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
 import { thumbprintOf, uriOf } from "./trust.ts";
 
@@ -25,6 +26,8 @@ export interface PkiOptions {
   readonly agent: string;
   /** Where `pki` is, or is made: the folder that all sources share. */
   readonly dir: string;
+  /** Configuration of the agent, for the command that trusts a certificate. */
+  readonly configFile?: string | undefined;
   /** What to do about a certificate that is not trusted, by its thumbprint; default: the command that trusts it. */
   readonly remedy?: (thumbprint: string) => string;
 }
@@ -34,7 +37,7 @@ const dayMs = 86_400_000;
 const ownCertificate = join("own", "certs", "client_certificate.pem");
 
 /** Opens the folder `pki` in `dir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
-export async function openPki(stack: Stack, { agent, dir, remedy }: PkiOptions): Promise<Pki> {
+export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: PkiOptions): Promise<Pki> {
   const folder = join(dir, "pki");
   const certificateFile = join(folder, ownCertificate);
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -53,7 +56,7 @@ export async function openPki(stack: Stack, { agent, dir, remedy }: PkiOptions):
       const status = await store.checkCertificate(Buffer.from(certificate));
       if (status.isGood()) return;
       const accept = (thumbprint: string) =>
-        `tagferry trust accept ${thumbprint}; it waits in ${join(folder, "rejected")}`;
+        `${commandLine(["trust", "accept", thumbprint], configFile)}; it waits in ${join(folder, "rejected")}`;
       throw new AgentError("SOURCE_REFUSED", describe(certificate, status.name, remedy ?? accept));
     },
     [Symbol.asyncDispose]: () => store.dispose(),

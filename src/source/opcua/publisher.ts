@@ -6,26 +6,12 @@ import type { Runtime } from "../../core/runtime.ts";
 import { statusOf } from "./failure.ts";
 import { FormerSubscription } from "./former-subscription.ts";
 import { type Link, sessionGone } from "./link.ts";
-import type { DataValueLike } from "./reading.ts";
-import { republish } from "./republish.ts";
-import { inOrder, SequenceTracker } from "./sequence.ts";
+import { MissingMessages } from "./missing-messages.ts";
+import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
+import { SequenceTracker } from "./sequence.ts";
 import { SilenceWatch } from "./silence-watch.ts";
 import type { Ua } from "./stack.ts";
 import { type Counts, deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
-
-export type Acknowledgement = Pick<Notification, "subscription" | "sequenceNumber">;
-
-export interface DataChange {
-  readonly handle: number;
-  readonly value: DataValueLike;
-}
-
-/** One notification message with data. */
-export interface Notification {
-  readonly subscription: number;
-  readonly sequenceNumber: number;
-  readonly changes: readonly DataChange[];
-}
 
 export interface PublisherOptions {
   readonly ua: Ua;
@@ -62,6 +48,7 @@ export class Publisher {
   #waiting = 0;
   #workers: number;
   readonly #silence: SilenceWatch;
+  readonly #missing: MissingMessages;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -73,7 +60,10 @@ export class Publisher {
       ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
       ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
     ]);
-    const resumed = new Set(subscriptions.filter(({ origin }) => origin === "kept").map(({ id }) => id));
+    this.#missing = new MissingMessages(options, this.#trackers, (id, message, signal) =>
+      this.#deliver(id, message, signal),
+    );
+    const resumed = new Set(subscriptions.filter(isKept).map(({ id }) => id));
     const leftBehind = (id: number) => (resumed.has(id) ? this.#pipeline : 0);
     this.#silence = new SilenceWatch(
       { ...options, leftBehind },
@@ -101,6 +91,7 @@ export class Publisher {
       await Promise.race([
         ...this.#options.subscriptions.map((subscription) => this.#silence.run(subscription, all)),
         ...this.#options.formers.map((former) => this.#endFormer(former, all)),
+        ...this.#options.subscriptions.filter(isKept).map(({ id }) => this.#catchUp(id, all)),
         ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
       ]);
       throw new AgentError("SOURCE_PROTOCOL", "the server takes no publish requests");
@@ -121,15 +112,29 @@ export class Publisher {
     }
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work);
-    this.#turn = turn.catch(() => {});
+    this.#turn = turn.then(
+      () => {},
+      () => {},
+    );
     return turn;
+  }
+
+  async #catchUp(id: number, signal: AbortSignal): Promise<never> {
+    await this.#missing.catchUp(
+      id,
+      () => this.#silence.hasHeard(id),
+      (work) => this.#inTurn(work),
+      signal,
+    );
+    return await forever(signal);
   }
 
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
     const { ua, link, subscriptions } = this.#options;
-    const acknowledgements = this.#acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
+    const acknowledged = this.#acknowledged;
+    const acknowledgements = acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
       subscriptionId,
       sequenceNumber,
     }));
@@ -144,7 +149,10 @@ export class Publisher {
       return response;
     } catch (error) {
       signal.throwIfAborted();
-      return await this.#judge(error);
+      const verdict = await this.#judge(error);
+      // Nobody knows whether the server has taken them: told twice does no harm.
+      this.#acknowledged.unshift(...acknowledged);
+      return verdict;
     } finally {
       this.#waiting--;
     }
@@ -166,24 +174,27 @@ export class Publisher {
   }
 
   async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
-    const { deliver, alive, subscriptions } = this.#options;
+    const { alive, lost, runtime, subscriptions } = this.#options;
     const former = this.#formers.get(response.subscriptionId);
     const { subscriptionId: id, notificationMessage: message } = response;
     const tracker = this.#trackers.get(id);
     // Left over from an earlier connection in the same session.
     if (!tracker) return this.#delete(id, signal);
-    const { missing, known } = tracker.arrived({
+    const { missing, known, beyond } = tracker.arrived({
       sequenceNumber: message.sequenceNumber,
       keepAlive: !message.notificationData?.length,
       available: response.availableSequenceNumbers ?? [],
     });
-    for (const sequenceNumber of missing) await this.#fetchAgain(id, sequenceNumber, signal);
+    if (beyond) {
+      runtime.log.error({ subscription: id }, "more notifications are missing than can be asked for");
+      lost(id);
+    }
+    await this.#missing.fetch(id, missing, signal);
     if (!message.notificationData?.length) {
       // Where one has nothing to tell, and the others are silent, all is well.
       if (subscriptions.some((each) => each.id === id)) alive();
     } else if (!known) {
-      former?.delivered({ subscription: id, sequenceNumber: message.sequenceNumber });
-      await deliver(await this.#read(id, message), signal);
+      await this.#deliver(id, message, signal);
     }
     if (!response.moreNotifications) former?.end();
   }
@@ -193,21 +204,12 @@ export class Publisher {
     const former = this.#formers.get(id);
     if (former) {
       // Servers were seen that tell of it with their next keep-alive alone.
-      await this.#inTurn(() => this.#fetchKept(id, available, signal));
+      await this.#inTurn(() => this.#missing.fetchKept(id, available, signal));
       await Promise.race([former.over, forever(signal)]);
       await this.#delete(id, signal);
       await this.#options.gone(id);
     }
     return await forever(signal);
-  }
-
-  async #fetchKept(id: number, available: readonly number[], signal: AbortSignal): Promise<void> {
-    const last = available.toSorted(inOrder).at(-1);
-    const tracker = this.#trackers.get(id);
-    if (last === undefined || !tracker) return;
-    const head = { sequenceNumber: last, keepAlive: false, available };
-    const { missing, known } = tracker.arrived(head);
-    for (const number of known ? missing : [...missing, last]) await this.#fetchAgain(id, number, signal);
   }
 
   /** A subscription that is not needed any more. */
@@ -218,26 +220,20 @@ export class Publisher {
     await deleteSubscription(this.#options.ua, this.#options.link, id, signal).catch(() => {});
   }
 
-  async #fetchAgain(id: number, sequenceNumber: number, signal: AbortSignal): Promise<void> {
-    const message = await republish(this.#options, id, sequenceNumber, signal);
-    if (!message) return this.#options.lost(id);
-    this.#formers.get(id)?.delivered({ subscription: id, sequenceNumber });
-    await this.#options.deliver(await this.#read(id, message), signal);
-  }
-
-  async #read(id: number, message: NotificationMessage): Promise<Notification> {
-    const { ua, gone, subscriptions } = this.#options;
-    const changes: DataChange[] = [];
-    for (const data of message.notificationData ?? []) {
-      if (data instanceof ua.DataChangeNotification)
-        for (const { clientHandle, value } of data.monitoredItems ?? []) changes.push({ handle: clientHandle, value });
-      else if (data instanceof ua.StatusChangeNotification && subscriptions.some((each) => each.id === id)) {
-        await gone(id);
-        throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${data.status.name}`);
-      }
+  async #deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
+    const { ua, deliver, gone, subscriptions } = this.#options;
+    const { notification, ended } = readNotification(ua, id, message);
+    if (ended !== undefined && subscriptions.some((each) => each.id === id)) {
+      await gone(id);
+      throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${ended}`);
     }
-    return { subscription: id, sequenceNumber: message.sequenceNumber, changes };
+    this.#formers.get(id)?.delivered(notification);
+    await deliver({ ...notification, old: this.#trackers.get(id)?.isOld(message.sequenceNumber) ?? false }, signal);
   }
+}
+
+function isKept({ origin }: Pick<Subscription, "origin">): boolean {
+  return origin === "kept";
 }
 
 function forever(signal: AbortSignal): Promise<never> {

@@ -7,6 +7,7 @@ import type { Delivery, Source } from "../../core/source.ts";
 import { isAbort, orAbort } from "../../lib/abort.ts";
 import { identityOf } from "./identity.ts";
 import { type OpcuaConfig, openOpcua } from "./open.ts";
+import { partnerAdvice, unknownPartners } from "./partners.ts";
 import { openPki } from "./pki.ts";
 import { RedundancyMemory } from "./redundancy-memory.ts";
 import { ServerWatch } from "./server-watch.ts";
@@ -31,7 +32,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   const stack = await loadStack(runtime.log);
   const memory = await RedundancyMemory.open(stateDir);
   await using resources = new AsyncDisposableStack();
-  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir }));
+  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir, configFile: config.configFile }));
   const identity = await identityOf(stack, options);
   let changed = () => {};
   const watches = [...new Set([options.url, ...options.servers])].map((url) =>
@@ -62,7 +63,7 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   await memory.use(url, clock.now());
   const found = watches.find((watch) => watch.url === url);
   runtime.log.info(
-    { url, serviceLevel: found?.level, redundancy: found?.support, servers: watches.length },
+    { url, serviceLevel: found?.level, redundancy: found?.set.support, servers: watches.length },
     before === undefined || before === url ? "a server of the redundant set is used" : "failed over to another server",
   );
   if (before !== undefined && before !== url) runtime.metrics.counter(failOvers).add(1, { source: name });
@@ -161,14 +162,19 @@ class RedundantSource implements Source {
 
   details(): Readonly<Record<string, string | number>> {
     const own = this.#watches.find(({ url }) => url === this.#url);
+    const missing = unknownPartners(
+      own?.set ?? { partners: [] },
+      this.#watches.map(({ set }) => set.uri),
+      this.#watches.map(({ url }) => url),
+    );
+    const advice = partnerAdvice(own?.set.support, missing);
     const levels = this.#watches.map(({ url, level, failure }) => `${url} ${level ?? failure ?? "unreachable"}`);
     return {
       ...this.#source.details(),
       server: this.#url,
       "service levels": levels.join(", "),
-      ...(own?.support !== undefined && { redundancy: own.support }),
-      ...(own &&
-        own.members > this.#watches.length && { "servers not configured": own.members - this.#watches.length }),
+      ...(own?.set.support !== undefined && { redundancy: own.set.support }),
+      ...(advice !== undefined && { advice }),
     };
   }
 

@@ -16,8 +16,8 @@ const republished = {
   labels: ["source"],
 } as const;
 
-/** What a server says that has not kept the message, or that keeps none. */
-const notKept = ["BadMessageNotAvailable", "BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
+/** What a server says that keeps no messages at all. */
+const keepsNone = ["BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
 
 export interface Republishing {
   readonly ua: Ua;
@@ -26,25 +26,33 @@ export interface Republishing {
   readonly source: string;
 }
 
-/** Undefined, counted and told, where the server has it no more. Rejects with `SOURCE_*` when it cannot be asked. */
+/**
+ * The message; `gone` where the server has it not, or not yet; `none` where it keeps none at all. Rejects with `SOURCE_*`
+ * when it cannot be asked.
+ */
 export async function republish(
   { ua, link, runtime, source }: Republishing,
   subscriptionId: number,
   sequenceNumber: number,
   signal: AbortSignal,
-): Promise<NotificationMessage | undefined> {
+): Promise<NotificationMessage | "gone" | "none"> {
   const request = new ua.RepublishRequest({ subscriptionId, retransmitSequenceNumber: sequenceNumber });
   try {
     const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
     // Only messages with data are kept; servers were seen that answer with an empty one where they have none.
-    if (notificationMessage.notificationData?.length) {
-      runtime.metrics.counter(republished).add(1, { source });
-      return notificationMessage;
-    }
+    if (!notificationMessage.notificationData?.length) return "gone";
+    runtime.metrics.counter(republished).add(1, { source });
+    return notificationMessage;
   } catch (error) {
-    if (!notKept.includes(statusOf(error) ?? "")) throw error;
+    const status = statusOf(error) ?? "";
+    if (status === "BadMessageNotAvailable") return "gone";
+    if (keepsNone.includes(status)) return "none";
+    throw error;
   }
+}
+
+/** Counts and tells that a message is lost: it was sent, did not arrive, and the server has it no more. */
+export function tellLost({ runtime, source }: Pick<Republishing, "runtime" | "source">, sequenceNumber: number): void {
   runtime.metrics.counter(lostNotifications).add(1, { source });
   runtime.log.error({ sequenceNumber }, "the server has lost a notification that did not arrive");
-  return undefined;
 }

@@ -30,13 +30,16 @@ const subscription = z.object({
   namespaces: z.array(z.string()),
   /** Handles from here on were never given out: one that was, and that nobody remembers, may stand for another node. */
   nextHandle: z.int(),
-  /** What is monitored: client handle, server's number, node and parameters. */
-  items: z.array(z.tuple([z.int(), z.int(), z.string()])),
+  /** What is monitored: client handle, server's number, node and parameters, values that the server keeps of it. */
+  items: z.array(z.tuple([z.int(), z.int(), z.string(), z.int().optional()])),
+  /** What may be missing from before it began is written down: it can be gone on with as if nothing were. */
+  begun: z.boolean().default(false),
 });
 const record = z.object({
   version: z.literal(2),
-  /** Process that uses the session now. */
+  /** Process that uses the session now, and when it began: another one may have its number after a restart of the machine. */
   pid: z.int(),
+  began: z.string().optional(),
   /** Digest of whom we are connected to, how and as whom. */
   connection: z.string(),
   session: session.optional(),
@@ -68,17 +71,18 @@ export class Resumption {
   /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
   static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
     const start = { version: 2 as const, attempts: 0, subscriptions: [], transferRefused: false };
-    const fresh: Fields = { ...start, pid: process.pid, connection };
+    const owner = { pid: process.pid, began: await beginningOf(process.pid) };
+    const fresh: Fields = { ...start, ...owner, connection };
     const stored = await readFile(path, "utf8")
       .then((text) => record.safeParse(JSON.parse(text)).data)
       .catch(() => undefined);
-    if (stored && stored.pid !== process.pid && alive(stored.pid)) return new Resumption(path, true, log, fresh);
-    return new Resumption(
-      path,
-      false,
-      log,
-      stored?.connection === connection ? { ...stored, pid: process.pid } : fresh,
-    );
+    if (stored && stored.pid !== process.pid && (await lives(stored))) return new Resumption(path, true, log, fresh);
+    return new Resumption(path, false, log, stored?.connection === connection ? { ...stored, ...owner } : fresh);
+  }
+
+  /** Another living process owns the record. */
+  get guest(): boolean {
+    return this.#guest;
   }
 
   get session(): SessionRecord | undefined {
@@ -114,11 +118,20 @@ export class Resumption {
   }
 }
 
-function alive(pid: number): boolean {
+/** Whether the owner of a record is still there. */
+async function lives({ pid, began }: Pick<Fields, "pid" | "began">): Promise<boolean> {
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    if (!(error instanceof Error && "code" in error && error.code === "EPERM")) return false;
   }
+  const now = await beginningOf(pid);
+  return began === undefined || now === undefined || now === began;
+}
+
+/** When a process began, in the words of the system. Undefined: it does not tell. */
+async function beginningOf(pid: number): Promise<string | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  // Behind the name, in which there may be spaces: the 22nd field of all.
+  return text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
 }

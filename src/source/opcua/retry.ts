@@ -16,18 +16,19 @@ export interface RetryOptions {
 }
 
 const everyMs = 60_000;
-/** Patterns are looked through again each time so many rounds have passed. */
+/** Patterns are looked through again in the first rounds, when the server may have just started, then each tenth. */
+const firstRounds = 3;
 const roundsBetweenBrowses = 10;
 
 /** Goes on until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
 export async function retryFailures(options: RetryOptions, runtime: Runtime, signal: AbortSignal): Promise<never> {
   for (let round = 1; ; round++) {
     await runtime.clock.sleep(everyMs * (0.9 + 0.2 * runtime.random()), signal);
-    await retryOnce(options, round % roundsBetweenBrowses === 0, signal);
+    await retryOnce(options, round <= firstRounds || round % roundsBetweenBrowses === 0, signal);
   }
 }
 
-/** One round. `browse`: patterns that have found something are looked through, too. */
+/** One round. `browse`: patterns that have found something are looked through, too, and what is polled for want of room is tried. */
 export async function retryOnce(
   { tags, resolver, monitoring, added, failed }: RetryOptions,
   browse: boolean,
@@ -42,6 +43,7 @@ export async function retryOnce(
   const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
   const fresh = found.items.filter((item) => !present.has(identity(item)));
   const stillRefused = await monitoring.add([...refused, ...fresh], signal);
+  if (browse) await monitoring.add(monitoring.takeCrowdedOut(), signal);
   const failing = new Set(stillRefused.map(({ item }) => item));
   added([...refused, ...fresh].filter((item) => !failing.has(item)));
   // A pattern that finds nothing any more keeps what it had found.

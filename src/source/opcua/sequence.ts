@@ -2,7 +2,7 @@
 // 5.13.1.1); a keep-alive carries the number of the next message, not of the last.
 
 const last = 2 ** 32 - 1;
-/** More than this is no gap but a restart of the numbers. */
+/** Of more than this only those are asked for that the server says it has. */
 const mostMissing = 10_000;
 
 export interface NotificationHead {
@@ -12,38 +12,79 @@ export interface NotificationHead {
   readonly available: readonly number[];
 }
 
+export interface Missing {
+  /** Numbers of the messages to ask for again before this one, in order. */
+  readonly missing: readonly number[];
+  /** The message was had before. */
+  readonly known: boolean;
+  /** Others are missing that nobody can be asked for. */
+  readonly beyond: boolean;
+}
+
 /** Keeps account of one subscription. */
 export class SequenceTracker {
   #next: number | undefined;
+  #first: number | undefined;
+  /** Nothing was heard yet of what the server has kept. */
+  #unheard = true;
 
-  /** `next`: number of the first message; undefined when a subscription is taken up again and nobody knows. */
+  /** `next`: number of the first message that is not on disk; undefined when a subscription is taken up and nobody knows. */
   constructor(next: number | undefined) {
     this.#next = next;
+    this.#first = next;
   }
 
-  /**
-   * Numbers of the messages to ask for again before this one, in order. A message that was had before gives none and
-   * `known` true.
-   */
-  arrived({ sequenceNumber, keepAlive, available }: NotificationHead): { missing: number[]; known: boolean } {
+  /** Number of the message that is to come. Undefined: nobody knows. */
+  get next(): number | undefined {
+    return this.#next;
+  }
+
+  /** Whether a message was on disk before this connection began. */
+  isOld(sequenceNumber: number): boolean {
+    return this.#first !== undefined && behind(sequenceNumber, this.#first);
+  }
+
+  /** The message `next` was had without being told of. */
+  fetched(): void {
+    if (this.#next !== undefined) this.#next = after(this.#next);
+  }
+
+  arrived({ sequenceNumber, keepAlive, available }: NotificationHead): Missing {
+    const unheard = this.#unheard;
+    this.#unheard = false;
     const old = this.#next !== undefined && behind(sequenceNumber, this.#next);
+    // What comes first has a number that was had before this connection began: the server has begun to count anew.
+    const anew = unheard && !keepAlive && this.isOld(sequenceNumber);
+    // From here on its numbers mean other messages.
+    if (anew) this.#first = undefined;
     // Some servers repeat their last number in a keep-alive instead of announcing the next: no news either way.
-    if (old) return { missing: [], known: !keepAlive };
-    const missing = this.#missing(sequenceNumber, available);
+    if (old && !anew) return { missing: [], known: !keepAlive, beyond: false };
+    const kept = available.filter((number) => behind(number, sequenceNumber) && !this.#had(number));
+    const between = this.#next === undefined || anew ? [] : range(this.#next, sequenceNumber);
     this.#next = keepAlive ? sequenceNumber : after(sequenceNumber);
-    return { missing, known: false };
+    // What is on disk and was not acknowledged is asked for, too: the server is rid of it then.
+    const asked = new Set([...(between ?? []), ...(unheard || !between ? kept : [])]);
+    return { missing: [...asked].toSorted(inOrder), known: false, beyond: anew || between === undefined };
   }
 
-  #missing(upTo: number, available: readonly number[]): number[] {
-    if (this.#next === undefined) return available.filter((number) => behind(number, upTo)).toSorted(inOrder);
-    const numbers: number[] = [];
-    for (let number = this.#next; number !== upTo && numbers.length <= mostMissing; number = after(number))
-      numbers.push(number);
-    return numbers.length > mostMissing ? [] : numbers;
+  /** Whether a message was had since this connection began. */
+  #had(number: number): boolean {
+    const [first, next] = [this.#first, this.#next];
+    return first !== undefined && next !== undefined && !behind(number, first) && behind(number, next);
   }
 }
 
-function after(number: number): number {
+/** Numbers from `from` up to the one before `to`. Undefined: there are too many. */
+function range(from: number, to: number): number[] | undefined {
+  const numbers: number[] = [];
+  for (let number = from; number !== to; number = after(number)) {
+    if (numbers.length >= mostMissing) return undefined;
+    numbers.push(number);
+  }
+  return numbers;
+}
+
+export function after(number: number): number {
   return number === last ? 1 : number + 1;
 }
 
@@ -53,6 +94,6 @@ export function inOrder(a: number, b: number): number {
 }
 
 /** Whether `a` came before `b`, the numbers wrapping around. */
-function behind(a: number, b: number): boolean {
+export function behind(a: number, b: number): boolean {
   return a !== b && (b - a + last) % last < last / 2;
 }

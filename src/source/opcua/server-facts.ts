@@ -1,6 +1,7 @@
 // What is asked of a server first: its namespaces, its limits, who it is.
 import { AgentError } from "../../core/errors.ts";
 import type { Link } from "./link.ts";
+import type { Product } from "./server-profile.ts";
 import { Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
 
@@ -15,7 +16,7 @@ export interface ServerFacts {
     readonly history: number;
     readonly itemsPerSubscription: number;
   };
-  readonly product: string;
+  readonly product: Product;
   /** When it started, as text to compare; empty where it does not tell. */
   readonly started: string;
 }
@@ -30,6 +31,8 @@ const nodes = {
   history: 12165,
   itemsPerSubscription: 24104,
   product: 2261,
+  productUri: 2262,
+  manufacturer: 2263,
   version: 2264,
 };
 
@@ -63,6 +66,11 @@ export async function readFacts(ua: Ua, link: Link, signal: AbortSignal): Promis
       history: await limit(nodes.history),
       itemsPerSubscription: await limit(nodes.itemsPerSubscription),
     },
-    product: `${await text(nodes.product)} ${await text(nodes.version)}`.trim(),
+    product: {
+      name: await text(nodes.product),
+      uri: await text(nodes.productUri),
+      manufacturer: await text(nodes.manufacturer),
+      version: await text(nodes.version),
+    },
   };
 }

@@ -5,15 +5,14 @@ import { isAbort } from "../../lib/abort.ts";
 import type { LinkOptions } from "./client.ts";
 import { connectionDigest, findEndpoint } from "./discovery.ts";
 import { type Link, openLink } from "./link.ts";
+import { type RedundantSet, readRedundantSet } from "./partners.ts";
 import { Resumption } from "./resumption.ts";
 import type { ServiceLevel } from "./service-level.ts";
 import { Services } from "./services.ts";
 import type { Stack } from "./stack.ts";
 
-/** Server_ServiceLevel, Server_ServerRedundancy_RedundancySupport, Server_ServerRedundancy_ServerUriArray. */
-const nodes = { level: 2267, support: 3709, servers: 11314 };
-/** Names of RedundancySupport (OPC 10000-5, 12.5). */
-const supports = ["none", "cold", "warm", "hot", "transparent", "hot and mirrored"];
+/** Server_ServiceLevel. */
+const serviceLevel = 2267;
 
 const readEveryMs = 1_000;
 const retryEveryMs = 5_000;
@@ -40,8 +39,7 @@ export class ServerWatch implements AsyncDisposable {
   readonly #watching: Promise<void>;
   #level: ServiceLevel;
   #failure: string | undefined;
-  #support: string | undefined;
-  #members = 0;
+  #set: RedundantSet = { support: undefined, uri: undefined, partners: [] };
 
   constructor(options: ServerWatchOptions, runtime: Runtime) {
     this.#options = options;
@@ -59,14 +57,9 @@ export class ServerWatch implements AsyncDisposable {
     return this.#level === undefined ? this.#failure : undefined;
   }
 
-  /** What the server says of its set; undefined: nothing. */
-  get support(): string | undefined {
-    return this.#support;
-  }
-
-  /** Servers that it names as members of its set. */
-  get members(): number {
-    return this.#members;
+  /** What the server has told of its set. */
+  get set(): RedundantSet {
+    return this.#set;
   }
 
   /** Resolves when the level is known, or the server could not be reached. */
@@ -114,16 +107,11 @@ export class ServerWatch implements AsyncDisposable {
   async #read(link: Link, signal: AbortSignal): Promise<never> {
     const { ua } = this.#options.stack;
     const services = new Services(ua, link, { read: 1, browse: 1 });
-    const value = async (id: number): Promise<unknown> => {
-      const target = { nodeId: ua.makeNodeId(id, 0), attributeId: ua.AttributeIds.Value };
-      const [answer] = await services.read([target], signal);
-      return answer?.value?.value;
-    };
-    const [support, members] = [await value(nodes.support), await value(nodes.servers)];
-    this.#support = typeof support === "number" ? supports[support] : undefined;
-    this.#members = Array.isArray(members) ? members.length : 0;
+    this.#set = await readRedundantSet(ua, link, services, this.url, signal);
+    const target = { nodeId: ua.makeNodeId(serviceLevel, 0), attributeId: ua.AttributeIds.Value };
     for (;;) {
-      const level = await value(nodes.level);
+      const [answer] = await services.read([target], signal);
+      const level: unknown = answer?.value?.value;
       this.#tell(typeof level === "number" ? level : untold);
       await this.#runtime.clock.sleep(readEveryMs, signal);
     }

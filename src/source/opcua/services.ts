@@ -141,14 +141,23 @@ export class Services {
   }
 
   /** Where the references of this type come from that lead to each node, for nodes on this server. */
-  async inverse(nodes: readonly NodeId[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
-    const { BrowseRequest, BrowseResponse, BrowseDirection } = this.#ua;
+  inverse(nodes: readonly NodeId[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
+    return this.#related(nodes, referenceTypeId, this.#ua.BrowseDirection.Inverse, signal);
+  }
+
+  /** Where the references of this type lead to from each node, for nodes on this server. */
+  forward(nodes: readonly NodeId[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
+    return this.#related(nodes, referenceTypeId, this.#ua.BrowseDirection.Forward, signal);
+  }
+
+  #related(nodes: readonly NodeId[], referenceTypeId: string, browseDirection: number, signal: AbortSignal) {
+    const { BrowseRequest, BrowseResponse } = this.#ua;
     return inBatches(nodes, this.#browses, async (part) => {
       const request = new BrowseRequest({
         requestedMaxReferencesPerNode: 0,
         nodesToBrowse: part.map((nodeId) => ({
           nodeId,
-          browseDirection: BrowseDirection.Inverse,
+          browseDirection,
           referenceTypeId,
           includeSubtypes: false,
           nodeClassMask: 0,

@@ -51,6 +51,11 @@ export class SilenceWatch {
     this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
   }
 
+  /** Whether anything was heard of it on this connection. */
+  hasHeard(subscription: number): boolean {
+    return this.#spoken.has(subscription);
+  }
+
   /** Rejects with `SOURCE_*` when the subscription has been silent for too long, or with `signal.reason`. */
   async run(subscription: Counts & { readonly id: number }, signal: AbortSignal): Promise<never> {
     const { clock } = this.#options.runtime;

@@ -10,15 +10,21 @@ import type { Item, Resolver, Tag } from "./items.ts";
 import type { Link } from "./link.ts";
 import type { MonitoredGroups } from "./monitored-groups.ts";
 import { type Failure, failureReading } from "./monitoring.ts";
+import type { Notification } from "./notification.ts";
 import type { OpcuaConfig } from "./open.ts";
+import { openAgain } from "./open-again.ts";
 import type { Pki } from "./pki.ts";
 import { poll } from "./poller.ts";
-import { type Notification, Publisher } from "./publisher.ts";
+import type { Positions } from "./positions.ts";
+import { Publisher } from "./publisher.ts";
+import { unsaidOverflows } from "./queue-check.ts";
 import { type DataValueLike, semanticsChanged, structureChanged } from "./reading.ts";
 import type { Resumption } from "./resumption.ts";
 import { retryFailures } from "./retry.ts";
+import type { ServerProfile } from "./server-profile.ts";
+import { SessionKeeper } from "./session-keeper.ts";
 import type { Ua } from "./stack.ts";
-import type { Subscription } from "./subscription.ts";
+import { subscriptionDetails } from "./subscription-details.ts";
 
 export interface OpcuaSourceOptions {
   readonly ua: Ua;
@@ -26,9 +32,14 @@ export interface OpcuaSourceOptions {
   readonly link: Link;
   readonly pki: Pki;
   readonly resumption: Resumption;
+  readonly positions: Positions;
+  /** Weaknesses of the server's product. */
+  readonly profile: ServerProfile | undefined;
   readonly runtime: Runtime;
   readonly resolver: Resolver;
   readonly monitoring: MonitoredGroups;
+  /** After some minutes another connection may be better off than this one. */
+  readonly openAgain: boolean;
   readonly history: HistoryOptions;
   readonly tags: readonly (readonly [TagId, Tag])[];
   readonly details: Readonly<Record<string, string | number>>;
@@ -44,6 +55,7 @@ export class OpcuaSource implements Source {
   readonly #publisher: Publisher | undefined;
   readonly #backfill: Backfill;
   readonly #describing: Describing;
+  readonly #keeper: SessionKeeper;
   /** Gaps of earlier connections that are looked for again. */
   readonly #leftOver: readonly TagGap[];
   #failed = false;
@@ -71,12 +83,8 @@ export class OpcuaSource implements Source {
             ? resumption.remember({ session: undefined })
             : monitoring.forget(what === "subscriptions" ? undefined : what),
       });
-    this.#describing = new Describing({
-      ua,
-      runtime,
-      services: resolver.services,
-      deliver: (descriptions) => this.#intake.descriptions(descriptions),
-    });
+    const { services } = resolver;
+    this.#describing = new Describing({ ua, runtime, services, deliver: (each) => this.#intake.descriptions(each) });
     this.#backfill = new Backfill({
       ...options.history,
       ua,
@@ -84,7 +92,7 @@ export class OpcuaSource implements Source {
       runtime,
       source: config.name,
       namespaces: resolver.namespaces,
-      services: resolver.services,
+      services,
       structures: resolver.structures,
       time: config.options.time,
       deliver: async (readings, gaps, stored, signal) => {
@@ -92,8 +100,12 @@ export class OpcuaSource implements Source {
         this.#intake.readings(readings, stored, gaps);
       },
     });
-    const begun = subscriptions.map(({ id, origin }) => this.#backfill.begin(monitoring.items(id), origin !== "kept"));
-    this.#leftOver = [...begun.flat(), ...this.#backfill.begin(monitoring.polled, true)];
+    this.#keeper = new SessionKeeper({ ua, link, services, runtime });
+    const begun = subscriptions.flatMap(({ id }) => {
+      const { sure, unsure } = monitoring.divided(id);
+      return [...this.#backfill.begin(unsure, true), ...this.#backfill.begin(sure, false)];
+    });
+    this.#leftOver = [...begun, ...this.#backfill.begin(monitoring.polled, true)];
     const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
     this.recovery =
       kept && options.history.memory.gaps === 0
@@ -109,7 +121,7 @@ export class OpcuaSource implements Source {
     if (link.lost.aborted) lost();
     const running = AbortSignal.any([signal, stop.signal, link.lost]);
     // Before the first value: were the agent killed, the subscription would be gone on with as if nothing were missing.
-    await this.#backfill.save();
+    if (await this.#backfill.save()) await monitoring.begun();
     await this.#describe(running);
     this.#tell(monitoring.failures);
     if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
@@ -148,14 +160,17 @@ export class OpcuaSource implements Source {
       failed: monitoring.failures.length,
       slowed: monitoring.slowed,
       ...(monitoring.unfiltered > 0 && { unfiltered: monitoring.unfiltered }),
+      ...(monitoring.unqueued > 0 && { unqueued: monitoring.unqueued }),
+      ...(this.#keeper.state !== undefined && { "server state": this.#keeper.state }),
       overflows: this.#intake.overflows,
     };
   }
 
   /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { link, pki, resumption } = this.#options;
+    const { link, pki, positions, resumption } = this.#options;
     await this.#backfill.save();
+    await positions.flush();
     // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
     if (link.lost.aborted || this.#failed) await link.hangUp();
     else {
@@ -186,33 +201,40 @@ export class OpcuaSource implements Source {
       this.#describing.run(signal),
       poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
       this.#backfill.run(signal),
+      this.#keeper.run(signal),
+      this.#options.openAgain ? openAgain(runtime, signal) : undefined,
     ];
     const running = works.filter((work) => work !== undefined);
     await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));
   }
 
-  async #take({ subscription: id, sequenceNumber, changes }: Notification, signal: AbortSignal): Promise<void> {
-    const { monitoring, resolver } = this.#options;
+  async #take({ subscription: id, sequenceNumber, changes, old }: Notification, signal: AbortSignal): Promise<void> {
+    const { monitoring, positions, profile, resolver } = this.#options;
     const subscription = monitoring.subscriptions.find((each) => each.id === id);
-    const stream = !subscription ? "former" : subscription.origin === "kept" ? "kept" : "new";
-    const values = changes.flatMap(({ handle, value }) => {
-      const item = monitoring.item(id, handle);
-      return item ? [[item, value] as const] : [];
+    const unsaid = unsaidOverflows(changes, (handle) => monitoring.queueOf(id, handle), profile?.overflowUntold);
+    const values = changes.flatMap((change) => {
+      const item = monitoring.item(id, change.handle);
+      return item ? [[item, change.value, unsaid.has(change)] as const] : [];
     });
     if (values.some(([, { statusCode }]) => structureChanged(statusCode.value))) resolver.structures.forget();
     this.#describing.add(
       values.flatMap(([item, { statusCode }]) => (semanticsChanged(statusCode.value) ? [item] : [])),
     );
     await resolver.structures.learn(values, signal);
-    this.#intake.values(values, stream, this.#backfill, () =>
-      this.#backfill.remembered(() => this.#publisher?.acknowledge({ subscription: id, sequenceNumber })),
+    const acknowledge = async () => {
+      // In this order: what the server has thrown away nobody must take for missing.
+      if (subscription) await positions.reached(subscription, sequenceNumber);
+      this.#publisher?.acknowledge({ subscription: id, sequenceNumber });
+    };
+    this.#intake.values(values, subscription && !old ? "live" : "former", this.#backfill, () =>
+      this.#backfill.remembered(() => void acknowledge()),
     );
   }
 
   async #polled(values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
     await this.#intake.room(signal);
     await this.#options.resolver.structures.learn(values, signal);
-    this.#intake.values(values, "new", this.#backfill, () => {});
+    this.#intake.values(values, "live", this.#backfill, () => {});
   }
 
   #tell(failures: readonly Failure[]): void {
@@ -224,17 +246,3 @@ export class OpcuaSource implements Source {
 
 /** How long values wait for the descriptions of what they are of. */
 const describedWithinMs = 5_000;
-
-/** Of several subscriptions what differs, the fastest first. */
-function subscriptionDetails(subscriptions: readonly Subscription[]) {
-  const all = (text: (subscription: Subscription) => string) => [...new Set(subscriptions.map(text))].join(", ");
-  return {
-    publishing: all(({ publishingMs, wanted }) => {
-      const slower = publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : "";
-      return `${publishingMs} ms${slower}`;
-    }),
-    keepAlive: all(({ publishingMs, keepAliveCount }) => `${publishingMs * keepAliveCount} ms`),
-    lifetime: all(({ publishingMs, lifetimeCount }) => `${publishingMs * lifetimeCount} ms`),
-    subscription: all(({ origin }) => origin),
-  };
-}

@@ -18,14 +18,10 @@ export interface Stack {
 
 /** Loads the stack once; later calls only turn its log to `log`. The stack prints to the console otherwise. */
 export async function loadStack(log: Logger): Promise<Stack> {
-  const [ua, store, session] = await Promise.all([
-    import("node-opcua-client"),
-    import("node-opcua-certificate-manager"),
-    import("node-opcua-client/dist/private/client_session_impl.js"),
-  ]);
+  const { ua, OPCUACertificateManager, ClientSessionImpl } = await import("./stack-parts.ts");
   const quiet = (...words: unknown[]) => log.debug({ text: words.map(String).join(" ").slice(0, 500) }, "opcua stack");
   ua.setDebugLogger(quiet);
   ua.setWarningLogger(quiet);
   ua.setErrorLogger(quiet);
-  return { ua, CertificateStore: store.OPCUACertificateManager, Session: session.ClientSessionImpl };
+  return { ua, CertificateStore: OPCUACertificateManager, Session: ClientSessionImpl };
 }

@@ -1,5 +1,5 @@
-// The definitions of a server's structures, asked for when the first value of each has come (OPC 10000-3, 5.8.3), and the
-// fields read by them.
+// The definitions of a server's structures, asked for when the first value of each has come (OPC 10000-3, 5.8.3; in a
+// dictionary before 1.04), and the fields read by them.
 import type { Logger } from "../../core/runtime.ts";
 import { builtIn } from "./binary-reader.ts";
 import { convertField, type FieldStep, type Unknown } from "./field.ts";
@@ -7,6 +7,8 @@ import type { DataValueLike } from "./reading.ts";
 import type { NodeId, Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
 import type { KnownTypes, StructureField, StructureType } from "./structure.ts";
+import { findDescription } from "./type-description.ts";
+import { readDictionary } from "./type-dictionary.ts";
 import type { Converted, VariantLike } from "./value.ts";
 
 /** Where a value is to be taken from. */
@@ -67,7 +69,7 @@ export class StructureTypes implements KnownTypes {
   }
 
   /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked. */
-  async learn(values: Iterable<readonly [FieldOf, DataValueLike]>, signal: AbortSignal): Promise<void> {
+  async learn(values: Iterable<readonly [FieldOf, DataValueLike, ...unknown[]]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
       if (!item.field || !value) continue;
       const converted = await this.#known(value, item, item.field, signal);
@@ -95,10 +97,21 @@ export class StructureTypes implements KnownTypes {
     const type = types[0] ?? (await this.#dataType(nodeId, signal));
     if (type) await this.#define(type, signal);
     const name = type?.toString();
-    const found = name !== undefined && this.#definitions.has(name);
-    this.#types.set(encoding, found ? name : undefined);
-    if (!found)
+    const known = name !== undefined && this.#definitions.has(name);
+    const found = known ? name : await this.#lookUp(encoding, signal);
+    this.#types.set(encoding, found);
+    if (found === undefined)
       this.#log.warn({ encoding, type: name ?? "unknown" }, "the server does not tell how a structure is made up");
+  }
+
+  /** Looks an encoding up in the dictionary that describes it. Undefined: there is none, or it is not in it. */
+  async #lookUp(encoding: string, signal: AbortSignal): Promise<string | undefined> {
+    const found = await findDescription(this.#ua, this.#services, this.#ua.coerceNodeId(encoding), signal);
+    if (!found) return undefined;
+    const { dictionary, name, xml } = found;
+    const keyOf = (each: string) => `${dictionary} ${each}`;
+    for (const [each, type] of readDictionary(xml, keyOf)) this.#definitions.set(keyOf(each), type);
+    return this.#definitions.has(keyOf(name)) ? keyOf(name) : undefined;
   }
 
   async #dataType(nodeId: NodeId, signal: AbortSignal): Promise<NodeId | undefined> {

@@ -4,6 +4,7 @@ import type { Logger } from "../../core/runtime.ts";
 import { refusalOf, statusOf } from "./failure.ts";
 import type { Link } from "./link.ts";
 import type { OpcuaOptions } from "./options.ts";
+import type { Positions } from "./positions.ts";
 import type { Resumption, SubscriptionRecord } from "./resumption.ts";
 import type { ServerFacts } from "./server-facts.ts";
 import type { Ua } from "./stack.ts";
@@ -33,6 +34,7 @@ export interface Obtaining {
   readonly link: Link;
   readonly facts: ServerFacts;
   readonly resumption: Resumption;
+  readonly positions: Positions;
   readonly log: Logger;
 }
 
@@ -52,9 +54,13 @@ export function requestedCounts({ subscription }: OpcuaOptions, publishingMs: nu
   return { publishingMs, keepAliveCount, lifetimeCount };
 }
 
+/** Values to keep of an item that is sampled whenever it changes. */
+const unsteady = 100;
+
 /** Values to keep for one item, so that neither a publishing interval nor an interruption of `bridge` overwrites one. */
 export function queueSize({ subscription }: OpcuaOptions, everyMs: number, publishingMs: number): number {
   if (subscription.queue !== "auto") return subscription.queue;
+  if (everyMs === 0) return unsteady;
   const samples = Math.max(1, everyMs);
   const needed = Math.max(2 * Math.ceil(publishingMs / samples) + 2, Math.ceil(subscription.bridge / samples));
   return Math.min(1_000, Math.max(2, needed));
@@ -65,23 +71,35 @@ export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number
   return (keepAliveCount + 2) * publishingMs + 5_000;
 }
 
+/** Why there is no subscription: the server has the service not, or all that it gives are taken. */
+export type NoSubscription = "unsupported" | "taken";
+
 /**
  * The subscription of the record for this group where its session goes on, too, and everything in it still means the same;
- * else a new one, with the former beside it where the server moves it. Undefined where the server has none to give.
+ * else a new one, with the former beside it where the server moves it; else why there is none.
  */
 export async function obtainSubscription(
   obtaining: Obtaining,
   group: string,
   wanted: Counts,
   signal: AbortSignal,
-): Promise<Subscription | undefined> {
+): Promise<Subscription | NoSubscription> {
   const record = obtaining.resumption.subscriptions.find((each) => each.group === group);
   const taken = record && (await takeUp(obtaining, record, signal));
   if (record && taken?.origin === "kept") {
-    return { ...record, firstSequence: undefined, origin: "kept", wanted, former: undefined };
+    const firstSequence = obtaining.positions.next(record);
+    // There may be more of them than when it began.
+    const namespaces = [...obtaining.facts.namespaces];
+    return { ...record, namespaces, firstSequence, origin: "kept", wanted, former: undefined };
   }
   const created = await createIfAny(obtaining, group, wanted, signal);
-  if (!created || !taken) return created;
+  if (!taken) return created;
+  if (typeof created === "string") {
+    // The former one takes the place that is wanted: what it has kept is missing then, as after any interruption.
+    await deleteSubscription(obtaining.ua, obtaining.link, taken.former.id, signal).catch(() => {});
+    signal.throwIfAborted();
+    return await createIfAny(obtaining, group, wanted, signal);
+  }
   return { ...created, nextHandle: taken.former.nextHandle, origin: "transferred", former: taken.former };
 }
 
@@ -111,7 +129,7 @@ async function takeUp(
   signal: AbortSignal,
 ): Promise<TakenUp | undefined> {
   const { id, started, namespaces } = record;
-  const same = started === facts.started && JSON.stringify(namespaces) === JSON.stringify(facts.namespaces);
+  const same = started === facts.started && namespaces.every((uri, i) => facts.namespaces[i] === uri);
   const gone = () => log.info({ subscription: id }, "the former subscription is gone");
   // Who cannot tell a restarted server from the same one must not ask for a subscription by its number.
   if (!same || (!link.resumed && facts.started === "")) {
@@ -121,20 +139,21 @@ async function takeUp(
   }
   if (link.resumed) {
     const request = new ua.SetPublishingModeRequest({ publishingEnabled: true, subscriptionIds: [id] });
-    const { results } = await link.call(request, ua.SetPublishingModeResponse, signal);
-    if (results?.[0]?.isGoodish()) return { origin: "kept", former: { ...record, available: [] } };
+    const results = await orRefused(
+      link.call(request, ua.SetPublishingModeResponse, signal).then((answer) => answer.results),
+      signal,
+    );
+    // One that had hardly begun hands over what it has, and another begins: what was missing before it nobody has noted.
+    if (results?.[0]?.isGoodish())
+      return { origin: record.begun ? "kept" : "transferred", former: { ...record, available: [] } };
     gone();
     return undefined;
   }
   const request = new ua.TransferSubscriptionsRequest({ subscriptionIds: [id], sendInitialValues: false });
-  const result = await link
-    .call(request, ua.TransferSubscriptionsResponse, signal)
-    .then(({ results }) => results?.[0])
-    .catch((error: unknown) => {
-      signal.throwIfAborted();
-      if (refusalOf(error) === undefined) throw error;
-      return undefined;
-    });
+  const result = await orRefused(
+    link.call(request, ua.TransferSubscriptionsResponse, signal).then(({ results }) => results?.[0]),
+    signal,
+  );
   if (result?.statusCode.isGoodish())
     return { origin: "transferred", former: { ...record, available: result.availableSequenceNumbers ?? [] } };
   if (result?.statusCode.name !== "BadSubscriptionIdInvalid") {
@@ -145,13 +164,25 @@ async function takeUp(
   return undefined;
 }
 
-async function createIfAny(...args: Parameters<typeof create>): Promise<Subscription | undefined> {
+/** Undefined where the server refuses. Rejects where it cannot be asked. */
+async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  try {
+    return await asking;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (refusalOf(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+async function createIfAny(...args: Parameters<typeof create>): Promise<Subscription | NoSubscription> {
   try {
     return await create(...args);
   } catch (error) {
-    if (!["BadServiceUnsupported", "BadTooManySubscriptions", "BadNotImplemented"].includes(statusOf(error) ?? ""))
-      throw error;
-    return undefined;
+    const status = statusOf(error) ?? "";
+    if (status === "BadTooManySubscriptions") return "taken";
+    if (["BadServiceUnsupported", "BadNotImplemented"].includes(status)) return "unsupported";
+    throw error;
   }
 }
 
@@ -183,6 +214,7 @@ async function create(
     namespaces: [...facts.namespaces],
     nextHandle: 1,
     items: [],
+    begun: false,
     firstSequence: 1,
     origin: "new",
     former: undefined,

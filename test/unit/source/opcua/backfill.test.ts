@@ -45,7 +45,7 @@ async function backfill(folder: string) {
     deliver: async () => {},
   });
 }
-const live = { overflow: false, stream: "new" } as const;
+const live = { overflow: false, stream: "live" } as const;
 
 test("values that the queue threw away are missing also where nothing of the node is on disk yet", async () => {
   using folder = temporaryFolder();
@@ -87,12 +87,34 @@ test("where the server's clock was set back what was missed is told as lost, and
   });
 });
 
+test("also where the server's clock was set back a little, and where a queue was full meanwhile", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.stored(item, seconds(0));
+  gaps.begin([item], true);
+  const lost = { from: seconds(-20), to: seconds(0), state: "lost", reason: "the server's clock was set back" };
+  expect(gaps.arrived(item, seconds(-20), live)).toMatchObject(lost);
+  expect(gaps.arrived(item, seconds(-19), live)).toBeUndefined();
+  expect(gaps.arrived(item, seconds(-18), { ...live, overflow: true })).toMatchObject({ ...lost, from: seconds(-18) });
+  expect(gaps.arrived(item, seconds(-90), { ...live, overflow: true })).toMatchObject({ ...lost, from: seconds(-90) });
+});
+
+test("a node that was not monitored all the time has a gap, whatever its subscription has kept", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  const other = { ...item, index: [1] };
+  for (const each of [item, other]) gaps.stored(each, seconds(-9));
+  gaps.begin([item], false);
+  expect(gaps.arrived(item, seconds(-5), live)).toBeUndefined();
+  expect(gaps.arrived(other, seconds(-5), live)).toMatchObject({ from: seconds(-9), to: seconds(-5), state: "open" });
+});
+
 test("what a former subscription hands over, and a little disorder, is no clock that was set back", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
   expect(gaps.arrived(item, seconds(-3_600), { overflow: false, stream: "former" })).toBeUndefined();
-  expect(gaps.arrived(item, seconds(-5), live)).toBeUndefined();
+  expect(gaps.arrived(item, seconds(-1), live)).toBeUndefined();
   expect(gaps.missed([item])).toEqual([]);
 });
 

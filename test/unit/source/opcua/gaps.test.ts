@@ -8,6 +8,7 @@ const gap = (key: string, from: number, to: number) => ({
   from: epochMicros(from),
   to: epochMicros(to),
   overflow: false,
+  valueAtEnd: true,
 });
 
 test("however often values of a node are thrown away, one gap waits, and it spans them all", () => {

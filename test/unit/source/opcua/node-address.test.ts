@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import {
   localNodeId,
-  numericNamespace,
+  numericNamespaces,
   parsePath,
   portableNodeId,
   stepMatches,
@@ -19,9 +19,12 @@ test("a namespace URI becomes the index it has now, and the other way round", ()
 });
 
 test("only an index beyond the standard's own namespace may come to mean another", () => {
-  expect(numericNamespace("ns=3;s=T")).toBe(3);
-  expect(numericNamespace("i=2258")).toBeUndefined();
-  expect(numericNamespace("nsu=urn:plc;s=T")).toBeUndefined();
+  expect(numericNamespaces({ node: "ns=3;s=T" })).toEqual([3]);
+  expect(numericNamespaces({ node: "i=2258" })).toEqual([]);
+  expect(numericNamespaces({ node: "nsu=urn:plc;s=T" })).toEqual([]);
+  expect(numericNamespaces({ path: "0:Objects/2:Plc/3:Oven/2:Temp" })).toEqual([2, 3]);
+  expect(numericNamespaces({ browse: "4:Plc/**" })).toEqual([4]);
+  expect(numericNamespaces({ path: "Plc/Oven" })).toEqual([]);
 });
 
 test("a path starts at Objects, whether it says so or not", () => {

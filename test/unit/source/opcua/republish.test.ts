@@ -2,7 +2,7 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { Link } from "../../../../src/source/opcua/link.ts";
-import { republish } from "../../../../src/source/opcua/republish.ts";
+import { republish, tellLost } from "../../../../src/source/opcua/republish.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const never = new AbortController().signal;
@@ -15,7 +15,6 @@ async function ask(answer: () => ua.NotificationMessage) {
   const message = await republish({ ua, link, runtime, source: "line" }, 1, 7, never);
   return {
     message,
-    lost: runtime.metric("source_opcua_lost_notifications_total"),
     fetched: runtime.metric("source_opcua_republished_notifications_total"),
   };
 }
@@ -28,17 +27,26 @@ test("a message that the server has kept is had again", async () => {
   expect(await ask(() => kept)).toMatchObject({ message: { sequenceNumber: 7 }, fetched: 1 });
 });
 
-test("an answer without data is none: it is counted as lost", async () => {
+test("an answer without data is none", async () => {
   // asyncua 2.1 answers so where it has not kept the message.
-  expect(await ask(() => new ua.NotificationMessage())).toEqual({ message: undefined, lost: 1, fetched: 0 });
+  expect(await ask(() => new ua.NotificationMessage())).toEqual({ message: "gone", fetched: 0 });
 });
 
-test.each(["BadMessageNotAvailable", "BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"])(
-  "a server that answers %s has lost the message, and the connection goes on",
-  async (status) => {
-    expect(await ask(refuse(status))).toEqual({ message: undefined, lost: 1, fetched: 0 });
-  },
-);
+test.each([
+  ["BadMessageNotAvailable", "gone"],
+  ["BadServiceUnsupported", "none"],
+  ["BadNotImplemented", "none"],
+  ["BadNotSupported", "none"],
+])("a server that answers %s has the message not, and the connection goes on", async (status, message) => {
+  expect(await ask(refuse(status))).toEqual({ message, fetched: 0 });
+});
+
+test("a lost message is counted and told", () => {
+  const runtime = testRuntime();
+  tellLost({ runtime, source: "line" }, 7);
+  expect(runtime.metric("source_opcua_lost_notifications_total")).toBe(1);
+  expect(runtime.lines).toMatchObject([{ level: "error", fields: { sequenceNumber: 7 } }]);
+});
 
 test("what says nothing of the message is passed on", async () => {
   await expect(ask(refuse("BadSubscriptionIdInvalid"))).rejects.toMatchObject({ code: "SOURCE_PROTOCOL" });

@@ -29,11 +29,23 @@ test("what belongs to another living process is neither used nor changed", async
   using folder = temporaryFolder();
   const path = folder.file("session.json");
   await (await Resumption.open(path, "plc", log)).remember({ session });
-  const foreign = { ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid };
+  const { began: _, ...record } = JSON.parse(await readFile(path, "utf8"));
+  const foreign = { ...record, pid: process.ppid };
   await writeFile(path, JSON.stringify(foreign));
   const guest = await Resumption.open(path, "plc", log);
   expect(guest.session).toBeUndefined();
   expect(guest.transferable).toBe(false);
   await guest.remember({ session: { ...session, id: "ns=1;i=9" } });
   expect(JSON.parse(await readFile(path, "utf8"))).toEqual(foreign);
+});
+
+test("a living process that has the number of the owner but began at another time is not the owner", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("session.json");
+  await (await Resumption.open(path, "plc", log)).remember({ session });
+  // As after a restart of the machine.
+  await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), pid: process.ppid, began: "1" }));
+  const owner = await Resumption.open(path, "plc", log);
+  expect(owner.guest).toBe(process.platform !== "linux");
+  if (!owner.guest) expect(owner.session).toEqual(session);
 });

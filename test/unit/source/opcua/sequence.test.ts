@@ -9,16 +9,18 @@ const keepAlive = (sequenceNumber: number, available: number[] = []) => ({
   available,
 });
 
+const none = { missing: [], known: false, beyond: false };
+
 test("messages in order leave nothing missing", () => {
   const tracker = new SequenceTracker(1);
-  for (const number of [1, 2, 3]) expect(tracker.arrived(data(number))).toEqual({ missing: [], known: false });
+  for (const number of [1, 2, 3]) expect(tracker.arrived(data(number))).toEqual(none);
 });
 
 test("a gap names every missing message in order", () => {
   const tracker = new SequenceTracker(1);
   tracker.arrived(data(1));
-  expect(tracker.arrived(data(5))).toEqual({ missing: [2, 3, 4], known: false });
-  expect(tracker.arrived(data(6))).toEqual({ missing: [], known: false });
+  expect(tracker.arrived(data(5))).toEqual({ ...none, missing: [2, 3, 4] });
+  expect(tracker.arrived(data(6))).toEqual(none);
 });
 
 test("a keep-alive announces the next message: after it the first notification of an outage is missed", () => {
@@ -38,8 +40,8 @@ test("a keep-alive that repeats the last number instead of announcing the next c
   const tracker = new SequenceTracker(1);
   tracker.arrived(data(1));
   tracker.arrived(data(2));
-  expect(tracker.arrived(keepAlive(2))).toEqual({ missing: [], known: false });
-  expect(tracker.arrived(data(3))).toEqual({ missing: [], known: false });
+  expect(tracker.arrived(keepAlive(2))).toEqual(none);
+  expect(tracker.arrived(data(3))).toEqual(none);
 });
 
 test("after 4294967295 comes 1", () => {
@@ -51,14 +53,54 @@ test("after 4294967295 comes 1", () => {
 test("a message that was had before is known", () => {
   const tracker = new SequenceTracker(1);
   for (const number of [1, 2, 3]) tracker.arrived(data(number));
-  expect(tracker.arrived(data(2))).toEqual({ missing: [], known: true });
-  expect(tracker.arrived(data(4))).toEqual({ missing: [], known: false });
+  expect(tracker.arrived(data(2))).toEqual({ ...none, known: true });
+  expect(tracker.arrived(data(4))).toEqual(none);
 });
 
 test("a subscription taken up again asks for everything the server has kept, around the wrap too", () => {
   expect(new SequenceTracker(undefined).arrived(data(9, [7, 8, 9])).missing).toEqual([7, 8]);
   expect(new SequenceTracker(undefined).arrived(keepAlive(9, [8, 7])).missing).toEqual([7, 8]);
   expect(new SequenceTracker(undefined).arrived(data(2, [4_294_967_295, 1, 2])).missing).toEqual([4_294_967_295, 1]);
+});
+
+test("a subscription that goes on at a known message misses what the server has not kept, too", () => {
+  const tracker = new SequenceTracker(5);
+  expect(tracker.arrived(data(9, [7, 8, 9]))).toEqual({ ...none, missing: [5, 6, 7, 8] });
+  expect(tracker.arrived(data(10, [7, 8, 9, 10]))).toEqual(none);
+  expect(new SequenceTracker(5).arrived(keepAlive(7))).toEqual({ ...none, missing: [5, 6] });
+});
+
+test("what is on disk and was never acknowledged is asked for, so that the server is rid of it", () => {
+  const tracker = new SequenceTracker(5);
+  expect(tracker.arrived(data(6, [2, 3, 6]))).toEqual({ ...none, missing: [2, 3, 5] });
+  expect([2, 3, 5, 6].map((number) => tracker.isOld(number))).toEqual([true, true, false, false]);
+});
+
+test("what was fetched without being told of is had, and not asked for again", () => {
+  const tracker = new SequenceTracker(5);
+  expect(tracker.next).toBe(5);
+  tracker.fetched();
+  tracker.fetched();
+  expect(tracker.next).toBe(7);
+  expect(tracker.arrived(data(6, [5, 6]))).toEqual({ ...none, known: true });
+  expect(tracker.arrived(data(8, [5, 6, 7, 8]))).toEqual({ ...none, missing: [7] });
+});
+
+test("a server that counts anew is listened to, and said to have lost what nobody can ask for", () => {
+  const tracker = new SequenceTracker(500);
+  expect(tracker.arrived(data(3, [1, 2, 3]))).toEqual({ missing: [1, 2], known: false, beyond: true });
+  expect(tracker.arrived(data(4))).toEqual(none);
+});
+
+test("of more missing messages than can be asked for those are asked for that the server has", () => {
+  const tracker = new SequenceTracker(1);
+  tracker.arrived(data(1));
+  expect(tracker.arrived(data(20_000, [19_998, 19_999, 20_000]))).toEqual({
+    missing: [19_998, 19_999],
+    known: false,
+    beyond: true,
+  });
+  expect(tracker.arrived(data(20_001))).toEqual(none);
 });
 
 test("whatever is dropped on the way, every message is had once and in order", () => {

@@ -1,0 +1,175 @@
+// What a server has not kept of a subscription that goes on is noticed, whoever forgot it: messages, items, the agent itself.
+import { cpSync, rmSync } from "node:fs";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { systemClock } from "../../src/lib/clock.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { testRuntime } from "../support/runtime.ts";
+import { type TcpProxy, tcpProxy } from "../support/tcp-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+vi.setConfig({ testTimeout: 120_000 });
+const folder = temporaryFolder();
+let server: OpcuaServer;
+let network: TcpProxy;
+let states = 0;
+let next = 100;
+
+beforeAll(async () => {
+  server = await opcuaServer({ folder: folder.file("server") });
+  network = await tcpProxy(server.port);
+});
+afterAll(async () => {
+  await network[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** Looks into the history four times as soon as in earnest. */
+function hurried() {
+  const clock = systemClock();
+  return testRuntime({
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      sleep: (ms, signal) => clock.sleep(ms / 4, signal),
+    },
+  });
+}
+const open = (stateDir: string, subscription = {}) =>
+  openOpcuaSource({
+    stateDir,
+    options: {
+      url: `opc.tcp://127.0.0.1:${network.port}`,
+      security: { mode: "none" },
+      // With a keep-alive the number of the next message is told.
+      subscription: { keepAlive: "300ms", ...subscription },
+    },
+    tags: [{ node: `nsu=${lineNamespace};s=Temp` }],
+    runtime: hurried(),
+  });
+
+/** Sets Temp to the next value, until it is sampled. */
+async function set(): Promise<number> {
+  const value = ++next;
+  server.set("Temp", value);
+  await eventually(() => server.temps.has(value), 30_000);
+  return value;
+}
+
+test("messages that the server has not kept are noticed after the agent was killed, and filled from the history", async () => {
+  const [stateDir, killed] = [folder.file(`state${states++}`), folder.file("killed")];
+  const missed: number[] = [];
+  {
+    await using line = collect(await open(stateDir));
+    const value = await set();
+    await line.reading((reading) => reading.value === value);
+    await eventually(() => server.unacknowledged === 0, 30_000);
+    cpSync(stateDir, killed, { recursive: true });
+    network.muteDevice();
+    for (let i = 0; i < 3; i++) {
+      missed.push(await set());
+      await eventually(() => server.unacknowledged > i, 30_000);
+    }
+    network.cut();
+    await line.failure;
+  }
+  server.forget();
+  rmSync(stateDir, { recursive: true });
+  cpSync(killed, stateDir, { recursive: true });
+  network.mend();
+
+  await using line = collect(await open(stateDir));
+
+  expect(line.source.details?.()).toMatchObject({ subscription: "kept" });
+  expect(line.source.recovery).toMatchObject({ how: "kept" });
+  await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
+  expect(line.gaps[0]).toMatchObject({ cause: "overflow", state: "open" });
+  expect(line.values(0)).toEqual(expect.arrayContaining(missed));
+  // From now on all is as before.
+  const value = await set();
+  await line.reading((reading) => reading.value === value);
+});
+
+test("items that the server has no more are monitored again, and what was missed of them is filled", async () => {
+  const stateDir = folder.file(`state${states++}`);
+  {
+    await using line = collect(await open(stateDir));
+    const value = await set();
+    await line.reading((reading) => reading.value === value);
+    network.cut();
+    await line.failure;
+  }
+  server.dropItems();
+  const missed = [];
+  for (let i = 0; i < 2; i++) {
+    missed.push(++next);
+    server.set("Temp", next);
+    const at = Date.now();
+    await eventually(() => Date.now() > at);
+  }
+  network.mend();
+  await using line = collect(await open(stateDir));
+  expect(line.source.details?.()).toMatchObject({ subscription: "kept", items: 1 });
+  await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
+  expect(line.values(0)).toEqual(expect.arrayContaining(missed));
+  const value = await set();
+  await line.reading((reading) => reading.value === value);
+});
+
+test("an agent that was killed before it had written down what is missing looks for it all the same", async () => {
+  const [stateDir, copy] = [folder.file(`state${states++}`), folder.file("begun")];
+  {
+    await using line = collect(await open(stateDir));
+    const value = await set();
+    await line.reading((reading) => reading.value === value);
+  }
+  const missed = [];
+  for (let i = 0; i < 2; i++) {
+    missed.push(++next);
+    server.set("Temp", next);
+    const at = Date.now();
+    await eventually(() => Date.now() > at);
+  }
+  // Subscribed, and then killed: nothing was taken.
+  const killed = await open(stateDir);
+  expect(killed.details?.()).toMatchObject({ subscription: "new" });
+  cpSync(stateDir, copy, { recursive: true });
+  network.cut();
+  await killed[Symbol.asyncDispose]();
+  rmSync(stateDir, { recursive: true });
+  cpSync(copy, stateDir, { recursive: true });
+  network.mend();
+  await using line = collect(await open(stateDir));
+  expect(line.source.recovery).toEqual({ how: "history" });
+  await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
+  expect(line.values(0)).toEqual(expect.arrayContaining(missed));
+});
+
+test("of a queue of one value nobody is told what it has thrown away: the status says so, and a cut is a gap", async () => {
+  const stateDir = folder.file(`state${states++}`);
+  {
+    await using line = collect(await open(stateDir, { queue: 1 }));
+    expect(line.source.details?.()).toMatchObject({ unqueued: 1 });
+    const value = await set();
+    await line.reading((reading) => reading.value === value);
+    network.cut();
+    await line.failure;
+  }
+  const missed = [await set(), await set(), await set()];
+  network.mend();
+  await using line = collect(await open(stateDir, { queue: 1 }));
+  expect(line.source.details?.()).toMatchObject({ subscription: "kept" });
+  await eventually(() => line.gaps.some(({ state }) => state === "filled"), 30_000);
+  expect(line.values(0)).toEqual(expect.arrayContaining(missed));
+});
+
+test("a server of a redundant set whose partners are not configured names them", async () => {
+  server.partner(["urn:plc:b"]);
+  await using line = collect(await open(folder.file(`state${states++}`)));
+  expect(line.source.details?.()).toMatchObject({
+    redundancy: "hot",
+    advice: "the server is one of a redundant set (hot); servers does not have urn:plc:b",
+  });
+});

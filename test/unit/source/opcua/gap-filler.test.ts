@@ -1,0 +1,113 @@
+// What becomes of gaps whose history is late, or cannot be asked just now.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import type { TagGap } from "../../../../src/core/gap.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Reading, TagId } from "../../../../src/core/source.ts";
+import { GapFiller } from "../../../../src/source/opcua/gap-filler.ts";
+import type { Item } from "../../../../src/source/opcua/items.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
+import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
+import type { Services } from "../../../../src/source/opcua/services.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+
+const runtime = testRuntime();
+const nowMs = Math.floor(runtime.clock.now() / 1_000);
+const item: Item = {
+  tag: 0 as TagId,
+  nodeId: ua.coerceNodeId("ns=1;s=Temp"),
+  captures: {},
+  address: "Temp",
+  every: 100,
+  clockCheck: new ClockCheck(),
+  index: undefined,
+};
+const gap = (valueAtEnd = true) => ({
+  item,
+  key: "Temp",
+  from: epochMicros((nowMs - 9_000) * 1_000),
+  to: epochMicros((nowMs - 5_000) * 1_000),
+  overflow: false,
+  valueAtEnd,
+});
+
+/** A server whose access levels and history are as `server` says at the time. */
+function filler(server: { level: object; recorded: number[] }) {
+  const [readings, gaps]: [Reading[], TagGap[]] = [[], []];
+  const dataValue = (seconds: number) => ({
+    value: { dataType: ua.DataType.Double, value: seconds },
+    sourceTimestamp: new Date(nowMs + seconds * 1_000),
+  });
+  const link = {
+    lost: new AbortController().signal,
+    async call<R>(request: object, kind: Answer<R>) {
+      if (!(request instanceof ua.HistoryReadRequest)) throw new TypeError("HistoryRead only");
+      const details = request.historyReadDetails;
+      const [from, to] =
+        details instanceof ua.ReadRawModifiedDetails ? [Number(details.startTime), Number(details.endTime)] : [0, 0];
+      const within = server.recorded.filter((seconds) => {
+        const time = nowMs + seconds * 1_000;
+        return time >= from && time < to;
+      });
+      const historyData = new ua.HistoryData({ dataValues: within.map(dataValue) });
+      const answer: unknown = new ua.HistoryReadResponse({ results: [{ historyData }] });
+      if (!(answer instanceof kind)) throw new TypeError("HistoryRead only");
+      return answer;
+    },
+  } as unknown as Link; // what is used of it
+  const services = { read: async () => [server.level] } as unknown as Services; // what is used of it
+  const made = new GapFiller(
+    {
+      ua,
+      link,
+      services,
+      structures: { learn: async () => {} },
+      runtime,
+      source: "line",
+      maxGapMs: 3_600_000,
+      time: "source",
+      serverStarted: undefined,
+      limit: 0,
+      async deliver(more, told, stored) {
+        readings.push(...more);
+        gaps.push(...told);
+        stored();
+      },
+    },
+    () => {},
+  );
+  const fill = (each = gap()) => made.fill([each], new AbortController().signal);
+  return { fill, values: () => readings.map(({ value }) => value), states: () => gaps.map(({ state }) => state) };
+}
+const readable = { value: { value: 5 }, statusCode: { name: "Good" } };
+
+test("a history that has not got the value at the end of a gap yet is asked again, and then believed", async () => {
+  const server = { level: readable, recorded: [-9, -8] };
+  const { fill, values, states } = filler(server);
+  expect(await fill()).toHaveLength(1);
+  expect(states()).toEqual([]);
+  server.recorded = [-9, -8, -7, -6, -5];
+  expect(await fill()).toEqual([]);
+  expect(values()).toEqual([-8, -8, -7, -6]);
+  expect(states()).toEqual(["filled"]);
+});
+
+test("what has no end is filled by what there is, and a history that never has the end is believed in the end", async () => {
+  const { fill, states } = filler({ level: readable, recorded: [-8] });
+  expect(await fill(gap(false))).toEqual([]);
+  expect(states()).toEqual(["filled"]);
+  for (const left of [1, 1, 0]) expect(await fill()).toHaveLength(left);
+  expect(states()).toEqual(["filled", "filled"]);
+});
+
+test("a node whose access level cannot be read just now is not given up", async () => {
+  const server = { level: { value: null, statusCode: { name: "BadNotConnected" } } as object, recorded: [-8, -5] };
+  const { fill, states } = filler(server);
+  expect(await fill()).toHaveLength(1);
+  expect(states()).toEqual([]);
+  server.level = readable;
+  expect(await fill()).toEqual([]);
+  server.level = { value: { value: 1 }, statusCode: { name: "Good" } };
+  expect(await fill()).toEqual([]);
+  expect(states()).toEqual(["filled", "lost"]);
+});

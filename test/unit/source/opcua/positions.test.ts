@@ -1,0 +1,77 @@
+// How far the messages of a subscription are on disk is known after the process has died, and never too much.
+import { mkdir, writeFile } from "node:fs/promises";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Positions } from "../../../../src/source/opcua/positions.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const { log } = testRuntime();
+const first = { id: 1, started: "2026-03-01T12:00:00.000Z" };
+const second = { id: 2, started: "2026-03-01T12:00:00.000Z" };
+
+test("a new subscription begins with 1, one that goes on after the last message on disk", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("state/positions.json");
+  const positions = await Positions.open(path, log);
+  expect(positions.next(first)).toBeUndefined();
+  await positions.begin([first, second], []);
+  await positions.reached(first, 7);
+  // What comes again is no step back, and after the last number comes 1.
+  await positions.reached(first, 3);
+  await positions.reached(second, 4_294_967_295);
+  const later = await Positions.open(path, log);
+  expect([later.next(first), later.next(second)]).toEqual([8, 1]);
+  await later.begin([second], [first]);
+  expect((await Positions.open(path, log)).next(first)).toBe(8);
+  await later.begin([], [second]);
+  expect((await Positions.open(path, log)).next(first)).toBeUndefined();
+});
+
+test("a server that has started again gives the same number to another subscription", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  const positions = await Positions.open(path, log);
+  await positions.begin([first], []);
+  await positions.reached(first, 7);
+  expect((await Positions.open(path, log)).next({ ...first, started: "later" })).toBeUndefined();
+});
+
+test("whenever the process dies, what is written is what was reached, or was being reached", async () => {
+  using folder = temporaryFolder();
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 12 }), async (bursts) => {
+      const path = folder.file(`positions${run++}.json`);
+      const positions = await Positions.open(path, log);
+      await positions.begin([first], []);
+      let reached = 0;
+      for (const burst of bursts) {
+        const writes = Array.from({ length: burst }, (_, i) => positions.reached(first, reached + i + 1));
+        await writes[0];
+        const found = (await Positions.open(path, log)).next(first) ?? 0;
+        expect(found).toBeGreaterThan(reached + 1);
+        expect(found).toBeLessThanOrEqual(reached + burst + 1);
+        await Promise.all(writes);
+        reached += burst;
+      }
+      expect((await Positions.open(path, log)).next(first)).toBe(reached + 1);
+    }),
+    { numRuns: 20, seed: 8 },
+  );
+});
+
+test("a file that cannot be read is as good as none, one that cannot be written is told once", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  await writeFile(path, '{"version":1,"next":{"1 ');
+  expect((await Positions.open(path, log)).next(first)).toBeUndefined();
+  const blocked = folder.file("blocked");
+  await mkdir(blocked);
+  const runtime = testRuntime();
+  const positions = await Positions.open(blocked, runtime.log);
+  await positions.begin([first], []);
+  await positions.reached(first, 1);
+  expect(runtime.lines.map(({ level }) => level)).toEqual(["warn"]);
+  expect(positions.next(first)).toBe(2);
+});

@@ -1,0 +1,44 @@
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import type { Link } from "../../../../src/source/opcua/link.ts";
+import { Publisher } from "../../../../src/source/opcua/publisher.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+
+test("what is acknowledged with a request that the server gives up is told again with the next", async () => {
+  const told: number[] = [];
+  let refused = 0;
+  const link = {
+    lost: new AbortController().signal,
+    call(request: object, _kind: unknown, signal: AbortSignal) {
+      const acknowledged = request instanceof ua.PublishRequest ? (request.subscriptionAcknowledgements ?? []) : [];
+      told.push(...acknowledged.map(({ sequenceNumber }) => sequenceNumber));
+      if (acknowledged.length > 0 && refused++ === 0)
+        return Promise.reject(new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout"));
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  } as unknown as Link; // what is used of it
+  const stop = new AbortController();
+  const publisher = new Publisher({
+    ua,
+    link,
+    runtime: testRuntime(),
+    source: "line",
+    subscriptions: [
+      { id: 1, firstSequence: 1, origin: "new", publishingMs: 1_000, keepAliveCount: 10, lifetimeCount: 30 },
+    ],
+    formers: [],
+    deliver: async () => {},
+    alive: () => {},
+    room: async () => {},
+    lost: () => {},
+    gone: async () => {},
+  });
+  publisher.acknowledge({ subscription: 1, sequenceNumber: 7 });
+  const running = publisher.run(stop.signal);
+  await eventually(() => told.length === 2);
+  expect(told).toEqual([7, 7]);
+  stop.abort(new Error("enough"));
+  await expect(running).rejects.toThrow("enough");
+});

@@ -1,0 +1,37 @@
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import type { Link } from "../../../../src/source/opcua/link.ts";
+import type { Services } from "../../../../src/source/opcua/services.ts";
+import { SessionKeeper } from "../../../../src/source/opcua/session-keeper.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+
+test("a session is asked for something three times before the server would end it, and what the server says of itself is told", async () => {
+  const stop = new AbortController();
+  const naps: number[] = [];
+  const states = [0, 4, undefined, 0];
+  const said: (string | undefined)[] = [];
+  const clock = {
+    now: () => testRuntime().clock.now(),
+    monotonic: () => 0,
+    async sleep(ms: number, signal: AbortSignal) {
+      naps.push(ms);
+      said.push(keeper.state);
+      if (states.length === 0) stop.abort(new Error("enough"));
+      signal.throwIfAborted();
+    },
+  };
+  const services = {
+    async read() {
+      const value = states.shift();
+      if (value === undefined) throw new Error("no answer");
+      return [{ value: { value } }];
+    },
+  } as unknown as Services; // what is used of it
+  const link = { session: { timeoutMs: 12_000 } } as unknown as Link; // what is used of it
+  const runtime = testRuntime({ clock });
+  const keeper = new SessionKeeper({ ua, link, services, runtime });
+  await expect(keeper.run(stop.signal)).rejects.toThrow("enough");
+  expect(naps).toEqual([4_000, 4_000, 4_000, 4_000]);
+  expect(said).toEqual([undefined, "shutting down", "shutting down", undefined]);
+  expect(runtime.lines.map(({ fields }) => fields.state)).toEqual(["shutting down", "running"]);
+});
