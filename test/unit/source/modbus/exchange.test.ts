@@ -4,6 +4,7 @@ import { systemClock } from "../../../../src/lib/clock.ts";
 import { rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
 import type { ByteStream, ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
+import { Doubts } from "../../../../src/source/modbus/doubts.ts";
 import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
 import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
@@ -104,6 +105,21 @@ test("after a time-out without ids the connection is stale where it can be opene
   await exchange.run(read, 5, signal);
   expect([exchange.stale, peer.disposed]).toEqual([true, true]);
   await expect(exchange.run(read, 5, signal)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+});
+
+test("the answer to a request that was under way when the connection was lost, or was called off, may come on the next one", async () => {
+  for (const end of [(peer: ReturnType<typeof scripted>) => peer.close(), undefined]) {
+    const peer = scripted();
+    const doubts = new Doubts();
+    const framing = new BusFraming({ codec: rtuCodec, reopen: true, doubts });
+    const exchange = streamExchange(peer.stream, framing, new ManualClock());
+    const stop = new AbortController();
+    const result = exchange.run(read, 10_000, stop.signal);
+    if (end) end(peer);
+    else stop.abort(new Error("enough"));
+    await expect(result).rejects.toThrow();
+    expect(doubts.blur(read)).toBe(true);
+  }
 });
 
 test("a line is not used again after a time-out until it has been silent for a while", async () => {
