@@ -1,9 +1,14 @@
-// The log on a real volume that becomes read-only under it, as ext4 does after an error. Needs root, for a loop device.
+// The log on a real volume that is or becomes read-only, as ext4 does after an error. Needs root, for a loop device.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import { bufferOptions } from "../../src/buffer/disk/options.ts";
+import { openBuffer } from "../../src/buffer/registry.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { append, moment, openStore, settle, type Triple, take, takeAll } from "../support/disk-store.ts";
+import { eventually } from "../support/eventually.ts";
 import { canCutPower, loopVolume } from "../support/loop-volume.ts";
+import { testRuntime } from "../support/runtime.ts";
 
 const points = (from: number): Triple[] =>
   Array.from({ length: 100 }, (_, i): Triple => ["a", 1.7e15 + (from + i) * 1_000, from + i]);
@@ -43,5 +48,44 @@ test.skipIf(!canCutPower)(
     const again = openStore(nodeDisk(), { folder, at: 40, seed: 5 });
     expect(takeAll(again.store)).toHaveLength(600);
     again.store.close(moment(41));
+  },
+);
+
+test.skipIf(!canCutPower)(
+  "of two buffers that were opened on a read-only volume one alone writes once it can be written",
+  { timeout: 120_000 },
+  async () => {
+    using volume = loopVolume("ext4");
+    const never = new AbortController().signal;
+    const config = bufferOptions.parse({ reserveFreeDisk: "0" });
+    const open = () =>
+      openBuffer({ directory: `${volume.path}/data`, integration: "plant", config }, testRuntime(), never);
+    const point = (second: number) => ({
+      input: "a" as InputId,
+      time: epochMicros(1.7e15 + second * 1e6),
+      value: second,
+    });
+    const earlier = await open();
+    await earlier.append([point(0)], { awaited: true }, never);
+    await earlier[Symbol.asyncDispose]();
+    execFileSync("mount", ["-o", "remount,ro", volume.path]);
+
+    await using first = await open();
+    await using second = await open();
+    const both = [first, second];
+    for (const buffer of both)
+      await expect(buffer.append([point(1)], { awaited: true }, never)).rejects.toMatchObject({
+        code: "BUFFER_UNAVAILABLE",
+      });
+    execFileSync("mount", ["-o", "remount,rw", volume.path]);
+    const degraded = () => both.map((buffer) => buffer.stats().degraded);
+    await eventually(() => degraded().includes(undefined) && degraded().some((why) => why?.includes("in use")));
+
+    for (let i = 3; i < 10; i++) {
+      const appends = await Promise.allSettled(
+        both.map((buffer, k) => buffer.append([point(i * 2 + k)], { awaited: true }, never)),
+      );
+      expect(appends.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    }
   },
 );

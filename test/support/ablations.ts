@@ -142,6 +142,21 @@ export const ablations: readonly Ablation[] = [
     without: "",
     test: "faults.test.ts",
   },
+  // Who may write, and what must be known of it.
+  {
+    safeguard: "a shared lock is none to write under",
+    file: "store-server.ts",
+    code: "this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk)",
+    without: "ground.disk",
+    test: "lock.test.ts",
+  },
+  {
+    safeguard: "the state knows of a new segment",
+    file: "segment-log.ts",
+    code: "    keeper.persist(now);\n    return this.#writer;",
+    without: "    return this.#writer;",
+    test: "store.test.ts",
+  },
   // Checksums and the salt.
   {
     safeguard: "the checksum of a payload",

@@ -2,6 +2,7 @@
 import { crc32c } from "../../src/buffer/disk/crc32c.ts";
 import type { Disk } from "../../src/buffer/disk/disk.ts";
 import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
+import type { FolderLock } from "../../src/buffer/disk/lock.ts";
 import type { Note } from "../../src/buffer/disk/note.ts";
 import type { PointColumns } from "../../src/buffer/disk/point-columns.ts";
 import type { Checksum } from "../../src/buffer/disk/record.ts";
@@ -113,14 +114,17 @@ export function settle(store: Store, block: TakenBlock, inputs?: readonly string
   store.settle([{ block: block.id, inputs: names.map((input) => store.inputs.numberOf(input as InputId)), refused }]);
 }
 
-/** Runs the log in this thread, on any disk. Once `crash.now` is set it answers nothing any more. */
+export const ownLock: FolderLock = { exclusive: true, outlived: false, [Symbol.dispose]() {} };
+
+/** Runs the log in this thread, on any disk. Once `crash.now` is set, or it threw, it answers nothing any more. */
 export function inProcess(
   disk: Disk,
   crash: { now: boolean } = { now: false },
-  lock: (folder: string) => Disposable = () => ({ [Symbol.dispose]() {} }),
+  lock: (folder: string) => FolderLock = () => ownLock,
 ): OpenPort {
   return async (start) => {
     const random = seeded(7);
+    let failure: AgentError | undefined;
     const server = new StoreServer(start, {
       disk,
       checksum: crc32c,
@@ -130,15 +134,26 @@ export function inProcess(
     return {
       opened: server.opened,
       get failure() {
-        return crash.now ? new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended") : undefined;
+        return crash.now ? ended("the log thread has ended") : failure;
       },
       call: (request, transfer) => {
-        if (crash.now) return Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended"));
+        if (crash.now || failure) return Promise.reject(failure ?? ended("the log thread has ended"));
         // Changes hands as between threads: who sent it must not use it any more.
         const moved = structuredClone(request, { transfer: [...transfer] });
-        return new Promise((resolve) => setImmediate(() => resolve(server.handle(moved))));
+        return new Promise((resolve, reject) =>
+          setImmediate(() => {
+            try {
+              resolve(server.handle(moved));
+            } catch (error) {
+              failure = ended(String(error));
+              reject(failure);
+            }
+          }),
+        );
       },
       [Symbol.asyncDispose]: async () => {},
     };
   };
 }
+
+const ended = (message: string) => new AgentError("BUFFER_UNAVAILABLE", message);

@@ -4,6 +4,7 @@ import { crc32c } from "../../src/buffer/disk/crc32c.ts";
 import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
 import type { StoreRequest, StoreStart } from "../../src/buffer/disk/protocol.ts";
 import { StoreServer } from "../../src/buffer/disk/store-server.ts";
+import { ownLock } from "./disk-store.ts";
 import { seeded } from "./runtime.ts";
 
 const random = seeded(3);
@@ -27,7 +28,7 @@ const server = new StoreServer(workerData as StoreStart, {
   },
   checksum: crc32c,
   random32: () => Math.floor(random() * 2 ** 32),
-  lock: () => ({ [Symbol.dispose]() {} }),
+  lock: () => ownLock,
 });
 parentPort?.on("message", (request: StoreRequest) => {
   parentPort?.postMessage(server.handle(request));

@@ -39,9 +39,9 @@ export class Bounds {
     }
   }
 
-  /** Whether there is anything to drop on a full volume. One segment with points stays. */
+  /** Whether there is anything to drop on a full volume. */
   get mayDropForFullDisk(): boolean {
-    return this.#options.whenFull === "dropOldest" && this.#segments.filter(({ points }) => points > 0).length > 1;
+    return this.#options.whenFull === "dropOldest" && this.#hasMoreThanOne();
   }
 
   /** The volume is full. Gives the bytes that came free; undefined where nothing could be dropped. */
@@ -59,10 +59,16 @@ export class Bounds {
         if (coming > 0) throw new AgentError("BUFFER_UNAVAILABLE", `the buffer in ${folder} is full (${reason})`);
         return;
       }
+      if (reason === "reserveFreeDisk" && !this.#hasMoreThanOne()) return;
       const bytes = this.#dropOldest(reason, now);
       if (bytes === undefined) return;
       left -= bytes;
     }
+  }
+
+  /** Where others fill the volume, one segment with points stays: they would take what it frees as well. */
+  #hasMoreThanOne(): boolean {
+    return this.#segments.filter(({ unsettledPoints }) => unsettledPoints > 0).length > 1;
   }
 
   /** Bytes that came free; undefined when there is nothing to drop. */

@@ -169,7 +169,12 @@ class DiskBuffer implements PointBuffer {
   async #reopen(failure: AgentError, signal: AbortSignal): Promise<void> {
     this.#stats = { ...this.#stats, degraded: failure.message };
     await this.#port[Symbol.asyncDispose]();
-    this.#port = await this.#open(signal);
+    try {
+      this.#port = await this.#open(signal);
+    } catch (error) {
+      if (error instanceof Error && !signal.aborted) this.#stats = { ...this.#stats, degraded: error.message };
+      throw error;
+    }
     this.#inputs.length = 0;
     this.#numbers.clear();
     this.#learn(this.#port.opened.newInputs);

@@ -2,7 +2,7 @@
 // so, then the files go, then the folder is synced.
 import type { Accounts } from "./accounts.ts";
 import type { BlockShelf } from "./block-shelf.ts";
-import { type Disk, isFull } from "./disk.ts";
+import { type Disk, diskErrorCode, isFull } from "./disk.ts";
 import type { LossReason } from "./loss-ledger.ts";
 import type { Notes } from "./note.ts";
 import { recentWindow } from "./recent-points.ts";
@@ -88,8 +88,9 @@ export class Keeper {
     shelf.forget(segment);
     this.#condemned.add(segment);
     this.changed = true;
-    if (points > 0)
-      note("error", { part: "buffer", points, reason, segment: segment.name }, "dropped the oldest points");
+    const message =
+      reason === "missing" ? "points that had been stored are not there any more" : "dropped the oldest points";
+    if (points > 0) note("error", { part: "buffer", points, reason, segment: segment.name }, message);
     this.persist(now);
   }
 
@@ -136,7 +137,7 @@ export class Keeper {
     if (gone.length === 0) return 0;
     try {
       for (const segment of gone) {
-        disk.remove(segment.path);
+        removeIfThere(disk, segment.path);
         segments.splice(segments.indexOf(segment), 1);
         this.#condemned.delete(segment);
         shelf.forget(segment);
@@ -165,6 +166,16 @@ export class Keeper {
       segments.push({ name, generation: header.generation, settledBySeries, whole: coverage.whole.bounds, series });
     }
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
-    return { ...counts, integration, losses: losses.list(), segments };
+    const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
+    return { ...counts, integration, losses: losses.list(), segments, newest };
+  }
+}
+
+/** Somebody may have been quicker. */
+function removeIfThere(disk: Disk, path: string): void {
+  try {
+    disk.remove(path);
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
   }
 }

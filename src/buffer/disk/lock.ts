@@ -2,12 +2,25 @@
 // which holds across containers on one host. Node has no call for such locks; SQLite has, and is built in.
 //
 // The file must not be opened in any other way: POSIX drops a lock when any descriptor of the process on it closes.
-import { truncateSync } from "node:fs";
+import { accessSync, constants, truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
 
-/** Holds `LOCK` in `folder` until disposed. Throws `DATA_DIR_IN_USE` at once when another process or thread holds it, and writes nothing then. */
-export function lockFolder(folder: string): Disposable {
+export interface FolderLock extends Disposable {
+  /**
+   * False on a volume that cannot be written: the kernel gives only shared locks there. Several processes may hold one, and
+   * none of them may ever write, also when the volume can be written later.
+   */
+  readonly exclusive: boolean;
+  /** The volume can be written by now: who holds a shared lock has to give it back, to read everything anew and to lock again. */
+  readonly outlived: boolean;
+}
+
+/**
+ * Holds `LOCK` in `folder` until disposed. Throws `DATA_DIR_IN_USE` at once when another process or thread holds it, and
+ * writes nothing then.
+ */
+export function lockFolder(folder: string): FolderLock {
   const path = `${folder}/LOCK`;
   try {
     return lock(path);
@@ -23,14 +36,42 @@ export function lockFolder(folder: string): Disposable {
   }
 }
 
-function lock(path: string): Disposable {
+function lock(path: string): FolderLock {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
     // A journal in a file would need room: a volume without a byte left would keep the agent from starting.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-    return { [Symbol.dispose]: () => database.close() };
+    const exclusive = isWritable(database);
+    return {
+      exclusive,
+      get outlived() {
+        return !exclusive && mayWrite(path);
+      },
+      [Symbol.dispose]: () => database.close(),
+    };
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** SQLite begins without an error what it can only read. A table that is taken back before it was written down makes it say so. */
+function isWritable(database: DatabaseSync): boolean {
+  try {
+    database.exec("SAVEPOINT ask; CREATE TABLE ask (answer); ROLLBACK TO ask");
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("readonly")) return false;
+    throw error;
+  }
+}
+
+/** Asks without opening: see above. */
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }

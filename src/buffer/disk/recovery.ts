@@ -66,6 +66,13 @@ export function recover(options: RecoveryOptions): Recovered {
     }
     segment.settledBySeries = known.settledBySeries;
   }
+  const newest = parseSegmentName(state?.newest ?? "");
+  if (newest && (found.at(-1)?.first ?? -1) < newest.first)
+    note(
+      "error",
+      { part: "buffer", segment: state?.newest },
+      "the newest segment is gone: how many points came after the last state is not known",
+    );
   const setAside = found.length > 0 && segments.at(-1)?.name !== found.at(-1)?.name;
   settleAccounts(segments, accounts, { hadState: state !== undefined, stateDamaged, setAside }, options);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);

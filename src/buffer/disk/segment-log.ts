@@ -4,7 +4,7 @@ import type { Accounts } from "./accounts.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 import type { Bounds } from "./bounds.ts";
 import { ByteWriter } from "./bytes.ts";
-import { isFull } from "./disk.ts";
+import { type Disk, diskErrorCode, isFull } from "./disk.ts";
 import { FullDisk, probeRoom } from "./full-disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { Keeper } from "./keeper.ts";
@@ -105,7 +105,7 @@ export class SegmentLog {
   /** The writer of the active segment, of a new one if need be. Throws `BUFFER_UNAVAILABLE` or what the disk throws. */
   ensureWriter(now: Moment): SegmentWriter {
     if (this.#writer) return this.#writer;
-    const { ground, folder, segmentBytes, stream, integration, accounts, bounds, segments } = this.#options;
+    const { ground, folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
     bounds.makeRoom(segmentBytes, now);
     const header = {
       kind: "hot",
@@ -119,7 +119,23 @@ export class SegmentLog {
     const { disk, checksum } = ground;
     this.#writer = SegmentWriter.create(header, { disk, checksum, folder, fullBytes: segmentBytes }, this.#scratch);
     segments.push(this.#writer.segment);
+    // The state has to know of it: should somebody delete it while the agent is down, that must not go unseen.
+    keeper.persist(now);
     return this.#writer;
+  }
+
+  /**
+   * Goes on in a new segment where somebody deleted the file of the active one: what is written to such a file is gone with
+   * the process. Throws as `ensureWriter` does.
+   */
+  leaveDeleted(now: Moment): void {
+    const { ground, keeper } = this.#options;
+    const { active } = this;
+    if (!active || !isGone(ground.disk, active.path)) return;
+    this.#writer?.abandon();
+    this.#writer = undefined;
+    keeper.drop(active, "missing", now);
+    this.ensureWriter(now);
   }
 
   /** The next points go into a new segment. */
@@ -153,6 +169,15 @@ export class SegmentLog {
     writer.abandon();
     writer.segment.needsMending = true;
     this.#options.shelf.keepIndex(writer.segment);
+  }
+}
+
+function isGone(disk: Disk, path: string): boolean {
+  try {
+    disk.open(path, "read").close();
+    return false;
+  } catch (error) {
+    return diskErrorCode(error) === "ENOENT";
   }
 }
 

@@ -44,6 +44,8 @@ export interface BufferState {
   readonly collided: number;
   readonly losses: readonly Loss[];
   readonly segments: readonly SegmentState[];
+  /** Name of the segment that is being written; empty: none is, or a version before this field wrote the state. */
+  readonly newest: string;
 }
 
 export class StateFile {
@@ -148,6 +150,7 @@ function writePayload(out: ByteWriter, state: BufferState): void {
       writeBounds(out, bounds);
     }
   }
+  out.text(state.newest);
 }
 
 function readPayload(reader: ByteReader): BufferState {
@@ -165,7 +168,9 @@ function readPayload(reader: ByteReader): BufferState {
     whole: readBounds(reader),
     series: readList(reader, () => ({ place: reader.varint(), bounds: readBounds(reader) })),
   }));
-  return { opens, uptime, durable, origin, integration, settled, refused, duplicates, collided, losses, segments };
+  const newest = reader.left > 0 ? reader.text() : "";
+  const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
+  return { ...counts, integration, losses, segments, newest };
 }
 
 function writeBounds(out: ByteWriter, bounds: readonly number[]): void {

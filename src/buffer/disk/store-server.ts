@@ -3,9 +3,11 @@ import { AgentError } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Disk } from "./disk.ts";
 import { diskErrorCode } from "./disk.ts";
+import type { FolderLock } from "./lock.ts";
 import type { Note } from "./note.ts";
 import { NoteLimiter } from "./note-limiter.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
+import { readOnlyDisk } from "./read-only-disk.ts";
 import type { Checksum } from "./record.ts";
 import { Store } from "./store.ts";
 import type { Taken } from "./taking.ts";
@@ -15,7 +17,7 @@ export interface ServerGround {
   readonly checksum: Checksum;
   readonly random32: () => number;
   /** Makes this process the only one; called when the folder is there. */
-  readonly lock: (folder: string) => Disposable;
+  readonly lock: (folder: string) => FolderLock;
 }
 
 /** Errors that mean that the folder is not ours to write to, rather than that the disk is full or broken. */
@@ -24,7 +26,7 @@ const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "ER
 export class StoreServer {
   readonly opened: StoreOpened;
   #store: Store | undefined;
-  #lock: Disposable | undefined;
+  #lock: FolderLock | undefined;
   readonly #limiter = new NoteLimiter();
   #notes: Note[] = [];
   /** Monotonic milliseconds of the request. */
@@ -39,17 +41,20 @@ export class StoreServer {
     const error = this.#guard(() => {
       ground.disk.makeFolder(options.folder);
       this.#lock = ground.lock(options.folder);
+      const disk = this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk);
       const note = (level: Note["level"], fields: Note["fields"], message: string) => {
         const admitted = this.#limiter.admit({ level, fields, message }, this.#now);
         if (admitted) this.#notes.push(admitted);
       };
-      this.#store = new Store(options, { ...ground, note }, now);
+      this.#store = new Store(options, { ...ground, disk, note }, now);
     }, options.folder);
     if (error) this.#lock?.[Symbol.dispose]();
     this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
   }
 
+  /** Throws when the folder has to be opened anew, by another server: this one is of no use any more. */
   handle(request: StoreRequest): StoreReply {
+    this.#leaveOutlived(request);
     let taken: Taken | undefined;
     this.#more = false;
     this.#now = request.now.monotonic;
@@ -58,6 +63,15 @@ export class StoreServer {
       taken = this.#run(this.#store, request);
     }, "");
     return { ...this.#reply(error), ...taken, more: this.#more };
+  }
+
+  /** Whoever else had a shared lock may have written since, so what is known here counts no more. */
+  #leaveOutlived({ kind }: StoreRequest): void {
+    if (kind !== "tick" || !this.#lock?.outlived) return;
+    this.#store = undefined;
+    this.#lock[Symbol.dispose]();
+    this.#lock = undefined;
+    throw new AgentError("BUFFER_UNAVAILABLE", "the volume can be written again");
   }
 
   #run(store: Store, request: StoreRequest): Taken | undefined {

@@ -146,6 +146,7 @@ export class Store {
     for (const segment of this.#segments)
       if (segment.needsMending) mendSegment(segment, this.#ground.disk, this.#ground.checksum);
     try {
+      this.#log.leaveDeleted(now);
       this.#bounds.dropOld(now);
       this.#bounds.makeRoom(0, now);
       this.#sealWhenOld(now);

@@ -4,7 +4,7 @@
 // Run: [BENCH_OTHERS=FOLDER] node test/bench/buffer/append.bench.ts [FOLDER ON A DISK] [SECONDS EACH] [COMMIT SIZES]
 // `install-others.sh FOLDER` installs the last two; without it they are left out.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, loadavg } from "node:os";
 import { basename, join } from "node:path";
@@ -145,8 +145,7 @@ for (const size of sizes.split(",").map(Number)) {
     const all: Turns[] = [];
     for (const [name, openEngine] of Object.entries(engines))
       try {
-        const home = join(folder, String(all.length));
-        mkdirSync(home);
+        const home = mkdtempSync(join(folder, "engine-"));
         all.push({ name, engine: open.use(await openEngine(home)), rates: [], commits: 0, written: 0 });
       } catch (error) {
         const why = error instanceof Error ? error.message.split("\n")[0] : String(error);

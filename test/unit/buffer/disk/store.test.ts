@@ -307,6 +307,24 @@ describe("bounds", () => {
     expectBooksToBalance(store);
   });
 
+  test("a volume that others fill beyond the reserve leaves one segment, after a restart too", () => {
+    const disk = new MemoryDisk({ capacity: 100_000 });
+    const first = openStore(disk, { segmentBytes: 8_192 }).store;
+    for (let i = 0; i < 200; i++) append(first, polls(3, i * 3));
+    first.close(moment(1));
+
+    const { store } = openStore(disk, { segmentBytes: 8_192, reserveFreeDisk: 100_000, at: 2 });
+    const before = store.stats();
+    store.tick(moment(3));
+    const { segments, unsettledPoints, losses } = store.stats();
+
+    expect(before.segments).toBeGreaterThan(3);
+    expect(segments).toBe(1);
+    expect(unsettledPoints).toBeGreaterThan(0);
+    expect(losses).toMatchObject([{ reason: "reserveFreeDisk", points: 1_800 - unsettledPoints }]);
+    expect(takeAll(store)).toHaveLength(unsettledPoints);
+  });
+
   test("points that could not be delivered for longer than maxAge go, and a clock that jumps takes none with it", () => {
     const { store } = openStore(new MemoryDisk(), { maxAgeMs: 60_000 });
     append(store, polls(1));
@@ -404,6 +422,68 @@ describe("what is found at the start", () => {
 
     expect(missing.losses).toMatchObject([{ reason: "missing", points: 120 - missing.unsettledPoints }]);
     expect(lied.losses).toMatchObject([{ reason: "diskLied", points: 120 - lied.unsettledPoints }]);
+  });
+
+  const newestOf = (disk: MemoryDisk) =>
+    `${folder}/${disk
+      .list(folder)
+      .filter((name) => name.startsWith("seg-"))
+      .toSorted()
+      .at(-1)}`;
+
+  test("a newest segment that is deleted beside the running agent is counted, and the next points are safe", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk);
+    append(store, polls(2));
+    store.tick(moment(10));
+    append(store, polls(3, 2), 11);
+    disk.remove(newestOf(disk));
+
+    store.tick(moment(12));
+    append(store, polls(1, 5), 13);
+    const after = openStore(
+      disk.afterPowerCut(() => false),
+      { at: 20 },
+    ).store;
+
+    for (const each of [store, after])
+      expect(each.stats()).toMatchObject({
+        appendedPoints: 18,
+        unsettledPoints: 3,
+        losses: [{ reason: "missing", points: 15, from: t0, to: t0 + 4e6 }],
+      });
+    expect(byTime(takeAll(after))).toEqual(byTime(polls(1, 5)));
+  });
+
+  test("a newest segment that is deleted after a crash is told of, also when the state knows none of its points", () => {
+    const disk = new MemoryDisk();
+    append(openStore(disk).store, polls(2));
+    const crashed = disk.afterPowerCut(() => false);
+    crashed.remove(newestOf(crashed));
+
+    const { store, notes } = openStore(crashed, { at: 1 });
+    append(store, polls(1, 5), 2);
+    const again = openStore(crashed.afterKill(), { at: 3 });
+
+    expect(notes.some(({ message }) => message.includes("the newest segment is gone"))).toBe(true);
+    expect(again.notes.some(({ message }) => message.includes("gone"))).toBe(false);
+    expect(byTime(takeAll(again.store))).toEqual(byTime(polls(1, 5)));
+  });
+
+  test("a delivered segment that somebody else deleted keeps no other one from going", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk, { segmentBytes: 5_000 });
+    for (let i = 0; i < 40; i++) append(store, polls(1, i));
+    const [oldest = ""] = disk
+      .list(folder)
+      .filter((name) => name.startsWith("seg-"))
+      .toSorted();
+    for (let block = take(store); block; block = take(store)) settle(store, block);
+    disk.remove(`${folder}/${oldest}`);
+
+    store.tick(moment(10));
+
+    expect(store.stats()).toMatchObject({ segments: 2, settledPoints: 120, losses: [] });
   });
 
   test.each(["EIO", "EACCES", "EMFILE", "ENOMEM", "EUCLEAN"])(
