@@ -172,18 +172,33 @@ export const soakFaults: readonly SoakFault[] = [
   {
     name: "disk full",
     part: "disk",
-    async run({ volume, agent, ...world }) {
+    async run({ volume, ...world }) {
       if (volume === undefined) return;
       await world.while();
       const others = join(volume, "others");
+      fill(others);
+      await world.while();
+      rmSync(others);
+    },
+  },
+  {
+    // A segment has its blocks from the beginning: what hurts is to need another one, as each start does.
+    name: "agent killed on a full disk",
+    part: "agent",
+    ends: true,
+    async run({ volume, agent, ...world }) {
+      if (volume === undefined) return;
+      const others = join(volume, "at-start");
+      const filling = setInterval(() => fill(others), 1);
       try {
-        // What the buffer delivers frees room; the blocks that it wrote ahead last it a while.
         await eventually(async () => {
-          fill(others);
-          return (await agent.status()).buffer.degraded !== undefined;
+          await agent.kill();
+          await agent.start();
+          return await eventually(async () => (await agent.status()).buffer.degraded !== undefined, 10_000);
         }, patienceMs);
         await world.while();
       } finally {
+        clearInterval(filling);
         rmSync(others);
       }
     },
