@@ -11,6 +11,9 @@ interface Held {
   dueMs: number;
 }
 
+/** Of all inputs of which nothing is said: there may be many. */
+const nothing: PartialSignalMetadata = {};
+
 /** Mutable on purpose, and always with the same fields: one is touched for every reading. */
 export class InputState {
   readonly tag: TagId;
@@ -32,10 +35,10 @@ export class InputState {
   roundingTold = false;
 
   /** What the device says of the signal, and its range. */
-  device: PartialSignalMetadata = {};
+  device: PartialSignalMetadata = nothing;
   range: { readonly min: number; readonly max: number } | undefined;
   /** The two together, and whether the catalog has it. */
-  signal: PartialSignalMetadata = {};
+  signal: PartialSignalMetadata = nothing;
   described = false;
   /** Words of an enumeration; undefined where the signal is none. */
   states: ReadonlyMap<string, number> | undefined;

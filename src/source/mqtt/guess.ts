@@ -7,7 +7,7 @@ import { decompress } from "./decoders/compression.ts";
 import { jsonDocument } from "./decoders/json.ts";
 import { messagePackDocument } from "./decoders/message-pack.ts";
 import { guessFormat, isTime, timeName } from "./guess-format.ts";
-import { namedList } from "./guess-list.ts";
+import { namedList, sampleBlock } from "./guess-list.ts";
 import { PayloadError } from "./payload-error.ts";
 
 type Scalar = number | bigint | boolean | string;
@@ -33,13 +33,15 @@ export function guessTags(topic: string, sent: Buffer, now: EpochMicros): readon
   const payload = inflated(sent);
   const compression = payload !== sent && { compression: "auto" };
   const levels = topic.split("/");
+  // Braces would capture.
+  const filter = levels.map((level) => (/[{}]/.test(level) ? "+" : level)).join("/");
   const node = (names: readonly string[], value: Scalar, tag: object): BrowsedNode => ({
     address: topic,
     name: names.at(-1) ?? levels.at(-1) ?? topic,
     depth: levels.length - 1 + names.length,
     value,
     signal: {},
-    tag: { input: inputOf([...levels, ...names]), topic, ...compression, ...tag },
+    tag: { input: inputOf(levels, names), topic: filter, ...compression, ...tag },
   });
   const leafNodes = (document: object, own: object) => {
     const leaves = leavesOf(document, now);
@@ -131,6 +133,12 @@ function leavesOf(document: object, now: EpochMicros): readonly Leaf[] {
       const inner = [...names, name];
       const found: unknown = value;
       if (found instanceof Uint8Array) continue;
+      const block = sampleBlock(found, parent, now);
+      if (block && Array.isArray(found)) {
+        const time = { at: `${path}.${block.start}`, step: { at: `${path}.${block.step}`, unit: block.unit } };
+        leaves.push({ path: `${at}[*]`, names: inner, value: Number(found[0]), more: { each: "sample", time } });
+        continue;
+      }
       if (typeof found === "object" && found !== null) {
         if (inner.length < maxDepth) walk(found, at, inner);
       } else if (isScalar(found)) leaves.push({ path: at, names: inner, value: found });
@@ -149,9 +157,9 @@ function stepTo(name: string, index: boolean): string {
   return /^[A-Za-z_][\w-]*$/.test(name) ? `.${name}` : `['${name.replaceAll(/['\\]/g, String.raw`\$&`)}']`;
 }
 
-function inputOf(parts: readonly string[]): string {
-  return parts
-    .map((part) => (/^\{\w+\}$/.test(part) ? part : part.replaceAll(/[^A-Za-z0-9\-_:#+]+/g, "_")))
-    .join(".")
-    .slice(-128);
+/** `names` in braces are filled from the payload. */
+function inputOf(levels: readonly string[], names: readonly string[]): string {
+  const plain = (part: string) => part.replaceAll(/[^A-Za-z0-9\-_:#+]+/g, "_");
+  const filled = names.map((name) => (/^\{\w+\}$/.test(name) ? name : plain(name)));
+  return [...levels.map(plain), ...filled].join(".").slice(-128);
 }

@@ -44,9 +44,9 @@ export class MessageReader {
   /** Adds the readings of `message` to `sink`. Never throws for what is in it. */
   read(message: Message, arrival: EpochMicros, sink: Sink): void {
     const { readings } = sink;
-    const groups = this.#router.routes(message.topic);
+    const routes = this.#router.routes(message.topic);
     const told = this.#learnNames(message);
-    if (groups.length === 0) {
+    if (routes.length === 0) {
       if (told) return;
       this.#noteUnmatched(message);
       return;
@@ -58,8 +58,11 @@ export class MessageReader {
     }
     let malformed = false;
     const before = readings.length;
-    for (const { decode, routes } of groups) {
-      const wanted = message.retained ? routes.filter(({ tag }) => tag.retained !== "ignore") : routes;
+    for (let from = 0; from < routes.length; ) {
+      const to = endOfGroup(routes, from);
+      const group = to - from === routes.length ? routes : routes.slice(from, to);
+      from = to;
+      const wanted = message.retained ? group.filter(({ tag }) => tag.retained !== "ignore") : group;
       if (wanted.length === 0) continue;
       const complain = (route: Route, error: unknown) => {
         malformed = true;
@@ -71,7 +74,7 @@ export class MessageReader {
       let document: unknown;
       try {
         this.#checkSize(message.payload);
-        document = decode(message.payload, arrival);
+        document = wanted[0]?.decode(message.payload, arrival);
       } catch (error) {
         for (const route of wanted) complain(route, error);
         continue;
@@ -135,6 +138,14 @@ export class MessageReader {
     if (length > maxPayload)
       throw new PayloadError(`of ${length} bytes is larger than maxPayload, ${maxPayload} bytes`);
   }
+}
+
+/** Where the routes end whose payload is decoded as that of the one at `from`. */
+function endOfGroup(routes: readonly Route[], from: number): number {
+  const decode = routes[from]?.decode;
+  let to = from + 1;
+  while (to < routes.length && routes[to]?.decode === decode) to++;
+  return to;
 }
 
 function isNamedByPayload({ address }: Route): boolean {

@@ -14,7 +14,7 @@ export interface Subscriber {
   readonly address: TagAddress;
   readonly decode: Decoder;
   /** Sparkplug B: captures of its metrics. */
-  readonly scoped?: ScopeCaptures;
+  readonly scoped?: ScopeCaptures | undefined;
 }
 
 /** One tag's share of the messages of one topic. The same object comes again for the same topic while it is remembered. */
@@ -26,10 +26,37 @@ export interface Route extends Subscriber {
   nameTable?: NameTable;
 }
 
-/** Routes of one topic whose payload is decoded in the same way, so that it is decoded once. */
-export interface RouteGroup {
-  readonly decode: Decoder;
-  readonly routes: readonly Route[];
+/** Refers to its subscriber instead of repeating it: there is one for each topic. */
+class TopicRoute implements Route {
+  readonly captures: Captures;
+  elements?: Map<string, Captures>;
+  nameTable?: NameTable;
+  readonly #subscriber: Subscriber;
+
+  constructor(subscriber: Subscriber, captures: Captures) {
+    this.#subscriber = subscriber;
+    this.captures = captures;
+  }
+
+  get id(): TagId {
+    return this.#subscriber.id;
+  }
+
+  get tag(): MqttTag {
+    return this.#subscriber.tag;
+  }
+
+  get address(): TagAddress {
+    return this.#subscriber.address;
+  }
+
+  get decode(): Decoder {
+    return this.#subscriber.decode;
+  }
+
+  get scoped(): ScopeCaptures | undefined {
+    return this.#subscriber.scoped;
+  }
 }
 
 /** Finds and remembers routes. Of topics not seen lately it forgets, so that topics without end cost no memory. */
@@ -37,8 +64,8 @@ export class TopicRouter {
   readonly #trie = new TopicTrie<Subscriber>();
   readonly #remembered: number;
   // Two generations: when the young one is full, what was not used since it began is forgotten.
-  #young = new Map<string, readonly RouteGroup[]>();
-  #old = new Map<string, readonly RouteGroup[]>();
+  #young = new Map<string, readonly Route[]>();
+  #old = new Map<string, readonly Route[]>();
 
   /** `remembered`: how many topics at least. */
   constructor(subscribers: Iterable<Subscriber>, remembered: number) {
@@ -46,33 +73,29 @@ export class TopicRouter {
     for (const subscriber of subscribers) this.#trie.insert(subscriber.address.levels, subscriber);
   }
 
-  /** None: no tag wants messages of this topic. */
-  routes(topic: string): readonly RouteGroup[] {
+  /** Those whose payload is decoded in the same way stand together. None: no tag wants messages of this topic. */
+  routes(topic: string): readonly Route[] {
     return this.#young.get(topic) ?? this.#remember(topic);
   }
 
-  #remember(topic: string): readonly RouteGroup[] {
-    const groups = this.#old.get(topic) ?? this.#find(topic);
-    if (topic.length > maxTopic) return groups;
+  #remember(topic: string): readonly Route[] {
+    const routes = this.#old.get(topic) ?? this.#find(topic);
+    if (topic.length > maxTopic) return routes;
     if (this.#young.size >= this.#remembered) {
       this.#old = this.#young;
       this.#young = new Map();
     }
-    this.#young.set(topic, groups);
-    return groups;
+    this.#young.set(topic, routes);
+    return routes;
   }
 
-  #find(topic: string): readonly RouteGroup[] {
+  #find(topic: string): readonly Route[] {
     const levels = topic.split("/");
-    const groups = new Map<Decoder, Route[]>();
     // In the order of the configuration, which is the order of the readings then.
-    for (const subscriber of this.#trie.match(levels).toSorted((a, b) => a.id - b.id)) {
-      const route = { ...subscriber, captures: capture(subscriber.tag, levels) };
-      const group = groups.get(subscriber.decode);
-      if (group) group.push(route);
-      else groups.set(subscriber.decode, [route]);
-    }
-    return [...groups].map(([decode, routes]) => ({ decode, routes }));
+    const found = this.#trie.match(levels).toSorted((a, b) => a.id - b.id);
+    const grouped = [...Map.groupBy(found, ({ decode }) => decode).values()].flat();
+    // An array made by its length has no room to grow, which for one element would be the most of it.
+    return grouped.map((subscriber) => new TopicRoute(subscriber, capture(subscriber.tag, levels)));
   }
 }
 

@@ -117,7 +117,7 @@ test("the answer to a request that was under way when the connection was lost, o
     const result = exchange.run(read, 10_000, stop.signal);
     if (end) end(peer);
     else stop.abort(new Error("enough"));
-    await expect(result).rejects.toThrow();
+    await expect(result).rejects.toThrow(end ? "gone" : "enough");
     expect(doubts.blur(read)).toBe(true);
   }
 });

@@ -67,6 +67,18 @@ test.each([
   expect(guess(payload)).toEqual(tags);
 });
 
+test("a block of samples is one signal, and braces in a topic capture nothing", () => {
+  const x = Array.from({ length: 20 }, (_, i) => i);
+  const payload = Buffer.from(JSON.stringify({ t0: 1_767_225_600_000, dt_us: 2_500, x }));
+  expect(guessTags("a/{b}/c", payload, now).map(({ tag }) => tag)).toContainEqual({
+    input: "a._b_.c.x",
+    topic: "a/+/c",
+    value: "$.x[*]",
+    each: "sample",
+    time: { at: "$.t0", step: { at: "$.dt_us", unit: "us" } },
+  });
+});
+
 test("what is compressed is looked into, and says so", () => {
   expect(guess(gzipSync('{"t":21.5}'))).toEqual([{ input: "a.b.t", compression: "auto", value: "$.t", found: 21.5 }]);
 });
