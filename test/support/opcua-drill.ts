@@ -18,6 +18,8 @@ export interface DrillResult {
   readonly restarts: number;
   readonly cuts: number;
   readonly silences: number;
+  /** Silences after which the server had not kept what it had said. */
+  readonly forgotten: number;
   /** Values the server held, and those of them that the service has. */
   readonly held: number;
   readonly stored: number;
@@ -90,7 +92,7 @@ sources:
     for (const input of inputs) waiting.push({ input, value, at: at.getTime() * 1_000 });
   };
   const agent = await openAgent(config, { version: "0" }, runtime, never);
-  let [restarts, cuts, silences] = [0, 0, 0];
+  let [restarts, cuts, silences, forgotten] = [0, 0, 0, 0];
   await eventually(() => agent.status().tags.every(({ quality }) => quality === "good"), 30_000);
   const writing = setInterval(write, 250);
   const started = clock.now();
@@ -117,6 +119,10 @@ sources:
           await sleep(2_000 * random());
         }
         network.cut();
+        if (kind > 0.9) {
+          forgotten++;
+          server.forget();
+        }
         await sleep(800 * random());
       }
       network.mend();
@@ -125,7 +131,11 @@ sources:
     await sleep(1_000);
     running = false;
     await sleep(500);
-    await eventually(() => agent.gaps(1e9, 5_000).gaps.every(({ state }) => state !== "filling"), 120_000);
+    await eventually(() => {
+      const open = agent.gaps(1e9, 5_000).gaps.filter(({ state }) => state === "filling");
+      if (open.length > 0) throw new Error(`still being filled: ${JSON.stringify(open)}`);
+      return true;
+    }, 120_000);
     await eventually(() => agent.status().upload.backlogPoints === 0, 60_000);
   } finally {
     clearInterval(writing);
@@ -141,6 +151,7 @@ sources:
     restarts,
     cuts,
     silences,
+    forgotten,
     held: held.length,
     stored: held.length - missing.length,
     unexplained: missing

@@ -3,7 +3,7 @@
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
-import { type Gap, Gaps, tagGap } from "./gaps.ts";
+import { type Cause, type Gap, Gaps, tagGaps } from "./gaps.ts";
 import type { HistoryMemory } from "./history-memory.ts";
 import type { Item } from "./items.ts";
 import { portableNodeId } from "./node-address.ts";
@@ -30,6 +30,8 @@ const setBackUs = 60e6;
 /** So much the times of one variable may be out of order, as those of two servers of a set are. */
 const disorderUs = 2e6;
 const setBack = "the server's clock was set back";
+const interruption: ReadonlySet<Cause> = new Set<Cause>(["interruption"]);
+const overflowing: ReadonlySet<Cause> = new Set<Cause>(["overflow"]);
 
 export class Backfill {
   readonly #options: BackfillOptions;
@@ -65,16 +67,16 @@ export class Backfill {
       const key = this.#key(item);
       const last = memory.storedUpTo(key);
       if (!fresh) this.#kept.add(item);
-      if (fresh && last !== undefined) memory.opened(key, last);
+      if (fresh && last !== undefined) memory.opened(key, last, interruption);
       const since = fresh ? undefined : memory.openSince(key);
       if (since === undefined || since >= now) return [];
       this.#begun.add(item);
-      return this.#open({ item, key, from: since, to: now, overflow: false, valueAtEnd: false });
+      return this.#open({ item, key, from: since, to: now, causes: memory.causesOf(key), valueAtEnd: false });
     });
   }
 
-  /** A value has come by the subscription. Gives the gap before it. */
-  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): TagGap | undefined {
+  /** A value has come by the subscription. Gives the gap before it, once for each cause. */
+  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): readonly TagGap[] {
     const { memory, runtime } = this.#options;
     const key = this.#key(item);
     this.#ahead = Math.max(this.#ahead, time - runtime.clock.now());
@@ -85,31 +87,31 @@ export class Backfill {
     const since = first
       ? (memory.openSince(key) ?? (this.#kept.has(item) ? undefined : memory.storedUpTo(key)))
       : undefined;
+    const causes = since === undefined ? overflowing : new Set([...memory.causesOf(key), ...interruption]);
     if (stream !== "former" && known !== undefined && known - time > setBackUs) {
       // Else all would seem to be stored until the clock has caught up, and no gap would be noticed.
       memory.setBack(key, time);
-      if (since === undefined && !overflow) return undefined;
-      return tagGap({ item, from: time, to: known, overflow: since === undefined }, "lost", setBack);
+      return since === undefined && !overflow ? [] : tagGaps({ item, from: time, to: known, causes }, "lost", setBack);
     }
     const last = since ?? (overflow ? known : undefined);
-    if (last === undefined) return undefined;
-    const between = { item, key, from: last, to: time, overflow: since === undefined, valueAtEnd: true };
-    if (time > last) return this.#open(between);
+    if (last === undefined) return [];
+    if (time > last) return this.#open({ item, key, from: last, to: time, causes, valueAtEnd: true });
     if (last - time > disorderUs && stream !== "former") {
       // The times of what is missing cannot be known: nothing to ask the history for.
       if (since !== undefined) memory.closed(key);
-      return tagGap({ ...between, from: time, to: last }, "lost", setBack);
+      return tagGaps({ item, from: time, to: last, causes }, "lost", setBack);
     }
     if (since !== undefined && !overflow) memory.closed(key);
-    return undefined;
+    return [];
   }
 
   /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */
-  untimed(item: Item, now: EpochMicros, { overflow, stream }: Arrival): TagGap | undefined {
+  untimed(item: Item, now: EpochMicros, { overflow, stream }: Arrival): readonly TagGap[] {
     const first = stream !== "former" && !this.#kept.has(item) && !this.#begun.has(item);
     if (first) this.#begun.add(item);
-    else if (!overflow) return undefined;
-    return tagGap({ item, from: now, to: now, overflow: !first }, "lost", "the server gives no times");
+    else if (!overflow) return [];
+    const causes = first ? interruption : overflowing;
+    return tagGaps({ item, from: now, to: now, causes }, "lost", "the server gives no times");
   }
 
   /** The server has lost messages: something may be missing of each of these. */
@@ -119,7 +121,7 @@ export class Backfill {
       const key = this.#key(item);
       const from = this.#knownUpTo(key);
       if (from === undefined || from >= to) return [];
-      return this.#open({ item, key, from, to, overflow: true, valueAtEnd: false });
+      return this.#open({ item, key, from, to, causes: overflowing, valueAtEnd: false });
     });
   }
 
@@ -159,11 +161,11 @@ export class Backfill {
     }
   }
 
-  #open(gap: Gap<Item>): TagGap {
-    this.#options.memory.opened(gap.key, gap.from);
+  #open(gap: Gap<Item>): TagGap[] {
+    this.#options.memory.opened(gap.key, gap.from, gap.causes);
     this.#gaps.add(gap);
     this.#wake.resolve();
-    return tagGap(gap, "open", gap.overflow ? "the server's queue was full" : "nobody was connected");
+    return tagGaps(gap, "open", gap.causes.has("overflow") ? "the server's queue was full" : "nobody was connected");
   }
 
   async #saveAgainAndAgain(signal: AbortSignal): Promise<never> {

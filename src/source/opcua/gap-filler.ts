@@ -4,7 +4,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
 import { statusOf } from "./failure.ts";
-import { type Gap, tagGap } from "./gaps.ts";
+import { type Gap, tagGaps } from "./gaps.ts";
 import { readHistory } from "./history.ts";
 import type { Item } from "./items.ts";
 import type { Link } from "./link.ts";
@@ -125,14 +125,15 @@ export class GapFiller {
 
   async #lost(gaps: readonly Gap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
-    for (const gap of gaps) {
-      this.#unfilled(reason);
-      this.#close(gap);
-    }
+    for (const _ of gaps) this.#unfilled(reason);
+    // Closed when it is told, as with those that are filled: else nobody would tell of it again.
+    const close = () => {
+      for (const gap of gaps) this.#close(gap);
+    };
     await this.#options.deliver(
       [],
-      gaps.map((gap) => tagGap(gap, "lost", reason)),
-      () => {},
+      gaps.flatMap((gap) => tagGaps(gap, "lost", reason)),
+      close,
       signal,
     );
   }
@@ -180,7 +181,7 @@ export class GapFiller {
         runtime.log.debug({ err: error, address: gap.item.address }, "history cannot be read");
       } else if (verdict !== "filled") await this.#lost([gap], verdict, signal);
       // Behind the last of them: once this is acknowledged they all are.
-      else await deliver([], [tagGap(gap, "filled", "")], () => this.#close(gap), signal);
+      else await deliver([], tagGaps(gap, "filled", ""), () => this.#close(gap), signal);
     }
     metrics.counter(filled).add(count, { source });
     return { readings: count, failed };

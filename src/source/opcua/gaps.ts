@@ -3,6 +3,8 @@
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 
+export type Cause = TagGap["cause"];
+
 export interface Gap<Item> {
   readonly item: Item;
   /** Of the node, as in `HistoryMemory`. */
@@ -10,8 +12,8 @@ export interface Gap<Item> {
   /** Both ends are there already. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;
-  /** The server threw values away although somebody was connected. */
-  readonly overflow: boolean;
+  /** Why: more than one where gaps have become one. */
+  readonly causes: ReadonlySet<Cause>;
   /** A value has come that was measured at `to`; else nobody knows of one. */
   readonly valueAtEnd: boolean;
 }
@@ -62,19 +64,18 @@ export class Gaps<Item> {
         ...gap,
         from: epochMicros(Math.min(gap.from, before.from)),
         to: epochMicros(Math.max(gap.to, before.to)),
-        overflow: gap.overflow && before.overflow,
+        causes: new Set([...gap.causes, ...before.causes]),
         valueAtEnd: gap.to > before.to ? gap.valueAtEnd : before.valueAtEnd,
       });
   }
 }
 
-/** As the agent is told of it. */
-export function tagGap(
-  gap: Pick<Gap<Pick<TagGap, "tag" | "captures">>, "item" | "from" | "to" | "overflow">,
+/** As the agent is told of it: each cause by itself, since it records them apart. */
+export function tagGaps(
+  { item, from, to, causes }: Pick<Gap<Pick<TagGap, "tag" | "captures">>, "item" | "from" | "to" | "causes">,
   state: TagGap["state"],
   reason: string,
-): TagGap {
-  const { item, from, to, overflow } = gap;
+): TagGap[] {
   const { tag, captures } = item;
-  return { tag, captures, from, to, cause: overflow ? "overflow" : "interruption", state, reason };
+  return [...causes].map((cause) => ({ tag, captures, from, to, cause, state, reason }));
 }

@@ -6,12 +6,19 @@ import { z } from "zod";
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
+import type { Cause } from "./gaps.ts";
 
 const times = z.record(z.string(), z.int());
 const content = z.union([
-  z.object({ version: z.literal(2), stored: times, open: times }),
+  z.object({
+    version: z.literal(2),
+    stored: times,
+    open: times,
+    /** Why, of each in `open`. */
+    causes: z.record(z.string(), z.array(z.enum(["interruption", "overflow"]))).default({}),
+  }),
   // As it was written before gaps had a place of their own.
-  times.transform((stored) => ({ stored, open: {} })),
+  times.transform((stored) => ({ stored, open: {}, causes: {} })),
 ]);
 
 /** Keys are NodeIds that stay true when the server starts again (`portableNodeId`). */
@@ -19,23 +26,25 @@ export class HistoryMemory {
   readonly #path: string;
   readonly #stored: Map<string, EpochMicros>;
   readonly #open: Map<string, EpochMicros>;
+  readonly #causes: Map<string, ReadonlySet<Cause>>;
   #dirty = false;
   /** Gaps that have opened and nodes that had their first value, and how many of them are on disk. */
   #news = 0;
   #newsOnDisk = 0;
   #saving: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, { stored, open }: Pick<z.output<typeof content>, "stored" | "open">) {
+  private constructor(path: string, { stored, open, causes }: Omit<z.output<typeof content>, "version">) {
     this.#path = path;
     this.#stored = new Map(Object.entries(stored).map(([key, time]) => [key, epochMicros(time)]));
     this.#open = new Map(Object.entries(open).map(([key, time]) => [key, epochMicros(time)]));
+    this.#causes = new Map(Object.entries(causes).map(([key, all]) => [key, new Set(all)]));
   }
 
   /** Never rejects: a file that cannot be read is as good as none. */
   static async open(path: string): Promise<HistoryMemory> {
     const stored = await readFile(path, "utf8")
       .then((text) => content.parse(JSON.parse(text)))
-      .catch(() => ({ stored: {}, open: {} }));
+      .catch(() => ({ stored: {}, open: {}, causes: {} }));
     return new HistoryMemory(path, stored);
   }
 
@@ -56,7 +65,7 @@ export class HistoryMemory {
   /** The clock of the server was set back to this: what comes now is new although it is older. Gaps of the other time are void. */
   setBack(key: string, time: EpochMicros): void {
     this.#stored.set(key, time);
-    this.#open.delete(key);
+    this.closed(key);
     this.#dirty = true;
   }
 
@@ -70,11 +79,17 @@ export class HistoryMemory {
     return this.#open.size;
   }
 
+  /** Why it is open. */
+  causesOf(key: string): ReadonlySet<Cause> {
+    return this.#causes.get(key) ?? new Set(this.#open.has(key) ? ["interruption"] : []);
+  }
+
   /** From here on something may be missing, whatever is stored after it. */
-  opened(key: string, from: EpochMicros): void {
-    const before = this.#open.get(key);
-    if (before !== undefined && before <= from) return;
-    this.#open.set(key, from);
+  opened(key: string, from: EpochMicros, causes: ReadonlySet<Cause>): void {
+    const [before, why] = [this.#open.get(key), this.causesOf(key)];
+    if (before !== undefined && before <= from && [...causes].every((cause) => why.has(cause))) return;
+    this.#open.set(key, epochMicros(Math.min(from, before ?? from)));
+    this.#causes.set(key, new Set([...why, ...causes]));
     this.#news++;
     this.#dirty = true;
   }
@@ -86,7 +101,9 @@ export class HistoryMemory {
 
   /** All that was missing is on disk, or will never be had. */
   closed(key: string): void {
-    if (this.#open.delete(key)) this.#dirty = true;
+    if (!this.#open.delete(key)) return;
+    this.#causes.delete(key);
+    this.#dirty = true;
   }
 
   /** Writes what has changed. Rejects when the disk does. */
@@ -103,7 +120,8 @@ export class HistoryMemory {
     try {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
-      await writeAtomically(this.#path, JSON.stringify({ version: 2, stored, open }));
+      const causes = Object.fromEntries(this.#causes.entries().map(([key, all]) => [key, [...all]]));
+      await writeAtomically(this.#path, JSON.stringify({ version: 2, stored, open, causes }));
       this.#newsOnDisk = news;
     } catch (error) {
       this.#dirty = true;

@@ -74,8 +74,7 @@ export class Intake {
       if (!backfill) continue;
       const timed = reading.clock === "device";
       const come = { overflow, stream };
-      const gap = timed ? backfill.arrived(item, reading.time, come) : backfill.untimed(item, arrival, come);
-      if (gap) gaps.push(gap);
+      gaps.push(...(timed ? backfill.arrived(item, reading.time, come) : backfill.untimed(item, arrival, come)));
       if (timed) stamped.push([item, reading]);
     }
     if (overflowing > 0) {

@@ -50,13 +50,15 @@ const live = { overflow: false, stream: "live" } as const;
 test("values that the queue threw away are missing also where nothing of the node is on disk yet", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
-  expect(gaps.arrived(item, seconds(-9), live)).toBeUndefined();
-  expect(gaps.arrived(item, seconds(-5), { ...live, overflow: true })).toMatchObject({
-    from: seconds(-9),
-    to: seconds(-5),
-    cause: "overflow",
-    state: "open",
-  });
+  expect(gaps.arrived(item, seconds(-9), live)).toEqual([]);
+  expect(gaps.arrived(item, seconds(-5), { ...live, overflow: true })).toMatchObject([
+    {
+      from: seconds(-9),
+      to: seconds(-5),
+      cause: "overflow",
+      state: "open",
+    },
+  ]);
 });
 
 test("a lost message is missing also where the server's clock is ahead, up to what it says", async () => {
@@ -73,18 +75,22 @@ test("where the server's clock was set back what was missed is told as lost, and
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
   gaps.begin([item], true);
-  expect(gaps.arrived(item, seconds(-3_600), live)).toMatchObject({
-    state: "lost",
-    reason: "the server's clock was set back",
-  });
+  expect(gaps.arrived(item, seconds(-3_600), live)).toMatchObject([
+    {
+      state: "lost",
+      reason: "the server's clock was set back",
+    },
+  ]);
   gaps.stored(item, seconds(-3_600));
-  expect(gaps.arrived(item, seconds(-3_500), live)).toBeUndefined();
+  expect(gaps.arrived(item, seconds(-3_500), live)).toEqual([]);
   gaps.stored(item, seconds(-3_500));
-  expect(gaps.arrived(item, seconds(-3_400), { ...live, overflow: true })).toMatchObject({
-    from: seconds(-3_500),
-    to: seconds(-3_400),
-    state: "open",
-  });
+  expect(gaps.arrived(item, seconds(-3_400), { ...live, overflow: true })).toMatchObject([
+    {
+      from: seconds(-3_500),
+      to: seconds(-3_400),
+      state: "open",
+    },
+  ]);
 });
 
 test("also where the server's clock was set back a little, and where a queue was full meanwhile", async () => {
@@ -93,10 +99,14 @@ test("also where the server's clock was set back a little, and where a queue was
   gaps.stored(item, seconds(0));
   gaps.begin([item], true);
   const lost = { from: seconds(-20), to: seconds(0), state: "lost", reason: "the server's clock was set back" };
-  expect(gaps.arrived(item, seconds(-20), live)).toMatchObject(lost);
-  expect(gaps.arrived(item, seconds(-19), live)).toBeUndefined();
-  expect(gaps.arrived(item, seconds(-18), { ...live, overflow: true })).toMatchObject({ ...lost, from: seconds(-18) });
-  expect(gaps.arrived(item, seconds(-90), { ...live, overflow: true })).toMatchObject({ ...lost, from: seconds(-90) });
+  expect(gaps.arrived(item, seconds(-20), live)).toMatchObject([lost]);
+  expect(gaps.arrived(item, seconds(-19), live)).toEqual([]);
+  expect(gaps.arrived(item, seconds(-18), { ...live, overflow: true })).toMatchObject([
+    { ...lost, from: seconds(-18) },
+  ]);
+  expect(gaps.arrived(item, seconds(-90), { ...live, overflow: true })).toMatchObject([
+    { ...lost, from: seconds(-90) },
+  ]);
 });
 
 test("a node that was not monitored all the time has a gap, whatever its subscription has kept", async () => {
@@ -105,16 +115,16 @@ test("a node that was not monitored all the time has a gap, whatever its subscri
   const other = { ...item, index: [1] };
   for (const each of [item, other]) gaps.stored(each, seconds(-9));
   gaps.begin([item], false);
-  expect(gaps.arrived(item, seconds(-5), live)).toBeUndefined();
-  expect(gaps.arrived(other, seconds(-5), live)).toMatchObject({ from: seconds(-9), to: seconds(-5), state: "open" });
+  expect(gaps.arrived(item, seconds(-5), live)).toEqual([]);
+  expect(gaps.arrived(other, seconds(-5), live)).toMatchObject([{ from: seconds(-9), to: seconds(-5), state: "open" }]);
 });
 
 test("what a former subscription hands over, and a little disorder, is no clock that was set back", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
-  expect(gaps.arrived(item, seconds(-3_600), { overflow: false, stream: "former" })).toBeUndefined();
-  expect(gaps.arrived(item, seconds(-1), live)).toBeUndefined();
+  expect(gaps.arrived(item, seconds(-3_600), { overflow: false, stream: "former" })).toEqual([]);
+  expect(gaps.arrived(item, seconds(-1), live)).toEqual([]);
   expect(gaps.missed([item])).toEqual([]);
 });
 
@@ -136,4 +146,21 @@ test("what tells of a gap is settled only when the gap is on disk, also when sev
   let at = "";
   gaps.remembered(() => (at = "once"));
   expect(at).toBe("once");
+});
+
+test("a gap that was not filled is told again by a later connection, with all that had caused it", async () => {
+  using folder = temporaryFolder();
+  const before = await backfill(folder.path);
+  before.stored(item, seconds(-9));
+  before.begin([item], true);
+  expect(before.arrived(item, seconds(-8), live).map(({ cause }) => cause)).toEqual(["interruption"]);
+  expect(before.arrived(item, seconds(-7), { ...live, overflow: true }).map(({ cause }) => cause)).toEqual([
+    "overflow",
+  ]);
+  await before.save();
+  const gaps = await backfill(folder.path);
+  expect(gaps.begin([item], false)).toMatchObject([
+    { cause: "interruption", from: seconds(-9), state: "open" },
+    { cause: "overflow", from: seconds(-9), state: "open" },
+  ]);
 });

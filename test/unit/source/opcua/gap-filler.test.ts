@@ -27,7 +27,7 @@ const gap = (valueAtEnd = true) => ({
   key: "Temp",
   from: epochMicros((nowMs - 9_000) * 1_000),
   to: epochMicros((nowMs - 5_000) * 1_000),
-  overflow: false,
+  causes: new Set(["interruption" as const]),
   valueAtEnd,
 });
 

@@ -1,13 +1,14 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { Gaps } from "../../../../src/source/opcua/gaps.ts";
+import type { TagId } from "../../../../src/core/source.ts";
+import { type Cause, Gaps, tagGaps } from "../../../../src/source/opcua/gaps.ts";
 
 const gap = (key: string, from: number, to: number) => ({
   item: key,
   key,
   from: epochMicros(from),
   to: epochMicros(to),
-  overflow: false,
+  causes: new Set(["interruption" as const]),
   valueAtEnd: true,
 });
 
@@ -40,4 +41,25 @@ test("a gap that could not be filled waits again, as one with what has opened me
   gaps.giveBack(taken);
   expect(gaps.take()).toEqual([gap("a", 1, 6)]);
   expect(gaps.close("a")).toBe(true);
+});
+
+test("of a gap that two causes have made each is told", () => {
+  const gaps = new Gaps<{ tag: TagId; captures: Record<string, string> }>();
+  const item = { tag: 0 as TagId, captures: {} };
+  const of = (cause: Cause, from: number, to: number) => ({
+    item,
+    key: "a",
+    from: epochMicros(from),
+    to: epochMicros(to),
+    causes: new Set([cause]),
+    valueAtEnd: false,
+  });
+  gaps.add(of("overflow", 1, 2));
+  gaps.add(of("interruption", 3, 4));
+  const [both] = gaps.take();
+  if (!both) throw new TypeError("there is one");
+  expect(tagGaps(both, "filled", "").map(({ cause, from, to }) => [cause, from, to])).toEqual([
+    ["interruption", 1, 4],
+    ["overflow", 1, 4],
+  ]);
 });
