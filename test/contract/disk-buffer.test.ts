@@ -55,6 +55,36 @@ test("the log in a thread of its own stores points and hands them out, and its f
   for (const folder of [directory, dirname(directory)]) expect(statSync(folder).mode & 0o777).toBe(0o700);
 });
 
+test("appends one right after the other are answered each for itself, whatever else is asked for meanwhile", async () => {
+  using home = temporaryFolder();
+  const brisk = bufferOptions.parse({ reserveFreeDisk: "0", ackDelay: "0" });
+  const runtime = testRuntime();
+  await using buffer = await openBuffer(
+    { directory: home.file("buffer"), integration: "plant", config: brisk },
+    runtime,
+    never,
+  );
+  await using reader = await buffer.reader();
+  let delivered = 0;
+  const deliver = async () => {
+    const block = await reader.take("backlog", { wait: false, maxPoints: 40 }, never);
+    if (!block) return;
+    await reader.settle([{ block: block.id, inputs: ["a" as InputId] }]);
+    delivered += block.series[0]!.values.length;
+  };
+
+  for (let i = 0; i < 200; i++) {
+    const others = i % 20 === 19 ? [deliver(), deliver()] : [];
+    await buffer.append([point(i)], { awaited: true }, never);
+    expect(buffer.stats().appendedPoints).toBe(i + 1);
+    await Promise.all(others);
+  }
+  while (delivered < 200) await deliver();
+
+  expect(buffer.stats()).toMatchObject({ appendedPoints: 200, settledPoints: 200, unsettledPoints: 0 });
+  expect(runtime.lines.filter(({ level }) => level === "error")).toEqual([]);
+});
+
 test("a folder that cannot be made is said to be unwritable", async () => {
   using home = temporaryFolder();
   writeFileSync(home.file("file"), "");

@@ -1,8 +1,9 @@
 // The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds more, as on worn flash.
 import { parentPort, workerData } from "node:worker_threads";
 import { crc32c } from "../../src/buffer/disk/crc32c.ts";
+import { answerRequests } from "../../src/buffer/disk/log-thread.ts";
 import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
-import type { StoreRequest, StoreStart } from "../../src/buffer/disk/protocol.ts";
+import type { ThreadStart } from "../../src/buffer/disk/protocol.ts";
 import { StoreServer } from "../../src/buffer/disk/store-server.ts";
 import { ownLock } from "./disk-store.ts";
 import { seeded } from "./runtime.ts";
@@ -12,7 +13,8 @@ const slowMs = Number(process.env.SLOW_SYNC_MS ?? 200);
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 const disk = nodeDisk();
 // Started by `openWorkerPort`, which gives this.
-const server = new StoreServer(workerData as StoreStart, {
+const start = workerData as ThreadStart;
+const server = new StoreServer(start, {
   disk: {
     ...disk,
     open(path, mode) {
@@ -30,8 +32,5 @@ const server = new StoreServer(workerData as StoreStart, {
   random32: () => Math.floor(random() * 2 ** 32),
   lock: () => ownLock,
 });
-parentPort?.on("message", (request: StoreRequest) => {
-  parentPort?.postMessage(server.handle(request));
-  if (request.kind === "close") parentPort?.close();
-});
+answerRequests(start.link, (request) => server.handle(request));
 parentPort?.postMessage(server.opened);

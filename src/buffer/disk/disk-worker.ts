@@ -3,25 +3,18 @@ import { randomBytes } from "node:crypto";
 import { parentPort, workerData } from "node:worker_threads";
 import { crc32c } from "./crc32c.ts";
 import { lockFolder } from "./lock.ts";
+import { answerRequests } from "./log-thread.ts";
 import { nodeDisk } from "./node-disk.ts";
-import type { StoreRequest, StoreStart } from "./protocol.ts";
+import type { ThreadStart } from "./protocol.ts";
 import { StoreServer } from "./store-server.ts";
 
 // Our own thread was started by `worker-port.ts`, whose types these are.
-const start = workerData as StoreStart;
+const start = workerData as ThreadStart;
 const server = new StoreServer(start, {
   disk: nodeDisk(),
   checksum: crc32c,
   random32: () => randomBytes(4).readUInt32LE(),
   lock: lockFolder,
 });
-parentPort?.on("message", (request: StoreRequest) => {
-  const reply = server.handle(request);
-  const { block } = reply;
-  const transfer = block
-    ? [block.inputs, block.timeStarts, block.valueStarts, block.times, block.values].map((column) => column.buffer)
-    : [];
-  parentPort?.postMessage(reply, transfer);
-  if (request.kind === "close") parentPort?.close();
-});
+answerRequests(start.link, (request) => server.handle(request));
 parentPort?.postMessage(server.opened);

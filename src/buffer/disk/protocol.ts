@@ -7,6 +7,7 @@ import type { ShelfBlock } from "./block-layout.ts";
 import type { Note } from "./note.ts";
 import type { PointColumns } from "./point-columns.ts";
 import type { Moment, StoreOptions } from "./store.ts";
+import type { ThreadLink } from "./thread-link.ts";
 
 export type StoreRequest = { readonly now: Moment } & (
   | {
@@ -61,6 +62,11 @@ export interface StoreOpened extends StoreReply {
 export interface StoreStart {
   readonly options: StoreOptions;
   readonly now: Moment;
+}
+
+/** The same for a thread of its own. */
+export interface ThreadStart extends StoreStart {
+  readonly link: ThreadLink;
 }
 
 /** The log, wherever it runs. Calls are answered in their order. */

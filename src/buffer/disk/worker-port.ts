@@ -1,8 +1,9 @@
 // Starts the log thread and talks to it.
 import { once } from "node:events";
-import { Worker } from "node:worker_threads";
+import { type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { AgentError } from "../../core/errors.ts";
-import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
+import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart, ThreadStart } from "./protocol.ts";
+import { LookOut, lookOutMs, type ThreadLink, threadLink } from "./thread-link.ts";
 
 /** Compiled or bundled, the file lies beside this one under the same name. */
 const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
@@ -14,28 +15,48 @@ const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4
  * another thread's code, for tests.
  */
 export async function openWorkerPort(start: StoreStart, signal: AbortSignal, file = workerFile): Promise<StorePort> {
-  const worker = new Worker(file, { workerData: start, resourceLimits, name: "buffer" });
+  const { link, port } = threadLink();
+  const workerData: ThreadStart = { ...start, link };
+  const worker = new Worker(file, { workerData, transferList: [link.port], resourceLimits, name: "buffer" });
   try {
     const [opened]: [StoreOpened] = (await once(worker, "message", { signal })) as [StoreOpened];
-    return new WorkerPort(worker, opened);
+    return new WorkerPort(worker, opened, { ...link, port });
   } catch (error) {
+    port.close();
     await worker.terminate();
     throw signal.aborted ? signal.reason : error;
   }
 }
 
+interface Waiting {
+  readonly reply: PromiseWithResolvers<StoreReply>;
+  readonly sentAt: number;
+}
+
 class WorkerPort implements StorePort {
   readonly opened: StoreOpened;
   readonly #worker: Worker;
-  readonly #waiting: PromiseWithResolvers<StoreReply>[] = [];
+  readonly #port: MessagePort;
+  readonly #link: ThreadLink;
+  readonly #waiting: Waiting[] = [];
+  /** Replies received, as they are counted in the link. */
+  #received = 0;
+  #repliedAt = Number.NEGATIVE_INFINITY;
+  /** Milliseconds that the last reply took. */
+  #took = Number.POSITIVE_INFINITY;
+  readonly #lookOut = new LookOut();
+  #isLookingOut = false;
   #failure: AgentError | undefined;
 
-  constructor(worker: Worker, opened: StoreOpened) {
+  constructor(worker: Worker, opened: StoreOpened, link: ThreadLink) {
     this.#worker = worker;
+    this.#port = link.port;
+    this.#link = link;
     this.opened = opened;
+    this.#port.on("message", (reply: StoreReply) => this.#receive(reply));
     // The agent ends when its work does, not when its threads do.
+    this.#port.unref();
     worker.unref();
-    worker.on("message", (reply: StoreReply) => this.#waiting.shift()?.resolve(reply));
     worker.on("error", (error) => this.#fail(`the log thread failed: ${error.message}`));
     worker.on("exit", () => this.#fail("the log thread has ended"));
   }
@@ -46,21 +67,57 @@ class WorkerPort implements StorePort {
 
   call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
     if (this.#failure) return Promise.reject(this.#failure);
-    const waiting = Promise.withResolvers<StoreReply>();
-    this.#waiting.push(waiting);
+    const reply = Promise.withResolvers<StoreReply>();
+    const sentAt = performance.now();
     // As long as an answer is owed, the process stays.
-    if (this.#waiting.length === 1) this.#worker.ref();
-    void waiting.promise.catch(() => {}).finally(() => this.#waiting.length === 0 && this.#worker.unref());
-    this.#worker.postMessage(request, [...transfer]);
-    return waiting.promise;
+    if (this.#waiting.length === 0) this.#worker.ref();
+    this.#waiting.push({ reply, sentAt });
+    this.#port.postMessage(request, [...transfer]);
+    Atomics.add(this.#link.requests, 0, 1);
+    const waited = Math.max(this.#took, sentAt - this.#repliedAt);
+    if (this.#link.brisk && !this.#isLookingOut && this.#lookOut.isWorth(waited)) this.#look(sentAt + lookOutMs);
+    return reply.promise;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#port.close();
     await this.#worker.terminate();
   }
 
+  /** In every turn of the event loop, which does its other work all the same. */
+  #look(until: number): void {
+    this.#isLookingOut = true;
+    setImmediate(() => {
+      this.#isLookingOut = false;
+      const isHere = Atomics.load(this.#link.replies, 0) !== this.#received;
+      const isWaiting = this.#waiting.length > 0;
+      if (isWaiting && !isHere && performance.now() < until) return this.#look(until);
+      this.#lookOut.done(isHere || !isWaiting);
+      if (isHere) this.#receiveNext();
+    });
+  }
+
+  #receiveNext(): boolean {
+    const next = receiveMessageOnPort(this.#port);
+    // The log thread sent it, whose types these are.
+    if (next) this.#receive(next.message as StoreReply);
+    return next !== undefined;
+  }
+
+  #receive(reply: StoreReply): void {
+    this.#received = (this.#received + 1) | 0;
+    const waiting = this.#waiting.shift();
+    if (!waiting) return;
+    if (this.#waiting.length === 0) this.#worker.unref();
+    this.#repliedAt = performance.now();
+    this.#took = this.#repliedAt - waiting.sentAt;
+    waiting.reply.resolve(reply);
+  }
+
   #fail(message: string): void {
+    // What was answered before the end is answered.
+    while (this.#receiveNext());
     this.#failure ??= new AgentError("BUFFER_UNAVAILABLE", message);
-    for (const waiting of this.#waiting.splice(0)) waiting.reject(this.#failure);
+    for (const { reply } of this.#waiting.splice(0)) reply.reject(this.#failure);
   }
 }
