@@ -25,6 +25,8 @@ const settlingMs = 2_000;
 const saveEveryMs = 30_000;
 /** Gaps that could not be read are tried again so much later. */
 const retryMs = 60_000;
+/** Values flow again within this time after a connection was made, in microseconds. */
+const flowingWithinUs = 10e6;
 /** A value that is older than what is stored by more than this, in microseconds: the server's clock was set back. */
 const setBackUs = 60e6;
 /** So much the times of one variable may be out of order, as those of two servers of a set are. */
@@ -41,6 +43,9 @@ export class Backfill {
   readonly #begun = new WeakSet<Item>();
   /** Nodes that were monitored all the time since the last connection. */
   readonly #kept = new WeakSet<Item>();
+  /** Those of which the server kept one value meanwhile, and does not tell of the others. */
+  readonly #brief = new WeakSet<Item>();
+  readonly #connected: EpochMicros;
   readonly #keys = new WeakMap<Item, string>();
   /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
   readonly #firsts = new Map<string, EpochMicros>();
@@ -51,22 +56,26 @@ export class Backfill {
 
   constructor(options: BackfillOptions) {
     this.#options = options;
+    this.#connected = options.runtime.clock.now();
     this.#filler = new GapFiller(options, ({ key }) => {
       if (this.#gaps.close(key)) options.memory.closed(key);
     });
   }
 
   /**
-   * Before the first value. `fresh`: something may be missing of every node since the last connection; else of those only
-   * whose gaps an earlier connection did not get filled: they are given.
+   * Before the first value. Of `fresh` nodes something may be missing since the last connection; of `brief` ones, too, of
+   * which the server has kept one value alone; of `kept` ones only where gaps were not filled by an earlier connection: they
+   * are given.
    */
-  begin(items: readonly Item[], fresh: boolean): TagGap[] {
+  begin(items: readonly Item[], state: "fresh" | "brief" | "kept"): TagGap[] {
     const { memory, runtime } = this.#options;
+    const fresh = state !== "kept";
     const now = runtime.clock.now();
     return items.flatMap((item) => {
       const key = this.#key(item);
       const last = memory.storedUpTo(key);
       if (!fresh) this.#kept.add(item);
+      if (state === "brief") this.#brief.add(item);
       if (fresh && last !== undefined) memory.opened(key, last, interruption);
       const since = fresh ? undefined : memory.openSince(key);
       if (since === undefined || since >= now) return [];
@@ -76,11 +85,12 @@ export class Backfill {
   }
 
   /** A value has come by the subscription. Gives the gap before it, once for each cause. */
-  arrived(item: Item, time: EpochMicros, { overflow, stream }: Arrival): readonly TagGap[] {
+  arrived(item: Item, time: EpochMicros, { overflow: told, stream }: Arrival): readonly TagGap[] {
     const { memory, runtime } = this.#options;
     const key = this.#key(item);
     this.#ahead = Math.max(this.#ahead, time - runtime.clock.now());
     const known = this.#knownUpTo(key);
+    const overflow = told || (this.#brief.has(item) && (known ?? time) < this.#connected && this.#waited(time));
     if (known === undefined) this.#firsts.set(key, time);
     const first = stream !== "former" && !this.#begun.has(item);
     if (first) this.#begun.add(item);
@@ -103,6 +113,11 @@ export class Backfill {
     }
     if (since !== undefined && !overflow) memory.closed(key);
     return [];
+  }
+
+  /** Whether a value may have waited for this connection at the server. */
+  #waited(time: EpochMicros): boolean {
+    return time - this.#ahead < this.#connected + flowingWithinUs;
   }
 
   /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */

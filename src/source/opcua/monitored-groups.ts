@@ -103,19 +103,23 @@ export class MonitoredGroups {
     if (fresh.length > 0) await this.#save();
   }
 
-  /** The items of a subscription: those of which nothing can be missing unsaid since the connection before, and the others. */
-  divided(subscription: number): { readonly sure: readonly Item[]; readonly unsure: readonly Item[] } {
-    const group = this.#groups.get(subscription);
+  /**
+   * The items of a subscription by what may be missing of them since the connection before: nothing unsaid (`kept`), what the
+   * server threw away of a queue of one (`brief`), anything (`fresh`).
+   */
+  divided(subscription: number) {
+    const { kept = new Set(), unqueued = new Set() } = this.#groups.get(subscription)?.monitoring ?? {};
     // Where nobody knows which message is the next, some may be missing.
-    const known = group?.subscription.firstSequence !== undefined;
-    const isSure = (item: Item) => known && group.monitoring.kept.has(item);
-    const items = this.items(subscription);
-    return { sure: items.filter(isSure), unsure: items.filter((item) => !isSure(item)) };
+    const known = this.#groups.get(subscription)?.subscription.firstSequence !== undefined;
+    return Object.groupBy(this.items(subscription), (item) => {
+      if (!known || !kept.has(item)) return "fresh";
+      return unqueued.has(item) ? "brief" : "kept";
+    });
   }
 
   /** Items of which the server keeps one value alone. */
   get unqueued(): number {
-    return this.#sum(({ unqueued }) => unqueued);
+    return this.#sum(({ unqueued }) => unqueued.size);
   }
 
   /** The queue that the server has for a handle. */

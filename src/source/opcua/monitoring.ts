@@ -79,17 +79,15 @@ export class Monitoring {
     return [...this.#items.values()];
   }
 
-  /** Items that were monitored all the time since the connection before, so that nothing of them is missing unsaid. */
+  /** Items that were monitored all the time since the connection before. */
   get kept(): ReadonlySet<Item> {
     return this.#kept;
   }
 
   /** Items of which the server keeps one value alone: it does not tell of what it threw away. */
-  get unqueued(): number {
-    return this.#entries
-      .values()
-      .filter(([, , , size]) => size === 1)
-      .toArray().length;
+  get unqueued(): ReadonlySet<Item> {
+    const handles = [...this.#entries.values()].filter(([, , , size]) => size === 1);
+    return new Set(handles.flatMap(([handle]) => this.#items.get(handle) ?? []));
   }
 
   /** Values that the server keeps of an item; 0: nobody knows. */
@@ -137,8 +135,7 @@ export class Monitoring {
       const entry = had.get(this.#key(item))?.shift();
       if (entry) {
         this.#keep(item, entry);
-        // Of a queue of one it is not told what was thrown away.
-        if (entry[3] !== 1) this.#kept.add(item);
+        this.#kept.add(item);
       } else create.push(item);
     }
     const over = [...had.values()].flat().map(([, id]) => id);

@@ -102,10 +102,10 @@ export class OpcuaSource implements Source {
     });
     this.#keeper = new SessionKeeper({ ua, link, services, runtime });
     const begun = subscriptions.flatMap(({ id }) => {
-      const { sure, unsure } = monitoring.divided(id);
-      return [...this.#backfill.begin(unsure, true), ...this.#backfill.begin(sure, false)];
+      const parts = monitoring.divided(id);
+      return (["fresh", "brief", "kept"] as const).flatMap((state) => this.#backfill.begin(parts[state] ?? [], state));
     });
-    this.#leftOver = [...begun, ...this.#backfill.begin(monitoring.polled, true)];
+    this.#leftOver = [...begun, ...this.#backfill.begin(monitoring.polled, "fresh")];
     const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
     this.recovery =
       kept && options.history.memory.gaps === 0

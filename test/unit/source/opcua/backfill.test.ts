@@ -74,7 +74,7 @@ test("where the server's clock was set back what was missed is told as lost, and
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
-  gaps.begin([item], true);
+  gaps.begin([item], "fresh");
   expect(gaps.arrived(item, seconds(-3_600), live)).toMatchObject([
     {
       state: "lost",
@@ -97,7 +97,7 @@ test("also where the server's clock was set back a little, and where a queue was
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   gaps.stored(item, seconds(0));
-  gaps.begin([item], true);
+  gaps.begin([item], "fresh");
   const lost = { from: seconds(-20), to: seconds(0), state: "lost", reason: "the server's clock was set back" };
   expect(gaps.arrived(item, seconds(-20), live)).toMatchObject([lost]);
   expect(gaps.arrived(item, seconds(-19), live)).toEqual([]);
@@ -114,7 +114,7 @@ test("a node that was not monitored all the time has a gap, whatever its subscri
   const gaps = await backfill(folder.path);
   const other = { ...item, index: [1] };
   for (const each of [item, other]) gaps.stored(each, seconds(-9));
-  gaps.begin([item], false);
+  gaps.begin([item], "kept");
   expect(gaps.arrived(item, seconds(-5), live)).toEqual([]);
   expect(gaps.arrived(other, seconds(-5), live)).toMatchObject([{ from: seconds(-9), to: seconds(-5), state: "open" }]);
 });
@@ -148,18 +148,30 @@ test("what tells of a gap is settled only when the gap is on disk, also when sev
   expect(at).toBe("once");
 });
 
+test("of a node with a queue of one value something may be missing before each that waited for this connection", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.stored(item, seconds(-9));
+  gaps.begin([item], "brief");
+  expect(gaps.arrived(item, seconds(-8), live)).toMatchObject([{ from: seconds(-9), to: seconds(-8) }]);
+  gaps.stored(item, seconds(-8));
+  expect(gaps.arrived(item, seconds(-1), live)).toMatchObject([{ from: seconds(-8), to: seconds(-1) }]);
+  gaps.stored(item, seconds(1));
+  expect(gaps.arrived(item, seconds(2), live)).toEqual([]);
+});
+
 test("a gap that was not filled is told again by a later connection, with all that had caused it", async () => {
   using folder = temporaryFolder();
   const before = await backfill(folder.path);
   before.stored(item, seconds(-9));
-  before.begin([item], true);
+  before.begin([item], "fresh");
   expect(before.arrived(item, seconds(-8), live).map(({ cause }) => cause)).toEqual(["interruption"]);
   expect(before.arrived(item, seconds(-7), { ...live, overflow: true }).map(({ cause }) => cause)).toEqual([
     "overflow",
   ]);
   await before.save();
   const gaps = await backfill(folder.path);
-  expect(gaps.begin([item], false)).toMatchObject([
+  expect(gaps.begin([item], "kept")).toMatchObject([
     { cause: "interruption", from: seconds(-9), state: "open" },
     { cause: "overflow", from: seconds(-9), state: "open" },
   ]);
