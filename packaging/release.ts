@@ -2,7 +2,8 @@
 // Usage: node packaging/release.ts FOLDER [amd64|arm64]
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { build } from "esbuild";
+import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
+import { builtinsAsTheyAre, mqttForNode, zodInParts } from "./lean.ts";
 
 export const root = resolve(import.meta.dirname, "..");
 
@@ -25,26 +26,7 @@ const installed = ["serialport"];
 /** Fills `folder`, which is emptied first. */
 export async function release(folder: string, architecture: Architecture): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
-  const { metafile } = await build({
-    absWorkingDir: root,
-    entryPoints: ["src/cli/main.ts", "src/buffer/disk/disk-worker.ts", "src/service/store-worker.ts"],
-    bundle: true,
-    splitting: true,
-    platform: "node",
-    format: "esm",
-    target: "node24",
-    minify: true,
-    entryNames: "[name]",
-    chunkNames: "chunk-[hash]",
-    outdir: folder,
-    external,
-    metafile: true,
-    logLevel: "warning",
-    // Parts of the libraries are CommonJS and ask for `require`.
-    banner: {
-      js: 'import{createRequire as requireFrom}from"node:module";const require=requireFrom(import.meta.url);',
-    },
-  });
+  const { inputs } = await bundle(folder);
   for (const pages of ["src/web/page", "src/service/timeline"])
     cpSync(join(root, pages), join(folder, basename(pages)), { recursive: true });
   cpSync(join(root, "systemd"), join(folder, "systemd"), { recursive: true });
@@ -52,8 +34,61 @@ export async function release(folder: string, architecture: Architecture): Promi
   for (const path of beside) copyPackage(path, join(folder, relative(root, path)), architecture);
   const { name, version, license = "" } = manifest(root);
   writeFileSync(join(folder, "package.json"), `${JSON.stringify({ name, version, license, type: "module" })}\n`);
-  const bundled = Object.keys(metafile.inputs).flatMap((input) => packageOf(join(root, input)) ?? []);
+  const bundled = Object.keys(inputs).flatMap((input) => packageOf(join(root, input)) ?? []);
   writeFileSync(join(folder, "THIRD-PARTY.txt"), licences([...new Set([...bundled, ...beside])]));
+}
+
+/**
+ * Files that are read when something needs them, by the import that names them. All else that a command or a source loads
+ * is in the file that asks for it: dozens of small files take longer to find, to read and to link than to evaluate.
+ */
+const apart: Readonly<Record<string, string>> = {
+  // Not before the flags and the cache of `main.ts` are in effect.
+  "./program.ts": "src/cli/program.ts",
+  // 2 MB for those who have an OPC UA server.
+  "./stack-parts.ts": "src/source/opcua/stack-parts.ts",
+};
+
+const filesApart: Plugin = {
+  name: "files apart",
+  setup(build) {
+    build.onResolve({ filter: /^\.\/[\w-]+\.ts$/ }, ({ path, kind }) =>
+      kind === "dynamic-import" && apart[path] ? { path: path.replace(/ts$/, "js"), external: true } : undefined,
+    );
+    // The simulated server has them from where it is itself.
+    build.onResolve({ filter: /^node-opcua-/ }, ({ path, importer }) =>
+      importer.includes("/src/demo/") ? { path, external: true } : undefined,
+    );
+  },
+};
+
+async function bundle(folder: string): Promise<Metafile> {
+  const options: BuildOptions = {
+    absWorkingDir: root,
+    entryPoints: [
+      "src/cli/main.ts",
+      ...Object.values(apart),
+      "src/buffer/disk/disk-worker.ts",
+      "src/service/store-worker.ts",
+    ],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node24",
+    minify: true,
+    entryNames: "[name]",
+    outdir: folder,
+    external,
+    plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode],
+    metafile: true,
+    logLevel: "warning",
+    // Parts of the libraries are CommonJS and ask for `require`.
+    banner: {
+      js: 'const require=process.getBuiltinModule("node:module").createRequire(import.meta.url);',
+    },
+  };
+  const { metafile } = await build(options);
+  return metafile as Metafile; // asked for above
 }
 
 /** Folders of a package and of all that it depends on. */

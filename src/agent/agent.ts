@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/same-source.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
+import { Since } from "../lib/since.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { watchAppends } from "./append-watch.ts";
@@ -59,16 +60,37 @@ export interface Reload extends SourceChanges {
 /** A disk that takes longer to store is taken for one that never will: slow ones were seen to take 30 s. In milliseconds. */
 const stuckAfterMs = 60_000;
 
+/** An agent that delivers and does not read yet. */
+export interface WaitingAgent extends Agent {
+  /** Starts the sources. Resolves once they are started, whether they can connect or not. Called once. */
+  start(): Promise<void>;
+}
+
 /**
  * Resolves once the buffer is open and the sources are started; what they and the service do from then on shows in
  * `status`. Rejects with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER` or with `signal.reason`.
  */
-export async function openAgent(
+export async function openAgent(...given: Parameters<typeof openWaitingAgent>): Promise<Agent> {
+  const agent = await openWaitingAgent(...given);
+  try {
+    await agent.start();
+    return agent;
+  } catch (error) {
+    await agent[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/**
+ * As `openAgent`, with sources that wait for `start`: to load what they connect with takes longer than all before it, and
+ * should hold up nobody who wants to look.
+ */
+export async function openWaitingAgent(
   config: Config,
   options: AgentOptions,
   runtime: Runtime,
   signal: AbortSignal,
-): Promise<Agent> {
+): Promise<WaitingAgent> {
   const { dataDir, name } = config.agent;
   boundGarbage();
   await using opened = new AsyncDisposableStack();
@@ -111,20 +133,28 @@ export async function openAgent(
       runtime,
     ),
   );
-  const parts = { agent: config.agent, buffer, catalog, owners: inputOwners(), gaps, clockWatch };
+  const parts = {
+    agent: config.agent,
+    configFile: config.file,
+    buffer,
+    catalog,
+    owners: inputOwners(),
+    gaps,
+    clockWatch,
+  };
   const sources = new SourceSet(parts, runtime);
   opened.defer(async () => {
     // The request in flight and the sources have their time side by side, not one after the other.
     await Promise.all([delivery, sources].map((part) => part[Symbol.asyncDispose]()));
   });
-  const startedAt = runtime.clock.now();
+  const began = new Since(runtime.clock);
   const started = runtime.clock.monotonic();
   const { ownSignals } = config.agent;
   if (ownSignals !== "off") {
     const usage = processUsage(runtime.clock);
     const measure = (): OwnValues => {
       const stats = buffer.stats();
-      const { state, lagMs, backlogPoints, refusedPoints } = uploadStatus(config, stats, delivery, startedAt);
+      const { state, lagMs, backlogPoints, refusedPoints } = uploadStatus(config, stats, delivery, began.time);
       return {
         sources: sources.running.map(({ monitor }) => monitor.vitals()),
         deliveryState: state,
@@ -139,14 +169,23 @@ export async function openAgent(
     const timed = () => clockWatch.trusted;
     opened.use(startOwnSignals({ ...parts, agent: name, every: ownSignals.every, measure, timed }, runtime));
   }
-  await sources.change(config.sources);
   const owned = opened.move();
   let current = config;
+  // A reload may come before the start.
+  let wanted = config.sources;
   return {
+    async start() {
+      await sources.change(wanted);
+    },
     status: () =>
       snapshot({
         time: runtime.clock.now(),
-        agent: { name, version: options.version, startedAt, uptimeMs: Math.round(runtime.clock.monotonic() - started) },
+        agent: {
+          name,
+          version: options.version,
+          startedAt: began.time,
+          uptimeMs: Math.round(runtime.clock.monotonic() - started),
+        },
         config: { ...config, warnings: current.warnings },
         sources: sources.running,
         buffer: buffer.stats(),
@@ -154,7 +193,7 @@ export async function openAgent(
         gaps: gaps.summary(),
         doubt: clockWatch.reason,
       }),
-    upload: () => uploadStatus(config, buffer.stats(), delivery, startedAt),
+    upload: () => uploadStatus(config, buffer.stats(), delivery, began.time),
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();
@@ -164,6 +203,7 @@ export async function openAgent(
       return { ok: false, reason: `points cannot be stored: the disk has not answered for ${seconds} s` };
     },
     async reload(next) {
+      wanted = next.sources;
       const changes = await sources.change(next.sources);
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;

@@ -7,6 +7,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { isAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
+import { Since } from "../lib/since.ts";
 import type { Catalog } from "../upload/catalog.ts";
 import type { ServiceOptions } from "../upload/options.ts";
 import { openUploader, type Uploader, type UploadStatus } from "../upload/uploader.ts";
@@ -68,10 +69,13 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
         if (isAbort(error, stop.signal)) return;
         const waitMs = backOff.next();
         const known = isAgentError(error) ? error : undefined;
+        const began = new Since(runtime.clock);
         standstill = {
           message: error instanceof Error ? error.message : String(error),
           hint: known?.hint,
-          since: runtime.clock.now(),
+          get since() {
+            return began.time;
+          },
         };
         log.error(
           { code: known?.code, hint: known?.hint, err: error, retryInMs: Math.round(waitMs) },

@@ -111,6 +111,14 @@ export function ownRules(agent: string, every: number): readonly TagRule[] {
   );
 }
 
+/** A rule for each signal that a configuration makes the agent have of its own. */
+export function ownTags({ agent: { name, ownSignals }, sources }: Pick<Config, "agent" | "sources">) {
+  if (ownSignals === "off") return [];
+  return ownRules(name, ownSignals.every).flatMap((rule, i) =>
+    signals[i]?.id.startsWith("source/") ? sources.map(() => rule) : [rule],
+  );
+}
+
 /** Every Input ID that a configuration may give rise to, the agent's own included. */
 export function inputsOf({ agent: { name, ownSignals }, sources }: Config): ConfiguredInputs {
   const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every);

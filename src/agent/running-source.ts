@@ -24,6 +24,8 @@ export interface RunningSource extends AsyncDisposable {
 
 export interface SourceParts {
   readonly agent: { readonly name: string; readonly dataDir: string };
+  /** Where the configuration was read. */
+  readonly configFile?: string | undefined;
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
   readonly owners: InputOwners;
@@ -37,7 +39,7 @@ const stopWithinMs = 5_000;
 /** Runs from now on; what becomes of it shows in its monitor. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, buffer, catalog, owners, gaps: record, clockWatch }: SourceParts,
+  { agent, configFile, buffer, catalog, owners, gaps: record, clockWatch }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
@@ -57,6 +59,7 @@ export function startSource(
     agent: agent.name,
     stateDir: join(agent.dataDir, "sources", name),
     sharedDir: agent.dataDir,
+    configFile,
     options,
     tags,
   };

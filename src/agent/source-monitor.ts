@@ -1,9 +1,9 @@
 // What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
 import type { AgentError } from "../core/errors.ts";
 import { isAgentError } from "../core/errors.ts";
-import type { EpochMicros } from "../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
 import type { Source } from "../core/source.ts";
+import { Since } from "../lib/since.ts";
 import type { SourceState, SourceStatus } from "./status.ts";
 
 const metrics = {
@@ -33,7 +33,7 @@ export class SourceMonitor {
   readonly #labels: { readonly source: string };
   readonly #counters;
   #state: SourceState = "opening";
-  #since: EpochMicros;
+  readonly #since: Since;
   #error: { readonly message: string; readonly remedy: string | undefined } | undefined;
   #bufferError: AgentError | undefined;
   #connection: Source | undefined;
@@ -58,7 +58,7 @@ export class SourceMonitor {
       log: runtime.log.child({ part: "source", source: source.name, driver: source.type }),
     };
     this.#labels = { source: source.name };
-    this.#since = runtime.clock.now();
+    this.#since = new Since(runtime.clock);
     this.#rate = new Rate(() => runtime.clock.monotonic());
     this.#counters = {
       readings: runtime.metrics.counter(metrics.readings),
@@ -163,7 +163,7 @@ export class SourceMonitor {
     return {
       ...this.#source,
       state: this.#state,
-      since: this.#since,
+      since: this.#since.time,
       ...(error && { error: error.message }),
       ...(error?.remedy && { remedy: error.remedy }),
       readings: this.#readings,
@@ -183,7 +183,7 @@ export class SourceMonitor {
   #enter(state: SourceState): void {
     if (state === this.#state) return;
     this.#state = state;
-    this.#since = this.#runtime.clock.now();
+    this.#since.restart();
   }
 }
 

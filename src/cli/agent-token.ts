@@ -6,6 +6,7 @@ import { controlTokenIn, controlTokenName } from "../agent/control-token.ts";
 import { agentPlace } from "../config/agent-place.ts";
 import { fileProblem } from "../config/read-file.ts";
 import { AgentError } from "../core/errors.ts";
+import { leavesMachine } from "../lib/loopback.ts";
 import { type AgentAddressOptions, type AgentCall, callAgent, jsonOf } from "./agent-address.ts";
 import type { Console } from "./console.ts";
 
@@ -91,6 +92,5 @@ async function tokenIn(file: string): Promise<string | undefined> {
 
 /** A token of this machine goes to no other one. */
 function isHere(url: string): boolean {
-  const host = URL.parse(url)?.hostname ?? "";
-  return host === "localhost" || host === "[::1]" || host.startsWith("127.");
+  return !leavesMachine(url);
 }

@@ -1,4 +1,5 @@
 // `tagferry check`: every error of a configuration, else what it will cost.
+import { ownTags } from "../agent/own-signals.ts";
 import type { Config } from "../config/config.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../config/forecast.ts";
 import { type ConfigIssue, formatIssue } from "../config/issue.ts";
@@ -8,8 +9,8 @@ import type { Reached } from "./check-online.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count, number, percent } from "./figures.ts";
-import { version } from "./program.ts";
 import { columns, visible } from "./table.ts";
+import { version } from "./version.ts";
 
 export interface CheckOptions {
   readonly config: string;
@@ -36,7 +37,7 @@ export async function check(
     else for (const line of [...issues.map(formatIssue), summaryOf(file, issues)]) io.print(line);
     return exitStatus.config;
   }
-  const expected = forecast(config);
+  const expected = forecast(config, ownTags(config));
   if (!json) for (const line of report(file, config, expected)) io.print(line);
   const reached = online ? await reach(config, io.signal) : [];
   const failed = reached.find(({ ok }) => !ok);
@@ -95,12 +96,13 @@ function sourceLine({ name, type, tags, readingsPerSecond, requestsPerSecond, bu
 
 function totals(
   { buffer }: Config,
-  { pointsPerSecond, bytesPerDay, bufferHours, budgetShare, unknown }: ConfigForecast,
+  { pointsPerSecond, ownPointsPerSecond, bytesPerDay, bufferHours, budgetShare, unknown }: ConfigForecast,
 ): string[] {
   const without = unknown.length === 0 ? "" : `, not counting ${unknown.join(", ")}`;
+  const own = ownPointsPerSecond === 0 ? "" : `, ${number(ownPointsPerSecond)} of them the agent's own signals,`;
   if (bufferHours === undefined) return [`the buffer keeps ${formatByteSize(buffer.maxSize)}${without}`];
   return [
-    `at most ${number(pointsPerSecond)} points/s and about ${formatByteSize(bytesPerDay)} a day to the service, ${percent(budgetShare)} of what its limits allow${without}`,
+    `at most ${number(pointsPerSecond)} points/s${own} and about ${formatByteSize(bytesPerDay)} a day to the service, ${percent(budgetShare)} of what its limits allow${without}`,
     `an outage of about ${number(bufferHours)} hours fits into the buffer (${formatByteSize(buffer.maxSize)})`,
     ...(budgetShare > 0.8
       ? ["this leaves little to catch up with after an outage: read less often, or use report"]

@@ -22,7 +22,7 @@ import { openWeb, type Web } from "../web/server.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { pageDetails } from "./page-details.ts";
-import { version } from "./program.ts";
+import { version } from "./version.ts";
 
 export interface DemoOptions {
   /** Milliseconds; undefined: until a signal ends it. */

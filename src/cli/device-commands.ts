@@ -95,6 +95,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .description("trust a certificate that was refused; first compare it with what the server itself shows")
     .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list and in the message of the source")
     .option(...dataDirectory)
+    .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust accept 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
       ended(await toItsEnd((await import("./trust.ts")).acceptTrust(thumbprint, options, io), io)),
@@ -104,6 +105,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .description("trust a certificate no longer")
     .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list")
     .option(...dataDirectory)
+    .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust reject 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
       ended(await toItsEnd((await import("./trust.ts")).rejectTrust(thumbprint, options, io), io)),

@@ -10,15 +10,17 @@ import type { GapsOptions } from "./gaps.ts";
 import type { ReadOptions } from "./read.ts";
 import type { RejectsOptions } from "./rejects.ts";
 import type { ReloadOptions } from "./reload.ts";
+import type { SecurityOptions } from "./security.ts";
 import type { SupportBundleOptions } from "./support-bundle.ts";
 import { toItsEnd } from "./to-its-end.ts";
+import { urlArgument } from "./url-argument.ts";
 
 export function addInspectionCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
   program
     .command("status")
     .description("ask the running agent: sources, buffer, delivery, and what to do where something is wrong")
     .option("-c, --config <file>", "configuration of the agent: it is asked at http.listen")
-    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)")
+    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)", urlArgument)
     .option("--json", "print all of it as JSON")
     .addHelpText("after", "\nExample: tagferry status --url http://10.0.0.9:8421")
     .action(async (options: AgentAddressOptions & { json?: true }) =>
@@ -29,7 +31,7 @@ export function addInspectionCommands(program: Command, io: Console, ended: (sta
     .command("reload")
     .description("have the running agent take up its changed configuration; a wrong one changes nothing and is told")
     .option("-c, --config <file>", "configuration of the agent: it is asked at http.listen")
-    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)")
+    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)", urlArgument)
     .option("--token-file <file>", "file with the agent's http.token, to ask from another machine or as another user")
     .option("--json", "print JSON")
     .addHelpText(
@@ -48,7 +50,7 @@ Example: tagferry reload -c tagferry.yaml`,
     .description("every interval in which tags were not recorded, with its cause and what became of it")
     .addOption(new Option("--since <time>", "how far back").argParser(durationArgument).default(7 * 86_400_000, "7d"))
     .option("-c, --config <file>", "configuration of the agent: it is asked, or its data directory is read")
-    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)")
+    .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)", urlArgument)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry gaps --since 24h -c tagferry.yaml")
     .action(async (options: GapsOptions) => ended(await toItsEnd((await import("./gaps.ts")).gaps(options, io), io)));
@@ -57,19 +59,37 @@ Example: tagferry reload -c tagferry.yaml`,
     .command("support-bundle")
     .description("gather what is needed to find out what is wrong, in one archive without secrets")
     .option("-c, --config <file>", "configuration of the agent", defaultConfig)
-    .option("--url <url>", "address of the agent (default: http.listen of the configuration)")
+    .option("--url <url>", "address of the agent (default: http.listen of the configuration)", urlArgument)
     .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read")
     .option("-o, --output <file>", "where it is written (default: tagferry-support-NAME-TIME.tar.gz)")
     .addHelpText(
       "after",
       `
 The archive holds: configuration, its check, status, recent log, metrics, buffer, rejects, gaps, versions.
-What the agent itself would have to tell is missing where it does not answer.
+What the agent itself would have to tell is missing where it does not answer. Without a configuration --url is needed.
 
 Example: tagferry support-bundle -c tagferry.yaml`,
     )
     .action(async (options: SupportBundleOptions) =>
       ended(await toItsEnd((await import("./support-bundle.ts")).supportBundle(options, io), io)),
+    );
+
+  program
+    .command("security")
+    .description("what of the agent is protected and what is not: connections, files, process")
+    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .option("--url <url>", "address of the agent (default: http.listen of the configuration)", urlArgument)
+    .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Without a running agent only what stands in the configuration and in its folders is told.
+
+Example: tagferry security -c tagferry.yaml --json`,
+    )
+    .action(async (options: SecurityOptions) =>
+      ended(await toItsEnd((await import("./security.ts")).security(options, io), io)),
     );
 
   const buffer = program

@@ -9,7 +9,7 @@ import type { Source } from "../core/source.ts";
 /** Rejects as `Driver.open` does. */
 export async function openBeside(
   { name, driver, options, tags }: ConfiguredSource,
-  { agent }: Config,
+  { agent, file: configFile }: Config,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Source> {
@@ -18,7 +18,7 @@ export async function openBeside(
   opened.defer(() => rm(temporary, { recursive: true, force: true }));
   const dataDir = resolve(agent.dataDir);
   const stateDir = resolve(dataDir, "sources", name);
-  const own = { name, agent: agent.name, stateDir, sharedDir: dataDir, options, tags };
+  const own = { name, agent: agent.name, stateDir, sharedDir: dataDir, configFile, options, tags };
   const config = (await driver.beside?.(own, temporary)) ?? { ...own, stateDir: temporary };
   const source = opened.use(await driver.open(config, runtime, signal));
   const owned = opened.move();

@@ -1,6 +1,5 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
 import { Argument, Command, CommanderError } from "commander";
-import description from "../../package.json" with { type: "json" };
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ServiceFlags } from "../service/flags.ts";
@@ -17,6 +16,7 @@ import { addInspectionCommands } from "./inspection-commands.ts";
 import type { InstallServiceOptions } from "./install-service.ts";
 import { addSignalsCommands } from "./signals-commands.ts";
 import { toItsEnd } from "./to-its-end.ts";
+import { version } from "./version.ts";
 
 /** Runs one command on this process. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -46,11 +46,6 @@ export async function runCommand(args: readonly string[], io: Console): Promise<
     io.complain(`tagferry: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     return exitStatus.failed;
   }
-}
-
-/** Version of the program, from its package. */
-export function version(): string {
-  return description.version;
 }
 
 /** After a wrong option one wants to know the right ones of that command, not all commands. */

@@ -13,11 +13,11 @@ import { formatTimestamp } from "../wire/timestamp.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
-import { version } from "./program.ts";
 import { plotItems } from "./read-plot.ts";
 import { DataRows, type RowFormat } from "./read-rows.ts";
 import { openServiceCaller } from "./service-caller.ts";
 import { visible } from "./table.ts";
+import { version } from "./version.ts";
 
 export interface ReadOptions {
   readonly config: string;

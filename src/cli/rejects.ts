@@ -11,9 +11,9 @@ import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
-import { version } from "./program.ts";
 import { progressBar } from "./progress-bar.ts";
 import { columns, visible } from "./table.ts";
+import { version } from "./version.ts";
 
 export interface RejectsOptions {
   /** Configuration of the agent: its data directory holds them. */

@@ -16,10 +16,10 @@ import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
-import { version } from "./program.ts";
 import { openServiceCaller, type ServiceCaller } from "./service-caller.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 import { columns, visible } from "./table.ts";
+import { version } from "./version.ts";
 
 export interface SignalsOptions {
   readonly config: string;

@@ -18,10 +18,11 @@ import { callWithToken } from "./agent-token.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { journalLines } from "./journal.ts";
-import { runCommand, version } from "./program.ts";
+import { runCommand } from "./program.ts";
 import { progressBar } from "./progress-bar.ts";
 import { scrubber, secretsIn } from "./scrub.ts";
 import { tar } from "./tar.ts";
+import { version } from "./version.ts";
 
 export interface SupportBundleOptions {
   readonly config: string;
@@ -33,9 +34,14 @@ export interface SupportBundleOptions {
 /** Gives the text of one file of the bundle, or rejects with why there is none. */
 type Gather = () => Promise<string>;
 
-/** Resolves once it is written, however little could be gathered. `failed`: there is such a file already. */
+/**
+ * Resolves once it is written, however little could be gathered. `failed`: there is such a file already. Rejects as
+ * `loadConfig` does, or with `AGENT_UNREACHABLE`, where there is neither a configuration, right or wrong, nor an agent.
+ */
 export async function supportBundle(options: SupportBundleOptions, io: Console): Promise<ExitStatus> {
-  const config = await loadConfig(options.config, io.environment).catch(() => undefined);
+  const config = await loadConfig(options.config, io.environment).catch((error: unknown) =>
+    insteadOfConfig(error, options, io),
+  );
   const time = new Date();
   const stamp = time.toISOString().replace(/[-:]|\.\d+/g, "");
   const agent = config?.agent.name.slice(0, 32) ?? "agent";
@@ -73,6 +79,18 @@ export async function supportBundle(options: SupportBundleOptions, io: Console):
     "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
   );
   return exitStatus.done;
+}
+
+/** An archive of nothing would only look like one of something. */
+async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
+  const isThere = await io.environment.readFile(resolve(io.environment.cwd, file)).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return undefined;
+  if (url === undefined) throw error;
+  await callAgent(url, { method: "GET", path: "/healthz" }, io.signal);
+  return undefined;
 }
 
 function partsOf(options: SupportBundleOptions, config: Config | undefined, io: Console): Record<string, Gather> {

@@ -51,8 +51,8 @@ async function decide(thumbprint: string, { act, says, ...options }: Decision, i
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
   const known = await listCertificates(folder);
   const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
-  if (certificate) for (const line of shown(certificate)) io.print(line);
-  io.print(says);
+  if (options.json === true) io.print(JSON.stringify(certificate, undefined, 2));
+  else for (const line of [...(certificate ? shown(certificate) : []), says]) io.print(line);
   return exitStatus.done;
 }
 

@@ -12,6 +12,8 @@ export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 export interface Config {
+  /** Absolute path it was read from, for commands that are proposed to people. */
+  readonly file?: string;
   readonly agent: {
     readonly name: string;
     /** Absolute path. */

@@ -14,8 +14,10 @@ export interface SourceForecast extends Forecast {
 
 export interface ConfigForecast {
   readonly sources: readonly SourceForecast[];
-  /** Of the sources that can be estimated. */
+  /** Of the sources that can be estimated, and of the agent itself. */
   readonly pointsPerSecond: number;
+  /** The agent's own signals in it. */
+  readonly ownPointsPerSecond: number;
   readonly bytesPerDay: number;
   /** How long an outage the buffer holds; bounded by its `maxAge`. Undefined: nothing fills it that can be estimated. */
   readonly bufferHours: number | undefined;
@@ -37,10 +39,16 @@ const seriesBytes = 6;
 const requestBytes = 400;
 const secondsPerDay = 86_400;
 
-export function forecast(config: Config): ConfigForecast {
+/** `own`: the agent's own signals, a rule for each. */
+export function forecast(config: Config, own: readonly TagRule[] = []): ConfigForecast {
   const sources = config.sources.map((source) => forecastSource(source, config));
-  const pointsPerSecond = sum(sources.map((source) => source.pointsPerSecond ?? 0));
-  const body = sum(config.sources.map((source, index) => bytesPerSecond(source, sources[index])));
+  const sourcePoints = sum(sources.map((source) => source.pointsPerSecond ?? 0));
+  const ownPointsPerSecond = sum(own.map(pointRate));
+  const pointsPerSecond = sourcePoints + ownPointsPerSecond;
+  const body =
+    sum(config.sources.map((source, index) => bytesPerSecond(source, sources[index]))) +
+    // They are measured together.
+    bytesPerSecond({ rules: own }, { pointsPerSecond: ownPointsPerSecond, requestsPerSecond: 1 });
   const bytesPerDay = pointsPerSecond === 0 ? 0 : (body + requestBytes) * secondsPerDay;
   const { maxRequestBytes, requestsPerSecond } = requestLimits("integration.insert", config.service.apiVersion);
   const { limits } = config.service;
@@ -51,8 +59,9 @@ export function forecast(config: Config): ConfigForecast {
   return {
     sources,
     pointsPerSecond,
+    ownPointsPerSecond,
     bytesPerDay,
-    bufferHours: pointsPerSecond === 0 ? undefined : Math.min(hours, config.buffer.maxAge / 3_600_000),
+    bufferHours: sourcePoints === 0 ? undefined : Math.min(hours, config.buffer.maxAge / 3_600_000),
     budgetShare: body / budget,
     unknown: sources.filter((source) => source.pointsPerSecond === undefined).map(({ name }) => name),
   };
@@ -76,7 +85,10 @@ function pointRate({ every, report }: TagRule): number {
 }
 
 /** Bytes of requests. Tags that are polled share their times; a tag by itself brings its own with every point. */
-function bytesPerSecond({ rules }: ConfiguredSource, known: SourceForecast | undefined): number {
+function bytesPerSecond(
+  { rules }: Pick<ConfiguredSource, "rules">,
+  known: Pick<SourceForecast, "pointsPerSecond" | "requestsPerSecond"> | undefined,
+): number {
   if (known?.pointsPerSecond === undefined) return 0;
   const polled = known.requestsPerSecond !== undefined;
   const times = polled

@@ -1,7 +1,9 @@
 // Reads a configuration file and all it refers to, and gives a checked `Config` or every error at once.
+import { resolve } from "node:path";
 import { z } from "zod";
 import { AgentError, isAgentError } from "../core/errors.ts";
 import type { Driver } from "../core/source.ts";
+import { leavesMachine } from "../lib/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
@@ -37,7 +39,7 @@ export async function loadConfig(
       file,
       issues.list().filter(({ severity }) => severity === "error"),
     );
-  return { ...config, warnings: issues.list() };
+  return { ...config, file: resolve(environment.cwd, file), warnings: issues.list() };
 }
 
 /** The issues that `error` carries; none if it is not an error of `loadConfig`. */
@@ -114,6 +116,12 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
   if (!child(root, "sources")) issues.warn(root, "has no sources: nothing will be read");
   if (!checked) return undefined;
   const { agent, service, buffer, http, log } = checked;
+  if (service.url.startsWith("http:") && leavesMachine(service.url))
+    issues.warn(
+      child(child(root, "service"), "url") ?? root,
+      "is not encrypted: the credentials and all values can be read by whoever is on the network",
+      "https:// where the service offers it, with caFile where its authority is your own",
+    );
   return {
     agent: {
       ...agent,

@@ -36,6 +36,8 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   }
   if (options !== undefined) {
     for (const fault of driver.faults?.({ options, tags }) ?? []) tellFault(fault, written, issues);
+    for (const { field, message, hint } of driver.warnings?.(options) ?? [])
+      issues.warn(child(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
   }
   if (tags.length === 0 && issues.errors === before) issues.warn(node, "has no tags: nothing will be read");

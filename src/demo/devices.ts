@@ -77,6 +77,8 @@ export async function openDevices(
 const packages: Readonly<Record<string, () => Promise<unknown>>> = {
   aedes: () => import("aedes"),
   "node-opcua-server": () => import("node-opcua-server"),
+  "node-opcua-client": () => import("node-opcua-client"),
+  "node-opcua-certificate-manager": () => import("node-opcua-certificate-manager"),
 };
 
 async function requirePackages(): Promise<void> {

@@ -13,6 +13,8 @@ export interface Control {
   readonly reload: () => Promise<{ readonly ok: boolean }>;
   /** The latest lines of the log, oldest first, each one JSON. */
   readonly log: () => readonly string[];
+  /** How the process is hardened. */
+  readonly security: () => object;
 }
 
 export interface Denial {
@@ -51,7 +53,8 @@ function same(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }
 
-function isLocal({ socket }: IncomingMessage): boolean {
+/** Whether it comes from this machine. */
+export function isLocal({ socket }: IncomingMessage): boolean {
   const address = socket.remoteAddress ?? "";
   return address === "::1" || /^(::ffff:)?127\./.test(address);
 }

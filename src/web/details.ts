@@ -2,10 +2,10 @@
 // person. Each may be asked for by anybody at any time, so what is read from the disk is bounded and shared for a while.
 import type { GapList } from "../agent/gaps/gap.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { commandLine } from "../lib/command-line.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { KnownCertificate } from "../source/opcua/trust.ts";
 import type { RejectReasons } from "../upload/reject-reasons.ts";
-import { commandLine } from "./command-line.ts";
 
 export interface DetailOptions {
   /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */
@@ -14,13 +14,15 @@ export interface DetailOptions {
   readonly rejects?: () => Promise<RejectReasons>;
   /** Certificates of OPC UA servers. Called every 2 s at most. */
   readonly certificates?: () => Promise<readonly KnownCertificate[]>;
-  /** File of the configuration, for the commands that are shown. */
+  /** File of the configuration, for the commands that are shown; where it is, only this machine is told. */
   readonly configFile?: string;
 }
 
-/** What to answer, by path. */
-export type Details = Readonly<Record<string, (query: URLSearchParams) => unknown>>;
+/** What to answer, by path. `local`: to this machine. */
+export type Details = Readonly<Record<string, (query: URLSearchParams, local: boolean) => unknown>>;
 
+/** Stands in a command for a file whose path is nobody's business. */
+const elsewhere = "FILE";
 const sharedMs = 2_000;
 const gapsSinceMs = 7 * 86_400_000;
 const mostGaps = 5_000;
@@ -31,16 +33,17 @@ const mostCertificates = 50;
 export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "clock">): Details {
   const { gaps, configFile } = options;
   const monotonic = () => clock.monotonic();
-  const rejects = shared(async () => refused(await options.rejects?.(), configFile), monotonic);
-  const certificates = shared(async () => waiting((await options.certificates?.()) ?? [], configFile), monotonic);
+  const named = (local: boolean) => (configFile === undefined || local ? configFile : elsewhere);
+  const rejects = shared(async () => await options.rejects?.(), monotonic);
+  const certificates = shared(async () => (await options.certificates?.()) ?? [], monotonic);
   return {
     "/api/gaps": (query) => {
       const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
       const most = Number(query.get("most") ?? 500);
       return gaps?.(since, most >= 1 && most <= mostGaps ? Math.floor(most) : 500) ?? { gaps: [] };
     },
-    "/api/rejects": rejects,
-    "/api/certificates": certificates,
+    "/api/rejects": async (_query, local) => refused(await rejects(), named(local)),
+    "/api/certificates": async (_query, local) => waiting(await certificates(), named(local)),
   };
 }
 
@@ -87,7 +90,7 @@ function rfc3339(time: string): string {
   return Number.isNaN(ms) ? time : new Date(ms).toISOString();
 }
 
-/** One answer for everybody who asks within 2 s, and while it is being made. A failure is not kept. */
+/** Read once for everybody who asks within 2 s, and while it is being read. A failure is not kept. */
 function shared<T>(make: () => Promise<T>, monotonic: () => number): () => Promise<T> {
   let last: { readonly answer: Promise<T>; readonly at: number } | undefined;
   return () => {

@@ -1,5 +1,6 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { setImmediate } from "node:timers/promises";
 import type { Status } from "../agent/status.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -8,7 +9,7 @@ import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { isAllowedHost } from "./allowed-host.ts";
 import { end, json, start } from "./answer.ts";
-import { type Control, denial } from "./control.ts";
+import { type Control, denial, isLocal } from "./control.ts";
 import { type DetailOptions, openDetails } from "./details.ts";
 import { streamViews, viewOf } from "./events.ts";
 import { History, historyStepMs } from "./history.ts";
@@ -94,7 +95,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
         return healthy(response, options.ready());
       default: {
         const detail = Object.hasOwn(details, url.pathname) ? details[url.pathname] : undefined;
-        if (detail) return json(response, 200, await detail(url.searchParams));
+        if (detail) return json(response, 200, await detail(url.searchParams, isLocal(request)));
         const file = page.get(url.pathname);
         if (!file) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
         return end(response, 200, file.type, file.body);
@@ -123,6 +124,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const url = await listen(server, options.listen);
 
   const sampling = (async () => {
+    // Whoever opened this has gone on by then: with what it starts next, not with what there was before.
+    await setImmediate();
     for (;;) {
       history.sample(snapshot());
       await runtime.clock.sleep(historyStepMs, closing.signal);
@@ -142,7 +145,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   };
 }
 
-const controlled = ["/api/reload", "/api/log"];
+const controlled = ["/api/reload", "/api/log", "/api/security"];
 /** How long whoever guesses tokens waits for the next answer. */
 const guessedMs = 1_000;
 
@@ -176,6 +179,7 @@ async function command(
         .map((line) => `${line}\n`)
         .join(""),
     );
+  if (path === "/api/security") return json(response, 200, control.security());
   const result = await control.reload();
   return json(response, result.ok ? 200 : 422, result);
 }

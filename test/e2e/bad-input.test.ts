@@ -88,6 +88,8 @@ test("a port in use is told in one sentence, with exit status 1", async () => {
   server.close();
   expect(status).toBe(1);
   expect(stderr).toContain(`127.0.0.1:${port}`);
+  // No source was opened for nothing.
+  expect(stderr).not.toContain('"source":"demo"');
   expect(stderr).not.toMatch(/\n\s+at /);
 });
 

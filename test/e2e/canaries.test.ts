@@ -77,6 +77,7 @@ async function seenOf(agent: AgentProcess, folder: TemporaryFolder): Promise<Map
   for (const args of [
     ["status", "--url", agent.page],
     ["check", "-c", file],
+    ["security", "-c", file, "--url", agent.page],
     ["rejects", "list", "-c", file],
     ["support-bundle", "-c", file, "--url", agent.page, "-o", bundle],
   ]) {

@@ -26,6 +26,29 @@ async function names(agent: AgentProcess): Promise<string[]> {
   return (await agent.status()).sources.map(({ name }) => name);
 }
 
+/** What `tagferry security` says is what the kernel and the running process say. */
+async function expectHardened(file: string, agent: AgentProcess): Promise<void> {
+  const args = ["security", "-c", file, "--json"];
+  const variables = { SERVICE_PASSWORD: "canary-9b1d" };
+  const asked = await command([...args, "--url", agent.page], { variables });
+  const { ok, findings } = JSON.parse(asked.stdout);
+  const root = process.getuid?.() === 0;
+  expect(ok).toBe(!root);
+  const of = (about: string) => findings.filter((finding: { about: string }) => finding.about === about);
+  expect(of("process")).toMatchObject([
+    { state: root ? "weak" : "good" },
+    ...["no debugger by signal", "no code made of text", "no __proto__", `Node ${process.version}`].map((message) => ({
+      state: "good",
+      message,
+    })),
+  ]);
+  expect(of("files")).toMatchObject([{ state: "good" }]);
+  // Nobody answers at port 0: what runs is not known, the rest is told.
+  const alone = JSON.parse((await command(args, { variables })).stdout);
+  expect(alone.findings).toContainEqual(expect.objectContaining({ about: "process", state: "unknown" }));
+  expect(alone.findings).toContainEqual(expect.objectContaining({ about: "service", state: "good" }));
+}
+
 test("reload tells which sources started, restarted, stopped and went on; a wrong file changes nothing and is told", async () => {
   using folder = temporaryFolder();
   const file = folder.file("tagferry.yaml");
@@ -34,6 +57,7 @@ test("reload tells which sources started, restarted, stopped and went on; a wron
   const before = await since();
   const reload = (...args: string[]) => command(["reload", "--url", agent.page, ...args]);
 
+  await expectHardened(file, agent);
   writeFileSync(file, configuration(folder.path, { b: "1s", c: "1s" }));
   expect(await reload()).toMatchObject({
     status: 0,

@@ -133,3 +133,13 @@ test("where no agent answers, status says what to do and ends with 69", async ()
   const help = await command(["status", "--help"]);
   expect(help.stdout).toContain("Example: tagferry status");
 });
+
+test("an address that is none is wrong use, whatever is asked", async () => {
+  for (const name of ["status", "reload", "gaps", "support-bundle"])
+    for (const url of ["nonsense", "127.0.0.1:8421", "opc.tcp://127.0.0.1:4840"])
+      expect(await command([name, "--url", url])).toMatchObject({
+        status: 2,
+        stdout: "",
+        stderr: expect.stringContaining("expected the address of an agent, as in http://127.0.0.1:8421"),
+      });
+});

@@ -93,3 +93,19 @@ test("where no agent answers and the file is wrong, the bundle holds what there 
   const again = await command(args);
   expect(again).toMatchObject({ status: 1, stderr: expect.stringContaining("EEXIST") });
 });
+
+test("without a configuration and without an agent there is no archive but a word on how to name one", async () => {
+  using folder = temporaryFolder();
+  const archive = folder.file("bundle.tar.gz");
+  const args = ["support-bundle", "-c", folder.file("none.yaml"), "-o", archive];
+  expect(await command(args)).toMatchObject({
+    status: 78,
+    stdout: "",
+    stderr: expect.stringMatching(/none\.yaml:1:1 {2}cannot be read: there is no such file\n +name it with -c FILE/),
+  });
+  expect(await command([...args, "--url", "http://127.0.0.1:1"])).toMatchObject({
+    status: 69,
+    stderr: expect.stringContaining("no agent answers at http://127.0.0.1:1"),
+  });
+  expect(readdirSync(folder.path)).toEqual([]);
+});

@@ -46,7 +46,9 @@ test("a server that was refused is listed, accepted and then connected to, and c
   for (const source of ["line", "oven"]) await (await connect(source))[Symbol.asyncDispose]();
 
   const sha256 = /SHA-256 +([0-9a-f]{64})/.exec(accepted.stdout)?.[1] ?? "";
-  expect(await command(["trust", "reject", sha256, "-c", file])).toMatchObject({ status: 0 });
+  const rejected = await command(["trust", "reject", sha256, "-c", file, "--json"]);
+  expect(rejected.status).toBe(0);
+  expect(JSON.parse(rejected.stdout)).toMatchObject({ thumbprint, sha256, state: "rejected" });
   await expect(connect()).rejects.toMatchObject({ code: "SOURCE_REFUSED" });
 
   const own = /([0-9a-f]{40}) \(own/.exec(listed.stdout)?.[1] ?? "";

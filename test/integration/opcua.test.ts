@@ -5,8 +5,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { BrowsedNode } from "../../src/core/source.ts";
 import { browseOpcua } from "../../src/source/opcua/browse.ts";
 import { opcuaDriver } from "../../src/source/opcua/driver.ts";
+import { loadStack } from "../../src/source/opcua/stack.ts";
 import { trustCertificate } from "../../src/source/opcua/trust.ts";
 import { eventually } from "../support/eventually.ts";
+import { putKey } from "../support/opcua-key.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { testRuntime } from "../support/runtime.ts";
@@ -264,4 +266,37 @@ test("what the server does not monitor is polled, and so is everything where the
     expect(line.values(2)).toEqual([false, true]);
     expect(line.descriptions).toHaveLength(3);
   }
+});
+
+test("from 30 days before the agent's own certificate ends, the log warns of it at each connection", async () => {
+  const stack = await loadStack(testRuntime().log);
+  const warnings = async (days: number) => {
+    const dir = folder.file(`ends-in-${days}`);
+    const rootFolder = join(dir, "pki");
+    await putKey("agent", rootFolder);
+    const store = new stack.CertificateStore({
+      rootFolder,
+      automaticallyAcceptUnknownCertificate: false,
+      keySize: 3072,
+      disableFileWatchers: true,
+    });
+    await store.initialize();
+    await store.createSelfSignedCertificate({
+      applicationUri: "urn:test:tagferry:test",
+      dns: ["localhost"],
+      outputFile: join(rootFolder, "own/certs/client_certificate.pem"),
+      subject: "/CN=tagferry",
+      startDate: new Date(),
+      validity: days,
+    });
+    await store.dispose();
+    const runtime = testRuntime();
+    const connect = () =>
+      openOpcuaSource({ stateDir: dir, options: { url: server.url, ...insecure }, tags: [node("Temp")], runtime });
+    for (const _ of [1, 2]) await (await connect())[Symbol.asyncDispose]();
+    return runtime.lines.filter(({ message }) => message === "own certificate ends soon");
+  };
+  const ends = { level: "warn", fields: expect.objectContaining({ validTo: expect.stringMatching(/^20/) }) };
+  expect(await warnings(29)).toMatchObject([ends, ends]);
+  expect(await warnings(31)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 // OPC UA servers that wait until a person trusts their certificate. That is done by a command: whoever may look at this
 // page is not thereby the one who may decide.
-import { byId, element, keyed, setText } from "./element.js";
+import { byId, element, keyed, setHidden, setText } from "./element.js";
 import { listRow } from "./figures.js";
 import * as format from "./format.js";
 import { Lookup } from "./lookup.js";
@@ -13,7 +13,7 @@ export function showCertificates(sources, now) {
   // A new certificate comes with an attempt to connect; one that a person has trusted goes at any time.
   if (opcua.length > 0) void asked.refresh(Math.floor(now / 5_000), () => showCertificates(sources, now));
   const { waiting = [], more = 0 } = opcua.length > 0 ? (asked.answer ?? {}) : {};
-  byId("trust").hidden = waiting.length === 0;
+  setHidden(byId("trust"), waiting.length === 0);
   setText(byId("trust-count"), waiting.length === 0 ? "" : format.count(waiting.length + more));
   keyed(
     byId("certificates"),

@@ -28,6 +28,24 @@ export function setClass(node, className) {
   if (node.className !== className) node.className = className;
 }
 
+/** What shows when the mouse rests on it. */
+export function setTitle(node, text) {
+  const shown = plain(text);
+  if (node.title !== shown) node.title = shown;
+}
+
+export function setAttribute(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+export function setStyle(node, name, value) {
+  if (node.style[name] !== value) node.style[name] = value;
+}
+
+export function setHidden(node, hidden) {
+  if (node.hidden !== hidden) node.hidden = hidden;
+}
+
 export function byId(id) {
   return document.getElementById(id);
 }

@@ -1,5 +1,5 @@
 // What panels are made of: pills, figures with bars, plots with a heading, lists that begin short.
-import { element, keyed, setClass, setText } from "./element.js";
+import { element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
 import { draw } from "./plot.js";
 
 export function pill(node, text, colour) {
@@ -27,7 +27,7 @@ export function showFigures(parent, figures) {
     },
     (row, [, text, share]) => {
       setText(row.value, text);
-      if (row.bar) row.bar.firstChild.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
+      if (row.bar) setStyle(row.bar.firstChild, "width", `${Math.min(100, Math.max(0, share * 100)).toFixed(1)}%`);
     },
   );
 }
@@ -65,7 +65,7 @@ export function showPlots(parent, plots) {
 
 /** An error and what to do about it; hidden while there is none. */
 export function showTrouble(node, error, remedy) {
-  node.hidden = error === undefined;
+  setHidden(node, error === undefined);
   setText(node, error === undefined ? "" : remedy === undefined ? error : `${error}: ${remedy}`);
 }
 
@@ -91,7 +91,7 @@ export class ShortList {
   show(items, keyOf, create, update) {
     this.#again = () => this.show(items, keyOf, create, update);
     keyed(this.#list, this.#all ? items : items.slice(0, this.#most), keyOf, create, update);
-    this.#button.hidden = items.length <= this.#most;
+    setHidden(this.#button, items.length <= this.#most);
     setText(this.#button, this.#all ? "Show fewer" : `Show all ${items.length}`);
   }
 }

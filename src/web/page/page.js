@@ -1,5 +1,5 @@
 // Opens the stream of views and hands each one to the panels and the table.
-import { byId, setText } from "./element.js";
+import { byId, setHidden, setText } from "./element.js";
 import * as format from "./format.js";
 import { loadHistory, showStatus } from "./panels.js";
 import { TagTable } from "./tag-table.js";
@@ -27,7 +27,7 @@ function later(ms) {
 
 function show({ status, tags, history }) {
   seenAt = Date.now();
-  byId("lost").hidden = true;
+  setHidden(byId("lost"), true);
   document.body.classList.remove("stale");
   if (history) loadHistory(history);
   showStatus(status);

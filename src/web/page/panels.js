@@ -1,6 +1,6 @@
 // The agent in one line, what is wrong, upload, buffer and the signals at the service.
 import { showCertificates } from "./certificates.js";
-import { byId, element, setClass, setText } from "./element.js";
+import { byId, element, setClass, setHidden, setText } from "./element.js";
 import { pill, ShortList, showFigures, showPlots, showTrouble } from "./figures.js";
 import * as format from "./format.js";
 import { showGaps } from "./gaps.js";
@@ -42,7 +42,7 @@ export function showStatus(status) {
 }
 
 function showAgent({ agent, sources, upload, buffer, warnings }, certificates) {
-  document.title = agent.name;
+  if (document.title !== agent.name) document.title = agent.name;
   setText(byId("name"), agent.name);
   setText(byId("about"), `tagferry ${agent.version}, running for ${format.duration(agent.uptimeMs)}`);
   const waiting = sources.filter((source) => source.state === "waiting").length;
@@ -171,7 +171,7 @@ function gone({ state, drainMs }, now) {
 }
 
 function showSignals({ signals }, now) {
-  byId("signals").hidden = signals === undefined;
+  setHidden(byId("signals"), signals === undefined);
   if (!signals) return;
   const { known, pending, saved, checkedAt, lost, changed, unconfigured, unconfiguredInputs = [], published } = signals;
   pill(

@@ -11,11 +11,15 @@ const height = 60;
 export class Line {
   times = [];
   values = [];
+  /** Another one when the line has become another one for the eye: the newest point moves by less than a dot. */
+  revision = 0;
+  #rates;
 
   /** Starts over with what the agent remembers. */
   load(times, values) {
     this.times = [...times].slice(times.length - values.length);
     this.values = [...values];
+    this.revision++;
   }
 
   push(time, value) {
@@ -28,6 +32,7 @@ export class Line {
     } else {
       times.push(time);
       values.push(value);
+      this.revision++;
     }
     while (times.length > 0 && times[0] < time - spanMs) {
       times.shift();
@@ -43,6 +48,7 @@ export class Line {
 
   /** The same line as differences a second, for counters. */
   get rates() {
+    if (this.#rates?.revision === this.revision) return this.#rates;
     const line = new Line();
     for (let i = 1; i < this.times.length; i++) {
       const [a, b] = [this.values[i - 1], this.values[i]];
@@ -51,12 +57,19 @@ export class Line {
         a === null || b === null || b < a ? null : ((b - a) / (this.times[i] - this.times[i - 1])) * 1e3,
       );
     }
+    line.revision = this.revision;
+    this.#rates = line;
     return line;
   }
 }
 
-/** Draws `line` into `svg`, which holds one path for the line and one for the area below it, if it is to have one. */
+/**
+ * Draws `line` into `svg`, which holds one path for the line and one for the area below it, if it is to have one. What
+ * stands there already is not drawn again: painting is what the page costs.
+ */
 export function draw(svg, line, { area = false, zero = false, top } = {}) {
+  if (svg.revision === line.revision) return;
+  svg.revision = line.revision;
   if (!svg.firstChild) {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("preserveAspectRatio", "none");

@@ -1,5 +1,5 @@
 // Points that the service refused for good, by its reasons.
-import { byId, element, plain, setText } from "./element.js";
+import { byId, element, plain, setHidden, setText } from "./element.js";
 import { listRow, pill, ShortList, showFigures } from "./figures.js";
 import * as format from "./format.js";
 import { Lookup } from "./lookup.js";
@@ -28,7 +28,7 @@ export function showRefused(status) {
       : `Reasons of the latest ${format.count(points)}. Correct what they name, then stop the agent and send them again: `,
   );
   setText(byId("refused-command"), points === 0 ? "" : (commands?.retry ?? ""));
-  byId("refused-command").hidden = points === 0;
+  setHidden(byId("refused-command"), points === 0);
   list.show(reasons, ({ code, reason }) => `${code} ${reason}`, create, update);
 }
 

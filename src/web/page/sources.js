@@ -1,5 +1,5 @@
 // Sources with their state, and what arrives at them that no tag wants.
-import { byId, element, keyed, plain, setText } from "./element.js";
+import { byId, element, keyed, plain, setHidden, setText } from "./element.js";
 import { listRow, pill, ShortList, showTrouble } from "./figures.js";
 import * as format from "./format.js";
 
@@ -36,7 +36,7 @@ export function showSources(sources, now) {
 }
 
 function showDetails(parent, details) {
-  parent.hidden = details.length === 0;
+  setHidden(parent, details.length === 0);
   keyed(
     parent,
     details,
@@ -85,7 +85,7 @@ export function showUnknown(sources) {
   const found = sources
     .flatMap(({ name, unknown: addresses = [] }) => addresses.map((address) => ({ source: name, ...address })))
     .toSorted((a, b) => b.count - a.count);
-  byId("unmapped").hidden = found.length === 0;
+  setHidden(byId("unmapped"), found.length === 0);
   setText(byId("unknown-count"), found.length === 0 ? "" : format.count(found.length));
   unknown.show(
     found,

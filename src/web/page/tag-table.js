@@ -1,6 +1,6 @@
 // The table of tags. Only rows on the screen and a few around them exist, and only those are asked for: the page costs
 // the same with ten tags and with ten thousand.
-import { element, plain, setClass, setText } from "./element.js";
+import { element, setAttribute, setClass, setStyle, setText, setTitle } from "./element.js";
 import * as format from "./format.js";
 import { draw, Line } from "./plot.js";
 
@@ -52,8 +52,8 @@ export class TagTable {
     this.#count = rows.length;
     this.#matching = matching;
     const height = this.#rowHeight;
-    this.#root.style.height = `${matching * height}px`;
-    this.#root.setAttribute("aria-rowcount", String(matching));
+    setStyle(this.#root, "height", `${matching * height}px`);
+    setAttribute(this.#root, "aria-rowcount", String(matching));
     const shown = new Set();
     for (const [i, tag] of rows.entries()) {
       shown.add(tag.input);
@@ -70,8 +70,8 @@ export class TagTable {
         if (history) line.load(history.times, history.rows[i] ?? []);
       }
       line.push(nowMs, tag.value ?? null);
-      row.node.style.transform = `translateY(${(first + i) * height}px)`;
-      row.node.setAttribute("aria-rowindex", String(first + i + 1));
+      setStyle(row.node, "transform", `translateY(${(first + i) * height}px)`);
+      setAttribute(row.node, "aria-rowindex", String(first + i + 1));
       update(row, tag, line, nowMs);
     }
     for (const [input, row] of this.#rows) {
@@ -96,25 +96,30 @@ function createRow() {
   row.plot.setAttribute("class", "plot");
   row.plot.setAttribute("aria-hidden", "true");
   const node = element("div", { className: "tag", attributes: { role: "row" } }, ...Object.values(row));
-  return { ...row, node };
+  const made = { ...row, node, time: undefined };
+  // Formatted for who looks at it, and not each second.
+  row.age.addEventListener("pointerenter", () =>
+    setTitle(row.age, made.time === undefined ? "" : format.time(made.time / 1_000)),
+  );
+  return made;
 }
 
 const colours = { good: "good", uncertain: "warn", bad: "bad" };
 
 function update(row, tag, line, nowMs) {
   setClass(row.quality, `dot ${colours[tag.quality] ?? "none"}`);
-  row.quality.setAttribute("aria-label", tag.quality ?? "no reading yet");
-  row.quality.title = plain(tag.reason ?? tag.quality ?? "no reading yet");
+  setAttribute(row.quality, "aria-label", tag.quality ?? "no reading yet");
+  setTitle(row.quality, tag.reason ?? tag.quality ?? "no reading yet");
   setText(row.input, tag.input);
-  row.input.title = plain(tag.input);
+  setTitle(row.input, tag.input);
   const trouble = tag.reason !== undefined && tag.quality !== "good";
   setText(row.address, trouble ? tag.reason : `${tag.source}  ${tag.address}`);
-  row.address.title = row.address.textContent;
-  row.address.classList.toggle("trouble", trouble);
+  setTitle(row.address, row.address.textContent);
+  setClass(row.address, trouble ? "address quiet trouble" : "address quiet");
   const unit = tag.unit ? ` ${tag.unit}` : "";
   setText(row.value, tag.value === undefined ? "–" : `${tag.text ?? format.value(tag.value)}${unit}`);
-  row.value.title = tag.value === undefined ? "" : String(tag.value);
+  setTitle(row.value, tag.value === undefined ? "" : String(tag.value));
   setText(row.age, tag.time === undefined ? "" : format.age(Math.max(0, nowMs - tag.time / 1_000)));
-  if (tag.time !== undefined) row.age.title = format.time(tag.time / 1_000);
+  row.time = tag.time;
   draw(row.plot, line);
 }

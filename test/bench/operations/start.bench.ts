@@ -1,5 +1,5 @@
-// How long the bundled program takes from its start to ready, with and without its compile cache, and what it keeps
-// resident half a minute later: MQTT alone, with OPC UA, all three protocols. Beside it a Node that does nothing.
+// How long the bundled program takes from its start to ready and to the last connection, with and without its compile
+// cache, with the CPU time that took, and what it keeps resident half a minute later: MQTT alone, with OPC UA, all three protocols. Beside it a Node that does nothing.
 // `npm run build && node test/bench/operations/start.bench.ts [rounds]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { modbusDevice } from "../../support/modbus-device.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";
 import { opcuaServer } from "../../support/opcua-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { median, memory } from "../agent/process-usage.ts";
+import { cpuSeconds, median, memory } from "../agent/process-usage.ts";
 
 const rounds = Number(process.argv[2] ?? "7");
 const settleMs = 30_000;
@@ -35,22 +35,35 @@ console.log(
 );
 console.log(`Node that does nothing: ${(await bareNode()).toFixed(0)} MB`);
 for (const names of [["mqtt"], ["mqtt", "opcua"], ["mqtt", "opcua", "modbus"]] as const) {
-  const first: number[] = [];
-  const again: number[] = [];
+  const first: Started[] = [];
+  const again: Started[] = [];
   for (let round = 0; round < rounds; round++) {
     const cache = home.file(`cache-${names.length}-${round}`);
     mkdirSync(cache);
     for (const times of [first, again]) {
       await using agent = await started(names, cache);
-      times.push(agent.readyMs);
+      times.push(agent);
     }
   }
   await using agent = await started(names, home.file(`cache-${names.length}-0`));
   await new Promise((done) => setTimeout(done, settleMs));
   console.log(
-    `${names.join(", ")}: ready after ${median(again).toFixed(0)} ms (${median(first).toFixed(0)} ms without the cache), ` +
+    `${names.join(", ")}: ready after ${shown(again, "readyMs")} ms (${shown(first, "readyMs")} ms without the cache), ` +
+      `connected after ${shown(again, "connectedMs")} ms, ${shown(again, "cpuMs")} ms of CPU until then, ` +
       `${memory(agent.pid).rss.toFixed(0)} MB resident`,
   );
+}
+
+interface Started {
+  readonly readyMs: number;
+  /** The last of the sources is. */
+  readonly connectedMs: number;
+  /** Of all threads until then: what a loaded machine changes least. */
+  readonly cpuMs: number;
+}
+
+function shown(starts: readonly Started[], figure: keyof Started): string {
+  return median(starts.map((start) => start[figure])).toFixed(0);
 }
 
 async function started(names: readonly (keyof typeof sources)[], cache: string) {
@@ -73,15 +86,23 @@ ${names.map((name) => `  ${name}: ${sources[name]}`).join("\n")}
   });
   const lines = new Set<string>();
   let readyMs = Number.NaN;
+  let connectedMs = Number.NaN;
+  let cpuMs = Number.NaN;
   createInterface({ input: child.stderr }).on("line", (line) => {
     const { msg, source } = JSON.parse(line) as { readonly msg: string; readonly source?: string };
     if (msg === "ready") readyMs = performance.now() - began;
     if (msg === "connected" && source !== undefined) lines.add(source);
+    if (Number.isNaN(cpuMs) && lines.size === names.length && !Number.isNaN(readyMs)) {
+      connectedMs = performance.now() - began;
+      cpuMs = cpuSeconds(child.pid ?? 0) * 1_000;
+    }
   });
-  await eventually(() => !Number.isNaN(readyMs) && names.every((name) => lines.has(name)), 60_000);
+  await eventually(() => !Number.isNaN(cpuMs), 60_000);
   return {
     pid: child.pid ?? 0,
     readyMs,
+    connectedMs,
+    cpuMs,
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
       await once(child, "exit");

@@ -26,6 +26,7 @@ async function asked(headers: Readonly<Record<string, string>>, path = "/api/rel
           return { ok: true, started: ["a"] };
         },
         log: () => ['{"msg":"ready"}', '{"msg":"connected"}'],
+        security: () => ({ root: false }),
       },
     },
     runtime,
@@ -81,9 +82,11 @@ test("a page of the agent itself may, with a token", async () => {
   expect(await asked({ ...headers, "sec-fetch-site": "same-origin" })).toMatchObject({ status: 200, reloads: 1 });
 });
 
-test("a reload is never done by looking, and the log is not for everybody", async () => {
+test("a reload is never done by looking, and log and weak places are not for everybody", async () => {
   expect(await asked(bearer, "/api/reload", "GET")).toMatchObject({ status: 405, reloads: 0 });
   expect(await asked({}, "/api/log", "GET")).toMatchObject({ status: 401 });
+  expect(await asked({}, "/api/security", "GET")).toMatchObject({ status: 401 });
+  expect(await asked(bearer, "/api/security", "GET")).toMatchObject({ status: 200, text: '{"root":false}' });
   expect(await asked(bearer, "/api/log", "GET")).toMatchObject({
     status: 200,
     text: '{"msg":"ready"}\n{"msg":"connected"}\n',

@@ -40,6 +40,14 @@ test("the error of a device that takes connections and never answers stands in t
   expect(monitor.status()).not.toHaveProperty("error");
 });
 
+test("a clock that is set while a source is online makes no decades of its minutes", async () => {
+  const { monitor, clock } = watched();
+  monitor.online(connection);
+  await clock.advance(90_000);
+  clock.stepWall(56 * 365 * 86_400_000);
+  expect(clock.now() - monitor.status().since).toBe(90_000_000);
+});
+
 test("a connection that was of use and is made again leaves no error behind, and each loss is logged", () => {
   const { monitor, runtime } = watched();
   for (let i = 0; i < 2; i++) {

@@ -41,7 +41,7 @@ test("a right file gives what it will cost and status 0", async () => {
     /^agent\.yaml is right: 1 source, 10 tags\n {2}demo {2}simulator {2}10 tags {2}10 readings\/s {2}1 requests\/s\n/,
   );
   expect(text).toMatch(
-    /at most 10 points\/s and about \d+(\.\d)? MiB a day to the service, less than 0.1 % of what its limits allow/,
+    /at most 11 points\/s, 1 of them the agent's own signals, and about \d+(\.\d)? MiB a day to the service, less than 0.1 % of what its limits allow/,
   );
   expect(text).toMatch(/an outage of about 720 hours fits into the buffer \(2 GiB\)/);
 });
@@ -73,7 +73,7 @@ test("a configuration beyond what the service takes says so", async () => {
 
 test("report with a minimum interval makes the estimate smaller", async () => {
   const { text } = await checked(simulated("100ms").replace("{ input", "{ report: { minInterval: 1s }, input"));
-  expect(text).toMatch(/at most 1 points\/s/);
+  expect(text).toMatch(/at most 2 points\/s, 1 of them/);
 });
 
 test("warnings come along and change nothing", async () => {
@@ -96,7 +96,11 @@ test("--json prints the same for scripts", async () => {
   expect(JSON.parse(right.text)).toMatchObject({
     ok: true,
     errors: [],
-    forecast: { pointsPerSecond: 1, sources: [{ name: "demo", type: "simulator", tags: 1, readingsPerSecond: 1 }] },
+    forecast: {
+      pointsPerSecond: 2,
+      ownPointsPerSecond: expect.closeTo(1),
+      sources: [{ name: "demo", type: "simulator", tags: 1, readingsPerSecond: 1 }],
+    },
   });
 });
 
@@ -128,10 +132,10 @@ sources:
     "  chiller  modbus  2 tags    2 readings/s      2 requests/s",
     "  line3    opcua   100 tags  200 readings/s",
     "  hall     mqtt    1 tag     as messages come",
-    // 12.3 + 2 + 50 points/s; 7 bytes a value, 31 a time: OPC UA's have times of their own. 20 bytes a point on disk.
+    // 12.3 + 2 + 50 points/s, and 16 signals of the agent each 10 s; 7 bytes a value, 31 a time: OPC UA's have times of their own. 20 bytes a point on disk.
     expect.stringMatching(
-      /^at most 64\.3 points\/s and about 28\d MiB a day to the service, less than 0\.1 % of what its limits allow, not counting hall$/,
+      /^at most 65\.9 points\/s, 1\.6 of them the agent's own signals, and about 28\d MiB a day to the service, less than 0\.1 % of what its limits allow, not counting hall$/,
     ),
-    "an outage of about 58 hours fits into the buffer (256 MiB)",
+    "an outage of about 56.5 hours fits into the buffer (256 MiB)",
   ]);
 });

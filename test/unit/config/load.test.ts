@@ -82,7 +82,7 @@ service: { url: http://127.0.0.1:8420/v1, integration: c8ktonqsahsmemfs7lv0, aut
 sources:
   hall:
     type: mqtt
-    url: mqtt://broker:1883
+    url: mqtts://broker
     password: "\${MQTT:-canary}"
     tags:
       - { input: a, topic: a }
@@ -175,4 +175,22 @@ test("with the check of certificates switched off for all of Node nothing is loa
   const off = { ...withPassword, NODE_TLS_REJECT_UNAUTHORIZED: "0" };
   expect(await complaints(head, off)).toContain("NODE_TLS_REJECT_UNAUTHORIZED=0");
   expect(await complaints(head, { ...off, NODE_TLS_REJECT_UNAUTHORIZED: "1" })).not.toContain("TLS");
+});
+
+test("a password that leaves the machine without TLS is warned of, and none that stays on it or is encrypted", async () => {
+  const broker = (url: string, more = "username: me, password: '${PASSWORD}'") =>
+    complaints(`${head}sources: { hall: { type: mqtt, url: "${url}", ${more}, tags: [{ input: a, topic: a }] } }\n`, {
+      ...withPassword,
+    });
+  const said = "sources.hall.url  is not encrypted";
+  for (const url of ["mqtt://broker.local:1883", "ws://10.0.0.9/mqtt", "mqtt://127.plant.example"])
+    expect(await broker(url), url).toContain(said);
+  for (const url of ["mqtts://broker.local", "mqtt://127.0.0.1:1883", "ws://localhost/mqtt", "mqtt://[::1]"])
+    expect(await broker(url), url).not.toContain("is not encrypted");
+  expect(await broker("mqtt://broker.local", "qos: 1")).not.toContain("is not encrypted");
+  const second = `username: me, password: '\${PASSWORD}', servers: ["mqtt://other.local"]`;
+  expect(await broker("mqtts://broker.local", second)).toContain(said);
+  const service = (url: string) => complaints(head.replace("http://127.0.0.1:8420/v1", url), withPassword);
+  expect(await service("http://service.example/v1")).toContain("service.url  is not encrypted");
+  expect(await service("https://service.example/v1")).not.toContain("is not encrypted");
 });

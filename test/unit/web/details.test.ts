@@ -22,7 +22,7 @@ test("only refused certificates wait, with the command that trusts them and time
     { clock: new ManualClock() },
   );
   const { state: _, path: __, ...shown } = certificate;
-  expect(await details["/api/certificates"]?.(none)).toEqual({
+  expect(await details["/api/certificates"]?.(none, true)).toEqual({
     waiting: [
       {
         ...shown,
@@ -33,6 +33,19 @@ test("only refused certificates wait, with the command that trusts them and time
     ],
     more: 0,
   });
+});
+
+test("where the configuration is, only this machine is told", async () => {
+  const details = openDetails(
+    { certificates: async () => [certificate], configFile: "/etc/plant 1/agent.yaml" },
+    { clock: new ManualClock() },
+  );
+  for (const path of ["/api/certificates", "/api/rejects"]) {
+    expect(JSON.stringify(await details[path]?.(none, true))).toContain("-c '/etc/plant 1/agent.yaml'");
+    const told = JSON.stringify(await details[path]?.(none, false));
+    expect(told).toContain("-c FILE");
+    expect(told).not.toContain("/etc");
+  }
 });
 
 test("however many ask, the disk is read every 2 s at most, and a failure is not kept", async () => {
@@ -48,7 +61,7 @@ test("however many ask, the disk is read every 2 s at most, and a failure is not
     },
     { clock },
   );
-  const ask = async () => details["/api/certificates"]?.(none);
+  const ask = async () => details["/api/certificates"]?.(none, true);
   await Promise.all([ask(), ask(), ask()]);
   expect(reads).toBe(1);
   await clock.advance(2_000);
@@ -70,7 +83,7 @@ test("reasons and inputs of refused points are bounded, and what was left out is
     { rejects: async () => ({ points: 480, unreadable: 0, reasons }) },
     { clock: new ManualClock() },
   );
-  const answer = await details["/api/rejects"]?.(none);
+  const answer = await details["/api/rejects"]?.(none, true);
   expect(answer).toMatchObject({
     points: 480,
     moreReasons: 10,
@@ -82,7 +95,7 @@ test("reasons and inputs of refused points are bounded, and what was left out is
 
 test("where nothing is given there is nothing to show", async () => {
   const details = openDetails({}, { clock: new ManualClock() });
-  expect(details["/api/gaps"]?.(none)).toEqual({ gaps: [] });
-  expect(await details["/api/certificates"]?.(none)).toEqual({ waiting: [], more: 0 });
-  expect(await details["/api/rejects"]?.(none)).toMatchObject({ points: 0, reasons: [] });
+  expect(details["/api/gaps"]?.(none, true)).toEqual({ gaps: [] });
+  expect(await details["/api/certificates"]?.(none, true)).toEqual({ waiting: [], more: 0 });
+  expect(await details["/api/rejects"]?.(none, true)).toMatchObject({ points: 0, reasons: [] });
 });

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { commandLine } from "../../../src/web/command-line.ts";
+import { commandLine } from "../../../src/lib/command-line.ts";
 
 test("a plain path is shown as it is typed, and no file where none is known", () => {
   const words = ["trust", "accept", "9f86d081"];
