@@ -92,6 +92,7 @@ async function testSource(
     else if (once) io.print(visible(`  ${name}  ${input}  nothing came within ${span(within)}`));
   }
   if (!once) return exitStatus.done;
+  if (silent.size > 0 && driver.silence !== undefined) io.complain(`${name} (${driver.type}): ${driver.silence}`);
   const wrong = silent.size + bad.size;
   io.complain(`${name} (${driver.type}): ${count(rules.length - wrong, "tag")} of ${rules.length} with a good value`);
   return wrong === 0 ? exitStatus.done : exitStatus.failed;

@@ -144,6 +144,8 @@ export interface Driver<
   readonly type: Type;
   /** One line for lists and the reference. */
   readonly summary: string;
+  /** What else it may mean that nothing came of a tag, for who looks at it; starts in lower case. */
+  readonly silence?: string;
   /** What stands beside `tags` in the configuration of a source. Strict; secrets as `secret()`, intervals as `duration()`. */
   readonly schema: Options;
   /**

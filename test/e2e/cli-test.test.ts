@@ -92,6 +92,12 @@ test("a broker's messages are shown beside the session of the agent, which loses
   expect(broker.clients).toContain("gw1-hall");
   expect(broker.subscriptions("gw1-hall")).toEqual(["$share/plant/hall/+"]);
   expect(stdout).toMatch(/hall\.north +21\.5 +raw 21\.5 +hall\/north/);
+
+  // A value of who knows when is none, and who wonders is told.
+  await broker.publish("silent", "7", { retain: true });
+  const once = await command(["test", "-c", file, "--once", "--within", "300ms"]);
+  expect(once.stdout).toMatch(/silent {2}nothing came within 300ms/);
+  expect(once.stderr).toContain("counts only if it carries a time of its own, or with retained: use");
 });
 
 test("an OPC UA server is read with the agent's certificates and not with its session", async () => {

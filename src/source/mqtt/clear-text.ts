@@ -8,11 +8,12 @@ interface Connection {
   readonly url: string;
   readonly servers: readonly string[];
   readonly password?: Secret | undefined;
+  readonly passwordFile?: string | undefined;
 }
 
 /** Warns where the password goes to another machine without TLS. */
-export function clearTextWarnings({ url, servers, password }: Connection): readonly ConfigWarning[] {
-  if (password === undefined || ![url, ...servers].some(isClear)) return [];
+export function clearTextWarnings({ url, servers, password, passwordFile }: Connection): readonly ConfigWarning[] {
+  if ((password ?? passwordFile) === undefined || ![url, ...servers].some(isClear)) return [];
   return [
     {
       field: "url",

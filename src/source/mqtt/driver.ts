@@ -9,6 +9,7 @@ import { tagCaptures } from "./tag-address.ts";
 export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   type: "mqtt",
   summary: "messages of an MQTT broker, acknowledged after they are on disk",
+  silence: "what the broker has kept counts only if it carries a time of its own, or with retained: use",
   schema: mqttOptions,
   tag: mqttTag,
   schemes: ["mqtt", "mqtts", "ws", "wss"],

@@ -188,6 +188,7 @@ test("a password that leaves the machine without TLS is warned of, and none that
   for (const url of ["mqtts://broker.local", "mqtt://127.0.0.1:1883", "ws://localhost/mqtt", "mqtt://[::1]"])
     expect(await broker(url), url).not.toContain("is not encrypted");
   expect(await broker("mqtt://broker.local", "qos: 1")).not.toContain("is not encrypted");
+  expect(await broker("mqtt://broker.local", "username: me, passwordFile: /run/token")).toContain(said);
   const second = `username: me, password: '\${PASSWORD}', servers: ["mqtt://other.local"]`;
   expect(await broker("mqtts://broker.local", second)).toContain(said);
   const service = (url: string) => complaints(head.replace("http://127.0.0.1:8420/v1", url), withPassword);
