@@ -108,6 +108,15 @@ test("a password that stands in a file of its own is read again at each connecti
   expect(() => mqttDriver.schema.parse({ ...options, password: "x" })).toThrow(/must not stand beside password/);
 });
 
+test("the name for ALPN that a broker asks for is given", async () => {
+  await using broker = await openMqttBroker({ tls: { ...identity("broker"), ALPNProtocols: ["x-amzn-mqtt-ca"] } });
+  const open = (alpn: string) =>
+    openMqttSource({ options: { url: broker.url, caFile, alpn: [alpn] }, tags }, testRuntime(), signal);
+
+  await using _source = await open("x-amzn-mqtt-ca");
+  await expect(open("another")).rejects.toMatchObject({ name: "AgentError" });
+});
+
 test("a key that is none is an error of the source, not the end of the agent", async () => {
   await using broker = await openMqttBroker({ tls: mutual });
   const options = { url: broker.url, caFile, certFile: path("client.pem"), keyFile: path("ca.pem") };

@@ -60,3 +60,38 @@ test("a unit that needed longer than its time-out to be told apart is given as m
     expect(slow.asked.at(-1)).toEqual([request, givenMs]);
   }
 });
+
+test("requests are counted by unit and outcome, exceptions by code, and what was thrown away", async () => {
+  const runtime = testRuntime({ clock: new ManualClock() });
+  let discarded = 0;
+  const results: Result[] = [
+    { kind: "data", bytes: Uint8Array.of(0, 7), at: runtime.clock.now() },
+    { kind: "exception", code: 4, at: runtime.clock.now() },
+    { kind: "silence", mismatch: "noise", heard: true },
+  ];
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    get discarded() {
+      return discarded;
+    },
+    async run() {
+      const result = results.shift() ?? { kind: "silence", mismatch: undefined, heard: true };
+      if (result.kind === "silence") discarded++;
+      return result;
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const link = await Link.open({ ...options, connect: async () => exchange }, runtime, signal);
+  for (let i = 0; i < 3; i++) await link.read({ ...request, unit: 3 }, 100, signal);
+
+  const requests = (outcome: string) =>
+    runtime.metric("source_modbus_requests_total", { source: "bus", unit: "3", outcome });
+  expect([requests("ok"), requests("exception"), requests("timeout")]).toEqual([1, 1, 1]);
+  expect(runtime.metric("source_modbus_exceptions_total", { unit: "3", code: "4" })).toBe(1);
+  expect(runtime.metric("source_modbus_discarded_replies_total", { source: "bus" })).toBe(1);
+  // How long an answer took is told of answers alone.
+  expect(runtime.metric("source_modbus_round_trip_seconds", { source: "bus" })).toBe(2);
+});
