@@ -1,7 +1,9 @@
 // What a server has not kept of a subscription that goes on is noticed, whoever forgot it: messages, items, the agent itself.
 import { cpSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { checkOnline } from "../../src/cli/check-online.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { load } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
@@ -102,7 +104,7 @@ test("items that the server has no more are monitored again, and what was missed
     await line.failure;
   }
   server.dropItems();
-  const missed = [];
+  const missed: number[] = [];
   for (let i = 0; i < 2; i++) {
     missed.push(++next);
     server.set("Temp", next);
@@ -125,7 +127,7 @@ test("an agent that was killed before it had written down what is missing looks 
     const value = await set();
     await line.reading((reading) => reading.value === value);
   }
-  const missed = [];
+  const missed: number[] = [];
   for (let i = 0; i < 2; i++) {
     missed.push(++next);
     server.set("Temp", next);
@@ -165,11 +167,21 @@ test("of a queue of one value nobody is told what it has thrown away: the status
   await eventually(() => missed.every((value) => line.values(0).includes(value)), 30_000);
 });
 
-test("a server of a redundant set whose partners are not configured names them", async () => {
+test("a server of a redundant set whose partners are not configured names them, in the status and to check --online", async () => {
   server.partner(["urn:plc:b"]);
+  const advice = "the server is one of a redundant set (hot); servers does not have urn:plc:b";
   await using line = collect(await open(folder.file(`state${states++}`)));
-  expect(line.source.details?.()).toMatchObject({
-    redundancy: "hot",
-    advice: "the server is one of a redundant set (hot); servers does not have urn:plc:b",
-  });
+  expect(line.source.details?.()).toMatchObject({ redundancy: "hot", advice });
+  const config = await load(`version: 1
+agent: { name: gw1, dataDir: ${folder.file("data")} }
+service: { url: http://127.0.0.1:1/v1, integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+sources:
+  line:
+    type: opcua
+    url: ${server.url}
+    security: { mode: none }
+    tags: [{ input: temp, node: "nsu=${lineNamespace};s=Temp" }]
+`);
+  const reached = await checkOnline(config, "0", new AbortController().signal);
+  expect(reached.find(({ what }) => what === "line")).toMatchObject({ ok: true, advice });
 });
