@@ -155,6 +155,20 @@ test("a nesting of 10,000 levels with a long number in it is read or refused, an
   }
 });
 
+test.each([
+  ['{"v":1}\n{"v":2}\n', [{ v: 1 }, { v: 2 }]],
+  ['\uFEFF{"v":1}\r\n\r\n[2]\r\n3\0', [{ v: 1 }, [2], 3]],
+  ['{"v":1}{"v":[{"w":2}]}[3]4', [{ v: 1 }, { v: [{ w: 2 }] }, [3], 4]],
+  ['{\n "v": "}{\\"\n"\n}'.replace('\n"', '"'), [{ v: '}{"' }]],
+  ['{"v":1}\n{"v":', undefined],
+  ["}\n{}", undefined],
+  ["\n\n", undefined],
+])("documents one after the other, %j", (payload, documents) => {
+  const read = () => decode("ndjson", Buffer.from(payload));
+  if (documents) expect(read()).toEqual(documents);
+  else expect(read).toThrow(PayloadError);
+});
+
 const names: readonly DecoderName[] = [
   "bare",
   "json",
@@ -163,6 +177,8 @@ const names: readonly DecoderName[] = [
   "text",
   "csv",
   "binary",
+  "cbor",
+  "msgpack",
   "senml",
   "lineProtocol",
 ];
