@@ -20,6 +20,8 @@ export interface Reached {
   readonly ms: number;
   readonly error?: string;
   readonly remedy?: string;
+  /** What the device gives to consider although it answers. */
+  readonly advice?: string;
   readonly exit: ExitStatus;
 }
 
@@ -35,7 +37,9 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
       reach(
         source.name,
         async (stop) => {
-          await using _source = await openBeside(source, config, runtime, stop);
+          await using opened = await openBeside(source, config, runtime, stop);
+          const { advice } = opened.details?.() ?? {};
+          return advice === undefined ? undefined : String(advice);
         },
         signal,
       ),
@@ -43,12 +47,17 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
   ]);
 }
 
-async function reach(what: string, ask: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<Reached> {
+/** `ask` gives advice, or none. */
+async function reach(
+  what: string,
+  ask: (signal: AbortSignal) => Promise<string | undefined | void>,
+  signal: AbortSignal,
+): Promise<Reached> {
   const started = performance.now();
   const elapsed = () => Math.round(performance.now() - started);
   try {
-    await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
-    return { what, ok: true, ms: elapsed(), exit: exitStatus.done };
+    const advice = await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
+    return { what, ok: true, ms: elapsed(), ...(advice !== undefined && { advice }), exit: exitStatus.done };
   } catch (error) {
     signal.throwIfAborted();
     const known = isAgentError(error)

@@ -54,8 +54,9 @@ async function reach(config: Config, signal: AbortSignal): Promise<readonly Reac
   return checkOnline(config, version(), signal);
 }
 
-function reachedLines({ what, ok, ms, error = "", remedy = "" }: Reached): readonly string[] {
-  return ok ? [`${what}: answers, ${ms} ms`] : [visible(`${what}: ${error}`), `  ${remedy}`];
+function reachedLines({ what, ok, ms, error = "", remedy = "", advice }: Reached): readonly string[] {
+  if (ok) return [`${what}: answers, ${ms} ms`, ...(advice === undefined ? [] : [visible(`  ${advice}`)])];
+  return [visible(`${what}: ${error}`), `  ${remedy}`];
 }
 
 function jsonOf(result: object): string {

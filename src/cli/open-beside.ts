@@ -22,5 +22,9 @@ export async function openBeside(
   const config = (await driver.beside?.(own, temporary)) ?? { ...own, stateDir: temporary };
   const source = opened.use(await driver.open(config, runtime, signal));
   const owned = opened.move();
-  return { deliveries: (stop) => source.deliveries(stop), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    deliveries: (stop) => source.deliveries(stop),
+    details: () => source.details?.() ?? {},
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
