@@ -1,0 +1,105 @@
+// Monitored items of servers that sample otherwise than asked, or have no room.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import type { TagId } from "../../../../src/core/source.ts";
+import type { Item } from "../../../../src/source/opcua/items.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
+import { Monitoring } from "../../../../src/source/opcua/monitoring.ts";
+import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
+
+const never = new AbortController().signal;
+const item = (name: string, every = 1_000): Item => ({
+  tag: 0 as TagId,
+  nodeId: ua.coerceNodeId(`ns=1;s=${name}`),
+  captures: {},
+  address: name,
+  every,
+  clockCheck: new ClockCheck(),
+  index: undefined,
+});
+
+interface Behaviour {
+  /** Sampling interval that it gives; undefined: what is asked for. */
+  readonly sampling?: number;
+  /** Items that it has room for; the others are refused. */
+  room: number;
+  readonly modify?: boolean;
+}
+
+function monitoring(server: Behaviour) {
+  const sizes = new Map<number, number>();
+  const answer = (request: object): object => {
+    if (request instanceof ua.CreateMonitoredItemsRequest) {
+      const results = (request.itemsToCreate ?? []).map(({ requestedParameters }) => {
+        if (sizes.size >= server.room) return { statusCode: ua.StatusCodes.BadTooManyMonitoredItems };
+        const { clientHandle, queueSize, samplingInterval } = requestedParameters;
+        sizes.set(clientHandle, queueSize);
+        return {
+          monitoredItemId: clientHandle + 100,
+          revisedSamplingInterval: server.sampling ?? samplingInterval,
+          revisedQueueSize: queueSize,
+        };
+      });
+      return new ua.CreateMonitoredItemsResponse({ results });
+    }
+    if (request instanceof ua.ModifyMonitoredItemsRequest) {
+      if (server.modify === false)
+        throw new AgentError("SOURCE_UNREACHABLE", "the server answers BadServiceUnsupported");
+      const results = (request.itemsToModify ?? []).map(({ requestedParameters: { clientHandle, queueSize } }) => {
+        sizes.set(clientHandle, queueSize);
+        return { revisedQueueSize: queueSize };
+      });
+      return new ua.ModifyMonitoredItemsResponse({ results });
+    }
+    throw new TypeError("nothing else is asked");
+  };
+  const link = {
+    async call<R>(request: object, kind: Answer<R>) {
+      const answered: unknown = answer(request);
+      if (!(answered instanceof kind)) throw new TypeError("not what was asked");
+      return answered;
+    },
+  } as unknown as Link; // what is used of it
+  const made = new Monitoring({
+    ua,
+    link,
+    subscription: { id: 1, items: [], nextHandle: 1 },
+    limit: 0,
+    queueSize: (everyMs) => (everyMs === 0 ? 100 : 30_000 / everyMs),
+    save: async () => {},
+  });
+  return { made, sizes };
+}
+
+test("what the server samples more often than asked gets a queue that is long enough for it", async () => {
+  for (const [sampling, size] of [
+    [1_000, 30],
+    [2_000, 30],
+    [500, 60],
+    [0, 100],
+  ] as const) {
+    const { made, sizes } = monitoring({ sampling, room: 9 });
+    await made.begin([item("Temp")], never);
+    expect([...sizes.values()]).toEqual([size]);
+    expect(made.queueOf(1)).toBe(size);
+  }
+});
+
+test("a server that changes no queues keeps what it has, and the length that it has is known", async () => {
+  const { made } = monitoring({ sampling: 100, room: 9, modify: false });
+  await made.begin([item("Temp")], never);
+  expect(made.queueOf(1)).toBe(30);
+  expect(made.failures).toEqual([]);
+});
+
+test("items for which there was no room are polled until there is some", async () => {
+  const server: Behaviour = { room: 1 };
+  const { made } = monitoring(server);
+  await made.begin([item("Temp"), item("Count"), item("Big")], never);
+  expect(made.polled.map(({ address }) => address)).toEqual(["Count", "Big"]);
+  server.room = 2;
+  await made.add(made.takeCrowdedOut(), never);
+  expect(made.items.map(({ address }) => address)).toEqual(["Temp", "Count"]);
+  expect(made.polled.map(({ address }) => address)).toEqual(["Big"]);
+});

@@ -1,0 +1,124 @@
+// What becomes of the subscription before, by what the server still has and how many it gives.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
+import { Positions } from "../../../../src/source/opcua/positions.ts";
+import { Resumption, type SubscriptionRecord } from "../../../../src/source/opcua/resumption.ts";
+import { obtainSubscription } from "../../../../src/source/opcua/subscription.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const { log } = testRuntime();
+const never = new AbortController().signal;
+const started = "2026-03-01T12:00:00.000Z";
+const counts = { publishingMs: 100, keepAliveCount: 100, lifetimeCount: 1_000 };
+const record: SubscriptionRecord = {
+  id: 7,
+  group: "100",
+  ...counts,
+  started,
+  namespaces: ["", "urn:line"],
+  nextHandle: 5,
+  items: [],
+  begun: true,
+};
+const refuse = (status: string) => new AgentError("SOURCE_UNREACHABLE", `the server answers ${status}`);
+
+interface Server {
+  /** Subscriptions that it has. */
+  readonly has: Set<number>;
+  readonly most: number;
+  readonly resumed: boolean;
+  readonly namespaces?: readonly string[];
+  /** Knows SetPublishingMode. */
+  readonly modes?: boolean;
+  readonly record?: Partial<SubscriptionRecord>;
+}
+
+/** What is obtained from a server, with the record of a subscription of an earlier connection. */
+async function obtain({ has, most, resumed, namespaces = record.namespaces, modes = true, record: change }: Server) {
+  using folder = temporaryFolder();
+  const resumption = await Resumption.open(folder.file("session.json"), "", log);
+  await resumption.remember({ subscriptions: [{ ...record, ...change }] });
+  const positions = await Positions.open(folder.file("positions.json"), log);
+  await positions.begin([record], []);
+  await positions.reached(record, 41);
+  const answer = (request: object): object => {
+    const known = (ids: readonly number[] | null) =>
+      (ids ?? []).map((id) => (has.has(id) ? ua.StatusCodes.Good : ua.StatusCodes.BadSubscriptionIdInvalid));
+    if (request instanceof ua.SetPublishingModeRequest) {
+      if (!modes) throw refuse("BadServiceUnsupported");
+      return new ua.SetPublishingModeResponse({ results: known([...(request.subscriptionIds ?? [])]) });
+    }
+    if (request instanceof ua.TransferSubscriptionsRequest) {
+      const results = known([...(request.subscriptionIds ?? [])]).map((statusCode) => ({ statusCode }));
+      return new ua.TransferSubscriptionsResponse({ results });
+    }
+    if (request instanceof ua.DeleteSubscriptionsRequest) {
+      for (const id of request.subscriptionIds ?? []) has.delete(id);
+      return new ua.DeleteSubscriptionsResponse({});
+    }
+    if (has.size >= most) throw refuse("BadTooManySubscriptions");
+    has.add(8);
+    const { publishingMs, keepAliveCount, lifetimeCount } = counts;
+    return new ua.CreateSubscriptionResponse({
+      subscriptionId: 8,
+      revisedPublishingInterval: publishingMs,
+      revisedMaxKeepAliveCount: keepAliveCount,
+      revisedLifetimeCount: lifetimeCount,
+    });
+  };
+  const link = {
+    resumed,
+    async call<R>(request: object, kind: Answer<R>) {
+      const answered: unknown = answer(request);
+      if (!(answered instanceof kind)) throw new TypeError("not what was asked");
+      return answered;
+    },
+  } as unknown as Link; // what is used of it
+  const limits = { read: 0, browse: 0, monitor: 0, history: 0, itemsPerSubscription: 0 };
+  const product = { name: "", uri: "", manufacturer: "", version: "" };
+  const facts = { namespaces, limits, product, started };
+  return obtainSubscription({ ua, link, facts, resumption, positions, log }, "100", counts, never);
+}
+
+test("a subscription whose session goes on is gone on with, from the first message that is not on disk", async () => {
+  expect(await obtain({ has: new Set([7]), most: 1, resumed: true })).toMatchObject({
+    id: 7,
+    origin: "kept",
+    firstSequence: 42,
+  });
+});
+
+test("also where the server has got more namespaces meanwhile, but not where one has moved", async () => {
+  const has = () => new Set([7]);
+  const more = ["", "urn:line", "urn:new"];
+  expect(await obtain({ has: has(), most: 2, resumed: true, namespaces: more })).toMatchObject({
+    origin: "kept",
+    namespaces: more,
+  });
+  expect(await obtain({ has: has(), most: 2, resumed: true, namespaces: ["", "urn:new", "urn:line"] })).toMatchObject({
+    id: 8,
+    origin: "new",
+  });
+});
+
+test("one that had hardly begun hands over what it has, beside a new one", async () => {
+  const hardly = { record: { begun: false }, has: new Set([7]), most: 2, resumed: true };
+  expect(await obtain(hardly)).toMatchObject({ id: 8, origin: "transferred", former: { id: 7 }, firstSequence: 1 });
+});
+
+test("where there is no room for a new one beside the former, the former makes room", async () => {
+  const has = new Set([7]);
+  expect(await obtain({ has, most: 1, resumed: false })).toMatchObject({ id: 8, origin: "new", former: undefined });
+  expect([...has]).toEqual([8]);
+});
+
+test("where all are taken by others there is none, and it is said why", async () => {
+  expect(await obtain({ has: new Set([1, 2]), most: 2, resumed: false })).toBe("taken");
+});
+
+test("a server that does not say whether it has the former gives a new one", async () => {
+  expect(await obtain({ has: new Set([7]), most: 2, resumed: true, modes: false })).toMatchObject({ origin: "new" });
+});
