@@ -33,7 +33,7 @@ export class BusFraming implements Framing {
   readonly #doubts: Doubts;
   #current: Current | undefined;
   #received: Uint8Array = new Uint8Array(0);
-  #held: Answer | undefined;
+  #held: { readonly answer: Answer; readonly pdu: Uint8Array } | undefined;
   /** Whether what is held can be nothing but the answer. */
   #sure = false;
   /** Frames of the unit that is asked since it was. */
@@ -83,7 +83,7 @@ export class BusFraming implements Framing {
     for (const frame of frames) this.#take(frame);
     if (!this.#current || !this.#sure) return undefined;
     this.#current = undefined;
-    return this.#held;
+    return this.#held?.answer;
   }
 
   get holding(): boolean {
@@ -92,13 +92,18 @@ export class BusFraming implements Framing {
 
   expire(): Answer | undefined {
     const current = this.#current;
-    const answer = current && this.#held;
-    if (!answer) return undefined;
+    const held = this.#held;
+    if (!current || !held) return undefined;
+    const { request, blurred, earlier } = current;
     this.#current = undefined;
-    if (current.blurred) this.#doubts.settle(current.request.unit);
-    // An exception, perhaps an earlier one: then the answer is still to come.
-    else this.#doubts.add(current.request);
-    return answer;
+    const lastHope = blurred && this.#doubts.telling(request) === undefined;
+    if (this.#heard > earlier || lastHope) this.#doubts.settle(request.unit);
+    else {
+      // Perhaps it is an earlier one: then the answer is still to come.
+      this.#doubts.came(request.unit, held.pdu);
+      this.#doubts.add(request);
+    }
+    return held.answer;
   }
 
   abandon(): boolean {
@@ -127,7 +132,7 @@ export class BusFraming implements Framing {
       return;
     }
     if (this.#held) this.#discarded++;
-    this.#held = answer;
+    this.#held = { answer, pdu };
     this.#sure = !doubtful;
     if (!doubtful) this.#doubts.settle(unit);
   }

@@ -74,8 +74,8 @@ export class Doubts {
 
   /**
    * Where `request` is blurred: one whose answer is not, to be asked first. It reads the beginning of what `request`
-   * does, so that nothing is touched that would not be anyway; where that cannot be shorter, one value of the other table
-   * of its kind, at which a unit that does not have it says so. Undefined: there is no need for one, or there is none.
+   * does, so that nothing is touched that would not be anyway; where that cannot be shorter, the other table of its kind,
+   * at which a unit that does not have it says so. Undefined: there is no need for one, or there is none.
    */
   telling(request: UnitRequest): UnitRequest | undefined {
     if ("identity" in request || !this.blur(request)) return undefined;
@@ -84,9 +84,10 @@ export class Doubts {
       const shorter = { ...request, count };
       if (!this.blur(shorter)) return shorter;
     }
-    const other = { ...request, table: others[request.table], count: 1 };
-    // Then even an exception tells.
-    return this.#of(request.unit).some(({ code }) => code === functionOf(other)) ? undefined : other;
+    // The second where the first was not answered: a unit that is silent about a table would be asked for ever.
+    return [1, 1 + step]
+      .map((count) => ({ ...request, table: others[request.table], count }))
+      .find((other) => other.start + other.count <= 65_536 && !this.blur(other));
   }
 
   #of(unit: number): readonly Expected[] {

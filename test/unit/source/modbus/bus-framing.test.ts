@@ -159,21 +159,36 @@ describe.each([
     expect(framing.telling(read(20, 1))).toBeUndefined();
   });
 
-  test("an exception that may be a late one ends no doubt", () => {
+  test("an exception that may be a late one ends the doubt about what was asked first, and not that about the last", () => {
     const framing = onLine();
     framing.begin(read(10, 2));
     framing.abandon();
     framing.begin(read(20, 1));
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x83, 2) }))).toBeUndefined();
     expect(framing.expire()).toEqual({ kind: "exception", code: 2 });
-    // Now the answers to both may still come.
-    expect(framing.telling(read(30, 3))).toBeUndefined();
-    expect(framing.telling(read(30, 2))).toMatchObject({ table: "ir" });
+    // The unit has answered the first of them, if not the second, which then is still to come.
+    expect(framing.telling(read(30, 2))).toBeUndefined();
+    expect(framing.telling(read(30, 1))).toMatchObject({ table: "ir" });
     framing.begin(read(30, 3));
     expect(framing.receive(frame(20))).toBeUndefined();
     expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(3, 6, 0, 1, 0, 2, 0, 3) }))).toMatchObject({
       bytes: bytes(0, 1, 0, 2, 0, 3),
     });
+  });
+
+  test("a unit that says nothing about its other table either is asked for another length of it, then at last without", () => {
+    const framing = onLine();
+    const ir = (start: number, count: number): ReadRequest => ({ unit: 1, table: "ir", start, count });
+    for (const request of [read(10, 1), ir(20, 1), ir(20, 2)]) {
+      expect(framing.telling(read(20, 1))).toEqual(request.table === "ir" ? request : undefined);
+      framing.begin(request);
+      framing.abandon();
+    }
+    expect(framing.telling(read(20, 1))).toBeUndefined();
+    // An exception for one of the two says that nothing asked before them will be answered any more.
+    framing.begin(read(20, 1));
+    expect(framing.receive(codec.encode({ unit: 1, pdu: bytes(0x84, 1) }))).toBeUndefined();
+    expect(framing.receive(frame(20))).toEqual(data(20));
   });
 
   test("however late the answers of a unit come, none is taken for that to another question", () => {
