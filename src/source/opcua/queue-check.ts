@@ -25,8 +25,8 @@ export function unsaidOverflows<C extends Change>(
   unmarked = false,
 ): ReadonlySet<C> {
   const found = new Set<C>();
-  // Nearly always there is one of each.
-  if (changes.length < 2) return found;
+  // Mostly there is one of each.
+  if (new Set(changes.map(({ handle }) => handle)).size === changes.length) return found;
   for (const [handle, values] of Map.groupBy(changes, (change) => change.handle)) {
     const [first] = values;
     if (!first || values.length < 2) continue;
