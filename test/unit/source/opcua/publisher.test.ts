@@ -6,13 +6,14 @@ import { Publisher } from "../../../../src/source/opcua/publisher.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
-test("what is acknowledged with a request that the server gives up is told again with the next", async () => {
+test("four requests wait at the server, and what is acknowledged with one that it gives up is told again with the next", async () => {
   const told: number[] = [];
-  let refused = 0;
+  let [refused, asked] = [0, 0];
   const link = {
     lost: new AbortController().signal,
     call(request: object, _kind: unknown, signal: AbortSignal) {
       const acknowledged = request instanceof ua.PublishRequest ? (request.subscriptionAcknowledgements ?? []) : [];
+      asked++;
       told.push(...acknowledged.map(({ sequenceNumber }) => sequenceNumber));
       if (acknowledged.length > 0 && refused++ === 0)
         return Promise.reject(new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout"));
@@ -39,6 +40,8 @@ test("what is acknowledged with a request that the server gives up is told again
   const running = publisher.run(stop.signal);
   await eventually(() => told.length === 2);
   expect(told).toEqual([7, 7]);
+  // One of them twice.
+  expect(asked).toBe(5);
   stop.abort(new Error("enough"));
   await expect(running).rejects.toThrow("enough");
 });
