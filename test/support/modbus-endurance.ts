@@ -72,16 +72,18 @@ export interface Endurance {
   readonly enough: (reading: Reading) => boolean;
   /** From when on every tag has to be read once more before it is enough: of a poll that hangs nothing would come. */
   readonly lastRound?: () => boolean;
+  /** Where what was learned of the devices is kept from one connection to the next; left out: nowhere. */
+  readonly stateDir?: string;
 }
 
 /** Polls until it is enough, and opens anew whenever the connection is lost. Rejects when `signal` aborts before. */
 export async function endure(
   url: string,
-  { enough, lastRound = () => false }: Endurance,
+  { enough, lastRound = () => false, stateDir }: Endurance,
   runtime: TestRuntime,
   signal: AbortSignal,
 ): Promise<Endured> {
-  const config = modbusConfig({ url, timeout: "12ms" }, tags);
+  const config = modbusConfig({ url, timeout: "12ms" }, tags, stateDir);
   const faults: string[] = [];
   const missing = new Set(tags.keys());
   let opened = 0;

@@ -50,15 +50,25 @@ export const slowestTimeouts = 8;
 /** One answer may take so much longer than the one before it. */
 export const unsteadiness = 1.2;
 
-/** Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. */
-export function streamExchange(stream: ByteStream, framing: Framing, clock: Clock, rest?: LineRest): Exchange {
+/** By unit: when the requests were sent that were given up of late, since the unit last answered. */
+export type GivenUp = Map<number, readonly number[]>;
+
+/**
+ * Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. `givenUp`: of the
+ * connections before this one, for buses, where answers to them may come on this one.
+ */
+export function streamExchange(
+  stream: ByteStream,
+  framing: Framing,
+  clock: Clock,
+  rest?: LineRest,
+  givenUp: GivenUp = new Map(),
+): Exchange {
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
   let stale = false;
   let heardAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
-  /** By unit of a line: when the requests were sent that were given up of late, since the unit last answered. */
-  const givenUp = new Map<number, readonly number[]>();
   let longestTimeoutMs = 0;
   /** Since when an answer is held back, and when the last frame came. */
   let held: { readonly since: number; readonly lastAt: number } | undefined;
@@ -161,7 +171,7 @@ export function streamExchange(stream: ByteStream, framing: Framing, clock: Cloc
           }
           expiredAt = clock.monotonic();
           if (!framing.abandon()) retire();
-          if (rest) givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
+          givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
           current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard });
         };
         const finish = () => {

@@ -8,8 +8,7 @@ import { BusFraming } from "./bus-framing.ts";
 import { configFaults } from "./config-faults.ts";
 import { Doubts } from "./doubts.ts";
 import type { FrameFormat } from "./endpoint.ts";
-import type { Exchange } from "./exchange.ts";
-import { streamExchange } from "./exchange.ts";
+import { type Exchange, type GivenUp, streamExchange } from "./exchange.ts";
 import { Learned } from "./learned.ts";
 import { Link } from "./link.ts";
 import { MbapFraming } from "./mbap-framing.ts";
@@ -61,6 +60,7 @@ export async function openLink(
   const { url } = options;
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
+  const late: LateAnswers = { doubts, givenUp: new Map() };
   return await Link.open(
     {
       name,
@@ -69,16 +69,22 @@ export async function openLink(
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
-      connect: (connecting) => connect(options, doubts, runtime, connecting),
+      connect: (connecting) => connect(options, late, runtime, connecting),
     },
     runtime,
     signal,
   );
 }
 
+/** What is known of answers that may still come on a bus, from one connection to the next. */
+interface LateAnswers {
+  readonly doubts: Doubts;
+  readonly givenUp: GivenUp;
+}
+
 async function connect(
   options: ModbusOptions,
-  doubts: Doubts,
+  { doubts, givenUp }: LateAnswers,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Exchange> {
@@ -89,7 +95,7 @@ async function connect(
   if (url.transport === "serial") {
     const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts });
     const rest = lineRest(url.line, timeout);
-    return streamExchange(await openSerial(url.line, signal), framing, clock, rest);
+    return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp);
   }
   const { host, port } = url;
   if (url.transport === "udp")
@@ -97,7 +103,7 @@ async function connect(
   const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
   const framing =
     url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true, doubts });
-  return streamExchange(stream, framing, clock);
+  return streamExchange(stream, framing, clock, undefined, givenUp);
 }
 
 function codecOf(frames: FrameFormat): BusCodec {
