@@ -54,6 +54,8 @@ export class Monitoring {
   readonly #options: MonitoringOptions;
   readonly #calling: ItemCalling;
   readonly #items = new Map<number, Item>();
+  /** Items that the server is being asked for: their first values may be quicker than its answer. */
+  readonly #coming = new Map<number, Item>();
   readonly #entries = new Map<number, Entry>();
   readonly #kept = new Set<Item>();
   #polled: Item[] = [];
@@ -72,7 +74,7 @@ export class Monitoring {
   }
 
   item(handle: number): Item | undefined {
-    return this.#items.get(handle);
+    return this.#items.get(handle) ?? this.#coming.get(handle);
   }
 
   get items(): readonly Item[] {
@@ -149,6 +151,7 @@ export class Monitoring {
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
     await this.#save();
+    for (const [handle, item] of numbered) this.#coming.set(handle, item);
     const queueSize: Parameters["queueSize"] = ({ every }) => this.#options.queueSize(every);
     const results = await createItems(this.#calling, numbered, { queueSize, filtered: true }, signal);
     const refused = numbered.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
@@ -175,6 +178,7 @@ export class Monitoring {
       if (sampledMs > item.every) this.#slowed++;
       this.#keep(item, [handle, monitoredItemId, this.#key(item), revisedQueueSize]);
     }
+    for (const [handle] of numbered) this.#coming.delete(handle);
     this.#failures.push(...failed);
     if (this.#items.size > 0) await this.#save();
     return failed;

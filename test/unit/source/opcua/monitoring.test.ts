@@ -27,7 +27,7 @@ interface Behaviour {
   readonly modify?: boolean;
 }
 
-function monitoring(server: Behaviour) {
+function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
   const sizes = new Map<number, number>();
   const answer = (request: object): object => {
     if (request instanceof ua.CreateMonitoredItemsRequest) {
@@ -35,6 +35,7 @@ function monitoring(server: Behaviour) {
         if (sizes.size >= server.room) return { statusCode: ua.StatusCodes.BadTooManyMonitoredItems };
         const { clientHandle, queueSize, samplingInterval } = requestedParameters;
         sizes.set(clientHandle, queueSize);
+        creating(clientHandle);
         return {
           monitoredItemId: clientHandle + 100,
           revisedSamplingInterval: server.sampling ?? samplingInterval,
@@ -102,4 +103,12 @@ test("items for which there was no room are polled until there is some", async (
   await made.add(made.takeCrowdedOut(), never);
   expect(made.items.map(({ address }) => address)).toEqual(["Temp", "Count"]);
   expect(made.polled.map(({ address }) => address)).toEqual(["Big"]);
+});
+
+test("a first value that is quicker than the answer to what was asked for is known by its handle", async () => {
+  const seen: (string | undefined)[] = [];
+  const { made } = monitoring({ room: 1 }, (handle) => seen.push(made.item(handle)?.address));
+  await made.begin([item("Temp"), item("Count")], never);
+  expect(seen).toEqual(["Temp"]);
+  expect([1, 2].map((handle) => made.item(handle)?.address)).toEqual(["Temp", undefined]);
 });
