@@ -201,7 +201,7 @@ export class Store {
   #noteAppended(times: Float64Array): void {
     const known = this.#oldest?.time;
     if (known === undefined) this.#oldest = undefined;
-    else for (const time of times) if (time < known) this.#oldest = undefined;
+    else for (let i = 0; i < times.length; i++) if (times[i]! < known) this.#oldest = undefined;
   }
 
   #oldestUnsettled() {

@@ -6,6 +6,7 @@
 // nor for a disk that takes long; and where looking out was in vain, as on a busy machine, it is left for a while.
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { type SharedAppend, sharedAppend } from "./shared-append.ts";
 
 /** Milliseconds. A message is looked out for when the last one came within that time, and so long at most. */
 export const lookOutMs = 1;
@@ -18,6 +19,7 @@ export interface ThreadLink {
   /** How many requests were sent, how many replies; one integer each, which goes round. */
   readonly requests: Int32Array<SharedArrayBuffer>;
   readonly replies: Int32Array<SharedArrayBuffer>;
+  readonly append: SharedAppend;
   /** There is a core for each thread. On a single one, who looks out for the other would keep it from working. */
   readonly brisk: boolean;
 }
@@ -50,5 +52,5 @@ export function threadLink(brisk = availableParallelism() > 1): {
 } {
   const { port1, port2 } = new MessageChannel();
   const count = () => new Int32Array(new SharedArrayBuffer(4));
-  return { link: { port: port1, requests: count(), replies: count(), brisk }, port: port2 };
+  return { link: { port: port1, requests: count(), replies: count(), append: sharedAppend(), brisk }, port: port2 };
 }

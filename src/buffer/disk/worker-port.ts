@@ -1,8 +1,10 @@
 // Starts the log thread and talks to it.
 import { once } from "node:events";
 import { type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
+import type { Loss } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart, ThreadStart } from "./protocol.ts";
+import { putRequest, type SharedReply, takeReply } from "./shared-append.ts";
 import { LookOut, lookOutMs, type ThreadLink, threadLink } from "./thread-link.ts";
 
 /** Compiled or bundled, the file lies beside this one under the same name. */
@@ -31,6 +33,7 @@ export async function openWorkerPort(start: StoreStart, signal: AbortSignal, fil
 interface Waiting {
   readonly reply: PromiseWithResolvers<StoreReply>;
   readonly sentAt: number;
+  readonly isShared: boolean;
 }
 
 class WorkerPort implements StorePort {
@@ -39,6 +42,10 @@ class WorkerPort implements StorePort {
   readonly #port: MessagePort;
   readonly #link: ThreadLink;
   readonly #waiting: Waiting[] = [];
+  /** An append is in the memory that both threads see. */
+  #isShared = false;
+  /** Losses told last. */
+  #losses: readonly Loss[];
   /** Replies received, as they are counted in the link. */
   #received = 0;
   #repliedAt = Number.NEGATIVE_INFINITY;
@@ -53,7 +60,8 @@ class WorkerPort implements StorePort {
     this.#port = link.port;
     this.#link = link;
     this.opened = opened;
-    this.#port.on("message", (reply: StoreReply) => this.#receive(reply));
+    this.#losses = [];
+    this.#port.on("message", (reply: StoreReply | SharedReply) => this.#receive(reply));
     // The agent ends when its work does, not when its threads do.
     this.#port.unref();
     worker.unref();
@@ -71,8 +79,10 @@ class WorkerPort implements StorePort {
     const sentAt = performance.now();
     // As long as an answer is owed, the process stays.
     if (this.#waiting.length === 0) this.#worker.ref();
-    this.#waiting.push({ reply, sentAt });
-    this.#port.postMessage(request, [...transfer]);
+    const shared = this.#isShared ? undefined : putRequest(this.#link.append, request);
+    if (shared) this.#isShared = true;
+    this.#port.postMessage(shared ?? request, shared ? [] : [...transfer]);
+    this.#waiting.push({ reply, sentAt, isShared: shared !== undefined });
     Atomics.add(this.#link.requests, 0, 1);
     const waited = Math.max(this.#took, sentAt - this.#repliedAt);
     if (this.#link.brisk && !this.#isLookingOut && this.#lookOut.isWorth(waited)) this.#look(sentAt + lookOutMs);
@@ -100,17 +110,20 @@ class WorkerPort implements StorePort {
   #receiveNext(): boolean {
     const next = receiveMessageOnPort(this.#port);
     // The log thread sent it, whose types these are.
-    if (next) this.#receive(next.message as StoreReply);
+    if (next) this.#receive(next.message as StoreReply | SharedReply);
     return next !== undefined;
   }
 
-  #receive(reply: StoreReply): void {
+  #receive(told: StoreReply | SharedReply): void {
     this.#received = (this.#received + 1) | 0;
     const waiting = this.#waiting.shift();
     if (!waiting) return;
     if (this.#waiting.length === 0) this.#worker.unref();
     this.#repliedAt = performance.now();
     this.#took = this.#repliedAt - waiting.sentAt;
+    if (waiting.isShared) this.#isShared = false;
+    const reply = told === "counts" ? takeReply(this.#link.append, this.#losses) : told;
+    this.#losses = reply.stats?.losses ?? this.#losses;
     waiting.reply.resolve(reply);
   }
 
