@@ -15,7 +15,7 @@ let network: TcpProxy;
 let states = 0;
 
 beforeAll(async () => {
-  server = await asyncua({ folder: folder.file("server"), history: ["Ratio"] });
+  server = await asyncua({ folder: folder.file("server"), history: ["Ratio", "Count"] });
   network = await tcpProxy(server.port);
 }, 120_000);
 afterAll(async () => {
@@ -83,17 +83,17 @@ test("fields of a structure that the server describes in a dictionary alone are 
 test("what a server that marks nothing has thrown away of a full queue is noticed, and filled", async () => {
   const stateDir = freshState();
   const options = { security: { mode: "none" }, subscription: { queue: 4, keepAlive: "1s" } };
-  await using before = collect(await open(stateDir, options, [node("Ratio")]));
+  await using before = collect(await open(stateDir, options, [node("Count")]));
   expect(before.source.details?.()).toMatchObject({ weakness: expect.stringContaining("queues throw away") });
   await eventually(() => before.values(0).length > 0);
   const start = Date.now() / 1_000;
   network.cut();
   const missed = Array.from({ length: 30 }, (_, i) => 100 + i);
-  for (const [i, value] of missed.entries()) await server.set("Ratio", value, start + i / 100);
+  for (const [i, value] of missed.entries()) await server.set("Count", value, start + i / 100);
   expect(await before.failure).toMatchObject({ code: "SOURCE_UNREACHABLE" });
   await before[Symbol.asyncDispose]();
   network.mend();
-  await using after = collect(await open(stateDir, options, [node("Ratio")]));
+  await using after = collect(await open(stateDir, options, [node("Count")]));
   await eventually(() => after.gaps.some(({ cause, state }) => cause === "overflow" && state === "filled"), 60_000);
   expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
   expect(missed.filter((value) => !after.values(0).includes(value))).toEqual([]);
