@@ -32,7 +32,7 @@ export const builtinsAsTheyAre: Plugin = {
       return { path: name, namespace: kind === "require-call" ? "required builtin" : "imported builtin" };
     });
     build.onLoad({ filter: /./, namespace: "required builtin" }, ({ path }) => ({
-      contents: `module.exports = ${got(path)};`,
+      contents: seldomUsed.includes(path) ? late(got(path)) : `module.exports = ${got(path)};`,
     }));
     build.onLoad({ filter: /./, namespace: "imported builtin" }, ({ path }) => {
       const names = Object.getOwnPropertyNames(process.getBuiltinModule(`node:${path}`) ?? {});
@@ -46,6 +46,19 @@ export const builtinsAsTheyAre: Plugin = {
 
 function got(name: string): string {
   return `process.getBuiltinModule(${JSON.stringify(`node:${name}`)})`;
+}
+
+/** Libraries have them at hand for what they hardly ever do. */
+const seldomUsed = ["assert", "child_process"];
+
+/** CommonJS that is not loaded before something of it is used. */
+function late(load: string): string {
+  return `const real = () => ${load};
+module.exports = new Proxy(function () {}, {
+  apply: (_, own, given) => real()(...given),
+  construct: (_, given) => new (real())(...given),
+  get: (_, name) => (name === "__esModule" ? undefined : real()[name]),
+});`;
 }
 
 /** Packages of mqtt.js for browsers, whose place Node takes: nothing of them is called here. */
@@ -72,11 +85,7 @@ export const mqttForNode: Plugin = {
         : { path, namespace: "later", pluginData: resolveDir },
     );
     build.onLoad({ filter: /./, namespace: "later" }, ({ path, pluginData }) => ({
-      contents: `const real = () => require(${JSON.stringify(path)});
-module.exports = new Proxy(function () {}, {
-  construct: (_, given) => new (real())(...given),
-  get: (_, name) => (name === "__esModule" ? undefined : real()[name]),
-});`,
+      contents: late(`require(${JSON.stringify(path)})`),
       resolveDir: String(pluginData),
     }));
   },

@@ -45,6 +45,7 @@ export async function release(folder: string, architecture: Architecture): Promi
 const apart: Readonly<Record<string, string>> = {
   // Not before the flags and the cache of `main.ts` are in effect.
   "./program.ts": "src/cli/program.ts",
+  "./agent-program.ts": "src/cli/agent-program.ts",
   // 2 MB for those who have an OPC UA server.
   "./stack-parts.ts": "src/source/opcua/stack-parts.ts",
 };

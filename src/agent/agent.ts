@@ -9,6 +9,7 @@ import { Since } from "../lib/since.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { watchAppends } from "./append-watch.ts";
+import { bufferOf } from "./buffer-of.ts";
 import { ClockWatch } from "./clock-watch.ts";
 import { startDelivery } from "./delivery.ts";
 import { BufferGaps } from "./gaps/buffer-gaps.ts";
@@ -60,9 +61,9 @@ export interface Reload extends SourceChanges {
 /** A disk that takes longer to store is taken for one that never will: slow ones were seen to take 30 s. In milliseconds. */
 const stuckAfterMs = 60_000;
 
-/** An agent that delivers and does not read yet. */
+/** An agent that does not read or deliver yet. */
 export interface WaitingAgent extends Agent {
-  /** Starts the sources. Resolves once they are started, whether they can connect or not. Called once. */
+  /** Starts sources and delivery. Resolves once they are started, whether they can connect or not. Called once. */
   start(): Promise<void>;
 }
 
@@ -82,8 +83,8 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
 }
 
 /**
- * As `openAgent`, with sources that wait for `start`: to load what they connect with takes longer than all before it, and
- * should hold up nobody who wants to look.
+ * As `openAgent`, with sources and delivery that wait for `start`: to load what they connect with takes longer than all
+ * before it, and should hold up nobody who wants to look.
  */
 export async function openWaitingAgent(
   config: Config,
@@ -95,16 +96,11 @@ export async function openWaitingAgent(
   boundGarbage();
   await using opened = new AsyncDisposableStack();
   const open = options.openBuffer ?? openDiskBuffer;
-  const disk = opened.use(
-    await open(
-      { directory: join(dataDir, "buffer"), integration: config.service.integration, config: config.buffer },
-      runtime,
-      signal,
-    ),
-  );
+  const disk = opened.use(await open(bufferOf(config), runtime, signal));
   const { buffer, waitingMs } = watchAppends(disk, runtime.clock);
   const catalog = opened.use(await openCatalog(join(dataDir, "signals.db"), runtime, signal));
   let inputs = inputsOf(config);
+  const begun = Promise.withResolvers<void>();
   const delivery = opened.use(
     startDelivery(
       {
@@ -115,6 +111,7 @@ export async function openWaitingAgent(
         dataDir,
         agent: `tagferry/${options.version} (${name})`,
         sink: options.sink,
+        after: begun.promise,
       },
       runtime,
     ),
@@ -176,6 +173,7 @@ export async function openWaitingAgent(
   return {
     async start() {
       await sources.change(wanted);
+      begun.resolve();
     },
     status: () =>
       snapshot({

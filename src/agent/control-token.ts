@@ -1,10 +1,9 @@
 // The token of those who may read the data directory: whoever can, may ask the running agent for a change.
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "../core/runtime.ts";
 import { Secret } from "../core/secret.ts";
-import { writeAtomically } from "../lib/atomic-file.ts";
 
 export interface ControlToken extends AsyncDisposable {
   readonly token: Secret;
@@ -19,7 +18,9 @@ export async function openControlToken(dataDir: string, log: Logger): Promise<Co
   const text = randomBytes(32).toString("base64url");
   const file = join(dataDir, controlTokenName);
   try {
-    await writeAtomically(file, `${text}\n`);
+    // Of no use after this run, so that nobody waits for the disk. A half of it is no token (`controlTokenIn`).
+    await rm(file, { force: true });
+    await writeFile(file, `${text}\n`, { mode: 0o600, flag: "wx" });
   } catch (error) {
     log.warn({ file, err: error }, "tagferry reload will need http.token: the file of the other token is not written");
   }

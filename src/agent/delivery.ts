@@ -5,7 +5,7 @@ import { isAgentError } from "../core/errors.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
-import { isAbort } from "../lib/abort.ts";
+import { isAbort, orAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import { Since } from "../lib/since.ts";
 import type { Catalog } from "../upload/catalog.ts";
@@ -23,6 +23,8 @@ export interface DeliveryParts {
   readonly configured: (input: string) => boolean;
   /** Undefined: the service of `options`. */
   readonly sink?: Sink | undefined;
+  /** Nothing is delivered before. */
+  readonly after: Promise<void>;
 }
 
 /** Why nothing is delivered at all, as opposed to what the uploader itself reports. */
@@ -62,6 +64,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
   }
 
   async function deliverForEver(): Promise<void> {
+    await orAbort(parts.after, stop.signal).catch(() => {}); // the loop below sees why
     while (!stop.signal.aborted) {
       try {
         await deliver();

@@ -1,5 +1,5 @@
 // What comes in: answers that a person types, or what a pipe brings.
-import { createInterface, type Interface } from "node:readline";
+import type { Interface } from "node:readline";
 import { Writable } from "node:stream";
 
 export interface ConsoleInput {
@@ -56,6 +56,8 @@ class Lines {
         done();
       },
     });
+    // Loaded for who is asked something, and nobody else.
+    const { createInterface } = process.getBuiltinModule("node:readline");
     this.#reader = createInterface({ input: process.stdin, output, terminal: process.stdin.isTTY === true });
     this.#reader.on("line", (line) => {
       const waiting = this.#waiting;

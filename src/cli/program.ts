@@ -1,10 +1,9 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
 import { Argument, Command, CommanderError } from "commander";
-import { errorCodes, isAgentError } from "../core/errors.ts";
-import { isAbort } from "../lib/abort.ts";
 import type { ServiceFlags } from "../service/flags.ts";
 import type { CheckOptions } from "./check.ts";
 import type { Shell } from "./completion.ts";
+import { concluded } from "./concluded.ts";
 import type { MigrateOptions } from "./config-migrate.ts";
 import { type Console, processConsole } from "./console.ts";
 import { defaultConfig } from "./default-config.ts";
@@ -30,22 +29,15 @@ export async function runCommand(args: readonly string[], io: Console): Promise<
   const program = commands(io, (ended) => {
     status = ended;
   });
-  try {
-    await program.parseAsync(args, { from: "user" });
-    return status;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? exitStatus.done : exitStatus.usage;
-    if (isAgentError(error)) {
-      const { configIssues } = await import("../config/load.ts");
-      const { formatIssue } = await import("../config/issue.ts");
-      for (const issue of configIssues(error)) io.complain(formatIssue(issue));
-      io.complain(`tagferry: ${error.message}\n  ${error.hint}`);
-      return errorCodes[error.code].exit;
+  return await concluded(async () => {
+    try {
+      await program.parseAsync(args, { from: "user" });
+      return status;
+    } catch (error) {
+      if (error instanceof CommanderError) return error.exitCode === 0 ? exitStatus.done : exitStatus.usage;
+      throw error;
     }
-    if (isAbort(error, io.signal)) return exitStatus.done;
-    io.complain(`tagferry: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
-    return exitStatus.failed;
-  }
+  }, io);
 }
 
 /** After a wrong option one wants to know the right ones of that command, not all commands. */

@@ -1,6 +1,5 @@
 // What systemd is told of a running agent: ready, reloading, stopping, and signs of life for its watchdog. Node cannot
 // open datagram sockets of the unix family, so systemd's own helper speaks (reliability.md, sd_notify).
-import { execFile } from "node:child_process";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 
@@ -75,6 +74,8 @@ export function serviceManager(
 function notify(states: readonly string[], socket: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH, NOTIFY_SOCKET: socket };
+    // Loaded where there is a service manager, and nowhere else.
+    const { execFile } = process.getBuiltinModule("node:child_process");
     execFile("systemd-notify", [...states], { env, timeout: helperTimeoutMs }, (error) => resolve(error?.message));
   });
 }

@@ -1,0 +1,8 @@
+// The buffer that a configuration asks for.
+import { join } from "node:path";
+import type { OpenBufferOptions } from "../buffer/registry.ts";
+import type { Config } from "../config/config.ts";
+
+export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions {
+  return { directory: join(agent.dataDir, "buffer"), integration: service.integration, config: buffer };
+}
