@@ -61,7 +61,7 @@ export class Loader {
     return this.#sparse;
   }
 
-  /** Points of the last frame that the live lane led. */
+  /** Points of the live lane that the last frames with any of them carried. */
   get livePoints(): number {
     return this.#livePoints;
   }
@@ -117,13 +117,16 @@ export class Loader {
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
     if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
-    else {
-      this.#livePoints = plan.points;
-      this.#liveFirst = false;
-    }
+    else this.#liveFirst = false;
     let since: number | undefined;
-    for (const { queue } of plan.parts)
-      if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
+    let fresh = 0;
+    for (const { queue, count } of plan.parts) {
+      if (queue.lane !== "live") continue;
+      since = Math.min(since ?? Infinity, window.since(queue));
+      fresh += count;
+    }
+    // Fewer ride along when some of their series are not in the frame: that is no reason to take fewer.
+    if (fresh > 0) this.#livePoints = Math.max(fresh, this.#livePoints * 0.75);
     return { kind: "fresh", frame: await this.#write(plan), parts: plan.parts, since };
   }
 
