@@ -37,8 +37,8 @@ export interface HttpPostOptions {
 const patienceMs = 30_000;
 /** How long a connection may take, TLS included. */
 const connectWithinMs = 20_000;
-/** How long nothing more of a body may go out. */
-const stalledAfterMs = 30_000;
+/** How long nothing more of a body may go out. Node looks only so often, so that it takes up to twice that. */
+const stalledAfterMs = 20_000;
 /** The slowest uplink that a whole request is waited for, in bytes a millisecond: 16 kB/s. */
 const slowestBytesPerMs = 16;
 
@@ -187,12 +187,12 @@ function limitConnecting(request: ClientRequest): void {
 function limitStalling(request: ClientRequest): void {
   request.once("socket", (socket: Socket) => {
     const stalled = () =>
-      request.destroy(new Error(`nothing of the request could be sent for ${stalledAfterMs / 1_000} s`));
+      request.destroy(new Error(`nothing more of the request was taken for ${stalledAfterMs / 1_000} s`));
     const done = () => {
       socket.off("timeout", stalled);
       socket.setTimeout(0);
     };
-    // Node starts it again with every part that the system takes.
+    // What the system has taken since it was looked at last counts.
     socket.setTimeout(stalledAfterMs, stalled);
     request.once("finish", done);
     request.once("close", done);

@@ -1,5 +1,5 @@
 // F16, F23: a service that takes nothing, says nothing, or a byte a second, is not waited for longer than a request may take.
-import { expect, test } from "vitest";
+import { test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { accepts, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
 import { uploading } from "../support/uploading.ts";
@@ -39,9 +39,9 @@ test.concurrent.for([
   },
 );
 
-test("F16: a connection that takes nothing more is given up after 30 s, however large the request is", {
+test.concurrent("F16: a connection that takes nothing more is given up after 20 to 40 s, however large the request is", {
   timeout: 120_000,
-}, async () => {
+}, async ({ expect }) => {
   await using service = await ScriptedService.open();
   service.atHead = (incoming) => {
     incoming.socket.pause();
@@ -58,7 +58,7 @@ test("F16: a connection that takes nothing more is given up after 30 s, however 
     const now = upload.uploader.status();
     return now.requests.failed > 0 && now;
   }, 100_000);
-  expect(status.lastError?.message).toContain("nothing of the request could be sent for 30 s");
+  expect(status.lastError?.message).toContain("nothing more of the request was taken for 20 s");
   service.atHead = undefined;
   await eventually(() => upload.reader.empty, 60_000);
   expect([service.stored.size, upload.departures[0]?.bytes ?? 0]).toEqual([460_000, expect.toSatisfy(over7MiB)]);

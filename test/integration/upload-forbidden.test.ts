@@ -17,12 +17,13 @@ test("metadata that are not permitted are shown and asked for again; points and 
   for (const input of inputs) upload.catalog.describe(input as InputId, { engUnit: "V" });
   upload.reader.append(Object.fromEntries(inputs.map((input) => [input, [[1e15, 1]]])));
   await eventually(() => upload.reader.empty);
-  await eventually(() => upload.uploader.status().signals.saved === 19);
-  expect(service.stored.size).toBe(20);
-  expect(upload.uploader.status().signals).toMatchObject({
-    pending: 0,
-    refused: [{ input: "tag7", reason: "as told (-32003)" }],
+  // Between two times that it is asked for.
+  const signals = await eventually(() => {
+    const now = upload.uploader.status().signals;
+    return now.saved === 19 && now.pending === 0 && now;
   });
+  expect(signals.refused).toEqual([{ input: "tag7", reason: "as told (-32003)" }]);
+  expect(service.stored.size).toBe(20);
   // One that comes later is saved first, and its points after it.
   upload.catalog.describe("later" as InputId, { engUnit: "A" });
   upload.reader.append({ later: [[1e15, 1]] });

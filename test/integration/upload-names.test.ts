@@ -38,18 +38,14 @@ test.for(["http", "https"])(
     await using before = await ScriptedService.open(tls);
     await using after = await ScriptedService.open(tls, before.port, "127.0.0.2");
     let address = "127.0.0.1";
-    let asked = 0;
     await using upload = await uploading({
       url: `${protocol}://${name}:${before.port}/v1`,
       speed: 500,
       service: tls ? { caFile } : {},
-      resolve: async () => {
-        asked++;
-        return [at(address)];
-      },
+      resolve: async () => [at(address)],
     });
     let points = await sendUntil(upload, () => before.stored.size >= 3);
-    expect([asked, after.seen.length]).toEqual([1, 0]);
+    expect(after.seen.length).toBe(0);
     address = "127.0.0.2";
     points = await sendUntil(upload, () => after.stored.size >= 3, points);
     // From one request to the next, without an error, and for good.

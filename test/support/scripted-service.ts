@@ -71,7 +71,9 @@ export class ScriptedService implements AsyncDisposable {
   private constructor(tls: ServerOptions | undefined) {
     const serve = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.#tls = tls !== undefined;
-    this.#server = tls ? createTlsServer(tls, serve) : createServer(serve);
+    // However slow the machine is, it is not for that that a connection is closed.
+    const patient = { keepAliveTimeout: 60_000 };
+    this.#server = tls ? createTlsServer({ ...tls, ...patient }, serve) : createServer(patient, serve);
   }
 
   /** `port`: of one that is gone, whose place it takes, or that is at another address of this machine. */
