@@ -68,7 +68,7 @@ export class StructureTypes implements KnownTypes {
     this.#simple.clear();
   }
 
-  /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked. */
+  /** Asks the server for what is needed to read the fields of these values. Rejects with `signal.reason` only: what it cannot be asked is not known. */
   async learn(values: Iterable<readonly [FieldOf, DataValueLike, ...unknown[]]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
       if (!item.field || !value) continue;
@@ -87,7 +87,12 @@ export class StructureTypes implements KnownTypes {
     for (;;) {
       const converted = convertField(value, item.index, field, this);
       if (!("unknown" in converted) || this.#types.has(converted.unknown)) return converted;
-      await this.#ask(converted, item, signal);
+      await this.#ask(converted, item, signal).catch((error: unknown) => {
+        signal.throwIfAborted();
+        // Such as a dictionary that is larger than a message may be: nothing else must wait for it.
+        this.#types.set(converted.unknown, undefined);
+        this.#log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");
+      });
     }
   }
 

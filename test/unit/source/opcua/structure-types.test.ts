@@ -1,0 +1,50 @@
+// Structures of servers that tell of their types in a dictionary alone, or not at all.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import type { NodeId, ReadTarget, Services } from "../../../../src/source/opcua/services.ts";
+import { StructureTypes } from "../../../../src/source/opcua/structure-types.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+
+const xml = `<opc:TypeDictionary xmlns:opc="http://opcfoundation.org/BinarySchema/" xmlns:tns="urn:plc" TargetNamespace="urn:plc">
+<opc:StructuredType Name="&quot;Drive&quot;"><opc:Field Name="Speed" TypeName="opc:Double"/></opc:StructuredType>
+</opc:TypeDictionary>`;
+const never = new AbortController().signal;
+
+/** The value of a variable whose type has the encoding ns=3;i=1, described by ns=3;i=2 in the dictionary ns=3;i=3. */
+async function speedFrom(dictionary: () => unknown) {
+  const { log, lines } = testRuntime();
+  const services = {
+    inverse: async ([node]: readonly NodeId[]) => [node?.value === 2 ? [ua.coerceNodeId("ns=3;i=3")] : []],
+    forward: async () => [[ua.coerceNodeId("ns=3;i=2")]],
+    read: async (targets: readonly ReadTarget[]) =>
+      targets.map(({ nodeId, attributeId }) => {
+        if (attributeId !== ua.AttributeIds.Value) return {};
+        return { value: { value: nodeId.value === 2 ? '"Drive"' : dictionary() } };
+      }),
+  } as unknown as Services; // what is used of it
+  const types = new StructureTypes(ua, services, log);
+  const buffer = Buffer.alloc(8);
+  buffer.writeDoubleLE(1.5);
+  const value = { dataType: 22, arrayType: 0, value: { nodeId: ua.coerceNodeId("ns=3;i=1"), buffer } };
+  const place = { nodeId: ua.coerceNodeId("ns=3;s=Drive"), field: [{ name: "Speed" }] };
+  const good = { value: 0, name: "Good" };
+  const times = { sourceTimestamp: null, sourcePicoseconds: 0, serverTimestamp: null, serverPicoseconds: 0 };
+  await types.learn([[place, { value, statusCode: good, ...times }]], never);
+  return { speed: types.convert(value, place), warnings: lines.map(({ message }) => message) };
+}
+
+test("a field is read by the dictionary that the encoding leads to", async () => {
+  expect(await speedFrom(() => Buffer.from(xml))).toEqual({ speed: { value: 1.5 }, warnings: [] });
+});
+
+test("a dictionary that cannot be read, or has not got the type, costs that field alone, and is told", async () => {
+  const reason = expect.stringContaining("does not tell how its structure");
+  const tooLarge = await speedFrom(() => {
+    throw new AgentError("SOURCE_UNREACHABLE", "Read: the server answers BadResponseTooLarge");
+  });
+  expect(tooLarge.speed).toMatchObject({ reason });
+  expect(tooLarge.warnings).toEqual(["how a structure is made up cannot be read"]);
+  for (const content of [Buffer.from("<none/>"), "text", undefined])
+    expect((await speedFrom(() => content)).speed).toMatchObject({ reason });
+});
