@@ -2,6 +2,7 @@
 // dictionary before 1.04), and the fields read by them.
 import type { Logger } from "../../core/runtime.ts";
 import { builtIn } from "./binary-reader.ts";
+import { refusalOf } from "./failure.ts";
 import { convertField, type FieldStep, type Unknown } from "./field.ts";
 import type { DataValueLike } from "./reading.ts";
 import type { NodeId, Services } from "./services.ts";
@@ -68,7 +69,7 @@ export class StructureTypes implements KnownTypes {
     this.#simple.clear();
   }
 
-  /** Asks the server for what is needed to read the fields of these values. Rejects with `signal.reason` only: what it cannot be asked is not known. */
+  /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked; what it refuses to tell is not known. */
   async learn(values: Iterable<readonly [FieldOf, DataValueLike, ...unknown[]]>, signal: AbortSignal): Promise<void> {
     for (const [item, { value }] of values) {
       if (!item.field || !value) continue;
@@ -88,7 +89,8 @@ export class StructureTypes implements KnownTypes {
       const converted = convertField(value, item.index, field, this);
       if (!("unknown" in converted) || this.#types.has(converted.unknown)) return converted;
       await this.#ask(converted, item, signal).catch((error: unknown) => {
-        signal.throwIfAborted();
+        // With a connection that is lost the value is, too, and comes again with the next.
+        if (signal.aborted || refusalOf(error) === undefined) throw error;
         // Such as a dictionary that is larger than a message may be: nothing else must wait for it.
         this.#types.set(converted.unknown, undefined);
         this.#log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");

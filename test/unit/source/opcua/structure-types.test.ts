@@ -48,3 +48,12 @@ test("a dictionary that cannot be read, or has not got the type, costs that fiel
   for (const content of [Buffer.from("<none/>"), "text", undefined])
     expect((await speedFrom(() => content)).speed).toMatchObject({ reason });
 });
+
+test("where the connection is lost meanwhile the value is not taken", async () => {
+  const lost = new AgentError("SOURCE_UNREACHABLE", "the connection to opc.tcp://plc:4840 is lost");
+  await expect(
+    speedFrom(() => {
+      throw lost;
+    }),
+  ).rejects.toBe(lost);
+});
