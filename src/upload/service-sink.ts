@@ -1,9 +1,11 @@
 // The service as a sink: one frame is one `integration.insert`.
+import { z } from "zod";
 import type { InputId, SignalId } from "../core/point.ts";
 import type { Frame, Outcome, Refusal, Sink } from "../core/sink.ts";
 import { unreachable } from "../core/unreachable.ts";
-import { insertResult } from "../wire/insert.ts";
+import { forEachInSlices } from "../lib/in-slices.ts";
 import type { RpcErrorObject } from "../wire/rpc-error.ts";
+import { saveSummary } from "../wire/save-summary.ts";
 import { answerBytes, type RpcClient } from "./rpc-client.ts";
 
 /** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
@@ -22,9 +24,9 @@ export class ServiceSink implements Sink {
     const verdict = await this.#client.call({ id, body, maxAnswerBytes }, signal);
     switch (verdict.kind) {
       case "done":
-        return accepted(verdict.result, inputs);
+        return await accepted(verdict.result, inputs);
       case "partly":
-        return partial(verdict.error, inputs);
+        return await partial(verdict.error, inputs);
       case "refused":
         return {
           kind: "refused",
@@ -46,8 +48,8 @@ export class ServiceSink implements Sink {
 }
 
 /** A result that names signals but not all of ours leaves the others in doubt: they are sent again. */
-function accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Outcome {
-  const signals = signalsOf(result);
+async function accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Promise<Outcome> {
+  const signals = await signalsOf(result);
   if (signals.size === 0) return { kind: "accepted", signals };
   const stored = inputs.filter((input) => signals.has(input));
   return stored.length === inputs.length
@@ -55,9 +57,9 @@ function accepted(result: Readonly<Record<string, unknown>>, inputs: readonly In
     : { kind: "partial", accepted: stored, refused: [] };
 }
 
-function partial(error: RpcErrorObject, inputs: readonly InputId[]): Outcome {
+async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promise<Outcome> {
   const known = new Set(inputs);
-  const signals = signalsOf(error.data?.partialResult);
+  const signals = await signalsOf(error.data?.partialResult);
   const refused: Refusal[] = [];
   for (const { id, message, invalidFields } of error.data?.invalidResources ?? []) {
     const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => `${path}: ${texts.join(", ")}`);
@@ -70,14 +72,25 @@ function partial(error: RpcErrorObject, inputs: readonly InputId[]): Outcome {
   return { kind: "partial", accepted: stored, refused };
 }
 
+/** A summary for each series: they are looked at one by one, for there may be 20,000. */
+const summarized = z.object({ signalsByInput: z.looseObject({}) });
+/** Looking at a summary takes as long as copying so many points. */
+const summaryWork = 250;
+
 /** Signal IDs by input; empty when the result has none, or not in the shape that is known. */
-export function signalsOf(result: unknown): ReadonlyMap<InputId, SignalId> {
-  const parsed = insertResult.safeParse(result);
-  if (!parsed.success) return new Map();
-  // The keys are those of our request, or are never looked up; the IDs are the service's own.
-  return new Map(
-    Object.entries(parsed.data.signalsByInput).map(([input, { id }]) => [input as InputId, id as SignalId]),
-  );
+export async function signalsOf(result: unknown): Promise<ReadonlyMap<InputId, SignalId>> {
+  const ids = new Map<InputId, SignalId>();
+  const parsed = summarized.safeParse(result);
+  if (!parsed.success) return ids;
+  let known = true;
+  const weight = () => summaryWork;
+  await forEachInSlices(Object.entries(parsed.data.signalsByInput), weight, ([input, summary]) => {
+    const { data } = saveSummary.safeParse(summary);
+    // The keys are those of our request, or are never looked up; the IDs are the service's own.
+    if (data) ids.set(input as InputId, data.id as SignalId);
+    else known = false;
+  });
+  return known ? ids : new Map();
 }
 
 /** Inputs that fault paths such as `data.series.boiler.temp.0` name. Input IDs have dots of their own: the longest that is known counts. */

@@ -66,7 +66,7 @@ export class SignalSync {
         }
         const call = this.#callFor(batch);
         const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
-        const waitMs = this.#decide(batch, verdict);
+        const waitMs = await this.#decide(batch, verdict);
         if (catalog.pending.size === 0) this.#suspects = [];
         if (waitMs > 0) await clock.sleep(waitMs, signal);
       } catch (error) {
@@ -92,15 +92,15 @@ export class SignalSync {
   }
 
   /** Milliseconds to wait before the next call. */
-  #decide(batch: readonly BatchedSignal[], verdict: Verdict): number {
+  async #decide(batch: readonly BatchedSignal[], verdict: Verdict): Promise<number> {
     const { report } = this.#parts;
     switch (verdict.kind) {
       case "done":
-        this.#saved(batch, signalsOf(verdict.result));
+        this.#saved(batch, await signalsOf(verdict.result));
         report(verdict);
         return this.#succeeded();
       case "partly": {
-        const ids = signalsOf(verdict.error.data?.partialResult);
+        const ids = await signalsOf(verdict.error.data?.partialResult);
         this.#saved(
           batch.filter(({ input }) => ids.has(input)),
           ids,

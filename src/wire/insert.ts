@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { dataFrame } from "./data-frame.ts";
 import { inputId, integrationId } from "./identifiers.ts";
-import { saveSummaries } from "./save-summary.ts";
 
 /**
  * Keys of `data.series` are Input IDs. For reading and for tests: the service checks the same by hand, since a full
@@ -18,7 +17,3 @@ export const insertParams = z.object({
   }),
 });
 export type InsertParams = z.input<typeof insertParams>;
-
-/** One summary for each key of `data.series`. */
-export const insertResult = z.object({ signalsByInput: saveSummaries });
-export type InsertResult = z.output<typeof insertResult>;
