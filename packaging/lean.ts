@@ -79,6 +79,11 @@ export const mqttForNode: Plugin = {
       namespace: "nothing",
     }));
     build.onLoad({ filter: /./, namespace: "nothing" }, () => ({ contents: "module.exports = {};" }));
+    // Its own log of every packet: `client.ts` gives it another one, which is silent.
+    build.onResolve({ filter: /^debug$/ }, ({ path, importer }) =>
+      /\/node_modules\/mqtt(-packet)?\//.test(importer) ? { path, namespace: "silence" } : undefined,
+    );
+    build.onLoad({ filter: /./, namespace: "silence" }, () => ({ contents: "module.exports = () => () => {};" }));
     build.onResolve({ filter: new RegExp(`^(${seldom.join("|")})$`) }, ({ path, importer, resolveDir, namespace }) =>
       namespace === "later" || !importer.includes("/node_modules/mqtt/")
         ? undefined

@@ -19,9 +19,9 @@ import { GapRecord } from "./gaps/gap-record.ts";
 import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage } from "./process-memory.ts";
 import { processUsage } from "./process-usage.ts";
-import { snapshot, uploadStatus } from "./snapshot.ts";
+import { type SnapshotParts, snapshot, snapshotOf, uploadStatus } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
-import type { Status, UploadStatus } from "./status.ts";
+import type { Status, StatusPart, UploadStatus } from "./status.ts";
 import { machineEvidence, type TimeEvidence } from "./time-evidence.ts";
 
 export interface AgentOptions {
@@ -40,6 +40,8 @@ export interface AgentOptions {
  */
 export interface Agent extends AsyncDisposable {
   status(): Status;
+  /** The same with the tags from `first` on, at most `count`: the last ones where there are no more. */
+  statusOf(first: number, count: number): StatusPart;
   /** `status().upload` without the rest, which takes longer. */
   upload(): UploadStatus;
   /** Intervals in which tags were not recorded that touch the last `sinceMs` milliseconds, newest first, at most `most`. */
@@ -170,27 +172,28 @@ export async function openWaitingAgent(
   let current = config;
   // A reload may come before the start.
   let wanted = config.sources;
+  const known = (): SnapshotParts => ({
+    time: runtime.clock.now(),
+    agent: {
+      name,
+      version: options.version,
+      startedAt: began.time,
+      uptimeMs: Math.round(runtime.clock.monotonic() - started),
+    },
+    config: { ...config, warnings: current.warnings },
+    sources: sources.running,
+    buffer: buffer.stats(),
+    delivery,
+    gaps: gaps.summary(),
+    doubt: clockWatch.reason,
+  });
   return {
     async start() {
       await sources.change(wanted);
       begun.resolve();
     },
-    status: () =>
-      snapshot({
-        time: runtime.clock.now(),
-        agent: {
-          name,
-          version: options.version,
-          startedAt: began.time,
-          uptimeMs: Math.round(runtime.clock.monotonic() - started),
-        },
-        config: { ...config, warnings: current.warnings },
-        sources: sources.running,
-        buffer: buffer.stats(),
-        delivery,
-        gaps: gaps.summary(),
-        doubt: clockWatch.reason,
-      }),
+    status: () => snapshot(known()),
+    statusOf: (first, count) => snapshotOf(known(), first, count),
     upload: () => uploadStatus(config, buffer.stats(), delivery, began.time),
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {

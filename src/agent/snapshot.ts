@@ -11,7 +11,16 @@ import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
 import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
-import type { AgentStatus, SignalsStatus, Status, TagStatus, UploadState, UploadStatus, Warning } from "./status.ts";
+import type {
+  AgentStatus,
+  SignalsStatus,
+  Status,
+  StatusPart,
+  TagStatus,
+  UploadState,
+  UploadStatus,
+  Warning,
+} from "./status.ts";
 
 export interface SnapshotParts {
   readonly time: EpochMicros;
@@ -25,7 +34,31 @@ export interface SnapshotParts {
   readonly doubt?: string | undefined;
 }
 
-export function snapshot({ time, agent, config, sources, buffer, delivery, gaps, doubt }: SnapshotParts): Status {
+export function snapshot(parts: SnapshotParts): Status {
+  const { tags } = tagsIn(parts, 0, Number.POSITIVE_INFINITY);
+  return { ...overview(parts), tags };
+}
+
+/** As `snapshot`, of whose tags only those that a page shows: ten thousand are not put together each second. */
+export function snapshotOf(parts: SnapshotParts, first: number, count: number): StatusPart {
+  const { total } = tagsIn(parts, 0, 0);
+  const begin = Math.min(first, Math.max(0, total - count));
+  return { status: overview(parts), tags: { total, first: begin, rows: tagsIn(parts, begin, count).tags } };
+}
+
+function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
+  const tags: TagStatus[] = [];
+  let total = 0;
+  for (const { mapping, monitor } of sources) {
+    const some = mapping.tagsIn(Math.max(0, first - total), count - tags.length);
+    for (const tag of some.tags) tags.push(tagStatus(monitor.name, tag));
+    total += some.total;
+  }
+  return { total, tags };
+}
+
+function overview(parts: SnapshotParts): Omit<Status, "tags"> {
+  const { time, agent, config, sources, buffer, delivery, gaps, doubt } = parts;
   const statuses = sources.map(({ monitor }) => monitor.status());
   const arriving = statuses.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
   const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving);
@@ -33,7 +66,6 @@ export function snapshot({ time, agent, config, sources, buffer, delivery, gaps,
     time,
     agent,
     sources: statuses,
-    tags: sources.flatMap(({ mapping }, i) => mapping.tags().map((tag) => tagStatus(statuses[i]?.name ?? "", tag))),
     buffer: { ...buffer, maxBytes: config.buffer.maxSize, maxAgeMs: config.buffer.maxAge },
     upload,
     gaps,

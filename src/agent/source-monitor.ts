@@ -69,6 +69,10 @@ export class SourceMonitor {
     this.#counters.online.set(0, this.#labels);
   }
 
+  get name(): string {
+    return this.#source.name;
+  }
+
   connecting(): void {
     this.#attempt++;
   }

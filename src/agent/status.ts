@@ -23,6 +23,18 @@ export interface Status {
   readonly warnings: readonly Warning[];
 }
 
+/** A status with some of its tags. */
+export interface StatusPart {
+  readonly status: Omit<Status, "tags">;
+  readonly tags: {
+    /** Of all tags. */
+    readonly total: number;
+    /** Index of the first row. */
+    readonly first: number;
+    readonly rows: readonly TagStatus[];
+  };
+}
+
 export interface AgentStatus {
   readonly name: string;
   readonly version: string;

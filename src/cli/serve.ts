@@ -47,6 +47,7 @@ export async function serve(
       listen: config.http.listen,
       allowedHosts: config.http.allowedHosts,
       snapshot: () => agent.status(),
+      part: (first, count) => agent.statusOf(first, count),
       gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
       ...pageDetails(file, config),
       metrics: () => metrics.text(),

@@ -49,6 +49,8 @@ export interface Mapping extends Disposable {
   reconnected(): void;
   /** One entry for each input seen, and one for each tag that has none yet. */
   tags(): readonly TagState[];
+  /** Of `tags` those from `first` on, at most `count`, and how many there are: the others cost next to nothing. */
+  tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] };
   /** The Input ID that readings of this tag with these captures have. Undefined: they are refused. */
   inputOf(tag: TagId, captures: Captures): InputId | undefined;
   /** Inputs that were refused, at most 100, with the reason. */

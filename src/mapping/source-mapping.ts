@@ -84,10 +84,22 @@ export class SourceMapping implements Mapping {
   }
 
   tags(): readonly TagState[] {
-    return this.#tags.flatMap(({ inputs, rule }, index) => {
-      const states = [...inputs.inputs()].map(tagState);
-      return states.length > 0 ? states : [unreadTag(index as TagId, rule)];
-    });
+    return this.tagsIn(0, Number.POSITIVE_INFINITY).tags;
+  }
+
+  tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] } {
+    const tags: TagState[] = [];
+    let total = 0;
+    const add = (state: () => TagState) => {
+      if (total >= first && tags.length < count) tags.push(state());
+      total++;
+    };
+    for (const [index, { inputs, rule }] of this.#tags.entries()) {
+      const before = total;
+      for (const state of inputs.inputs()) add(() => tagState(state));
+      if (total === before) add(() => unreadTag(index as TagId, rule));
+    }
+    return { total, tags };
   }
 
   inputOf(tag: TagId, captures: Captures): InputId | undefined {

@@ -1,6 +1,6 @@
 // Server-sent events: one view of the agent a second for each open page, of the rows that the page shows.
 import type { ServerResponse } from "node:http";
-import type { Status } from "../agent/status.ts";
+import type { Status, StatusPart } from "../agent/status.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { Figure, History, Samples } from "./history.ts";
 import { figures } from "./history.ts";
@@ -24,11 +24,19 @@ export const viewEveryMs = 1_000;
 
 export function viewOf(status: Status, query: TagQuery, history?: History): View {
   const { tags: all, ...rest } = status;
-  const tags = viewTags(all, query);
-  if (!history) return { status: rest, tags };
+  return withHistory({ status: rest, tags: viewTags(all, query) }, history);
+}
+
+/** The same of a status that has no other tags than those of the page. */
+export function viewOfPart({ status, tags: { total, first, rows } }: StatusPart, history?: History): View {
+  return withHistory({ status, tags: { total, matching: total, first, rows } }, history);
+}
+
+function withHistory(view: View, history: History | undefined): View {
+  if (!history) return view;
+  const { tags } = view;
   return {
-    status: rest,
-    tags,
+    ...view,
     history: {
       times: history.times,
       figures: Object.fromEntries(figures.map((figure) => [figure, history.figure(figure)])) as Record<Figure, Samples>, // keys are `figures`
@@ -37,12 +45,10 @@ export function viewOf(status: Status, query: TagQuery, history?: History): View
   };
 }
 
-/** Writes views until the page is gone or `signal` aborts. A page that does not read is skipped, not queued for. */
+/** Writes views, of which the first is to have the history, until the page is gone or `signal` aborts. A page that does not read is skipped, not queued for. */
 export async function streamViews(
   response: ServerResponse,
-  query: TagQuery,
-  snapshot: () => Status,
-  history: History,
+  look: (first: boolean) => View,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
@@ -53,8 +59,7 @@ export async function streamViews(
   try {
     while (!ended.aborted) {
       if (!response.writableNeedDrain) {
-        const view = viewOf(snapshot(), query, first ? history : undefined);
-        response.write(`data: ${JSON.stringify(view)}\n\n`);
+        response.write(`data: ${JSON.stringify(look(first))}\n\n`);
         first = false;
       }
       await clock.sleep(viewEveryMs, ended).catch(() => {}); // an abort ends the loop above

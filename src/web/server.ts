@@ -1,7 +1,7 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
-import type { Status } from "../agent/status.ts";
+import type { Status, StatusPart } from "../agent/status.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
@@ -11,10 +11,10 @@ import { isAllowedHost } from "./allowed-host.ts";
 import { end, json, start } from "./answer.ts";
 import { type Control, denial, isLocal } from "./control.ts";
 import { type DetailOptions, openDetails } from "./details.ts";
-import { streamViews, viewOf } from "./events.ts";
+import { streamViews, viewOf, viewOfPart } from "./events.ts";
 import { History, historyStepMs } from "./history.ts";
 import { loadPage } from "./page-files.ts";
-import { parseTagQuery } from "./tag-view.ts";
+import { parseTagQuery, type TagQuery } from "./tag-view.ts";
 
 export interface Health {
   readonly ok: boolean;
@@ -28,6 +28,8 @@ export interface WebOptions extends DetailOptions {
   readonly allowedHosts?: readonly string[];
   /** Called at most four times a second, however many pages are open. */
   readonly snapshot: () => Status;
+  /** As `Agent.statusOf`, for pages that search nothing. Undefined: the snapshot has to do. */
+  readonly part?: (first: number, count: number) => StatusPart;
   /** The text of `/metrics` in Prometheus' format. */
   readonly metrics: () => Promise<string>;
   /** Alive and making progress on its own side; an unreachable service is not ill health. */
@@ -58,6 +60,10 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const history = new History();
   const snapshot = cached(options.snapshot, runtime);
   const details = openDetails(options, runtime);
+  const view = (query: TagQuery, past: History | undefined) =>
+    options.part && query.search.trim() === ""
+      ? viewOfPart(options.part(query.first, query.count), past)
+      : viewOf(snapshot(), query, past);
   let streams = 0;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -75,7 +81,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
       case "/api/status":
         return json(response, 200, snapshot());
       case "/api/view":
-        return json(response, 200, viewOf(snapshot(), parseTagQuery(url.searchParams), history));
+        return json(response, 200, view(parseTagQuery(url.searchParams), history));
       case "/api/events":
         if (streams >= maxStreams) return json(response, 503, { ok: false, reason: "too many open pages" });
         start(response, 200, "text/event-stream; charset=utf-8");
@@ -83,7 +89,12 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
         streams++;
         try {
           const query = parseTagQuery(url.searchParams);
-          return await streamViews(response, query, snapshot, history, runtime.clock, closing.signal);
+          return await streamViews(
+            response,
+            (first) => view(query, first ? history : undefined),
+            runtime.clock,
+            closing.signal,
+          );
         } finally {
           streams--;
         }

@@ -147,6 +147,7 @@ function openStory({
     flush: () => heldAtStop.splice(0).map(point),
     reconnected: () => log.push("reconnected"),
     tags: () => [],
+    tagsIn: () => ({ total: 0, tags: [] }),
     inputOf: () => undefined,
     refusals: () => [],
     [Symbol.dispose]: () => {},

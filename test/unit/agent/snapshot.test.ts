@@ -1,10 +1,13 @@
 // What the status tells an operator.
 import { expect, test } from "vitest";
-import { snapshot } from "../../../src/agent/snapshot.ts";
+import { snapshotOf as partOf, snapshot } from "../../../src/agent/snapshot.ts";
+import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import type { BufferStats } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { environmentOf, head, withPassword } from "../../support/config.ts";
+import { tryMapping } from "../../support/mapping.ts";
+import { testRuntime } from "../../support/runtime.ts";
 
 test("a loss is told with its cause, its times and a remedy", async () => {
   const { warnings } = await snapshotOf({
@@ -24,13 +27,43 @@ test("a loss is told with its cause, its times and a remedy", async () => {
   ]);
 });
 
+test("a page gets the rows that it asks for, whatever the sources they belong to, and nearest the end where there are no more", async () => {
+  const sources = ["a", "b", "c"].map((name, n) => {
+    const { mapping, read } = tryMapping(Array.from({ length: n * 2 }, (_, i) => ({ input: `${name}.${i}` })));
+    if (n > 0) read(7);
+    return { mapping, monitor: new SourceMonitor({ name, type: "mqtt", tags: n * 2 }, testRuntime()) };
+  });
+  const parts = { ...(await partsOf({})), sources };
+  const { tags: all, ...status } = snapshot(parts);
+  expect(all.map(({ source, input }) => `${source} ${input}`)).toEqual([
+    "b b.0",
+    "b b.1",
+    "c c.0",
+    "c c.1",
+    "c c.2",
+    "c c.3",
+  ]);
+  for (let first = 0; first < 8; first++)
+    for (let count = 0; count < 8; count++) {
+      const begin = Math.min(first, Math.max(0, all.length - count));
+      expect(partOf(parts, first, count)).toEqual({
+        status,
+        tags: { total: all.length, first: begin, rows: all.slice(begin, begin + count) },
+      });
+    }
+});
+
 async function snapshotOf(buffer: Partial<BufferStats>) {
+  return snapshot(await partsOf(buffer));
+}
+
+async function partsOf(buffer: Partial<BufferStats>) {
   const config = await loadConfig(
     "agent.yaml",
     environmentOf(withPassword, { "/site/agent.yaml": `${head}sources: {}\n` }),
   );
   const time = epochMicros(0);
-  return snapshot({
+  return {
     time,
     agent: { name: "gw1", version: "0", startedAt: time, uptimeMs: 0 },
     config: { ...config, warnings: [] },
@@ -38,7 +71,7 @@ async function snapshotOf(buffer: Partial<BufferStats>) {
     buffer: { ...emptyBuffer, ...buffer },
     delivery: { status: () => undefined, standstill: undefined },
     gaps: { open: 0, day: 0, dayLost: 0, revision: 0 },
-  });
+  };
 }
 
 const emptyBuffer: BufferStats = {
