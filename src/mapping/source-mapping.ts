@@ -90,14 +90,15 @@ export class SourceMapping implements Mapping {
   tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] } {
     const tags: TagState[] = [];
     let total = 0;
-    const add = (state: () => TagState) => {
-      if (total >= first && tags.length < count) tags.push(state());
-      total++;
-    };
     for (const [index, { inputs, rule }] of this.#tags.entries()) {
-      const before = total;
-      for (const state of inputs.inputs()) add(() => tagState(state));
-      if (total === before) add(() => unreadTag(index as TagId, rule));
+      const { size } = inputs;
+      const own = Math.max(1, size);
+      if (total + own > first && tags.length < count) {
+        const states = size === 0 ? [unreadTag(index as TagId, rule)] : [...inputs.inputs()].map(tagState);
+        const from = Math.max(0, first - total);
+        for (const state of states.slice(from, from + count - tags.length)) tags.push(state);
+      }
+      total += own;
     }
     return { total, tags };
   }

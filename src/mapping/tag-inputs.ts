@@ -65,6 +65,13 @@ export class TagInputs {
     return state;
   }
 
+  /** How many `inputs` there are. */
+  get size(): number {
+    let size = this.#only instanceof InputState ? 1 : 0;
+    if (this.#byKey.size > 0) for (const state of this.#byKey.values()) if (state instanceof InputState) size++;
+    return size;
+  }
+
   *inputs(): Iterable<InputState> {
     if (this.#only instanceof InputState) yield this.#only;
     for (const state of this.#byKey.values()) if (state instanceof InputState) yield state;
