@@ -36,7 +36,7 @@ export interface DispatcherParts {
 const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
 /**
  * The live lane takes what a few requests carry, so that the newest are not queued behind what is no news: more than that
- * stays in the buffer and follows as backlog.
+ * stays in the buffer and follows as backlog. What rides along in dense frames of the backlog is no burden.
  */
 const liveFrames = 4;
 /** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */
@@ -77,7 +77,8 @@ export class Dispatcher {
           leastPoints.backlog,
           Math.ceil(maxBytes * windowShare[this.#loader.sparse ? "sparse" : "dense"]),
         );
-      const soon = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
+      const known = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
+      const soon = this.#loader.dense ? Number.POSITIVE_INFINITY : known;
       return Math.max(leastPoints.live, Math.ceil(Math.min(maxBytes * windowShare.live, soon)));
     };
     this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints });

@@ -41,7 +41,8 @@ export class Loader {
   #nextId = firstRequestId;
   #liveInARow = 0;
   #suspectsTurn = true;
-  #sparse = false;
+  /** Undefined: there was no frame of the backlog yet. */
+  #sparse: boolean | undefined;
   #livePoints = 0;
   #liveFirst = true;
 
@@ -58,7 +59,12 @@ export class Loader {
 
   /** Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory. */
   get sparse(): boolean {
-    return this.#sparse;
+    return this.#sparse === true;
+  }
+
+  /** Whether frames of the backlog are known to have few nulls: then fresh points of the same series ride along. */
+  get dense(): boolean {
+    return this.#sparse === false;
   }
 
   /** Points of the live lane that the last frames with any of them carried. */
