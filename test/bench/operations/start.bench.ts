@@ -82,7 +82,8 @@ ${names.map((name) => `  ${name}: ${sources[name]}`).join("\n")}
   const began = performance.now();
   const child = spawn(process.execPath, [...nodeFlags, entry, "run", "-c", file], {
     stdio: ["ignore", "ignore", "pipe"],
-    env: { ...process.env, NODE_COMPILE_CACHE: cache },
+    // As unit and image have it.
+    env: { ...process.env, NODE_COMPILE_CACHE: cache, MALLOC_ARENA_MAX: "1" },
   });
   const lines = new Set<string>();
   let readyMs = Number.NaN;
