@@ -447,7 +447,7 @@ test("fresh points of unrelated tags are stored within maxLag while a backlog dr
     url: service.url,
     speed: 20,
     reader,
-    service: { limits: { maxRequest: "256KiB" } },
+    service: { limits: { maxRequest: "128KiB" } },
   });
   await eventually(() => reader.empty && fresh.length === 6, 25_000);
   const carried = service.requests(insert).map(({ request }) => new Set(request.params.data?.times));
