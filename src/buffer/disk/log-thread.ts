@@ -5,7 +5,7 @@ import type { Loss } from "../../core/buffer.ts";
 import type { ShelfBlock } from "./block-layout.ts";
 import type { StoreReply, StoreRequest } from "./protocol.ts";
 import { putReply, type SharedRequest, takeRequest } from "./shared-append.ts";
-import { LookOut, lookOutMs, type ThreadLink } from "./thread-link.ts";
+import { LookOut, type ThreadLink } from "./thread-link.ts";
 
 /** Answers until `close` was answered. What `answer` throws ends the thread. */
 export function answerRequests(link: ThreadLink, answer: (request: StoreRequest) => StoreReply): void {
@@ -34,8 +34,8 @@ export function answerRequests(link: ThreadLink, answer: (request: StoreRequest)
   };
   const nextSoon = (): StoreRequest | SharedRequest | undefined => {
     const isHere = () => Atomics.load(requests, 0) !== received;
-    while (!isHere() && performance.now() - answeredAt < lookOutMs);
-    lookOut.done(isHere());
+    lookOut.begin();
+    while (!isHere()) if (!lookOut.goesOn(answeredAt)) return undefined;
     // The main thread sent it, whose types these are.
     return receiveMessageOnPort(port)?.message as StoreRequest | SharedRequest | undefined;
   };

@@ -3,15 +3,17 @@
 //
 // Each message is counted in memory that both see, once it was sent. Who expects the next one soon looks at the count for a
 // while before it goes to sleep. Soon is what the last ones were: nobody looks out between commits that come now and then,
-// nor for a disk that takes long; and where looking out was in vain, as on a busy machine, it is left for a while.
+// nor for a disk that takes long; and it is left for a while where it was in vain or the machine is busy.
 import { availableParallelism } from "node:os";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { type SharedAppend, sharedAppend } from "./shared-append.ts";
 
 /** Milliseconds. A message is looked out for when the last one came within that time, and so long at most. */
 export const lookOutMs = 1;
-/** Most messages that are not looked out for in a row. */
-const mostLeft = 512;
+/** Messages that are not looked out for once it was in vain, or somebody else wanted the core meanwhile. */
+const left = 1_024;
+/** Milliseconds between two looks that say that somebody else had the core. */
+const disturbedMs = 0.1;
 
 export interface ThreadLink {
   /** Requests come by it, and replies go. */
@@ -26,9 +28,8 @@ export interface ThreadLink {
 
 /** One side's decision whether to look out for the next message. */
 export class LookOut {
-  /** Times in a row that it was in vain. */
-  #misses = 0;
   #left = 0;
+  #lookedAt = 0;
 
   /** The last message came `waited` milliseconds after what it follows. */
   isWorth(waited: number): boolean {
@@ -38,10 +39,18 @@ export class LookOut {
     return false;
   }
 
-  /** It was done, and the message came or did not. Once in vain is chance; then it is left twice as long each time. */
-  done(came: boolean): void {
-    this.#misses = came ? 0 : this.#misses + 1;
-    this.#left = this.#misses < 2 ? 0 : Math.min(mostLeft, 2 ** (this.#misses + 1));
+  /** To be called before the first look. */
+  begin(): void {
+    this.#lookedAt = performance.now();
+  }
+
+  /** To be called at each look. Says whether to go on, where the message is not there. */
+  goesOn(since: number): boolean {
+    const now = performance.now();
+    // Who is awake for nothing loses its turn to those who want the core, and then comes too late.
+    if (now - this.#lookedAt > disturbedMs || now - since >= lookOutMs) this.#left = left;
+    this.#lookedAt = now;
+    return this.#left === 0;
   }
 }
 

@@ -5,7 +5,7 @@ import type { Loss } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart, ThreadStart } from "./protocol.ts";
 import { putRequest, type SharedReply, takeReply } from "./shared-append.ts";
-import { LookOut, lookOutMs, type ThreadLink, threadLink } from "./thread-link.ts";
+import { LookOut, type ThreadLink, threadLink } from "./thread-link.ts";
 
 /** Compiled or bundled, the file lies beside this one under the same name. */
 const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
@@ -85,7 +85,10 @@ class WorkerPort implements StorePort {
     this.#waiting.push({ reply, sentAt, isShared: shared !== undefined });
     Atomics.add(this.#link.requests, 0, 1);
     const waited = Math.max(this.#took, sentAt - this.#repliedAt);
-    if (this.#link.brisk && !this.#isLookingOut && this.#lookOut.isWorth(waited)) this.#look(sentAt + lookOutMs);
+    if (this.#link.brisk && !this.#isLookingOut && this.#lookOut.isWorth(waited)) {
+      this.#lookOut.begin();
+      this.#look(sentAt);
+    }
     return reply.promise;
   }
 
@@ -95,15 +98,13 @@ class WorkerPort implements StorePort {
   }
 
   /** In every turn of the event loop, which does its other work all the same. */
-  #look(until: number): void {
+  #look(since: number): void {
     this.#isLookingOut = true;
     setImmediate(() => {
       this.#isLookingOut = false;
       const isHere = Atomics.load(this.#link.replies, 0) !== this.#received;
-      const isWaiting = this.#waiting.length > 0;
-      if (isWaiting && !isHere && performance.now() < until) return this.#look(until);
-      this.#lookOut.done(isHere || !isWaiting);
       if (isHere) this.#receiveNext();
+      else if (this.#waiting.length > 0 && this.#lookOut.goesOn(since)) this.#look(since);
     });
   }
 
