@@ -19,7 +19,7 @@ import { GapRecord } from "./gaps/gap-record.ts";
 import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage } from "./process-memory.ts";
 import { processUsage } from "./process-usage.ts";
-import { type SnapshotParts, snapshot, snapshotOf, uploadStatus } from "./snapshot.ts";
+import { arriving, type SnapshotParts, snapshot, snapshotOf, uploadStatus } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import type { Status, StatusPart, UploadStatus } from "./status.ts";
 import { machineEvidence, type TimeEvidence } from "./time-evidence.ts";
@@ -194,7 +194,10 @@ export async function openWaitingAgent(
     },
     status: () => snapshot(known()),
     statusOf: (first, count) => snapshotOf(known(), first, count),
-    upload: () => uploadStatus(config, buffer.stats(), delivery, began.time),
+    upload: () => {
+      const statuses = sources.running.map(({ monitor }) => monitor.status());
+      return uploadStatus(config, buffer.stats(), delivery, began.time, arriving(statuses));
+    },
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();

@@ -14,6 +14,7 @@ import type { SourceMonitor } from "./source-monitor.ts";
 import type {
   AgentStatus,
   SignalsStatus,
+  SourceStatus,
   Status,
   StatusPart,
   TagStatus,
@@ -60,8 +61,7 @@ function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
 function overview(parts: SnapshotParts): Omit<Status, "tags"> {
   const { time, agent, config, sources, buffer, delivery, gaps, doubt } = parts;
   const statuses = sources.map(({ monitor }) => monitor.status());
-  const arriving = statuses.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
-  const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving);
+  const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving(statuses));
   return {
     time,
     agent,
@@ -78,6 +78,11 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
       ...configWarnings(config),
     ],
   };
+}
+
+/** Readings a second of all these sources. */
+export function arriving(sources: readonly Pick<SourceStatus, "readingsPerSecond">[]): number {
+  return sources.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
 }
 
 function tagStatus(source: string, tag: TagState): TagStatus {
