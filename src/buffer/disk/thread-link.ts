@@ -10,10 +10,11 @@ import { type SharedAppend, sharedAppend } from "./shared-append.ts";
 
 /** Milliseconds. A message is looked out for when the last one came within that time, and so long at most. */
 export const lookOutMs = 1;
-/** Messages that are not looked out for once it was in vain, or somebody else wanted the core meanwhile. */
-const left = 1_024;
-/** Milliseconds between two looks that say that somebody else had the core. */
-const disturbedMs = 0.1;
+/** Messages that are not looked out for once it was in vain, as for a sync that takes long now and then. */
+const leftWhenLate = 8;
+/** The same once somebody else had the core, so many milliseconds between two looks. */
+const leftWhenBusy = 512;
+const busyMs = 0.15;
 
 export interface ThreadLink {
   /** Requests come by it, and replies go. */
@@ -48,7 +49,8 @@ export class LookOut {
   goesOn(since: number): boolean {
     const now = performance.now();
     // Who is awake for nothing loses its turn to those who want the core, and then comes too late.
-    if (now - this.#lookedAt > disturbedMs || now - since >= lookOutMs) this.#left = left;
+    if (now - this.#lookedAt > busyMs) this.#left = leftWhenBusy;
+    else if (now - since >= lookOutMs) this.#left = leftWhenLate;
     this.#lookedAt = now;
     return this.#left === 0;
   }
