@@ -58,7 +58,10 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   signal.throwIfAborted();
   const closing = new AbortController();
   const history = new History();
-  const snapshot = cached(options.snapshot, runtime);
+  const { control } = options;
+  const { read: snapshot, forget } = cached(options.snapshot, runtime);
+  // Who has reloaded sees what came of it, not what there was a moment before.
+  const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
   const details = openDetails(options, runtime);
   const view = (query: TagQuery, past: History | undefined) =>
     options.part && query.search.trim() === ""
@@ -70,8 +73,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     if (!isAllowedHost(request.headers.host, options.listen.host, options.allowedHosts ?? []))
       return end(response, 403, "text/plain; charset=utf-8", "this name is not allowed; see http.allowedHosts\n");
     const url = URL.parse(request.url ?? "/", "http://localhost");
-    if (options.control && url && controlled.includes(url.pathname))
-      return await command(request, response, url.pathname, options.control, runtime);
+    if (reloading && url && controlled.includes(url.pathname))
+      return await command(request, response, url.pathname, reloading, runtime);
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("allow", "GET, HEAD");
       return end(response, 405, "text/plain; charset=utf-8", "only GET and HEAD\n");
@@ -196,12 +199,23 @@ async function command(
 }
 
 /** Many pages, one snapshot. */
-function cached(snapshot: () => Status, { clock }: Runtime): () => Status {
+function cached(
+  snapshot: () => Status,
+  { clock }: Runtime,
+): {
+  readonly read: () => Status;
+  readonly forget: () => void;
+} {
   let last: { readonly status: Status; readonly at: number } | undefined;
-  return () => {
-    const now = clock.monotonic();
-    if (!last || now - last.at >= snapshotAgeMs) last = { status: snapshot(), at: now };
-    return last.status;
+  return {
+    read: () => {
+      const now = clock.monotonic();
+      if (!last || now - last.at >= snapshotAgeMs) last = { status: snapshot(), at: now };
+      return last.status;
+    },
+    forget: () => {
+      last = undefined;
+    },
   };
 }
 
