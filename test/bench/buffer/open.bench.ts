@@ -70,7 +70,7 @@ function writer(folder: string) {
     ]);
   return {
     open: (segmentBytes: number, at: number) => new Store({ ...options, segmentBytes }, ground, moment(at)),
-    append(store: Store, ticks: number, at: number) {
+    append: (store: Store, ticks: number, at: number) => {
       store.append(group(store, poll(ticks)), moment(at));
       tick += ticks;
     },
