@@ -33,3 +33,12 @@ test(`every message acknowledged to mosquitto is in the service after ${kills} k
   expect(result).toMatchObject({ missing: [], repeated: [] });
   expect(result.published).toBeGreaterThan(kills * 100);
 });
+
+test("with the wait for the disk before the acknowledgement taken out, the same drill finds messages missing", {
+  timeout: 300_000,
+}, async () => {
+  await using broker = await openMosquitto();
+  const entry = new URL("../support/agent-without-sync.ts", import.meta.url).pathname;
+  const result = await killDrill({ broker, entry, kills: 4, messagesPerSecond: 500, seed: 1 });
+  expect(result.missing).not.toEqual([]);
+});

@@ -20,18 +20,3 @@ test("every message acknowledged to the broker is in the service after the agent
   expect(result).toMatchObject({ missing: [], repeated: [] });
   expect(result.published).toBeGreaterThan(500);
 });
-
-test("with the wait for the disk before the acknowledgement taken out, the same drill finds messages missing", {
-  timeout,
-}, async () => {
-  await using broker = await openMqttBroker({ credentials });
-  const entry = new URL("../support/agent-without-sync.ts", import.meta.url).pathname;
-  const result = await killDrill({
-    broker: { url: broker.url, ...credentials },
-    entry,
-    kills: 4,
-    messagesPerSecond: 500,
-    seed: 1,
-  });
-  expect(result.missing).not.toEqual([]);
-});
