@@ -109,7 +109,13 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
     const random = seeded(seed ?? 0);
     if (seed !== undefined) disk = disk.afterPowerCut(() => random() < 0.5);
     disk.fault = lie;
-    opened = openStore(disk, { segmentBytes: 5_000, seed: ++sequence, at: seconds, maxSize });
+    opened = openStore(disk, {
+      segmentBytes: 5_000,
+      seed: ++sequence,
+      at: seconds,
+      maxSize,
+      recentSegments: sequence % 2,
+    });
     out = [];
     // Everything that was acknowledged and was not settled comes, once.
     const seen = new Map<string, number>();
@@ -239,7 +245,13 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         untilCall(each.call, () => append(opened.store, points, seconds));
         if (each.kind === "cutOpening")
           untilCall(each.opening, () =>
-            openStore(disk, { segmentBytes: 5_000, seed: ++sequence, at: seconds, maxSize }),
+            openStore(disk, {
+              segmentBytes: 5_000,
+              seed: ++sequence,
+              at: seconds,
+              maxSize,
+              recentSegments: sequence % 2,
+            }),
           );
         // Nobody heard whether it was stored, so whoever had the points comes with them again.
         reopen(each.kind === "cutOpening" ? each.seed : undefined);

@@ -83,10 +83,12 @@ export function problemAfterRestart(open: () => OpenedStore, run: ScriptRun): st
  */
 export function runScript(disk: Disk, run: ScriptRun, variant = 0, setup: StoreSetup = {}): void {
   const script = new Script(run, variant);
-  const options = { segmentBytes: variant === 0 ? 4_700 : 14_000, whenFull: "block", ...setup } as const;
+  const segmentBytes = variant === 0 ? 4_700 : 14_000;
   for (let life = 0; life < 3; life++) {
     const mortal = new MortalDisk(disk);
     script.forget();
+    // A segment that is kept for repeated points is not made dense once something of it is settled.
+    const options = { segmentBytes, whenFull: "block", recentSegments: life % 2, ...setup } as const;
     let store: Store;
     try {
       ({ store } = openStore(mortal.disk, { ...options, seed: life + 3, at: script.later(1) }));
