@@ -15,9 +15,6 @@ export interface Cluster {
   since: number;
 }
 
-/** Share of its depth by which a cluster may be deeper than another one that it goes along with. */
-const mostLeftBehind = 1 / 2;
-
 /** Putting a series or a cluster in its place takes as long as copying so many points. */
 export const clusterWork = 20;
 
@@ -41,32 +38,6 @@ export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
     yield clusterWork;
   }
   return clusters;
-}
-
-/**
- * Puts those together that begin at the same time and are about as deep: a poll that came in two parts makes some series one
- * row deeper than others. They go out as deep as the least of them; what is left goes with the next frame.
- */
-export function* joined(clusters: readonly Cluster[]): Steps<Cluster[]> {
-  const result: Cluster[] = [];
-  /** Where they stand in `result`, by their first time. */
-  const places = new Map<number, number[]>();
-  for (const cluster of clusters) {
-    const [first] = cluster.members;
-    const near = (first?.ascending && places.get(first.firstTime)) || [];
-    const at = near.find((place) => Math.abs(result[place]!.rows - cluster.rows) <= cluster.rows * mostLeftBehind);
-    const other = at === undefined ? undefined : result[at];
-    if (at !== undefined && other) {
-      const rows = Math.min(other.rows, cluster.rows);
-      const members = [...other.members, ...cluster.members];
-      result[at] = { rows, members, since: Math.min(other.since, cluster.since) };
-    } else {
-      if (first?.ascending) places.set(first.firstTime, [...near, result.length]);
-      result.push(cluster);
-    }
-    yield clusterWork;
-  }
-  return result;
 }
 
 /**

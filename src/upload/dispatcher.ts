@@ -36,14 +36,11 @@ export interface DispatcherParts {
 const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
 /**
  * The live lane takes what a few requests carry, so that the newest are not queued behind what is no news: more than that
- * stays in the buffer and follows as backlog. What rides along in dense frames of the backlog is no burden.
+ * stays in the buffer and follows as backlog.
  */
 const liveFrames = 4;
 /** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */
 const bytesPerLive = 1_700;
-/** However small requests are: the buffer gives what was stored together as a whole, or some of its series without the others. */
-const leastPoints = { live: 1_000, backlog: 60_000 } as const;
-const leastCapacity = 200_000;
 /** The next frame is built this long before it may go, so that it carries what came until then. */
 const buildAheadMs = 60;
 /** How long to wait while all there is waits for its metadata. */
@@ -67,19 +64,13 @@ export class Dispatcher {
     const { clock } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
-    const capacity = Math.ceil(limit.most * (windowShare.live + windowShare.sparse));
-    const window = new Window(Math.max(leastCapacity, capacity));
+    const window = new Window(Math.ceil(limit.most * (windowShare.live + windowShare.sparse)));
     this.#window = window;
     const mostPoints = (lane: Lane) => {
       const { maxBytes } = limit;
-      if (lane === "backlog")
-        return Math.max(
-          leastPoints.backlog,
-          Math.ceil(maxBytes * windowShare[this.#loader.sparse ? "sparse" : "dense"]),
-        );
-      const known = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
-      const soon = this.#loader.dense ? Number.POSITIVE_INFINITY : known;
-      return Math.max(leastPoints.live, Math.ceil(Math.min(maxBytes * windowShare.live, soon)));
+      if (lane === "backlog") return Math.ceil(maxBytes * windowShare[this.#loader.sparse ? "sparse" : "dense"]);
+      const soon = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
+      return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
     };
     this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints });
     this.#loader = new Loader({ window, bisection: this.#bisection, clock, integration, limit, maxLagMs, holds });

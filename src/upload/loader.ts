@@ -41,8 +41,7 @@ export class Loader {
   #nextId = firstRequestId;
   #liveInARow = 0;
   #suspectsTurn = true;
-  /** Undefined: there was no frame of the backlog yet. */
-  #sparse: boolean | undefined;
+  #sparse = false;
   #livePoints = 0;
   #liveFirst = true;
 
@@ -59,15 +58,10 @@ export class Loader {
 
   /** Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory. */
   get sparse(): boolean {
-    return this.#sparse === true;
+    return this.#sparse;
   }
 
-  /** Whether frames of the backlog are known to have few nulls: then fresh points of the same series ride along. */
-  get dense(): boolean {
-    return this.#sparse === false;
-  }
-
-  /** Points of the live lane that the last frames with any of them carried. */
+  /** Points of the last frame that the live lane led. */
   get livePoints(): number {
     return this.#livePoints;
   }
@@ -123,16 +117,13 @@ export class Loader {
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
     if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
-    else this.#liveFirst = false;
-    let since: number | undefined;
-    let fresh = 0;
-    for (const { queue, count } of plan.parts) {
-      if (queue.lane !== "live") continue;
-      since = Math.min(since ?? Infinity, window.since(queue));
-      fresh += count;
+    else {
+      this.#livePoints = plan.points;
+      this.#liveFirst = false;
     }
-    // Fewer ride along when some of their series are not in the frame: that is no reason to take fewer.
-    if (fresh > 0) this.#livePoints = Math.max(fresh, this.#livePoints * 0.75);
+    let since: number | undefined;
+    for (const { queue } of plan.parts)
+      if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
     return { kind: "fresh", frame: await this.#write(plan), parts: plan.parts, since };
   }
 

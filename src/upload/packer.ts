@@ -2,7 +2,7 @@
 // its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
 import type { InputId } from "../core/point.ts";
 import type { Steps } from "../lib/in-slices.ts";
-import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder, joined } from "./cluster.ts";
+import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder } from "./cluster.ts";
 import { FrameDraft } from "./frame-draft.ts";
 import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
 import { JoinedColumn, type PackedPlan, type Part } from "./packed-column.ts";
@@ -52,9 +52,7 @@ export class Packer {
     this.#begun = draft.work;
     draft.begin(limits.envelopeBytes, limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared));
     const misfits: Cluster[] = [];
-    const apart = yield* clustersOf(candidates);
-    // Where all of it goes out at once nothing has to be left behind.
-    const clusters = leastBytes(apart) > limits.maxBytes ? yield* joined(apart) : apart;
+    const clusters = yield* clustersOf(candidates);
     for (const cluster of inOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0) yield* this.#addFirst(cluster);
       else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
@@ -80,12 +78,10 @@ export class Packer {
   }
 
   /** Adds fresh points to columns that are in the frame; gives them by input. */
-  *#join(riders: Cluster[]): Steps<Map<InputId, Part>> {
+  *#join(riders: readonly Cluster[]): Steps<Map<InputId, Part>> {
     const joined = new Map<InputId, Part>();
     const inFrame = new Map(riders.length > 0 ? this.#draft.parts.map(({ queue }) => [queue.input, queue]) : []);
-    // The largest first: those that have some of its times, as a poll that was taken in two parts, cost no nulls then.
-    const largestFirst = riders.toSorted((a, b) => b.rows * b.members.length - a.rows * a.members.length);
-    for (const { members } of largestFirst) {
+    for (const { members } of riders) {
       const within = members.filter((queue) => {
         const backlog = inFrame.get(queue.input);
         return backlog?.ascending && queue.ascending && queue.firstTime > backlog.lastTime;
@@ -152,7 +148,7 @@ export class Packer {
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
     // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
-    for (const member of cluster.members) yield* draft.add(member, cluster.rows);
+    for (const member of cluster.members) yield* draft.add(member, member.count);
     return true;
   }
 
@@ -189,14 +185,6 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
   const [first] = members;
   const rowBytes = text / rows + timeLength(first?.firstTime ?? 0) + timeOverhead;
   return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
-}
-
-/** What all of them take at least: names and values, without times and nulls. */
-function leastBytes(clusters: readonly Cluster[]): number {
-  let bytes = 0;
-  for (const { members } of clusters)
-    for (const { input, textBytes, count } of members) bytes += input.length + columnOverhead + textBytes + count;
-  return bytes;
 }
 
 /** Bytes that fresh points take where they cost no nulls, at most `most`. */

@@ -151,7 +151,7 @@ test("every point goes out exactly once, in frames within the limit and of the s
         expect(settled.map((each) => each.block).toSorted((a, b) => a - b)).toEqual(many.map((_, id) => id));
       },
     ),
-    { seed: 5, numRuns: 150 },
+    { seed: 5, numRuns: 400 },
   );
 });
 
@@ -208,7 +208,7 @@ test("windows of groups, devices and single tags go out once, within the limit, 
       expect(sentPoints).toBe(expected.size);
       expect(seen).toEqual(expected);
     }),
-    { seed: 8, numRuns: 40 },
+    { seed: 8, numRuns: 100 },
   );
 });
 
@@ -362,23 +362,4 @@ test("memory of the window is used again", () => {
     drain(window, 10_000);
     expect(window.room).toBe(room);
   }
-});
-
-test("a poll of which some series came first goes out with the others, in frames of all of them", () => {
-  const window = new Window(200_000);
-  const tags = Array.from({ length: 100 }, (_, tag) => `line1.machine2.t${tag}`);
-  const rows = (from: number, to: number, some: readonly string[]) =>
-    Object.fromEntries(
-      some.map((tag, k) => [
-        tag,
-        Array.from({ length: to - from }, (_, i): [number, number] => [(from + i) * 1e6, (k + i) / 10]),
-      ]),
-    );
-  window.add("backlog", block(1, rows(0, 300, tags)), 0);
-  window.add("backlog", block(2, rows(300, 310, tags.slice(0, 40))), 0);
-  const sent = drain(window, 65_536);
-  const [last, ...before] = sent.toReversed();
-  expect(before.map(({ plan }) => plan.columns.length)).toEqual(before.map(() => 100));
-  expect(sent.map(({ plan }) => plan.nulls).slice(0, -1)).toEqual(before.map(() => 0));
-  expect([before.length > 1, last?.plan.points]).toEqual([true, expect.any(Number)]);
 });
