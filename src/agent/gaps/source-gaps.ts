@@ -20,6 +20,8 @@ const settledAfterMs = 15_000;
 const hungAfterMs = 5_000;
 /** Gaps of a source that may still be filled. */
 const mostVerdicts = 100;
+/** Tags that all of them together know something of, the newest one apart. */
+const mostNames = 100_000;
 
 export interface GapsOf {
   readonly name: string;
@@ -82,7 +84,7 @@ export class SourceGaps implements Disposable {
     }
     // Whatever an earlier connection had asked for has been told, or nobody asks for it any more.
     for (const verdict of this.#verdicts)
-      if (recovery) verdict.settle();
+      if (recovery) verdict.conclude();
       else verdict.giveUp("what happened meanwhile is kept nowhere");
     this.#verdicts = [];
     this.#settled = true;
@@ -226,6 +228,15 @@ export class SourceGaps implements Disposable {
     if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");
     if (this.#connection) this.#settled ||= clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
     if (this.#settled) for (const verdict of this.#verdicts) verdict.settle();
-    this.#verdicts = this.#verdicts.slice(-mostVerdicts);
+    this.#forget();
+  }
+
+  /** Of the oldest nothing more is taken where they are many: what they have said stays in the record. */
+  #forget(): void {
+    let names = 0;
+    const kept = this.#verdicts.findLastIndex(({ size }) => (names += size) > mostNames);
+    const first = Math.max(0, this.#verdicts.length - mostVerdicts, Math.min(kept + 1, this.#verdicts.length - 1));
+    for (const verdict of this.#verdicts.splice(0, first))
+      verdict.giveUp("too many gaps are open to follow each of them");
   }
 }

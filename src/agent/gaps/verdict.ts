@@ -3,6 +3,7 @@ import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { type Gap, mostInputs } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
+import { type Interval, joined, without } from "./moments.ts";
 
 /**
  * The last value before an interruption was measured up to this long before the interruption was noticed; a tag that
@@ -13,18 +14,31 @@ const edgeUs = 60e6;
 /** A wall clock that goes forward by more than this was set. */
 const clockStepUs = 2e6;
 
-/** Of one row whose values are being looked for. */
+/** What is known to be lost of one tag. */
+interface Loss {
+  readonly moments: readonly Interval[];
+  readonly reason: string;
+}
+
+const asked = "the device's history is asked";
+
+/**
+ * Of one row whose values are being looked for. Gaps of a tag that follow each other closely are told to the rows of both:
+ * what is found of the one says nothing about the other, so moments are counted, not tags.
+ */
 export class Verdict {
   readonly #record: GapRecord;
   readonly #id: number;
   /** Tags of the row, which is of the whole source; undefined: those that were told. */
   readonly #tags: number | undefined;
+  /** Those that were told, where the row is of them alone. */
   readonly #told = new Set<string>();
-  readonly #open = new Set<string>();
-  readonly #found = new Set<string>();
-  readonly #lost = new Map<string, string>();
+  /** By input: what is looked for. */
+  readonly #open = new Map<string, readonly Interval[]>();
+  readonly #lost = new Map<string, Loss>();
+  #found = false;
   /** Those that an earlier run of the agent found to be lost. */
-  readonly #lostBefore: number;
+  readonly #lostBefore: number = 0;
 
   constructor(record: GapRecord, id: number) {
     this.#record = record;
@@ -32,17 +46,20 @@ export class Verdict {
     const gap = record.get(id);
     this.#tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
     for (const input of gap?.inputs ?? []) this.#told.add(input);
-    for (const input of gap?.unfilled?.inputs ?? []) this.#lost.set(input, gap?.outcome ?? "");
-    this.#lostBefore = Math.max(0, (gap?.unfilled?.tags ?? 0) - this.#lost.size);
+    if (!gap?.unfilled) return;
+    const reason = (gap.state !== "filling" && gap.outcome) || "found out earlier";
+    for (const input of gap.unfilled.inputs)
+      this.#lost.set(input, { moments: [[gap.from, gap.to ?? gap.from]], reason });
+    this.#lostBefore = Math.max(0, gap.unfilled.tags - this.#lost.size);
   }
 
   get row(): Gap | undefined {
     return this.#record.get(this.#id);
   }
 
-  /** How many tags are still looked for. */
-  get open(): number {
-    return this.#open.size;
+  /** How many tags it knows something of by name. */
+  get size(): number {
+    return this.#told.size + this.#open.size + this.#lost.size;
   }
 
   /** Whether what is known of a tag concerns this row. */
@@ -54,17 +71,21 @@ export class Verdict {
   }
 
   /** `floor`: end of the row before; what is missing before that is its. */
-  take(input: string, { state, reason, from }: TagGap, floor: number): void {
+  take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
     const { row } = this;
     if (!row) return;
-    this.#open.delete(input);
-    if (state === "open") this.#open.add(input);
-    else if (state === "lost") this.#lost.set(input, reason);
-    else {
-      this.#found.add(input);
-      this.#lost.delete(input);
+    const moments: Interval = [from, to];
+    const { moments: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
+    if (state === "open") this.#open.set(input, joined(this.#open.get(input) ?? [], moments));
+    else keep(this.#open, input, without(this.#open.get(input) ?? [], moments));
+    if (state === "lost") this.#lost.set(input, { moments: joined(lost, moments), reason });
+    if (state === "filled") {
+      this.#found = true;
+      const left = without(lost, moments);
+      if (left.length === 0) this.#lost.delete(input);
+      else this.#lost.set(input, { moments: left, reason: before });
     }
-    this.#told.add(input);
+    if (this.#tags === undefined) this.#told.add(input);
     const begin = Math.max(from, row.from - edgeUs, Math.min(floor, row.from));
     if (begin < row.from) this.#record.change(this.#id, { from: epochMicros(begin) });
   }
@@ -78,17 +99,22 @@ export class Verdict {
 
   /** Nothing more is expected to be told but what is still looked for. */
   settle(): void {
-    if (this.#open.size > 0) return this.#become("filling", "the device's history is asked");
     const lost = this.#lost.size + this.#lostBefore;
-    if (lost === 0)
-      return this.#become(
-        "filled",
-        this.#found.size === 0 ? "no value was missing" : "filled from the device's history",
-      );
-    const reasons = [...new Set(this.#lost.values())].slice(0, 3).join("; ");
     const inputs = [...this.#lost.keys()].slice(0, mostInputs).toSorted();
-    const some = this.#found.size > 0 || lost < (this.#tags ?? this.#told.size);
-    this.#become(some ? "partly" : "lost", reasons, { tags: lost, inputs });
+    const unfilled = lost === 0 ? undefined : { tags: lost, inputs };
+    // With what is known by now: who goes on with the row after a restart is not told of it again.
+    if (this.#open.size > 0) return this.#become("filling", asked, unfilled);
+    if (lost === 0)
+      return this.#become("filled", this.#found ? "filled from the device's history" : "no value was missing");
+    const reasons = [...new Set(this.#lost.values().map(({ reason }) => reason))].slice(0, 3).join("; ");
+    const some = this.#found || lost < (this.#tags ?? this.#told.size);
+    this.#become(some ? "partly" : "lost", reasons, unfilled);
+  }
+
+  /** Whatever was looked for has been told, or was not missing after all. */
+  conclude(): void {
+    this.#open.clear();
+    this.settle();
   }
 
   /** Nobody looks for it. */
@@ -116,4 +142,9 @@ export class Verdict {
     if (!row || (row.state === state && row.outcome === outcome && row.unfilled?.tags === unfilled?.tags)) return;
     this.#record.change(this.#id, { state, outcome, unfilled });
   }
+}
+
+function keep(open: Map<string, readonly Interval[]>, input: string, moments: readonly Interval[]): void {
+  if (moments.length === 0) open.delete(input);
+  else open.set(input, moments);
 }

@@ -179,6 +179,60 @@ test("a gap is being filled until nothing is looked for any more, over connectio
     expect(story.rows()[0]).toBe("line disconnected 0-10 all 10000 filled filled from the device's history");
   }));
 
+test("what the history gives of one gap says nothing about another one shortly before it", () =>
+  told(async (story) => {
+    const outage = async () => {
+      const from = story.clock.now();
+      story.source.lost(unreachable);
+      const to = await story.later(5_000);
+      story.source.online({ recovery: { how: "history" } });
+      return [from, to] as const;
+    };
+    const first = await outage();
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...first)] });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", ...first, "the server started anew")] });
+    await story.later(1_000);
+    const second = await outage();
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", ...second)] });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", ...second)] });
+    await story.later(20_000);
+    expect(story.rows()[0]).toBe("line disconnected 0-5 all 10000 partly the server started anew");
+    expect(story.record.list(0, 9).gaps[1]?.unfilled).toEqual({ tags: 1, inputs: ["tag1"] });
+  }));
+
+test("what is lost of some tags stays known when the source starts anew while others are looked for", () =>
+  told(async (story) => {
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    const to = await story.later(10_000);
+    story.source.online({ recovery: { how: "history" } });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to), tagGap(2, "lost", from, to)] });
+    await story.later(20_000);
+    await story.restart({ killed: false, afterMs: 1_000 });
+    story.source.online({ recovery: { how: "history" } });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to)] });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", from, to)] });
+    await story.later(20_000);
+    expect(story.rows()[0]).toBe("line disconnected 0-10 all 10000 partly found out earlier");
+    expect(story.record.list(0, 9).gaps[1]?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
+  }));
+
+test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
+  told(async (story) => {
+    for (let i = 0; i < 20; i++) {
+      const from = story.clock.now();
+      story.source.lost(unreachable);
+      const to = await story.later(70_000);
+      story.source.online({ recovery: { how: "history" } });
+      const tags = Array.from({ length: 10_000 }, (_, tag) => tag);
+      story.source.delivered({ readings: [], gaps: tags.map((tag) => tagGap(tag, "open", from, to)) });
+      await story.later(1_000);
+    }
+    const open = story.rows().filter((row) => row.includes("filling"));
+    expect(open).toHaveLength(10);
+    expect(story.rows()[0]).toContain("lost too many gaps");
+  }));
+
 test("values that the server threw away are a row of the tags concerned", () =>
   told(async (story) => {
     const from = story.clock.now();

@@ -1,0 +1,42 @@
+// Sets of moments against a set of half seconds: whatever is added and taken away, each moment is in or out as it should.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Interval, joined, without } from "../../../../src/agent/gaps/moments.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
+
+const interval = fc
+  .tuple(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 1, max: 20 }))
+  .map(([from, length]): Interval => [epochMicros(from), epochMicros(from + length)]);
+const step = fc.record({ add: fc.boolean(), interval });
+
+test("what was added and not taken away since is there, in order and without touching, and nothing else", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      let moments: readonly Interval[] = [];
+      const model = new Set<number>();
+      for (const { add, interval: one } of steps) {
+        moments = add ? joined(moments, one) : without(moments, one);
+        // The middle of each unit stands for it: the ends are values that are there.
+        for (let at = one[0] + 0.5; at < one[1]; at++)
+          if (add) model.add(at);
+          else model.delete(at);
+      }
+      const inside: number[] = [];
+      for (let at = 0.5; at < 41; at++) if (moments.some(([from, to]) => from < at && at < to)) inside.push(at);
+      expect(inside).toEqual([...model].toSorted((a, b) => a - b));
+      for (const [i, [from, to]] of moments.entries()) {
+        expect(from).toBeLessThan(to);
+        expect(from).toBeGreaterThanOrEqual(moments[i - 1]?.[1] ?? 0);
+      }
+    }),
+    { numRuns: 500, seed: 5 },
+  );
+});
+
+test("a moment alone is kept, until something around it is taken away", () => {
+  const moment: Interval = [epochMicros(5), epochMicros(5)];
+  const far: Interval = [epochMicros(7), epochMicros(9)];
+  expect(joined([far], moment)).toEqual([moment, far]);
+  expect(without([moment, far], [epochMicros(6), epochMicros(10)])).toEqual([moment]);
+  expect(without([moment, far], [epochMicros(4), epochMicros(5)])).toEqual([far]);
+});
