@@ -142,6 +142,7 @@ export class SourceGaps implements Disposable {
   /** The source stops. What it has not got is not its to look for any longer, but that of whoever starts it again. */
   [Symbol.dispose](): void {
     this.#ticking[Symbol.dispose]();
+    for (const verdict of this.#verdicts) verdict.settle(false);
     this.#failures.end();
     if (this.#bufferRow !== undefined)
       this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), state: "lost" });
@@ -227,7 +228,7 @@ export class SourceGaps implements Disposable {
     const storingMs = clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
     if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");
     if (this.#connection) this.#settled ||= clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
-    if (this.#settled) for (const verdict of this.#verdicts) verdict.settle();
+    for (const verdict of this.#verdicts) verdict.settle(this.#settled);
     this.#forget();
   }
 

@@ -97,13 +97,16 @@ export class Verdict {
     this.#record.change(this.#id, { tags: this.#told.size, inputs });
   }
 
-  /** Nothing more is expected to be told but what is still looked for. */
-  settle(): void {
+  /**
+   * Writes down what is known: whoever goes on with the row after a restart is not told of it again. `over`: nothing more is
+   * expected to be told but what is still looked for.
+   */
+  settle(over: boolean): void {
     const lost = this.#lost.size + this.#lostBefore;
     const inputs = [...this.#lost.keys()].slice(0, mostInputs).toSorted();
     const unfilled = lost === 0 ? undefined : { tags: lost, inputs };
-    // With what is known by now: who goes on with the row after a restart is not told of it again.
-    if (this.#open.size > 0) return this.#become("filling", asked, unfilled);
+    const going = !over && this.row?.state === "filling";
+    if (going || this.#open.size > 0) return this.#become("filling", asked, unfilled);
     if (lost === 0)
       return this.#become("filled", this.#found ? "filled from the device's history" : "no value was missing");
     const reasons = [...new Set(this.#lost.values().map(({ reason }) => reason))].slice(0, 3).join("; ");
@@ -114,7 +117,7 @@ export class Verdict {
   /** Whatever was looked for has been told, or was not missing after all. */
   conclude(): void {
     this.#open.clear();
-    this.settle();
+    this.settle(true);
   }
 
   /** Nobody looks for it. */

@@ -200,22 +200,32 @@ test("what the history gives of one gap says nothing about another one shortly b
     expect(story.record.list(0, 9).gaps[1]?.unfilled).toEqual({ tags: 1, inputs: ["tag1"] });
   }));
 
-test("what is lost of some tags stays known when the source starts anew while others are looked for", () =>
+test.each([
+  ["before anything is settled, in order", 1, false],
+  ["before anything is settled, by a kill", 3_000, true],
+  ["while others are looked for", 20_000, false],
+])("what is lost of some tags stays known when the source starts anew %s", (_, afterMs, killed) =>
   told(async (story) => {
     const from = story.clock.now();
     story.source.lost(unreachable);
     const to = await story.later(10_000);
     story.source.online({ recovery: { how: "history" } });
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to), tagGap(2, "lost", from, to)] });
-    await story.later(20_000);
-    await story.restart({ killed: false, afterMs: 1_000 });
+    await story.later(afterMs);
+    if (killed)
+      await eventually(async () => {
+        await story.later(1_000);
+        return [...(await readGapFolder(story.folder)).gaps.values()].some(({ unfilled }) => unfilled);
+      });
+    await story.restart({ killed, afterMs: 1_000 });
     story.source.online({ recovery: { how: "history" } });
     story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to)] });
     story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", from, to)] });
     await story.later(20_000);
     expect(story.rows()[0]).toBe("line disconnected 0-10 all 10000 partly found out earlier");
-    expect(story.record.list(0, 9).gaps[1]?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
-  }));
+    expect(story.record.list(0, 9).gaps.at(-1)?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
+  }),
+);
 
 test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
   told(async (story) => {
