@@ -9,8 +9,7 @@ import type { RecordBytes, SegmentReader } from "./segment-reader.ts";
 /** The part of a block that belongs to one series. */
 export interface CutSeries {
   readonly place: number;
-  points: number;
-  /** Where its points lie, when the block does not hold all of its records. */
+  /** Where its points lie. */
   readonly ranges: RangeSet;
   /** Where the last record of it ends, or begins when cutting from the newest; undefined: a record of it was left out since. */
   edge: number | undefined;
@@ -21,8 +20,8 @@ export interface CutSeries {
 export interface Cut {
   /** Stretches of which the block holds every series; empty when it holds series by themselves. */
   readonly whole: RangeSet;
-  /** By place in the segment's dictionary. */
-  readonly series: Map<number, CutSeries>;
+  /** By place in the segment's dictionary; empty when the block holds every series. */
+  readonly series: ReadonlyMap<number, CutSeries>;
   readonly points: number;
   /** One entry a point. */
   readonly places: Uint32Array;
@@ -70,15 +69,14 @@ class Cutter {
   #values = new Float64Array(1_024);
   #points = 0;
   #passed = 0;
-  /** Whole records can be taken, which costs nothing to remember. */
-  #wholeRecords: boolean;
+  /** Series are taken by themselves. Whole records cost nothing to remember. */
+  #bySeries = false;
   isFull = false;
 
   constructor(segment: Segment, index: SegmentIndex, options: CutOptions) {
     this.#segment = segment;
     this.#index = index;
     this.#options = options;
-    this.#wholeRecords = options.wanted === undefined && !segment.taken.hasSeries;
   }
 
   /** Whether all of the record is taken. */
@@ -114,34 +112,32 @@ class Cutter {
 
   #add(record: number, content: RecordBytes): void {
     const points = this.#index.points[record]!;
-    if (this.#wholeRecords && this.#points + points > this.#options.maxPoints) {
-      if (this.#points > 0) {
-        this.isFull = true;
-        return;
-      }
-      // The first record alone is too much: some of its series, then.
-      this.#wholeRecords = false;
-    }
     const sequence = this.#index.sequences[record]!;
     const end = sequence + points;
+    const { maxPoints, wanted } = this.#options;
+    const isFirst = this.#points === 0;
+    // Also when the first record alone is too much: some of its series, then.
+    const bySeries =
+      wanted !== undefined || this.#segment.taken.mayTouchSeries(sequence, end) || (isFirst && points > maxPoints);
+    if (isFirst) this.#bySeries = bySeries;
+    else if (bySeries !== this.#bySeries || (!bySeries && this.#points + points > maxPoints)) {
+      this.isFull = true;
+      return;
+    }
     if (this.#points + points > this.#times.length) this.#grow(this.#points + points);
-    if (this.#wholeRecords) {
-      const before = this.#points;
-      readPoints(content.bytes, content.at, content.header, (place, time, value) => this.#push(place, time, value));
-      if (this.#points - before !== points) throw new RangeError("other points than the header says");
-      this.#whole.add(sequence, end);
-      if (this.#points === this.#options.maxPoints) this.isFull = true;
-    } else this.#addSeries(content, sequence, end);
+    if (bySeries) {
+      this.#addSeries(content, sequence, end);
+      return;
+    }
+    const before = this.#points;
+    readPoints(content.bytes, content.at, content.header, (place, time, value) => this.#push(place, time, value));
+    if (this.#points - before !== points) throw new RangeError("other points than the header says");
+    this.#whole.add(sequence, end);
+    if (this.#points === maxPoints) this.isFull = true;
   }
 
   result(): Cut | undefined {
     if (this.#points === 0) return undefined;
-    for (let i = 0; i < this.#points; i++) {
-      const place = this.#places[i]!;
-      const series = this.#series.get(place);
-      if (series) series.points++;
-      else this.#series.set(place, { place, points: 1, ranges: this.#whole, edge: undefined, passed: 0 });
-    }
     return {
       whole: this.#whole,
       series: this.#series,
@@ -188,7 +184,6 @@ class Cutter {
   #noteSeries(place: number, from: number, to: number): void {
     const series = this.#series.get(place) ?? {
       place,
-      points: 0,
       ranges: new RangeSet(),
       edge: undefined,
       passed: this.#passed,

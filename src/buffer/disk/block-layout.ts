@@ -14,13 +14,19 @@ export interface ShelfBlock {
   readonly values: Float64Array<ArrayBuffer>;
 }
 
+export interface LaidOut {
+  readonly block: ShelfBlock;
+  /** Of the block's series, in the segment's dictionary. */
+  readonly places: Uint32Array;
+}
+
 /** Points that memory is kept for between blocks. */
 const keptPoints = 65_536;
 
 /** `numbers` gives the number of the input by its place in the segment's dictionary. */
-export function layOut(id: number, cut: Cut, numbers: readonly number[], sorter: SeriesSorter): ShelfBlock {
-  const { places, times, values, points } = cut;
-  const columns = sorter.sort(places, times, values, 0, points);
+export function layOut(id: number, cut: Cut, numbers: readonly number[], sorter: SeriesSorter): LaidOut {
+  const { times, values, points } = cut;
+  const columns = sorter.sort(cut.places, times, values, 0, points);
   const count = columns.seriesCount;
   const timeStarts = new Uint32Array(count);
   const packed = new Float64Array(points);
@@ -36,16 +42,17 @@ export function layOut(id: number, cut: Cut, numbers: readonly number[], sorter:
     packed.set(columns.times.subarray(start, end), used);
     used += end - start;
   }
+  const places = columns.series.slice(0, count);
   const block = {
     id,
-    inputs: Uint32Array.from(columns.series.subarray(0, count), (place) => numbers[place]!),
+    inputs: Uint32Array.from(places, (place) => numbers[place]!),
     timeStarts,
     valueStarts: columns.starts.slice(0, count + 1),
     times: packed.slice(0, used),
     values: columns.values.slice(0, points),
   };
   sorter.shrink(keptPoints);
-  return block;
+  return { block, places };
 }
 
 function equalColumns(a: Float64Array, at: number, b: Float64Array, start: number, end: number): boolean {

@@ -1,6 +1,6 @@
 // Hands out blocks and takes back what becomes of them. Knows which points are free, handed out, settled or lost.
 import type { Accounts } from "./accounts.ts";
-import { type Cut, type CutSeries, cutBlock } from "./block-cut.ts";
+import { cutBlock } from "./block-cut.ts";
 import { layOut, type ShelfBlock } from "./block-layout.ts";
 import { countDamage, writeOffRest } from "./damage-books.ts";
 import { type Disk, diskErrorCode } from "./disk.ts";
@@ -10,6 +10,7 @@ import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
 import { loadIndex, SegmentReader } from "./segment-reader.ts";
+import { SeriesOut } from "./series-out.ts";
 import { SeriesSorter } from "./series-sorter.ts";
 import type { Taken, TakeRequest } from "./taking.ts";
 
@@ -32,7 +33,9 @@ export interface ShelfOptions {
 
 interface BlockOut {
   readonly segment: Segment;
-  readonly cut: Pick<Cut, "whole" | "series" | "points">;
+  readonly series: SeriesOut;
+  /** When it was handed out. */
+  readonly points: number;
 }
 
 const nothing: Taken = { block: undefined, resumeAt: undefined };
@@ -99,7 +102,7 @@ export class BlockShelf {
       accounts.refused += Math.min(refused, points);
       accounts.settled += points - Math.min(refused, points);
       this.changed = true;
-      if (out.cut.series.size === 0) this.#return(block, out);
+      if (out.series.count === 0) this.#return(block, out);
     }
   }
 
@@ -107,12 +110,12 @@ export class BlockShelf {
     for (const id of blocks) {
       const out = this.#out.get(id);
       if (!out) continue;
-      const { segment, cut } = out;
-      if (cut.whole.isEmpty)
-        for (const series of cut.series.values()) uncover(segment, series.place, series.ranges.bounds);
+      const { segment, series } = out;
+      const { whole } = series;
+      if (whole.isEmpty) for (const { place, bounds } of series.parts()) uncover(segment, place, bounds);
       else {
-        for (let i = 0; i < cut.whole.bounds.length; i += 2)
-          segment.taken.whole.remove(cut.whole.bounds[i]!, cut.whole.bounds[i + 1]!);
+        for (let i = 0; i < whole.bounds.length; i += 2)
+          segment.taken.whole.remove(whole.bounds[i]!, whole.bounds[i + 1]!);
         // What was settled of it already is settled.
         for (const [place, ranges] of segment.settled.series())
           for (let i = 0; i < ranges.bounds.length; i += 2)
@@ -186,31 +189,26 @@ export class BlockShelf {
           segment.taken.addSeries(place, ranges.bounds[i]!, ranges.bounds[i + 1]!);
     segment.blocksOut++;
     const id = this.#nextId++;
-    this.#out.set(id, { segment, cut: { whole: cut.whole, series: byNumber(cut, numbers), points: cut.points } });
-    return layOut(id, cut, numbers, this.#sorter);
+    const { block, places } = layOut(id, cut, numbers, this.#sorter);
+    const series = new SeriesOut(cut, block.inputs, places, block.valueStarts);
+    this.#out.set(id, { segment, series, points: cut.points });
+    return block;
   }
 
-  #settleSeries({ segment, cut }: BlockOut, inputs: readonly number[]): number {
-    const settled: CutSeries[] = [];
-    const settledBefore = cut.points - [...cut.series.values()].reduce((sum, series) => sum + series.points, 0);
-    for (const input of inputs) {
-      const series = cut.series.get(input);
-      if (!series) continue;
-      cut.series.delete(input);
-      settled.push(series);
-    }
-    const points = settled.reduce((sum, series) => sum + series.points, 0);
-    if (cut.whole.isEmpty || cut.series.size > 0) {
-      for (const { place, ranges } of settled)
-        for (let i = 0; i < ranges.bounds.length; i += 2)
-          segment.settled.addSeries(place, ranges.bounds[i]!, ranges.bounds[i + 1]!);
+  #settleSeries({ segment, series, points: all }: BlockOut, inputs: readonly number[]): number {
+    const before = series.points;
+    const settled = series.settle(inputs);
+    const points = before - series.points;
+    const { whole } = series;
+    if (whole.isEmpty || series.count > 0) {
+      for (const { place, bounds } of settled)
+        for (let i = 0; i < bounds.length; i += 2) segment.settled.addSeries(place, bounds[i]!, bounds[i + 1]!);
       segment.settledBySeries += points;
       return points;
     }
     // All of these records is settled: one stretch says so better than many series do.
-    segment.settledBySeries -= settledBefore;
-    for (let i = 0; i < cut.whole.bounds.length; i += 2)
-      segment.settled.addWhole(cut.whole.bounds[i]!, cut.whole.bounds[i + 1]!);
+    segment.settledBySeries -= all - before;
+    for (let i = 0; i < whole.bounds.length; i += 2) segment.settled.addWhole(whole.bounds[i]!, whole.bounds[i + 1]!);
     return points;
   }
 
@@ -225,12 +223,6 @@ export class BlockShelf {
   }
 }
 
-function byNumber(cut: Cut, numbers: readonly number[]): Cut["series"] {
-  const series: Cut["series"] = new Map();
-  for (const part of cut.series.values()) series.set(numbers[part.place]!, part);
-  return series;
-}
-
-function uncover(segment: Segment, place: number, bounds: readonly number[]): void {
+function uncover(segment: Segment, place: number, bounds: ArrayLike<number>): void {
   for (let i = 0; i < bounds.length; i += 2) segment.taken.removeSeries(place, bounds[i]!, bounds[i + 1]!);
 }

@@ -5,6 +5,9 @@ import { RangeSet } from "./range-set.ts";
 export class Coverage {
   readonly whole = new RangeSet();
   readonly #series = new Map<number, RangeSet>();
+  /** Where the first stretch of single series begins and the last one ends, at most. */
+  #from = Number.POSITIVE_INFINITY;
+  #to = Number.NEGATIVE_INFINITY;
 
   get isEmpty(): boolean {
     return this.whole.isEmpty && this.#series.size === 0;
@@ -34,6 +37,11 @@ export class Coverage {
     return false;
   }
 
+  /** False: no series by itself is covered between `from` and `to`. Takes no time, and may be wrong when it is true. */
+  mayTouchSeries(from: number, to: number): boolean {
+    return this.#series.size > 0 && from < this.#to && to > this.#from;
+  }
+
   addSeries(series: number, from: number, to: number): void {
     let ranges = this.#series.get(series);
     if (!ranges) {
@@ -41,17 +49,19 @@ export class Coverage {
       this.#series.set(series, ranges);
     }
     ranges.add(from, to);
+    this.#from = Math.min(this.#from, from);
+    this.#to = Math.max(this.#to, to);
   }
 
   removeSeries(series: number, from: number, to: number): void {
     const ranges = this.#series.get(series);
     ranges?.remove(from, to);
-    if (ranges?.isEmpty) this.#series.delete(series);
+    if (ranges?.isEmpty) this.#delete(series);
   }
 
   clear(): void {
     this.whole.clear();
-    this.#series.clear();
+    for (const series of this.#series.keys()) this.#delete(series);
   }
 
   /** The whole stretch, of every series: what single series had of it is part of that now. */
@@ -59,7 +69,14 @@ export class Coverage {
     this.whole.add(from, to);
     for (const [series, ranges] of this.#series) {
       ranges.remove(from, to);
-      if (ranges.isEmpty) this.#series.delete(series);
+      if (ranges.isEmpty) this.#delete(series);
     }
+  }
+
+  #delete(series: number): void {
+    this.#series.delete(series);
+    if (this.#series.size > 0) return;
+    this.#from = Number.POSITIVE_INFINITY;
+    this.#to = Number.NEGATIVE_INFINITY;
   }
 }

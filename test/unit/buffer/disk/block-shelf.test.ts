@@ -1,0 +1,41 @@
+// What it costs to have points handed out.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import type { InputId } from "../../../../src/core/point.ts";
+import { openStore } from "../../../support/disk-store.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+
+test("points that are handed out cost some bytes each, also when every block has one of each series", () => {
+  const { store } = openStore(new MemoryDisk(), { segmentBytes: 2 ** 22 });
+  const inputs = Uint32Array.from({ length: 8_000 }, (_, i) => store.inputs.numberOf(`tag${i}` as InputId));
+  let polls = 0;
+  const poll = () => {
+    const times = new Float64Array(inputs.length).fill(1_767_225_600e6 + polls++ * 1e6);
+    const group = { inputs: inputs.slice(), times, values: times.slice(), count: inputs.length };
+    store.append(group, { wall: times[0]!, monotonic: polls * 1_000 });
+  };
+  // Less than a record, as the upload asks for before it knows what a frame carries: series by themselves, to begin with.
+  poll();
+  store.take({ lane: "live", maxPoints: 5_000 });
+  store.take({ lane: "backlog", maxPoints: 100_000 });
+
+  const before = polls * inputs.length;
+  for (let i = 0; i < 25; i++) {
+    poll();
+    store.take({ lane: "backlog", maxPoints: 100_000 });
+  }
+  const points = polls * inputs.length - before;
+  const held = memory();
+  store.releaseAll();
+
+  expect(store.take({ lane: "live", maxPoints: 100_000 }).block?.inputs).toHaveLength(8_000);
+  expect((held - memory()) / points).toBeLessThan(40);
+});
+
+function memory(): number {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)(); // exposed above
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
