@@ -37,7 +37,8 @@ export async function openMqttDevice(
     await new Promise<void>((resolve) => broker.close(() => resolve()));
     await closed;
   });
-  const url = `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port } = server.address() as AddressInfo;
+  const url = `mqtt://127.0.0.1:${port}`;
 
   // What the agent has not acknowledged yet, by topic and payload.
   const owed = new Set<string>();
@@ -49,7 +50,9 @@ export async function openMqttDevice(
     if (packet !== undefined && "topic" in packet) owed.delete(`${packet.topic} ${packet.payload.toString()}`);
   });
 
-  const publisher = await orAbort(connectAsync(url, { ...credentials, clientId: publisherId }), signal);
+  // Not by its URL: mqtt.js would take that apart with `url.parse`, of which Node warns.
+  const place = { protocol: "mqtt", host: "127.0.0.1", port } as const;
+  const publisher = await orAbort(connectAsync({ ...place, ...credentials, clientId: publisherId }), signal);
   // Connects again by itself; without a listener an error would end the process.
   publisher.on("error", (error) => runtime.log.warn({ err: error }, "simulated hall lost its broker"));
   opening.defer(() => publisher.endAsync(true));

@@ -1,6 +1,10 @@
-// `tagferry demo` as the README has it typed: it ends by itself, with everything there.
+// `tagferry demo` as the README has it typed, and of the built program: it ends by itself, with everything there.
+import { symlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { tagferry } from "../support/cli.ts";
+import { architectureOf, release } from "../../packaging/release.ts";
+import { programAt, tagferry } from "../support/cli.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 test("a demo with a duration reads everything back, misses nothing, and ends with 0", {
   timeout: 180_000,
@@ -12,5 +16,19 @@ test("a demo with a duration reads everything back, misses nothing, and ends wit
   expect(last).toMatch(/^demo: read [1-9]/);
   expect(stored).toBe(read);
   expect(stderr).not.toMatch(/never handed out/);
+  expect(status).toBe(0);
+});
+
+test("the built program's demo does so too, and Node has nothing to warn of", { timeout: 180_000 }, async () => {
+  using folder = temporaryFolder();
+  const program = folder.file("tagferry");
+  await release(program, architectureOf(undefined));
+  // The simulated devices are development dependencies: found above the program, as in the repository.
+  symlinkSync(resolve(import.meta.dirname, "../../node_modules"), folder.file("node_modules"));
+
+  const { status, stdout, stderr } = await programAt(join(program, "main.js"), ["demo", "--duration", "3s"]);
+
+  expect(stdout).toMatch(/\ndemo: read [1-9]\d*, stored [1-9]\d*, missing 0, .*\n$/);
+  expect(stderr).not.toMatch(/Warning: /);
   expect(status).toBe(0);
 });

@@ -12,8 +12,17 @@ export interface Ended {
 const root = resolve(import.meta.dirname, "../..");
 
 /** Runs `tagferry` with these arguments to its end. */
-export async function tagferry(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const child = spawn(process.execPath, [`${root}/src/cli/main.ts`, ...args], {
+export function tagferry(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  return programAt(`${root}/src/cli/main.ts`, args, env);
+}
+
+/** As `tagferry`, of the program that begins in `main`. */
+export async function programAt(
+  main: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  const child = spawn(process.execPath, [main, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...env },
   });
