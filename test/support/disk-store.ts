@@ -114,7 +114,7 @@ export function settle(store: Store, block: TakenBlock, inputs?: readonly string
   store.settle([{ block: block.id, inputs: names.map((input) => store.inputs.numberOf(input as InputId)), refused }]);
 }
 
-export const ownLock: FolderLock = { exclusive: true, outlived: false, [Symbol.dispose]() {} };
+export const ownLock: FolderLock = { exclusive: true, state: () => "held", [Symbol.dispose]() {} };
 
 /** Runs the log in this thread, on any disk. Once `crash.now` is set, or it threw, it answers nothing any more. */
 export function inProcess(

@@ -2,9 +2,17 @@
 // which holds across containers on one host. Node has no call for such locks; SQLite has, and is built in.
 //
 // The file must not be opened in any other way: POSIX drops a lock when any descriptor of the process on it closes.
-import { accessSync, constants, truncateSync } from "node:fs";
+import { accessSync, constants, statSync, truncateSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
+
+/**
+ * `held`: the folder is as it was locked. `outlived`: others may have written since, so whoever holds the lock has to give
+ * it back, to read everything anew and to lock again. `away`: the folder is gone, or another one has its place, as where a
+ * volume was taken off; what is written now would not be found again.
+ */
+export type LockState = "held" | "outlived" | "away";
 
 export interface FolderLock extends Disposable {
   /**
@@ -12,8 +20,8 @@ export interface FolderLock extends Disposable {
    * none of them may ever write, also when the volume can be written later.
    */
   readonly exclusive: boolean;
-  /** The volume can be written by now: who holds a shared lock has to give it back, to read everything anew and to lock again. */
-  readonly outlived: boolean;
+  /** Looks what has become of it. A `LOCK` that somebody deleted is made and locked again, where nobody was quicker. */
+  state(): LockState;
 }
 
 /**
@@ -37,21 +45,53 @@ export function lockFolder(folder: string): FolderLock {
 }
 
 function lock(path: string): FolderLock {
+  let { database, exclusive } = openLocked(path);
+  const folder = identity(dirname(path));
+  let file = identity(path);
+  return {
+    get exclusive() {
+      return exclusive;
+    },
+    state() {
+      // A shared lock keeps nobody out as soon as the volume can be written.
+      if (!exclusive) return mayWrite(path) ? "outlived" : "held";
+      const now = identity(path);
+      if (now === file) return "held";
+      if (identity(dirname(path)) !== folder) return "away";
+      if (now !== undefined) return "outlived";
+      try {
+        const next = openLocked(path);
+        database.close();
+        ({ database, exclusive } = next);
+        file = identity(path);
+        return "held";
+      } catch {
+        return "outlived";
+      }
+    },
+    [Symbol.dispose]: () => database.close(),
+  };
+}
+
+function openLocked(path: string): { readonly database: DatabaseSync; readonly exclusive: boolean } {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
     // A journal in a file would need room: a volume without a byte left would keep the agent from starting.
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-    const exclusive = isWritable(database);
-    return {
-      exclusive,
-      get outlived() {
-        return !exclusive && mayWrite(path);
-      },
-      [Symbol.dispose]: () => database.close(),
-    };
+    return { database, exclusive: isWritable(database) };
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** Which file or folder there is under this name, found out without opening it. Undefined: none that can be seen. */
+function identity(path: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(path);
+    return `${dev}:${ino}`;
+  } catch {
+    return undefined;
   }
 }
 

@@ -4,7 +4,7 @@ import type { Accounts } from "./accounts.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 import type { Bounds } from "./bounds.ts";
 import { ByteWriter } from "./bytes.ts";
-import { type Disk, diskErrorCode, isFull } from "./disk.ts";
+import { isFull } from "./disk.ts";
 import { FullDisk, probeRoom } from "./full-disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { Keeper } from "./keeper.ts";
@@ -117,7 +117,8 @@ export class SegmentLog {
       integration,
     } as const;
     const { disk, checksum } = ground;
-    this.#writer = SegmentWriter.create(header, { disk, checksum, folder, fullBytes: segmentBytes }, this.#scratch);
+    const file = { disk, checksum, folder, fullBytes: segmentBytes, known: segments };
+    this.#writer = SegmentWriter.create(header, file, this.#scratch);
     segments.push(this.#writer.segment);
     // The state has to know of it: should somebody delete it while the agent is down, that must not go unseen.
     keeper.persist(now);
@@ -125,17 +126,21 @@ export class SegmentLog {
   }
 
   /**
-   * Goes on in a new segment where somebody deleted the file of the active one: what is written to such a file is gone with
-   * the process. Throws as `ensureWriter` does.
+   * Counts the points of segments whose files somebody deleted, and goes on in a new one where that is the active one: what
+   * is written to such a file is gone with the process. Throws as `ensureWriter` does.
    */
   leaveDeleted(now: Moment): void {
-    const { ground, keeper } = this.#options;
+    const { ground, folder, keeper, segments } = this.#options;
     const { active } = this;
-    if (!active || !isGone(ground.disk, active.path)) return;
-    this.#writer?.abandon();
-    this.#writer = undefined;
-    keeper.drop(active, "missing", now);
-    this.ensureWriter(now);
+    const there = new Set(ground.disk.list(folder));
+    for (const segment of segments.filter(({ name }) => !there.has(name))) {
+      if (segment === active) {
+        this.#writer?.abandon();
+        this.#writer = undefined;
+      }
+      keeper.drop(segment, "missing", now);
+    }
+    if (active && !this.#writer) this.ensureWriter(now);
   }
 
   /** The next points go into a new segment. */
@@ -169,15 +174,6 @@ export class SegmentLog {
     writer.abandon();
     writer.segment.needsMending = true;
     this.#options.shelf.keepIndex(writer.segment);
-  }
-}
-
-function isGone(disk: Disk, path: string): boolean {
-  try {
-    disk.open(path, "read").close();
-    return false;
-  } catch (error) {
-    return diskErrorCode(error) === "ENOENT";
   }
 }
 

@@ -26,6 +26,8 @@ export interface SegmentWriterOptions {
   /** Length of the file. One record more than fits goes into the next segment. */
   readonly fullBytes: number;
   readonly checksum: Checksum;
+  /** Segments that are known, also those whose files are gone: their names are not given again, since they are to be removed. */
+  readonly known: readonly Segment[];
 }
 
 export class SegmentWriter {
@@ -50,10 +52,10 @@ export class SegmentWriter {
 
   /** A new, empty segment that survives a power cut. Throws what the disk throws; then nothing is left of it. */
   static create(header: SegmentHeader, options: SegmentWriterOptions, scratch: Scratch): SegmentWriter {
-    const { disk, folder } = options;
+    const { disk, folder, known } = options;
     for (let attempt = 0; ; attempt++) {
       const name = segmentName(header.first, attempt);
-      if (disk.list(folder).includes(name)) continue;
+      if (known.some((segment) => segment.name === name) || disk.list(folder).includes(name)) continue;
       const path = `${folder}/${name}`;
       const file = disk.open(path, "create");
       try {

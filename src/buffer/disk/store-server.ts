@@ -27,6 +27,9 @@ export class StoreServer {
   readonly opened: StoreOpened;
   #store: Store | undefined;
   #lock: FolderLock | undefined;
+  readonly #folder: string;
+  /** What is at the path of the folder is not what was opened: nothing is written. */
+  #isAway = false;
   readonly #limiter = new NoteLimiter();
   #notes: Note[] = [];
   /** Monotonic milliseconds of the request. */
@@ -38,6 +41,7 @@ export class StoreServer {
 
   constructor({ options, now }: StoreStart, ground: ServerGround) {
     this.#now = now.monotonic;
+    this.#folder = options.folder;
     const error = this.#guard(() => {
       ground.disk.makeFolder(options.folder);
       this.#lock = ground.lock(options.folder);
@@ -60,18 +64,28 @@ export class StoreServer {
     this.#now = request.now.monotonic;
     const error = this.#guard(() => {
       if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
-      taken = this.#run(this.#store, request);
+      taken = this.#isAway ? this.#runAway(this.#store, request) : this.#run(this.#store, request);
     }, "");
     return { ...this.#reply(error), ...taken, more: this.#more };
   }
 
-  /** Whoever else had a shared lock may have written since, so what is known here counts no more. */
+  /** Whoever else had the lock may have written since, so what is known here counts no more. */
   #leaveOutlived({ kind }: StoreRequest): void {
-    if (kind !== "tick" || !this.#lock?.outlived) return;
-    this.#store = undefined;
-    this.#lock[Symbol.dispose]();
-    this.#lock = undefined;
-    throw new AgentError("BUFFER_UNAVAILABLE", "the volume can be written again");
+    if (kind !== "append" && kind !== "tick" && kind !== "close") return;
+    const state = this.#lock?.state();
+    this.#isAway = state === "away";
+    if (state !== "outlived") return;
+    this.#leave();
+    throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder did not last: it is opened anew");
+  }
+
+  /** Without a write. */
+  #runAway(store: Store, request: StoreRequest): Taken | undefined {
+    const { kind } = request;
+    if (kind === "append") throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
+    if (kind === "take" || kind === "settle" || kind === "release") return this.#run(store, request);
+    if (kind === "close") this.#leave();
+    return undefined;
   }
 
   #run(store: Store, request: StoreRequest): Taken | undefined {
@@ -104,10 +118,19 @@ export class StoreServer {
         return undefined;
       case "close":
         store.close(now);
-        this.#store = undefined;
-        this.#lock?.[Symbol.dispose]();
+        this.#leave();
         return undefined;
     }
+  }
+
+  #leave(): void {
+    this.#store = undefined;
+    this.#lock?.[Symbol.dispose]();
+    this.#lock = undefined;
+  }
+
+  get #awayMessage(): string {
+    return `${this.#folder} is gone, or another folder has its place`;
   }
 
   #guard(action: () => void, folder: string): StoreReply["error"] {
@@ -130,6 +153,8 @@ export class StoreServer {
     this.#notes = [];
     const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
     this.#inputsTold += newInputs.length;
-    return { error, block: undefined, resumeAt: undefined, newInputs, stats: this.#store?.stats(), notes, more: false };
+    const stored = this.#store?.stats();
+    const stats = stored && this.#isAway ? { ...stored, degraded: this.#awayMessage } : stored;
+    return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false };
   }
 }

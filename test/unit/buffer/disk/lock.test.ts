@@ -1,14 +1,21 @@
 // The lock of a data directory, whatever has become of its file.
-import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
-import { lockFolder } from "../../../../src/buffer/disk/lock.ts";
+import { type FolderLock, lockFolder } from "../../../../src/buffer/disk/lock.ts";
+import { nodeDisk } from "../../../../src/buffer/disk/node-disk.ts";
 import { bufferOptions } from "../../../../src/buffer/disk/options.ts";
+import type { PointBuffer } from "../../../../src/core/buffer.ts";
+import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros, type InputId } from "../../../../src/core/point.ts";
 import { inProcess } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const config = bufferOptions.parse({ reserveFreeDisk: "0" });
+const never = new AbortController().signal;
+const point = (value: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + value), value });
 
 test.each([
   ["zeros", "\0".repeat(4_096)],
@@ -19,9 +26,41 @@ test.each([
   writeFileSync(folder.file("LOCK"), content);
   for (let owner = 0; owner < 2; owner++) {
     using _lock = lockFolder(folder.path);
-    expect(_lock).toMatchObject({ exclusive: true, outlived: false });
+    expect(_lock.exclusive).toBe(true);
+    expect(_lock.state()).toBe("held");
     expect(() => lockFolder(folder.path)).toThrow("is in use by another process");
   }
+});
+
+test("a LOCK that somebody deleted is locked again before anybody else can have it", () => {
+  using folder = temporaryFolder();
+  using first = lockFolder(folder.path);
+  rmSync(folder.file("LOCK"));
+  expect(first.state()).toBe("held");
+  expect(() => lockFolder(folder.path)).toThrow("is in use by another process");
+});
+
+test("a lock does not last where another process was quicker with a LOCK that somebody deleted", () => {
+  using folder = temporaryFolder();
+  using first = lockFolder(folder.path);
+  rmSync(folder.file("LOCK"));
+  using second = lockFolder(folder.path);
+  expect([first.state(), second.state()]).toEqual(["outlived", "held"]);
+});
+
+test("a folder that is not there for a while, or has another one in its place, is told from its own", () => {
+  using parent = temporaryFolder();
+  const folder = parent.file("buffer");
+  mkdirSync(folder);
+  using lock = lockFolder(folder);
+  renameSync(folder, parent.file("elsewhere"));
+  expect(lock.state()).toBe("away");
+  mkdirSync(folder);
+  expect(lock.state()).toBe("away");
+  expect(readdirSync(folder)).toEqual([]);
+  rmdirSync(folder);
+  renameSync(parent.file("elsewhere"), folder);
+  expect(lock.state()).toBe("held");
 });
 
 test("locking takes not a byte of the disk: a full one is opened, too", () => {
@@ -35,10 +74,7 @@ test("nothing is written under a lock that others may share, and the folder is o
   const disk = new MemoryDisk();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
-  const config = bufferOptions.parse({ reserveFreeDisk: "0" });
   const options = { directory: "/data/buffer", integration: "plant", config, segmentBytes: 65_536 };
-  const never = new AbortController().signal;
-  const point = (value: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + value), value });
   const owner = await openDiskBuffer(options, testRuntime({ clock }), never, inProcess(disk));
   const stored = owner.append([point(1)], { awaited: true }, never);
   await clock.advance(6);
@@ -47,13 +83,14 @@ test("nothing is written under a lock that others may share, and the folder is o
   const before = disk.fingerprint(new WeakMap());
 
   const volume = { canBeWritten: false };
-  const lock = () => ({
-    exclusive: volume.canBeWritten,
-    get outlived() {
-      return !this.exclusive && volume.canBeWritten;
-    },
-    [Symbol.dispose]() {},
-  });
+  const lock = (): FolderLock => {
+    const exclusive = volume.canBeWritten;
+    return {
+      exclusive,
+      state: () => (!exclusive && volume.canBeWritten ? "outlived" : "held"),
+      [Symbol.dispose]() {},
+    };
+  };
   const buffer = await openDiskBuffer(options, runtime, never, inProcess(disk, undefined, lock));
   await using reader = await buffer.reader();
   const refused = expect(buffer.append([point(2)], { awaited: true }, never)).rejects.toMatchObject({
@@ -74,4 +111,59 @@ test("nothing is written under a lock that others may share, and the folder is o
   await after;
 
   expect(buffer.stats()).toMatchObject({ appendedPoints: 2, unsettledPoints: 2, degraded: undefined });
+});
+
+/** Buffers on a real folder, in this thread. */
+function buffersOn(directory: string) {
+  const clock = new ManualClock();
+  const options = { directory, integration: "plant", config, segmentBytes: 65_536 };
+  const open = () =>
+    openDiskBuffer(options, testRuntime({ clock }), never, inProcess(nodeDisk(), undefined, lockFolder));
+  const append = async (buffer: PointBuffer, value: number) => {
+    const stored = buffer.append([point(value)], { awaited: true }, never).then(
+      () => "stored",
+      (error: unknown) => (error instanceof AgentError ? error.code : String(error)),
+    );
+    await clock.advance(6);
+    return await stored;
+  };
+  return { clock, open, append };
+}
+
+test("a buffer whose LOCK was deleted, and that another process has opened since, acknowledges nothing more", async () => {
+  using folder = temporaryFolder();
+  const { clock, open, append } = buffersOn(folder.path);
+  await using first = await open();
+  expect(await append(first, 1)).toBe("stored");
+  rmSync(folder.file("LOCK"));
+  {
+    await using second = await open();
+    expect(await append(first, 2)).toBe("BUFFER_UNAVAILABLE");
+    await clock.advance(4_000);
+    expect(first.stats().degraded).toContain("in use by another process");
+    expect(await append(second, 3)).toBe("stored");
+    expect(second.stats()).toMatchObject({ appendedPoints: 2, unsettledPoints: 2, losses: [] });
+  }
+  await clock.advance(4_000);
+  expect(await append(first, 2)).toBe("stored");
+  expect(first.stats()).toMatchObject({ appendedPoints: 3, unsettledPoints: 3, losses: [], degraded: undefined });
+});
+
+test("a buffer whose folder is away writes nothing in its place, and goes on when it is back", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const { clock, open, append } = buffersOn(directory);
+  await using buffer = await open();
+  expect(await append(buffer, 1)).toBe("stored");
+  renameSync(directory, parent.file("elsewhere"));
+  mkdirSync(directory);
+  expect(await append(buffer, 2)).toBe("BUFFER_UNAVAILABLE");
+  await clock.advance(10_000);
+  expect(readdirSync(directory)).toEqual([]);
+  expect(buffer.stats().degraded).toContain("another folder has its place");
+
+  rmdirSync(directory);
+  renameSync(parent.file("elsewhere"), directory);
+  expect(await append(buffer, 2)).toBe("stored");
+  expect(buffer.stats()).toMatchObject({ appendedPoints: 2, unsettledPoints: 2, losses: [], degraded: undefined });
 });

@@ -455,6 +455,48 @@ describe("what is found at the start", () => {
     expect(byTime(takeAll(after))).toEqual(byTime(polls(1, 5)));
   });
 
+  test("older segments that are deleted beside the running agent are counted, and the others are delivered", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk, { segmentBytes: 5_000 });
+    for (let i = 0; i < 40; i++) append(store, polls(1, i));
+    const sealed = disk
+      .list(folder)
+      .filter((name) => name.startsWith("seg-") && `${folder}/${name}` !== newestOf(disk));
+    for (const name of sealed) disk.remove(`${folder}/${name}`);
+
+    store.tick(moment(10));
+
+    const [newest] = takeAll(store).toSorted((x, y) => x[1] - y[1]);
+    const points = ((newest?.[1] ?? 0) - t0) / 1e6;
+    expect(store.stats()).toMatchObject({
+      appendedPoints: 120,
+      unsettledPoints: 120 - points * 3,
+      losses: [{ reason: "missing", points: points * 3, from: t0, to: t0 + (points - 1) * 1e6 }],
+    });
+  });
+
+  test("what is written in place of an empty segment that was deleted is not removed as that one, whatever fails", () => {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk);
+    const failing = (part: string) => (call: string, path: string) => {
+      if (call === "write" && path.includes(part)) throw failure("EIO", path);
+      return undefined;
+    };
+    disk.fault = failing("seg-");
+    expect(() => append(store, polls(1))).toThrow("EIO");
+    disk.fault = () => undefined;
+    store.tick(moment(2));
+    disk.remove(newestOf(disk));
+    disk.fault = failing("state-");
+    store.tick(moment(4));
+    disk.fault = () => undefined;
+
+    append(store, polls(3), 5);
+    store.tick(moment(20));
+
+    expect(byTime(takeAll(openStore(disk.afterKill(), { at: 30 }).store))).toEqual(byTime(polls(3)));
+  });
+
   test("a newest segment that is deleted after a crash is told of, also when the state knows none of its points", () => {
     const disk = new MemoryDisk();
     append(openStore(disk).store, polls(2));
