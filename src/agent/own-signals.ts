@@ -122,7 +122,19 @@ export function ownTags({ agent: { name, ownSignals }, sources }: Pick<Config, "
 /** Every Input ID that a configuration may give rise to, the agent's own included. */
 export function inputsOf({ agent: { name, ownSignals }, sources }: Config): ConfiguredInputs {
   const own = ownSignals === "off" ? [] : ownRules(name, ownSignals.every);
-  return configuredInputs([...sources.flatMap(({ rules }) => rules), ...own]);
+  // Those of each source are known before anything was measured.
+  const named = own.flatMap((rule) => sources.map((source) => ofSource(rule, source.name)));
+  return configuredInputs([...sources.flatMap(({ rules }) => rules), ...own, ...named]);
+}
+
+function ofSource(rule: TagRule, source: string): TagRule {
+  const filled = (text: string) => text.replaceAll("{source}", source);
+  const { name } = rule.signal;
+  return {
+    ...rule,
+    input: filled(rule.input),
+    signal: { ...rule.signal, ...(name !== undefined && { name: filled(name) }) },
+  };
 }
 
 /** Runs from now on until it is disposed. A disk that stores nothing costs these values and nothing else. */

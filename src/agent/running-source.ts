@@ -13,6 +13,7 @@ import type { ClockWatch } from "./clock-watch.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
+import { sourceAddress } from "./source-address.ts";
 import { SourceMonitor } from "./source-monitor.ts";
 
 /** Disposing it stops the source, stores what it had read and gives its Input IDs back. */
@@ -43,13 +44,13 @@ export function startSource(
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
-  const { url } = options as { readonly url?: unknown };
+  const url = sourceAddress(options);
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
   const gaps = new SourceGaps(record, { name, tags: tags.length }, runtime);
   const mapping = openMapping({ source: name, rules, catalog, owners, watch: gaps }, own);
   gaps.names((tag, captures) => mapping.inputOf(tag, captures));
   const monitor = new SourceMonitor(
-    { name, type: driver.type, tags: tags.length, ...(typeof url === "string" && { url: withoutUser(url) }) },
+    { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutUser(url) }) },
     runtime,
   );
   const hold = new ClockHold(name, clockWatch, own);

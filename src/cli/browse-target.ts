@@ -1,11 +1,13 @@
 // Where `browse` looks: at an address that was typed, or at a source of a configuration as that source would.
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { sourceAddress } from "../agent/source-address.ts";
 import { loadConfig } from "../config/load.ts";
 import { fileProblem } from "../config/read-file.ts";
 import { AgentError } from "../core/errors.ts";
 import { Secret } from "../core/secret.ts";
 import type { BrowseTarget, Driver } from "../core/source.ts";
+import { withoutUser } from "../lib/without-user.ts";
 import { drivers } from "../source/registry.ts";
 import type { Console } from "./console.ts";
 
@@ -52,7 +54,13 @@ export async function browseTarget(
 function ofAddress(url: string | undefined) {
   if (url === undefined)
     throw new AgentError("CONFIG_INVALID", "say where to look: an address, or -c FILE with --source NAME");
-  return { driver: driverOf(url), target: { url } };
+  const driver = driverOf(url);
+  if (withoutUser(url) !== url)
+    throw new AgentError(
+      "CONFIG_INVALID",
+      `${withoutUser(url)}: name and password stand in --username NAME --password-file FILE, not in the address`,
+    );
+  return { driver, target: { url } };
 }
 
 /** The login, security and certificates of a source, as its configuration has them. */
@@ -65,7 +73,7 @@ async function ofSource(url: string | undefined, { config: file = "", source }: 
   }
   const { driver } = found;
   const options: Readonly<Record<string, unknown>> = { ...found.options };
-  const address = url ?? addressIn(options["url"]);
+  const address = url ?? sourceAddress(options);
   if (address === undefined) throw new AgentError("CONFIG_INVALID", `source ${source} has no address`);
   const { username, password, security, userCertificate } = options;
   const target: BrowseTarget = {
@@ -78,12 +86,6 @@ async function ofSource(url: string | undefined, { config: file = "", source }: 
     options,
   };
   return { driver, target };
-}
-
-/** Some drivers take an address apart; they keep its text. */
-function addressIn(option: unknown): string | undefined {
-  const text: unknown = typeof option === "object" && option !== null && "text" in option ? option.text : option;
-  return typeof text === "string" ? text : undefined;
 }
 
 /** Members of an option that are texts, secrets among them. */
@@ -102,7 +104,12 @@ function driverOf(url: string): Driver {
   const driver = drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme));
   if (driver) return driver;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}:`));
-  throw new AgentError("CONFIG_INVALID", `${url} must begin with one of ${known.join(" ")}`);
+  const host = /^[\w.-]+/.exec(url.replace(/^.*:\/\//, ""))?.[0] ?? "host";
+  throw new AgentError(
+    "CONFIG_INVALID",
+    `${url} must begin with one of ${known.join(" ")}
+  as in mqtt://${host}:1883, tcp://${host}:502 (Modbus) or opc.tcp://${host}:4840`,
+  );
 }
 
 async function passwordIn(file: string): Promise<string> {

@@ -37,6 +37,19 @@ sources:
   return file;
 }
 
+test("the agent's own signals are all known before it has run, those of each source among them", async () => {
+  using home = temporaryFolder();
+  await using service = await testService();
+  const file = configuration(home, service);
+  writeFileSync(file, readFileSync(file, "utf8").replace(", ownSignals: off", ", name: gw1"));
+
+  const { stdout } = await command(["signals", "diff", "-c", file]);
+
+  expect(stdout).toMatch(/^ {2}gw1\/tagferry\/source\/waves\/online +create$/m);
+  expect(stdout).toMatch(/^ {2}gw1\/tagferry\/source\/waves\/readings +create$/m);
+  expect(stdout).toContain("\n12 signals to save (12 new, 0 changed), 0 the same\n");
+});
+
 async function signalsOf(service: TestService): Promise<Record<string, Record<string, unknown>>> {
   const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true } });
   return Object.fromEntries(Object.values<any>(body?.result?.["signals"]).map((view) => [view.inputId, view])); // oxlint-disable-line typescript/no-explicit-any
