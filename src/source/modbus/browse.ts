@@ -18,6 +18,8 @@ import { isRegisterTable } from "./value-type.ts";
 /** A unit that is there answers anything, if only by an exception, within this. */
 const scanTimeoutMs = 300;
 const pauseMs = 10;
+/** Numbers that hardly any bus has given to a device. Whoever answers for all of them does not look at the number. */
+const unlikelyUnits = [247, 246, 245];
 /** Registers of interest lie low, or where a vendor begins a page of its own; `?from=` and `?to=` look elsewhere. */
 const defaultTo = 2_000;
 
@@ -29,9 +31,9 @@ interface Wish {
 }
 
 /**
- * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other. Yields what each
- * unit says that it is, its SunSpec points, then its ranges with the values that are not 0. Rejects with `SOURCE_*` or
- * `signal.reason`.
+ * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other; of a device that
+ * answers whatever the number the first one alone. Yields what each unit says that it is, its SunSpec points, then its
+ * ranges with the values that are not 0. Rejects with `SOURCE_*` or `signal.reason`.
  */
 export async function* browseModbus(
   target: BrowseTarget,
@@ -50,6 +52,7 @@ export async function* browseModbus(
   const [only] = units.length === 1 ? units : [];
   if (only !== undefined && asked.length === 0)
     throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
+  let judged = false;
   for (const unit of asked) {
     const first = await ask(link, unit, only === undefined ? scanTimeoutMs : options.timeout);
     if (!isAlive(first)) {
@@ -71,8 +74,22 @@ export async function* browseModbus(
       for await (const range of survey(read, { table, from, to, block, smallest: registers ? 6 : 50 }))
         yield* rangeNodes(range, unit);
     }
+    if (only === undefined && options.url.frames === "mbap" && !judged) {
+      if (await answersAnyUnit(link)) {
+        yield { address: `unit ${unit}`, name: anyUnit, depth: 0, signal: {}, tag: { unit } };
+        return;
+      }
+      judged = true;
+    }
   }
 }
+
+/** Many devices with a network port of their own do. 248 times the same takes an hour and tells nothing. */
+async function answersAnyUnit(link: PatientLink): Promise<boolean> {
+  for (const unit of unlikelyUnits) if (!isAlive(await ask(link, unit, scanTimeoutMs))) return false;
+  return true;
+}
+const anyUnit = "it answers for every unit number, so the others are left out; ?unit=2 looks at unit 2";
 
 function* rangeNodes(
   { table, start, values }: { table: Table; start: number; values: readonly number[] },

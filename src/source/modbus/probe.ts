@@ -80,7 +80,8 @@ export async function probeModbus(
   const ask = (request: ReadRequest) => link.read(request, options.timeout, signal);
 
   const own = await around(ask, unit, table, address);
-  if (typeof own === "string") throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own}`);
+  if (typeof own === "string")
+    throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own}; tagferry browse shows which addresses answer`);
   const twin = table === "hr" ? "ir" : "hr";
   const other = await around(ask, unit, twin, address);
   const rows = waysToRead(own, { table, address }, expect);
