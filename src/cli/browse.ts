@@ -1,5 +1,5 @@
 // `tagferry browse`: what a broker, server or device offers, with the values it has now.
-import { AgentError } from "../core/errors.ts";
+import { AgentError, isAgentError } from "../core/errors.ts";
 import type { BrowsedNode, BrowseTarget, Driver } from "../core/source.ts";
 import { withoutUser } from "../lib/without-user.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
@@ -25,6 +25,23 @@ const longestValue = 40;
  */
 export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<ExitStatus> {
   const { driver, target } = await browseTarget(url, options, io);
+  try {
+    return await browseAt(driver, target, options, io);
+  } catch (error) {
+    if (!isAgentError(error, "SOURCE_REFUSED") || options.source !== undefined || options.username !== undefined)
+      throw error;
+    const ways =
+      "a login goes into --username NAME --password-file FILE; -c FILE --source NAME looks as a configured source does";
+    throw new AgentError("SOURCE_REFUSED", `${error.message}\n  ${ways}`, { cause: error });
+  }
+}
+
+async function browseAt(
+  driver: Driver,
+  target: BrowseTarget,
+  options: BrowseOptions,
+  io: Console,
+): Promise<ExitStatus> {
   if (options.endpoints === true) return await listEndpoints(driver, target, options, io);
   const collects = options.yaml === true || options.json === true;
   const nodes: BrowsedNode[] = [];

@@ -7,6 +7,7 @@ import { configIssues, loadConfig } from "../config/load.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Reached } from "./check-online.ts";
 import type { Console } from "./console.ts";
+import { type DiskRoom, diskRoom } from "./disk-room.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count, number, percent } from "./figures.ts";
 import { columns, visible } from "./table.ts";
@@ -38,11 +39,12 @@ export async function check(
     return exitStatus.config;
   }
   const expected = forecast(config, ownTags(config));
-  if (!json) for (const line of report(file, config, expected)) io.print(line);
+  const disk = await diskRoom(config, io.environment);
+  if (!json) for (const line of [...report(file, config, expected), ...shortDisk(config, disk)]) io.print(line);
   const reached = online ? await reach(config, io.signal) : [];
   const failed = reached.find(({ ok }) => !ok);
   if (json) {
-    const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected };
+    const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected, disk };
     io.print(jsonOf(online ? { ...result, online: reached } : result));
   } else for (const line of reached.flatMap(reachedLines)) io.print(line);
   return failed?.exit ?? exitStatus.done;
@@ -76,6 +78,16 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
     }`,
     ...columns(expected.sources.map(sourceLine)),
     ...totals(config, expected),
+  ];
+}
+
+function shortDisk({ buffer: { maxSize, reserveFreeDisk } }: Config, disk: DiskRoom | undefined): readonly string[] {
+  if (!disk || disk.bufferBytes >= maxSize) return [];
+  const { folder, freeBytes, bufferBytes } = disk;
+  const kept = reserveFreeDisk === 0 ? "" : `, ${formatByteSize(reserveFreeDisk)} of which are left to others`;
+  return [
+    `warning: the disk of ${folder} has ${formatByteSize(freeBytes)} free${kept} (buffer.reserveFreeDisk)`,
+    `  the buffer can grow to ${formatByteSize(bufferBytes)} there, not to ${formatByteSize(maxSize)}: what exceeds that is dropped and counted; make room, or set dataDir to a larger disk`,
   ];
 }
 

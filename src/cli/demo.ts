@@ -41,7 +41,9 @@ const outageAfterMs = 20_000;
 /** How long the backlog may take to drain at the end. */
 const drainWithinMs = 120_000;
 
-export async function demo({ duration, keep }: DemoOptions, io: Console): Promise<ExitStatus> {
+export async function demo({ duration, keep }: DemoOptions, given: Console): Promise<ExitStatus> {
+  // A demo that nobody watches any longer (`| head`) is over.
+  const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
   await using parts = new AsyncDisposableStack();
   const folder = await demoFolder(keep, parts);
   const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });

@@ -1,6 +1,7 @@
 // `tagferry init`: writes a commented configuration that is right, from a few answers or from what `browse` found.
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
+import type { Environment } from "../config/environment.ts";
 import { nameOf } from "../config/file-schema.ts";
 import { formatIssue } from "../config/issue.ts";
 import { configJsonSchema } from "../config/json-schema.ts";
@@ -82,8 +83,9 @@ async function told(file: string, missing: readonly string[], io: Console): Prom
     io.print(`${file} is written: ${count(config.sources.length, "source")}, ${count(tags, "tag")}`);
     for (const name of missing) io.print(`${name} is empty: put the password into it`);
     if (config.service.integration === exampleIntegration)
-      io.print("service.integration is an example: put the Integration ID into it");
-    io.print(`next: tagferry check -c ${file} --online, then tagferry run -c ${file}`);
+      io.print("service.integration is an example, as for a local service: put your Integration ID into it");
+    const typed = typedAs(io.environment.variables);
+    io.print(`next: ${typed} check -c ${file} --online, then ${typed} run -c ${file}`);
     return exitStatus.done;
   } catch (error) {
     if (!isAgentError(error, "CONFIG_INVALID")) throw error;
@@ -91,6 +93,11 @@ async function told(file: string, missing: readonly string[], io: Console): Prom
     for (const issue of configIssues(error)) io.print(formatIssue(issue));
     return exitStatus.config;
   }
+}
+
+/** What one types before a command: in the repository it is a script of npm, which tells its name. */
+function typedAs({ npm_lifecycle_event: script }: Environment["variables"]): string {
+  return script === "tagferry" ? "npm run tagferry --" : "tagferry";
 }
 
 async function piped(given: Gathered, io: Console): Promise<Gathered | undefined> {

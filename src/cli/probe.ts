@@ -32,10 +32,26 @@ export async function probe(
     io.print(JSON.stringify({ url, unit, at, expect, rows: plain }, undefined, 2));
   } else {
     if (found.length > 0) io.print(`shown as ${expect}, the likeliest first; as it would stand in tags:`);
-    else if (expect !== undefined) io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect}:`);
-    for (const line of columns((found.length > 0 ? found : rows).map(cells))) io.print(line);
+    else if (expect !== undefined)
+      io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect}; the nearest:`);
+    for (const line of columns(shown(rows, found, expect).map(cells))) io.print(line);
+    if (found.length === 0 && expect !== undefined)
+      io.print("A value that moves: read the display again. Without --expect every way to read the place is shown.");
   }
   return expect === undefined || found.length > 0 ? exitStatus.done : exitStatus.failed;
+}
+
+/** Rows of a place where nothing matches that are worth a look. */
+const mostNear = 10;
+
+function shown(rows: readonly ProbeRow[], found: readonly ProbeRow[], expect: string | undefined) {
+  if (found.length > 0) return found;
+  if (expect === undefined) return rows;
+  const wanted = Number(expect);
+  return rows
+    .filter(({ value }) => Number.isFinite(Number(value)))
+    .toSorted((a, b) => Math.abs(Number(a.value) - wanted) - Math.abs(Number(b.value) - wanted))
+    .slice(0, mostNear);
 }
 
 function cells({ at, value, exponent, matches }: ProbeRow): readonly string[] {

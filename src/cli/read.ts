@@ -1,7 +1,10 @@
 // `tagferry read`: the data of Input IDs, read back from the service.
 import { join } from "node:path";
+import { inputsOf } from "../agent/own-signals.ts";
 import { loadConfig } from "../config/load.ts";
+import { nearest } from "../config/suggest.ts";
 import { type EpochMicros, epochMicros, isInputId } from "../core/point.ts";
+import type { ConfiguredInputs } from "../mapping/configured-inputs.ts";
 import { itemData, longestSpan, type ReadRollup, readRollup } from "../upload/item-data.ts";
 import { readKeptSignals } from "../upload/kept-signals.ts";
 import type { MethodCaller } from "../upload/method-caller.ts";
@@ -57,7 +60,9 @@ export async function read(inputs: readonly string[], options: ReadOptions, io: 
   const { url, integration } = config.service;
   const kept = readKeptSignals(join(config.agent.dataDir, "signals.db"), `${url} ${integration}`);
   const ids = inputs.map((input) => (isInputId(input) ? kept?.get(input)?.id : undefined));
-  const { items, missing } = await itemsOf(new Set(inputs), ids, caller, io);
+  const { items, missing, unknown } = await itemsOf(new Set(inputs), ids, caller, io);
+  const configured = inputsOf(config);
+  for (const input of unknown) missing.push(unknownSignal(input, configured));
   // How long an enumeration was in each state is another table than the one of numbers.
   const states = caller.version === "1.1" && rollup !== undefined;
   const readable = items.filter(({ input, enumeration }) => {
@@ -132,7 +137,7 @@ async function printed(rows: DataRows, frame: DataFrame, items: readonly ReadIte
   return true;
 }
 
-/** The items of `wanted`; and in words, why others have none. `ids`: signals that the agent knows. */
+/** The items of `wanted`, in words why others have none, and what the service does not know. `ids`: signals that the agent knows. */
 async function itemsOf(
   wanted: ReadonlySet<string>,
   ids: readonly (StoredSignal["id"] | undefined)[],
@@ -160,8 +165,15 @@ async function itemsOf(
       take(page);
       if (left.size === 0) break;
     }
-  for (const input of left) missing.push(`the service has no signal ${input}`);
   // In the order in which they were asked for.
   const order = [...wanted];
-  return { items: items.toSorted((a, b) => order.indexOf(a.input) - order.indexOf(b.input)), missing };
+  return { items: items.toSorted((a, b) => order.indexOf(a.input) - order.indexOf(b.input)), missing, unknown: left };
+}
+
+/** A word for what is wrong: the name, or that there was no delivery of it yet. */
+function unknownSignal(input: string, configured: ConfiguredInputs): string {
+  const said = `the service has no signal ${input}`;
+  if (configured.has(input)) return `${said}: it has one with the first points; tagferry status tells of delivery`;
+  const near = nearest(input, configured.fixed.keys());
+  return `${said}, nor does the configuration name it${near === undefined ? "" : `; did you mean ${near}?`}`;
 }

@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { lockFolder } from "../buffer/disk/lock.ts";
 import { loadConfig } from "../config/load.ts";
+import { AgentError, isAgentError } from "../core/errors.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { RejectFiles } from "../upload/reject-files.ts";
 import { countRejects } from "../upload/reject-reasons.ts";
@@ -67,7 +68,7 @@ export async function resendRejects({ config: file, json = false }: RejectsOptio
   }
   const buffer = join(config.agent.dataDir, "buffer");
   await mkdir(buffer, { recursive: true, mode: 0o700 });
-  using _lock = lockFolder(buffer);
+  using _lock = lockedFor(buffer);
   const runtime = commandRuntime();
   await using catalog = await openCatalog(join(config.agent.dataDir, "signals.db"), runtime, io.signal);
   const { accepted, refused, unsendable } = await retryRejects(
@@ -92,6 +93,20 @@ export async function resendRejects({ config: file, json = false }: RejectsOptio
       ].join(", "),
     );
   return refused + unsendable === 0 ? exitStatus.done : exitStatus.failed;
+}
+
+/** Throws with `DATA_DIR_IN_USE`, and what that means for whoever wants them sent. */
+function lockedFor(buffer: string): Disposable {
+  try {
+    return lockFolder(buffer);
+  } catch (error) {
+    if (!isAgentError(error, "DATA_DIR_IN_USE")) throw error;
+    throw new AgentError(
+      "DATA_DIR_IN_USE",
+      "the agent is running, and refused points are sent again only while it is stopped: stop it, retry, start it; nothing was sent",
+      { cause: error },
+    );
+  }
 }
 
 async function rejectsOf(file: string, { environment }: Console) {

@@ -47,6 +47,7 @@ export const answeredStatus = z.object({
     points: z.number(),
     refusedPoints: z.number(),
     budgetShare: z.number(),
+    bytesPerRequest: z.number().optional(),
     signals: z
       .object({
         known: z.number(),

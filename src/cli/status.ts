@@ -42,19 +42,25 @@ function report(url: string, answered: AnsweredStatus): readonly string[] {
 }
 
 function delivery({ upload, time }: AnsweredStatus): readonly string[] {
-  const { state, since, url, integration, lagMs, drainMs, requests, points, refusedPoints, budgetShare } = upload;
+  const { state, since, url, integration, lagMs, drainMs, requests, points, refusedPoints } = upload;
   return [
     visible(`delivery  ${state} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`),
     `          ${[
       lagMs === undefined ? "nothing delivered yet" : `lag ${span(lagMs)}`,
       `${count(points, "point")} in ${count(requests, "request")} since the start`,
-      `${percent(budgetShare)} of the permitted requests used`,
+      budget(upload),
       ...(drainMs === undefined ? [] : [`backlog gone in ${span(drainMs)}`]),
       ...(refusedPoints === 0 ? [] : [`${count(refusedPoints, "point")} refused for good, see tagferry rejects list`]),
     ].join(", ")}`,
     ...troubleOf(upload, "          "),
     ...signals({ upload, time }),
   ];
+}
+
+/** How often requests go out says little without how much there is in them: fresh points go as often as is permitted. */
+function budget({ budgetShare, bytesPerRequest = 0 }: AnsweredStatus["upload"]): string {
+  const used = `${percent(budgetShare)} of the permitted requests used`;
+  return bytesPerRequest === 0 ? used : `${used}, ${formatByteSize(bytesPerRequest)} in each`;
 }
 
 function signals({ upload: { signals: known }, time }: Pick<AnsweredStatus, "upload" | "time">): readonly string[] {

@@ -49,14 +49,14 @@ export async function supportBundle(options: SupportBundleOptions, io: Console):
   const scrub = scrubber(await knownSecrets(config));
   const parts = partsOf(options, config, io);
   const files = new Map<string, string>();
-  const missing: string[] = [];
+  const missing = new Map<string, string>();
   for (const [i, [name, gather]] of Object.entries(parts).entries()) {
     io.progress(progressBar(i, Object.keys(parts).length, `files, now ${name}`));
     try {
       files.set(name, scrub(await gather()));
     } catch (error) {
       io.signal.throwIfAborted();
-      missing.push(scrub(`${name}: ${reason(error)}`));
+      missing.set(name, scrub(reason(error)));
     }
   }
   io.progress(undefined);
@@ -74,7 +74,7 @@ export async function supportBundle(options: SupportBundleOptions, io: Console):
     return exitStatus.failed;
   }
   io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
-  for (const line of missing) io.print(`  not in it: ${line}`);
+  for (const [why, names] of byReason(missing)) io.print(`  not in it: ${names.join(", ")}: ${why}`);
   io.print(
     "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
   );
@@ -139,7 +139,8 @@ async function ran(args: readonly string[], io: Console): Promise<string> {
     progress() {},
     interactive: false,
   });
-  if (printed === "") throw new Error(complaints.trim() || `exit status ${status}`);
+  // What to do about it is said to those who run the command themselves.
+  if (printed === "") throw new Error(complaints.split("\n")[0]?.replace(/^tagferry: /, "") || `exit status ${status}`);
   return printed;
 }
 
@@ -174,13 +175,18 @@ function versions(): string {
   )}\n`;
 }
 
-function about(time: Date, names: readonly string[], missing: readonly string[]): string {
+/** One cause may be why much is missing. */
+function byReason(missing: ReadonlyMap<string, string>): ReadonlyMap<string, readonly string[]> {
+  return Map.groupBy(missing.keys(), (name) => missing.get(name) ?? "");
+}
+
+function about(time: Date, names: readonly string[], missing: ReadonlyMap<string, string>): string {
   return `tagferry ${version()}, ${time.toISOString()}
 
 ${names.map((name) => `  ${name}`).join("\n")}
 
 Passwords, tokens and keys are *** wherever they stood; comments of the configuration are left out.
-${missing.length === 0 ? "" : `\nNot in it:\n${missing.map((line) => `  ${line}`).join("\n")}\n`}`;
+${missing.size === 0 ? "" : `\nNot in it:\n${[...missing].map((said) => `  ${said.join(": ")}`).join("\n")}\n`}`;
 }
 
 /** Those of the configuration, and what the agent keeps in files of its own. */

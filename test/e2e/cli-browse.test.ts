@@ -105,6 +105,8 @@ test("a broker is listened to with the credentials given, and a text stands as a
     tags: expect.arrayContaining([expect.objectContaining({ topic: "hall/env" })]),
   });
 
+  const nobody = await command(["browse", broker.url]);
+  expect(nobody).toMatchObject({ status: 77, stderr: expect.stringContaining("--username NAME --password-file FILE") });
   const refused = await command(["browse", broker.url, "--username", "gw1"]);
   expect(refused).toMatchObject({ status: 77, stderr: expect.stringContaining("check the credentials") });
 });
@@ -130,6 +132,21 @@ test("a Modbus device is listed with what its registers hold, and its YAML is by
   expect(stdout).toBe("devices:\n  - unit: 3\n    tags:\n      - { input: unit3.hr:5, at: hr:5 u16 }\n");
   const source = await pasted(`    type: modbus\n    url: ${device.url}`, stdout);
   expect(source?.tags).toHaveLength(1);
+});
+
+test("a Modbus device that answers for every unit number is listed once, and that is said", async () => {
+  await using device = await modbusDevice();
+  for (let unit = 0; unit <= 255; unit++) {
+    device.unit(unit).set("hr", 5, [42]);
+    for (const table of ["ir", "co", "di"] as const) device.unit(unit).refuse(table, 0, 65_535, 1);
+  }
+  const { status, stdout } = await command(["browse", `${device.url}?to=20`]);
+  expect(status).toBe(0);
+  expect(stdout.match(/^unit \d+ answers/gm)).toEqual(["unit 1 answers"]);
+  expect(stdout).toContain("it answers for every unit number, so the others are left out; ?unit=2 looks at unit 2");
+  expect(device.requests.some(({ unit }) => unit === 2)).toBe(false);
+  const { stdout: yaml } = await command(["browse", `${device.url}?to=20`, "--yaml"]);
+  expect(yaml).toBe("devices:\n  - unit: 1\n    tags:\n      - { input: unit1.hr:5, at: hr:5 u16 }\n");
 });
 
 test("a Modbus source of a configuration is looked through as it is configured", async () => {
@@ -191,6 +208,13 @@ test("a value read off the display finds the address as it stands in a tag", asy
   });
   const none = await command([...at, "--expect", "5555.5"]);
   expect(none).toMatchObject({ status: 1, stdout: expect.stringContaining("nothing at hr:100") });
+  const moved = await command([...at, "--expect", "2310"]);
+  expect(moved.status).toBe(1);
+  // The nearest ways to read it, not all of them.
+  expect(moved.stdout.split("\n")[1]).toMatch(/^ {2}hr:99 u16 +2314$/);
+  expect(moved.stdout.split("\n")).toHaveLength(13);
+  const beyond = await command(["probe", device.url, "--unit", "5", "--at", "ir:100"]);
+  expect(beyond).toMatchObject({ status: 69, stderr: expect.stringContaining("tagferry browse shows which") });
 });
 
 test("nobody there is 69, and what was typed wrong is 2", async () => {
@@ -212,4 +236,12 @@ test("nobody there is 69, and what was typed wrong is 2", async () => {
     const { status, stderr } = await command(args);
     expect({ args, status, stderr }).toEqual({ args, status: 2, stderr: expect.stringMatching(/./) });
   }
+  const bare = await command(["browse", "10.0.0.5"]);
+  expect(bare.stderr).toContain("as in mqtt://10.0.0.5:1883, tcp://10.0.0.5:502 (Modbus) or opc.tcp://10.0.0.5:4840");
+  const withUser = await command(["browse", "mqtt://gw1:canary-1@127.0.0.1:1"]);
+  expect(withUser).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("--username NAME --password-file FILE"),
+  });
+  expect(withUser.stderr).not.toContain("canary");
 });

@@ -151,6 +151,10 @@ test("what a device calls its nodes stays within its quotes, and texts stand as 
   expect(parse(readFileSync(file, "utf8")).sources).toEqual({
     mqtt: { type: "mqtt", url: "mqtt://broker:1883", tags: [expect.objectContaining({ topic: "n" })] },
   });
+  // In the repository one types a script of npm.
+  const variables = { npm_lifecycle_event: "tagferry" };
+  const cloned = await command(["init", "-c", folder.file("cloned.yaml")], { stdin, variables });
+  expect(cloned.stdout).toContain("\nnext: npm run tagferry -- check -c ");
   const printed = await command(["init", "-c", "-"], { stdin });
   expect(printed.stdout).toContain("    type: mqtt\n");
 });

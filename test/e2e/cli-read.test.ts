@@ -1,5 +1,5 @@
 // What comes back when data are read from the service.
-import { writeFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
 import { integration, password, type TestService, testService } from "../support/service.ts";
@@ -49,8 +49,14 @@ service: { url: "${url}", namespace: acme, integration: ${integration}, auth: { 
   expect(others.status).toBe(1);
   expect(others.stdout).toContain(`hall.a,${times[0]},1\n`);
   expect(others.stderr).toBe(
-    "tagferry: unpublished is not published, and only items can be read; tagferry signals publish makes them\ntagferry: the service has no signal unknown\n",
+    "tagferry: unpublished is not published, and only items can be read; tagferry signals publish makes them\ntagferry: the service has no signal unknown, nor does the configuration name it\n",
   );
+  appendFileSync(file, "sources: { d: { type: simulator, tags: [{ input: boiler.temp }] } }\n");
+  expect(
+    (await command(["read", "-c", file, "boiler.temp", "boiler.tmp"])).stderr,
+  ).toBe(`tagferry: the service has no signal boiler.temp: it has one with the first points; tagferry status tells of delivery
+tagferry: the service has no signal boiler.tmp, nor does the configuration name it; did you mean boiler.temp?
+`);
   const badRollup = await command(["read", "-c", file, "hall.a", "--rollup", "often"]);
   expect(badRollup).toMatchObject({ status: 2, stderr: expect.stringContaining("--rollup often must be a duration") });
   write("wrong");

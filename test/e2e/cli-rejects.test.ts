@@ -150,6 +150,6 @@ test("beside a running agent nothing is sent, and the exit status says why", asy
   mkdirSync(join(home.file("data"), "buffer"));
   using _agent = lockFolder(join(home.file("data"), "buffer"));
   const { status, stderr } = await command(["rejects", "retry", "-c", file]);
-  expect({ status, stderr }).toEqual({ status: 75, stderr: expect.stringContaining("stop it") });
+  expect({ status, stderr }).toEqual({ status: 75, stderr: expect.stringContaining("stop it, retry, start it") });
   expect((await command(["rejects", "list", "-c", file])).stdout).toContain("3 refused points");
 });

@@ -70,7 +70,7 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
   expect(stdout).toBe(`north-gw1: tagferry 0.1.0, up 1m30s, ${agent.url}
 
 delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0
-          lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, backlog gone in 1h
+          lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, 6.2 KiB in each, backlog gone in 1h
           no route
             check the network
 signals   10 of 12 saved, compared 0ms ago with the service, 1 lost and 2 changed there, saved again, 3 there that are not configured, see tagferry signals diff, 4 items published

@@ -6,6 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
+import { head } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -84,11 +85,19 @@ test("where no agent answers and the file is wrong, the bundle holds what there 
   const args = ["support-bundle", "-c", file, "--url", "http://127.0.0.1:1", "-o", archive];
   const { status, stdout } = await command(args);
   expect(status).toBe(0);
-  expect(stdout).toContain("  not in it: status.json: no agent answers at http://127.0.0.1:1");
+  expect(stdout).toMatch(
+    /^ {2}not in it: status\.json, health\.json, metrics\.txt, log\.ndjson: no agent answers at http:\/\/127\.0\.0\.1:1/m,
+  );
   const files = unpacked(archive, into.path);
   expect(files.get("check.json")).toContain('"ok": false');
   expect(files.get("about.txt")).toContain("Not in it:");
   expect([...files.values()].join("")).not.toContain("canary");
+
+  const right = folder.file("right.yaml");
+  writeFileSync(right, `${head.replace(/\$\{[^}]*\}/g, "x")}agent: { dataDir: ${folder.file("none")} }\n`);
+  const unused = await command(["support-bundle", "-c", right, "-o", folder.file("unused.tar.gz")]);
+  // One line: what to do about it is said to those who run `buffer stat` themselves.
+  expect(unused.stdout).toMatch(/^ {2}not in it: buffer\.json: \/\S+ holds no buffer: there is no such folder$/m);
 
   const again = await command(args);
   expect(again).toMatchObject({ status: 1, stderr: expect.stringContaining("EEXIST") });

@@ -9,12 +9,16 @@ async function checked(
   text: string,
   options: { json?: boolean } = {},
   variables: Record<string, string> = withPassword,
+  freeDisk?: number,
 ) {
   const lines: string[] = [];
   const io = {
     print: (line: string) => lines.push(line),
     signal: new AbortController().signal,
-    environment: environmentOf(variables, { "/site/agent.yaml": text, "/run/secrets/line3_password": "canary" }),
+    environment: {
+      ...environmentOf(variables, { "/site/agent.yaml": text, "/run/secrets/line3_password": "canary" }),
+      freeDisk: async () => freeDisk,
+    },
   };
   const status = await check({ config: "agent.yaml", ...options }, io);
   return { status, text: lines.join("\n") };
@@ -74,6 +78,18 @@ test("a configuration beyond what the service takes says so", async () => {
 test("report with a minimum interval makes the estimate smaller", async () => {
   const { text } = await checked(simulated("100ms").replace("{ input", "{ report: { minInterval: 1s }, input"));
   expect(text).toMatch(/at most 2 points\/s, 1 of them/);
+});
+
+test("a disk too small for the buffer is told with what the buffer can come to", async () => {
+  const config = simulated("1s").replace("service:", "buffer: { maxSize: 2GiB }\nservice:");
+  const { status, text } = await checked(config, {}, withPassword, 1.5 * 2 ** 30);
+  expect(status).toBe(0);
+  expect(text).toContain(`
+warning: the disk of /site/data has 1.5 GiB free, 512 MiB of which are left to others (buffer.reserveFreeDisk)
+  the buffer can grow to 1 GiB there, not to 2 GiB: what exceeds that is dropped and counted; make room, or set dataDir to a larger disk`);
+  const json = await checked(config, { json: true }, withPassword, 2 ** 20);
+  expect(JSON.parse(json.text)).toMatchObject({ disk: { folder: "/site/data", freeBytes: 2 ** 20, bufferBytes: 0 } });
+  expect((await checked(config, {}, withPassword, 2 ** 40)).text).not.toContain("disk");
 });
 
 test("warnings come along and change nothing", async () => {
