@@ -68,12 +68,13 @@ test("what comes of each gap is told: filled from the history, lost where there 
   const setup = {
     stateDir,
     options: { url: server.url, ...insecure },
-    tags: ["Temp", "Count", "Big"].map((name) => ({ node: `nsu=${lineNamespace};s=${name}` })),
+    // Two of one node: each is filled.
+    tags: ["Temp", "Count", "Big", "Temp"].map((name) => ({ node: `nsu=${lineNamespace};s=${name}` })),
   };
   server.set("Count", 1);
   {
     await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
-    await eventually(() => [0, 1, 2].every((tag) => line.values(tag).length > 0));
+    await eventually(() => [0, 1, 2, 3].every((tag) => line.values(tag).length > 0));
     expect(line.source.recovery).toEqual({ how: "history" });
     expect(line.gaps).toEqual([]);
   }
@@ -82,14 +83,15 @@ test("what comes of each gap is told: filled from the history, lost where there 
   server.set("Count", 2);
   await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
   const states = (tag: number) => line.gaps.filter((gap) => gap.tag === tag).map(({ state }) => state);
-  await eventually(() => states(0).includes("filled") && states(1).includes("lost"), 30_000);
+  await eventually(() => [0, 3].every((tag) => states(tag).includes("filled")) && states(1).includes("lost"), 30_000);
 
   expect(states(0)).toEqual(["open", "filled"]);
+  expect(states(3)).toEqual(["open", "filled"]);
   expect(states(1)).toEqual(["open", "lost"]);
   expect(states(2)).toEqual([]);
   expect(line.gaps.find(({ state }) => state === "lost")?.reason).toBe("no history");
   // Behind the readings that fill it.
-  expect(line.values(0)).toContain(31);
+  for (const tag of [0, 3]) expect(line.values(tag)).toContain(31);
 });
 
 test("without backfill every gap is told as lost", { timeout: 60_000 }, async () => {

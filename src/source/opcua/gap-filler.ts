@@ -73,14 +73,14 @@ export class GapFiller {
   readonly #batch: BatchSize;
   /** Nothing more will become of a gap: called once what was found is on disk. */
   readonly #close: (gap: Gap<Item>) => void;
-  /** By key: how often a history that is behind was asked. */
-  readonly #attempts = new Map<string, number>();
+  /** How often a history that is behind was asked. */
+  readonly #attempts = new Map<Item, number>();
 
   constructor(options: GapFillerOptions, close: (gap: Gap<Item>) => void) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 100);
     this.#close = (gap) => {
-      this.#attempts.delete(gap.key);
+      this.#attempts.delete(gap.item);
       close(gap);
     };
   }
@@ -188,10 +188,10 @@ export class GapFiller {
   }
 
   /** Whether the history lacks the value that is known to be at the end: what came before it may be on the way there, too. */
-  #isBehind({ key, valueAtEnd }: Gap<Item>, ended: boolean, error: Error | undefined): boolean {
+  #isBehind({ item, valueAtEnd }: Gap<Item>, ended: boolean, error: Error | undefined): boolean {
     if (!valueAtEnd || ended || error) return false;
-    const attempts = (this.#attempts.get(key) ?? 0) + 1;
-    this.#attempts.set(key, attempts);
+    const attempts = (this.#attempts.get(item) ?? 0) + 1;
+    this.#attempts.set(item, attempts);
     return attempts < mostAttempts;
   }
 

@@ -1,4 +1,4 @@
-// Gaps in what is stored, until the server's history has filled them: at most one of a node waits, however often the
+// Gaps in what is stored, until the server's history has filled them: at most one of an item waits, however often the
 // server throws values away while an earlier one is looked up.
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
@@ -19,8 +19,8 @@ export interface Gap<Item> {
 }
 
 export class Gaps<Item> {
-  /** By key. */
-  #waiting = new Map<string, Gap<Item>>();
+  /** By item: several may be of one node, and each is filled by itself. */
+  #waiting = new Map<Item, Gap<Item>>();
   /** By key: how many were taken, or wait, and are not closed. */
   readonly #open = new Map<string, number>();
 
@@ -29,9 +29,9 @@ export class Gaps<Item> {
     return this.#waiting.size;
   }
 
-  /** One that waits for the same node becomes part of it. */
+  /** One that waits for the same item becomes part of it. */
   add(gap: Gap<Item>): void {
-    if (!this.#waiting.has(gap.key)) this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
+    if (!this.#waiting.has(gap.item)) this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
     this.#wait(gap);
   }
 
@@ -44,7 +44,7 @@ export class Gaps<Item> {
 
   /** One that was taken could not be filled for now: it waits again. */
   giveBack(gap: Gap<Item>): void {
-    if (this.#waiting.has(gap.key)) this.close(gap.key);
+    if (this.#waiting.has(gap.item)) this.close(gap.key);
     this.#wait(gap);
   }
 
@@ -57,10 +57,10 @@ export class Gaps<Item> {
   }
 
   #wait(gap: Gap<Item>): void {
-    const before = this.#waiting.get(gap.key);
-    if (!before) this.#waiting.set(gap.key, gap);
+    const before = this.#waiting.get(gap.item);
+    if (!before) this.#waiting.set(gap.item, gap);
     else
-      this.#waiting.set(gap.key, {
+      this.#waiting.set(gap.item, {
         ...gap,
         from: epochMicros(Math.min(gap.from, before.from)),
         to: epochMicros(Math.max(gap.to, before.to)),
