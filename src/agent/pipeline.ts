@@ -19,7 +19,7 @@ export interface PipelineParts {
   readonly buffer: PointBuffer;
   readonly monitor: SourceMonitor;
   /** Where the times are recorded in which nothing is. */
-  readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "lost" | "storing" | "bufferFailed">;
+  readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "written" | "lost" | "storing" | "bufferFailed">;
   /** Keeps deliveries back while the clock of the machine is not set. Undefined: it is. */
   readonly hold?: ClockHold;
 }
@@ -65,8 +65,9 @@ async function readUntilLost(
       const points = mapping.map(delivery);
       monitor.delivered(delivery.readings.length, points.length);
       if (!(await store(points, delivery.awaited, parts, runtime, signal))) continue;
-      delivery.ack();
       gaps?.delivered(delivery);
+      if (delivery.gaps?.some(({ state }) => state === "lost")) await gaps?.written();
+      delivery.ack();
     }
     return signal.aborted ? undefined : new Error("the source ended without a reason");
   } catch (error) {

@@ -3,44 +3,34 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import type { Gap, GapList, GapSummary } from "./gap.ts";
-import { type AccountedLosses, type GapContent, GapFile, type GapLine, type Life, readGapFolder } from "./gap-file.ts";
+import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
 import { gapMetrics as metrics } from "./gap-metrics.ts";
 import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
+import { SignOfLife } from "./sign-of-life.ts";
 
 /** Looked at and, where something has changed, written this often. */
 const everyMs = 1_000;
-/** How exactly the begin of a gap is known after a kill. */
-const aliveEveryMs = 10_000;
-/** A clock is set within this time, or will not be. */
-const settingMs = 600_000;
-/** A source that has not run for so long is forgotten. */
-const forgottenUs = 90 * 86_400e6;
 
 /** Disposing it writes what has changed, and that the agent ended in order. */
 export class GapRecord implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #file: GapFile;
   readonly #rows: GapRows;
-  readonly #former: Life | undefined;
-  readonly #accounted: Map<string, EpochMicros>;
-  readonly #running = new Set<string>();
+  readonly #life: SignOfLife;
   readonly #ticks = new Set<() => void>();
   readonly #ending = new AbortController();
   #working: Promise<void> = Promise.resolve();
-  readonly #openedAtMs: number;
+  #saving: Promise<void> = Promise.resolve();
   #losses: AccountedLosses;
   #lossesChanged = false;
   #unwritable = false;
-  #signedAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor({ gaps, losses, life }: GapContent, file: GapFile, runtime: Runtime) {
     this.#runtime = runtime;
     this.#file = file;
     this.#rows = new GapRows(gaps);
     this.#losses = losses;
-    this.#former = life;
-    this.#openedAtMs = runtime.clock.monotonic();
-    this.#accounted = new Map(Object.entries(life?.sources ?? {}));
+    this.#life = new SignOfLife(life, runtime.clock);
   }
 
   /**
@@ -58,12 +48,12 @@ export class GapRecord implements AsyncDisposable {
 
   /** Up to when this source is accounted for by an earlier run or before it was stopped. Undefined: it is new. */
   accountedUpTo(source: string): EpochMicros | undefined {
-    return this.#accounted.get(source);
+    return this.#life.accountedUpTo(source);
   }
 
   /** How the agent before this one ended. Undefined: there was none. */
   get formerEnd(): { readonly time: EpochMicros; readonly stopped: boolean } | undefined {
-    return this.#former;
+    return this.#life.former;
   }
 
   /** Points lost from the buffer that rows account for. */
@@ -78,19 +68,16 @@ export class GapRecord implements AsyncDisposable {
 
   /** From now on the source accounts for its time itself. */
   sourceRuns(source: string): void {
-    this.#running.add(source);
-    // Soon on disk: were the agent killed at once, the next one knew nothing of the source.
-    this.#signedAtMs = Number.NEGATIVE_INFINITY;
+    this.#life.runs(source);
   }
 
   sourceStopped(source: string): void {
-    this.#running.delete(source);
-    this.#accounted.set(source, this.#runtime.clock.now());
+    this.#life.stopped(source);
   }
 
   /** The source is not in the configuration any more: nobody goes on with what is open. */
   sourceRemoved(source: string): void {
-    this.#accounted.delete(source);
+    this.#life.removed(source);
     const outcome = "the source is not in the configuration any more";
     for (const { id, state, to = this.#runtime.clock.now() } of this.of(source))
       if (state === "open" || state === "filling") this.change(id, { to, state: "lost", outcome });
@@ -139,16 +126,21 @@ export class GapRecord implements AsyncDisposable {
     return this.#rows.summary(this.#runtime.clock.now());
   }
 
+  /** Resolves once all changes so far are on disk. Never rejects: what cannot be written is told in the log. */
+  save(): Promise<void> {
+    this.#saving = this.#saving.then(() => this.#save());
+    return this.#saving;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort(new Error("the agent stops"));
     await this.#working;
-    await this.#save();
-    await this.#sign(true);
+    await this.#saveAndSign(true);
   }
 
   /** What was open when the agent before this one ended, and is nobody's now, ended with it. */
   #endLeftOver(sources: readonly string[]): void {
-    const end = this.#former?.time ?? 0;
+    const end = this.#life.former?.time ?? 0;
     for (const gap of this.#rows.all())
       if (gap.source !== undefined && !sources.includes(gap.source)) this.sourceRemoved(gap.source);
       else if (gap.to === undefined && !isOutage(gap))
@@ -164,16 +156,11 @@ export class GapRecord implements AsyncDisposable {
 
   /** Looks and writes, each once a second: a slow disk does not keep it from looking. */
   async #work(): Promise<void> {
-    const { clock } = this.#runtime;
     const look = () => {
       for (const act of this.#ticks) act();
       this.#measure();
     };
-    const write = async () => {
-      await this.#save();
-      if (clock.monotonic() - this.#signedAtMs >= aliveEveryMs) await this.#sign(false);
-    };
-    await Promise.all([this.#repeat(look), this.#repeat(write)]);
+    await Promise.all([this.#repeat(look), this.#repeat(() => this.#saveAndSign(false))]);
   }
 
   async #repeat(act: () => void | Promise<void>): Promise<void> {
@@ -192,7 +179,7 @@ export class GapRecord implements AsyncDisposable {
   }
 
   #measure(): void {
-    const open = new Map<string, number>([...this.#running].map((source) => [source, 0]));
+    const open = new Map<string, number>([...this.#life.running].map((source) => [source, 0]));
     for (const { to, source } of this.#rows.all())
       if (to === undefined && source !== undefined) open.set(source, (open.get(source) ?? 0) + 1);
     for (const [source, n] of open) this.#runtime.metrics.gauge(metrics.open).set(n, { source });
@@ -212,16 +199,11 @@ export class GapRecord implements AsyncDisposable {
     this.#lossesChanged = true;
   }
 
-  async #sign(stopped: boolean): Promise<void> {
-    const { clock } = this.#runtime;
-    const time = clock.now();
-    // A clock that is behind the last sign of life is still to be set.
-    const behind = time < (this.#former?.time ?? 0);
-    if (behind && clock.monotonic() - this.#openedAtMs < settingMs) return;
-    this.#signedAtMs = clock.monotonic();
-    for (const source of this.#running) this.#accounted.set(source, time);
-    for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);
-    await this.#write(() => this.#file.alive({ time, stopped, sources: Object.fromEntries(this.#accounted) }));
+  /** What is signed is what was saved: of rows that are opened meanwhile the next run would know nothing. */
+  async #saveAndSign(stopped: boolean): Promise<void> {
+    const sign = this.#life.next(stopped);
+    await this.save();
+    if (sign) await this.#write(() => this.#file.alive(sign));
   }
 
   #all(): readonly GapLine[] {

@@ -90,7 +90,7 @@ export class SourceGaps implements Disposable {
     this.#settled = true;
   }
 
-  /** After the readings are on disk and acknowledged. */
+  /** After the readings are on disk. */
   delivered({ readings, gaps = [] }: Pick<Delivery, "readings" | "gaps">): void {
     const now = this.#runtime.clock.now();
     this.#heard = now;
@@ -101,6 +101,12 @@ export class SourceGaps implements Disposable {
     for (const gap of gaps) this.#take(gap);
     if (gaps.length > 0) for (const verdict of this.#verdicts) verdict.flush();
     this.#failures.flush();
+  }
+
+  /** Resolves once it is on disk what was told to be lost: whoever told may forget it then. Never rejects. */
+  async written(): Promise<void> {
+    for (const verdict of this.#verdicts) verdict.settle(this.#settled);
+    await this.#record.save();
   }
 
   lost(error: unknown): void {

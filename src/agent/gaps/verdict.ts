@@ -6,8 +6,8 @@ import type { GapRecord } from "./gap-record.ts";
 import { type Interval, joined, without } from "./moments.ts";
 
 /**
- * The last value before an interruption was measured up to this long before the interruption was noticed; a tag that
- * changes rarely may have had its last value days ago.
+ * The last value before an interruption was measured up to this long before the interruption was noticed. A tag whose last
+ * one is older changes rarely, and says nothing of when the interruption began.
  */
 const edgeUs = 60e6;
 
@@ -29,6 +29,11 @@ const asked = "the device's history is asked";
 export class Verdict {
   readonly #record: GapRecord;
   readonly #id: number;
+  /** When it began, before anything was told of tags. */
+  readonly #began: number;
+  /** When it began by what tags say: those that had a value within `edgeUs` before, and those that had not. */
+  #near = Number.POSITIVE_INFINITY;
+  #far = Number.POSITIVE_INFINITY;
   /** Tags of the row, which is of the whole source; undefined: those that were told. */
   readonly #tags: number | undefined;
   /** Those that were told, where the row is of them alone. */
@@ -44,6 +49,7 @@ export class Verdict {
     this.#record = record;
     this.#id = id;
     const gap = record.get(id);
+    this.#began = gap?.from ?? 0;
     this.#tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
     for (const input of gap?.inputs ?? []) this.#told.add(input);
     if (!gap?.unfilled) return;
@@ -86,8 +92,12 @@ export class Verdict {
       else this.#lost.set(input, { moments: left, reason: before });
     }
     if (this.#tags === undefined) this.#told.add(input);
-    const begin = Math.max(from, row.from - edgeUs, Math.min(floor, row.from));
-    if (begin < row.from) this.#record.change(this.#id, { from: epochMicros(begin) });
+    const earliest = this.#began - edgeUs;
+    const begin = Math.max(from, earliest, Math.min(floor, this.#began));
+    if (from < earliest) this.#far = Math.min(this.#far, begin);
+    else this.#near = Math.min(this.#near, begin);
+    const known = Math.min(this.#began, this.#near === Number.POSITIVE_INFINITY ? this.#far : this.#near);
+    if (known !== row.from) this.#record.change(this.#id, { from: epochMicros(known) });
   }
 
   /** Names the tags that were told where the row is of them alone. */

@@ -5,6 +5,7 @@ import { runPipeline } from "../../../src/agent/pipeline.ts";
 import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
 import type { AppendOptions, PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
+import type { TagGap } from "../../../src/core/gap.ts";
 import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
 import type { Delivery, Source } from "../../../src/core/source.ts";
 import type { Mapping } from "../../../src/mapping/mapping.ts";
@@ -21,6 +22,24 @@ test("a delivery is acknowledged after its points are stored, and not before", a
   stored.resolve();
   await eventually(() => story.log.includes("ack 1,2"));
 
+  await story.stop();
+});
+
+test("what a driver calls lost is in the gap record before the driver may forget it", async () => {
+  const lost = { tag: 0 as never, captures: {}, from: epochMicros(1), to: epochMicros(2) };
+  const story = openStory({
+    deliveries: [[1], [2]],
+    gaps: [{ ...lost, cause: "interruption", state: "lost", reason: "no history" }],
+  });
+  await eventually(() => story.log.includes("ack 2"));
+  expect(story.log.filter((line) => !/^(?:open|pull|append|reconnected)/.test(line))).toEqual([
+    "record",
+    "written",
+    "ack 1",
+    "record",
+    "written",
+    "ack 2",
+  ]);
   await story.stop();
 });
 
@@ -118,9 +137,12 @@ test("an unexpected failure of a driver is logged with its stack and costs no mo
 /** One pipeline with everything around it written down in `log`. */
 function openStory({
   deliveries,
+  gaps = [],
   fail,
 }: {
   deliveries: readonly (readonly number[])[];
+  /** Told with each delivery. */
+  gaps?: readonly TagGap[];
   fail?: () => Error | undefined;
 }) {
   const clock = new ManualClock();
@@ -164,6 +186,7 @@ function openStory({
       historical: false,
     })),
     descriptions: [],
+    gaps,
     awaited: true,
     ack: () => log.push(`ack ${values.join()}`),
   });
@@ -192,6 +215,17 @@ function openStory({
       // Only `append` is used by a pipeline.
       buffer: buffer as unknown as PointBuffer,
       monitor,
+      gaps: {
+        online: () => {},
+        delivered: () => log.push("record"),
+        written: async () => {
+          await Promise.resolve();
+          log.push("written");
+        },
+        lost: () => {},
+        storing: () => {},
+        bufferFailed: () => {},
+      },
     },
     runtime,
     stop.signal,

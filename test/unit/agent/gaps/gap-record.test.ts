@@ -9,7 +9,7 @@ import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, type GapStory, gapStory } from "../../../support/gap-story.ts";
+import { connected, type GapStory, gapStory, readingAt } from "../../../support/gap-story.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
@@ -226,6 +226,48 @@ test.each([
     expect(story.record.list(0, 9).gaps.at(-1)?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
   }),
 );
+
+test("a row begins with the last value that any tag had, and is not wider for those that rarely change", () =>
+  told(async (story) => {
+    const longAgo = story.clock.now();
+    const before = await story.later(600_000);
+    story.source.delivered({ readings: [], gaps: [] });
+    const last = await story.later(5_000);
+    story.source.delivered({ readings: [readingAt(last)] });
+    story.source.lost(unreachable);
+    const to = await story.later(10_000);
+    story.source.online({ recovery: { how: "history" } });
+    const tell = (tag: number, from: EpochMicros) =>
+      story.source.delivered({ readings: [], gaps: [tagGap(tag, "lost", from, to)] });
+    tell(1, longAgo);
+    // By the clock of the agent nothing is known of this one's.
+    expect(story.rows()).toEqual(["line disconnected 545-615 all 10000 filling"]);
+    tell(2, last);
+    expect(story.rows()).toEqual(["line disconnected 605-615 all 10000 filling"]);
+    tell(3, before);
+    expect(story.rows()).toEqual(["line disconnected 600-615 all 10000 filling"]);
+  }));
+
+test("what is told to be lost is on disk before it is acknowledged: a kill just after that does not make it filled", () =>
+  told(async (story) => {
+    await eventually(async () => {
+      await story.later(1_000);
+      return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
+    });
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    const to = await story.later(10_000);
+    story.source.online({ recovery: { how: "history" } });
+    await story.record.save();
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to), tagGap(2, "open", from, to)] });
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", from, to), tagGap(2, "lost", from, to)] });
+    await story.source.written();
+    // Here the driver has it no more.
+    await story.restart({ killed: true, afterMs: 1_000 });
+    story.source.online({ recovery: { how: "kept", by: "the server" } });
+    expect(story.rows()[0]).toMatch(/disconnected .* partly found out earlier$/);
+    expect(story.record.get(1)?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
+  }));
 
 test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
   told(async (story) => {
