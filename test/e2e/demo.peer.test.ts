@@ -1,4 +1,6 @@
 // `tagferry demo` as the README has it typed, and of the built program: it ends by itself, with everything there.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -31,4 +33,16 @@ test("the built program's demo does so too, and Node has nothing to warn of", { 
   expect(stdout).toMatch(/\ndemo: read [1-9]\d*, stored [1-9]\d*, missing 0, .*\n$/);
   expect(stderr).not.toMatch(/Warning: /);
   expect(status).toBe(0);
+});
+
+test("a demo that nobody reads any longer ends", { timeout: 60_000 }, async () => {
+  // The shell waits for both ends of the pipe.
+  const piped = spawn("sh", ["-c", `${process.execPath} src/cli/main.ts demo | head -n 12`], {
+    cwd: resolve(import.meta.dirname, "../.."),
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let read = "";
+  piped.stdout.on("data", (chunk) => (read += String(chunk)));
+  await once(piped, "close");
+  expect(read.split("\n")).toHaveLength(13);
 });
