@@ -51,7 +51,7 @@ export function recover(options: RecoveryOptions): Recovered {
   }
   const { file: stateFile, state, slots } = StateFile.open(disk, folder);
   // One slot and no segment: the power failed while the buffer was made for the first time.
-  const stateDamaged = state === undefined && slots > (found.length > 0 ? 0 : 1);
+  const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const accounts = Accounts.from(state);
   const segments = openSegments(found, { ...options, stream, durable: accounts.next });
 
@@ -131,7 +131,11 @@ function settleAccounts(
     accounts.next = logEnd;
     accounts.origin = segments[0]?.first ?? 0;
     if (stateDamaged)
-      note("error", { part: "buffer" }, "the accounts were damaged: counts begin anew, points may be sent twice");
+      note(
+        "error",
+        { part: "buffer" },
+        "the accounts are damaged or gone: counts begin anew, points may be sent twice",
+      );
   }
   const durable = accounts.next;
   accounts.next = Math.max(durable, logEnd);

@@ -182,13 +182,21 @@ test("with the same salt in every segment stale bytes would be taken for records
   expect(takeAll(openStore(disk.afterKill()).store).length).toBeGreaterThan(3);
 });
 
-test("both states damaged: everything comes again, and the books say that they begin anew", () => {
+const states = ["state-a.bin", "state-b.bin"].map((name) => `${folder}/${name}`);
+
+test.each<[string, (disk: MemoryDisk, path: string) => void]>([
+  [
+    "damaged",
+    (disk, path) =>
+      disk.change(path, (bytes) => {
+        bytes[40]! ^= 1;
+        return bytes;
+      }),
+  ],
+  ["deleted", (disk, path) => disk.remove(path)],
+])("both states %s: everything comes again, and the books say that they begin anew", (_, spoil) => {
   const { disk } = written(5, true);
-  for (const name of ["state-a.bin", "state-b.bin"])
-    disk.change(`${folder}/${name}`, (bytes) => {
-      bytes[40]! ^= 1;
-      return bytes;
-    });
+  for (const path of states) spoil(disk, path);
 
   const { store, notes } = openStore(disk.afterKill());
 
