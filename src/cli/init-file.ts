@@ -61,6 +61,7 @@ http: { listen: 127.0.0.1:8421 }    # status page, /metrics, /healthz, /readyz
 
 defaults:
   every: 1s    # how often tags are read that say nothing else
+  # signal: { labels: { site: [north] } }    # to be published as an item, a signal needs labels, a name and a unit
 
 ${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what a device offers\n" : `sources:\n${sources.map(sourceText).join("\n")}`}`;
 }

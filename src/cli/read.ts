@@ -154,7 +154,10 @@ async function itemsOf(
       if (!left.delete(input)) continue;
       const { engUnit = "", type } = (item ?? { attributes }).attributes;
       if (itemId !== undefined) items.push({ input, item: itemId, unit: engUnit, enumeration: type === "enum" });
-      else missing.push(`${input} is not published, and only items can be read; tagferry signals publish makes them`);
+      else
+        missing.push(
+          `${input} is not published, and only items can be read; tagferry signals publish makes them, or says what they miss`,
+        );
     }
   };
   const known = ids.filter((id) => id !== undefined);

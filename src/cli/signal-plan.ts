@@ -93,6 +93,11 @@ function itemLines(items: readonly PlannedItem[]): readonly string[] {
       ...(of("unfit") > 0 ? [`${of("unfit")} not fit to be published (service.signals.require)`] : []),
       ...(of("hidden") > 0 ? [`${of("hidden")} that the service does not show`] : []),
     ].join(", "),
+    ...(of("unfit") > 0
+      ? [
+          "  what they miss goes into signal: of the tag, its source or defaults; service.signals.require: [] asks for nothing",
+        ]
+      : []),
   ];
 }
 

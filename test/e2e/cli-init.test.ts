@@ -73,6 +73,10 @@ next: tagferry check -c ${file} --online, then tagferry run -c ${file}
   expect(statSync(folder.file("mqtt_password")).mode & 0o777).toBe(0o600);
   expect(JSON.parse(readFileSync(folder.file("tagferry.schema.json"), "utf8"))).toHaveProperty("$defs");
   expect(await checked(file)).toMatchObject({ status: 0, stdout: expect.stringContaining("is right: 3 sources") });
+  // What stands there as a comment is right as well.
+  writeFileSync(file, text.replace("  # signal:", "  signal:"));
+  expect(await checked(file)).toMatchObject({ status: 0 });
+  expect(readFileSync(file, "utf8")).toContain("\n  signal: { labels:");
 });
 
 test("what browse --json found becomes a file that passes check; several devices share no Input ID", async () => {

@@ -49,7 +49,7 @@ service: { url: "${url}", namespace: acme, integration: ${integration}, auth: { 
   expect(others.status).toBe(1);
   expect(others.stdout).toContain(`hall.a,${times[0]},1\n`);
   expect(others.stderr).toBe(
-    "tagferry: unpublished is not published, and only items can be read; tagferry signals publish makes them\ntagferry: the service has no signal unknown, nor does the configuration name it\n",
+    "tagferry: unpublished is not published, and only items can be read; tagferry signals publish makes them, or says what they miss\ntagferry: the service has no signal unknown, nor does the configuration name it\n",
   );
   appendFileSync(file, "sources: { d: { type: simulator, tags: [{ input: boiler.temp }] } }\n");
   expect(

@@ -100,6 +100,7 @@ test.for(["1.1beta1", "1.1"])("what is fit for it is published, at version %s", 
     "  boiler  publish",
     "  pump    unfit    missing: name, labels",
     "1 item to publish (1 new, 0 changed), 0 left as they are, 1 not fit to be published (service.signals.require)",
+    "  what they miss goes into signal: of the tag, its source or defaults; service.signals.require: [] asks for nothing",
     "",
   ]);
   expect((await signalsOf(service))["boiler"]?.["item"]).toBeNull();
