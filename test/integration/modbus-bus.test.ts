@@ -104,6 +104,27 @@ test("a device server hands what comes late from its line to the next connection
   for (const { tag, value } of good(readings)) expect(value).toBe(right[tag]);
 });
 
+test("what may not be read along is not asked for to tell a late answer from the next one either", async () => {
+  const codes = new Set<number>();
+  let asked = 0;
+  await using gateway = await rtuGateway((request, socket) => {
+    const [unit = 0, code = 0] = request;
+    codes.add(code);
+    if (++asked > 1) socket.write(rtuCodec.encode({ unit, pdu: code === 3 ? word(7) : Uint8Array.of(code | 0x80, 1) }));
+  });
+  await using source = await openModbusSource(
+    { url: gateway.url, timeout: "200ms" },
+    [{ at: "hr:10", forbid: ["ir:10..11"] }],
+    testRuntime(),
+    signal(),
+  );
+
+  const readings = await readUntil(source, signal(), (all) => all.filter((r) => r.quality === "good").length >= 2);
+
+  expect(readings[0]?.quality).toBe("bad");
+  expect([...codes]).toEqual([3]);
+});
+
 test("a dead unit behind a gateway without ids costs a connection, and no value of the others", async () => {
   await using gateway = await rtuGateway((request, socket) => {
     const [unit = 0] = request;

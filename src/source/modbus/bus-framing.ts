@@ -8,7 +8,7 @@ import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { joined } from "./bytes.ts";
 import { Doubts } from "./doubts.ts";
 import type { Framing } from "./framing.ts";
-import type { Answer, UnitRequest } from "./pdu.ts";
+import type { Answer, ReadRequest, UnitRequest } from "./pdu.ts";
 import { decodeReply, encodeRequest } from "./pdu.ts";
 
 export interface BusOptions {
@@ -17,6 +17,8 @@ export interface BusOptions {
   readonly reopen: boolean;
   /** Answers that may still come from before; left out: none. */
   readonly doubts?: Doubts;
+  /** Whether a unit may be asked for what no tag wants; left out: always. */
+  readonly mayAsk?: ((request: ReadRequest) => boolean) | undefined;
 }
 
 interface Current {
@@ -58,7 +60,7 @@ export class BusFraming implements Framing {
   }
 
   telling(request: UnitRequest): UnitRequest | undefined {
-    return this.#doubts.telling(request);
+    return this.#doubts.telling(request, this.#options.mayAsk);
   }
 
   begin(request: UnitRequest): Uint8Array {
@@ -96,7 +98,7 @@ export class BusFraming implements Framing {
     if (!current || !held) return undefined;
     const { request, blurred, earlier } = current;
     this.#current = undefined;
-    const lastHope = blurred && this.#doubts.telling(request) === undefined;
+    const lastHope = blurred && this.telling(request) === undefined;
     if (this.#heard > earlier || lastHope) this.#doubts.settle(request.unit);
     else {
       // Perhaps it is an earlier one: then the answer is still to come.

@@ -3,7 +3,7 @@
 // A unit answers in the order in which it is asked. So an answer that fits none of these says that none of them will
 // come any more; and where the next request is one whose answer could be one of them, another can be asked before it
 // whose answer could not.
-import type { UnitRequest } from "./pdu.ts";
+import type { ReadRequest, UnitRequest } from "./pdu.ts";
 import { dataBytes, functionOf, isException } from "./pdu.ts";
 import type { Table } from "./value-type.ts";
 import { isRegisterTable } from "./value-type.ts";
@@ -75,9 +75,10 @@ export class Doubts {
   /**
    * Where `request` is blurred: one whose answer is not, to be asked first. It reads the beginning of what `request`
    * does, so that nothing is touched that would not be anyway; where that cannot be shorter, the other table of its kind,
-   * at which a unit that does not have it says so. Undefined: there is no need for one, or there is none.
+   * at which a unit that does not have it says so, unless it may not be asked for that. Undefined: there is no need for one,
+   * or there is none.
    */
-  telling(request: UnitRequest): UnitRequest | undefined {
+  telling(request: UnitRequest, mayAsk: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
     if ("identity" in request || !this.blur(request)) return undefined;
     const step = isRegisterTable(request.table) ? 1 : 8;
     for (let count = 1; count < request.count; count += step) {
@@ -87,7 +88,7 @@ export class Doubts {
     // The second where the first was not answered: a unit that is silent about a table would be asked for ever.
     return [1, 1 + step]
       .map((count) => ({ ...request, table: others[request.table], count }))
-      .find((other) => other.start + other.count <= 65_536 && !this.blur(other));
+      .find((other) => other.start + other.count <= 65_536 && !this.blur(other) && mayAsk(other));
   }
 
   #of(unit: number): readonly Expected[] {

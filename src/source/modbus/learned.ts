@@ -74,7 +74,8 @@ export class Learned {
   /** Places in `unit` that no request may reach across. */
   cuts(unit: number): readonly Cut[] {
     const lesson = this.#lessons.get(unit);
-    if (lesson && this.#runtime.clock.now() - lesson.since > validForMicros) this.#lessons.delete(unit);
+    // Also where the clock was set back meanwhile.
+    if (lesson && Math.abs(this.#runtime.clock.now() - lesson.since) > validForMicros) this.#lessons.delete(unit);
     return this.#lessons.get(unit)?.cuts ?? [];
   }
 

@@ -4,7 +4,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
 import type { BusCodec } from "./bus-codec.ts";
 import { asciiCodec, rtuCodec } from "./bus-codec.ts";
-import { BusFraming } from "./bus-framing.ts";
+import { BusFraming, type BusOptions } from "./bus-framing.ts";
 import { configFaults } from "./config-faults.ts";
 import { Doubts } from "./doubts.ts";
 import type { FrameFormat } from "./endpoint.ts";
@@ -13,6 +13,8 @@ import { Learned } from "./learned.ts";
 import { Link } from "./link.ts";
 import { MbapFraming } from "./mbap-framing.ts";
 import type { ModbusOptions } from "./options.ts";
+import type { ReadRequest } from "./pdu.ts";
+import { touches } from "./plan.ts";
 import { openSerial } from "./serial-stream.ts";
 import { gapMs, lineRest, wireMs } from "./serial-timing.ts";
 import { ModbusSource } from "./source.ts";
@@ -37,7 +39,9 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
   const learned = await Learned.load(config.stateDir, own);
-  const link = await openLink({ name, options, units, doubts: learned.doubts }, own, signal);
+  const mayAsk = (request: ReadRequest) =>
+    !targets.some(({ unit, limits }) => unit === request.unit && touches(request, limits.forbid ?? []));
+  const link = await openLink({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
   return new ModbusSource(config, targets, link, learned, own);
 }
 
@@ -49,18 +53,20 @@ export interface LinkConfig {
   readonly units: ReadonlySet<number>;
   /** Answers that may still come on a bus; left out: none. Outlast the link. */
   readonly doubts?: Doubts;
+  /** As in `BusOptions`. */
+  readonly mayAsk?: BusOptions["mayAsk"];
 }
 
 /** Connects as `options.url` says. Rejects as `openModbus` does. */
 export async function openLink(
-  { name, options, units, doubts = new Doubts() }: LinkConfig,
+  { name, options, units, doubts = new Doubts(), mayAsk }: LinkConfig,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Link> {
   const { url } = options;
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
-  const late: LateAnswers = { doubts, givenUp: new Map() };
+  const late: LateAnswers = { doubts, mayAsk, givenUp: new Map() };
   return await Link.open(
     {
       name,
@@ -79,12 +85,13 @@ export async function openLink(
 /** What is known of answers that may still come on a bus, from one connection to the next. */
 interface LateAnswers {
   readonly doubts: Doubts;
+  readonly mayAsk: BusOptions["mayAsk"];
   readonly givenUp: GivenUp;
 }
 
 async function connect(
   options: ModbusOptions,
-  { doubts, givenUp }: LateAnswers,
+  { doubts, mayAsk, givenUp }: LateAnswers,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Exchange> {
@@ -93,7 +100,7 @@ async function connect(
   const mbap = (datagrams: boolean) =>
     new MbapFraming({ anyUnit: options.replyUnit === "any", firstId: Math.floor(random() * 65_536), datagrams });
   if (url.transport === "serial") {
-    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts });
+    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk });
     const rest = lineRest(url.line, timeout);
     return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp);
   }
@@ -102,7 +109,7 @@ async function connect(
     return streamExchange(await openUdp({ host, port, localAddress }, signal), mbap(true), clock);
   const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
   const framing =
-    url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true, doubts });
+    url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true, doubts, mayAsk });
   return streamExchange(stream, framing, clock, undefined, givenUp);
 }
 

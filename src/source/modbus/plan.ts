@@ -132,7 +132,17 @@ function placesOf<Item extends Span>(items: readonly Item[]): readonly Place<Ite
 /** Whether what lies between `end` and `start`, if anything does, may be read along. */
 function bridges(end: number, start: number, { maxGap, forbid }: TableLimits): boolean {
   if (start <= end) return true;
-  return start - end <= maxGap && !forbid.some(({ from, to }) => from < start && to >= end);
+  return start - end <= maxGap && !forbid.some((range) => overlaps(range, end, start));
+}
+
+/** Whether a request for `span` touches any of `ranges`. */
+export function touches({ table, start, count }: Span, ranges: readonly Range[]): boolean {
+  return ranges.some((range) => range.table === table && overlaps(range, start, start + count));
+}
+
+/** `end`: behind the last one. */
+function overlaps({ from, to }: Range, start: number, end: number): boolean {
+  return from < end && to >= start;
 }
 
 /** Two smaller blocks with the same items, cut at the widest gap, else in the middle; undefined: there is one place only. */

@@ -22,15 +22,17 @@ test("what was learned comes back, each unit's own, each thing once", async () =
   expect(runtime.lines).toEqual([]);
 });
 
-test("after a day it is forgotten", async () => {
+test("after a day it is forgotten, also when the clock was set back", async () => {
   using folder = temporaryFolder();
   const clock = new ManualClock();
   const learned = await Learned.load(folder.path, testRuntime({ clock }));
-  learned.add(1, cut(4));
+  for (const unit of [1, 2]) learned.add(unit, cut(4));
   await clock.advance(23 * 3_600_000);
   expect(learned.cuts(1)).toEqual([cut(4)]);
   await clock.advance(2 * 3_600_000);
   expect(learned.cuts(1)).toEqual([]);
+  clock.stepWall(-365 * 86_400_000);
+  expect(learned.cuts(2)).toEqual([]);
   await learned.saved();
 });
 
