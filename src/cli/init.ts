@@ -1,7 +1,6 @@
 // `tagferry init`: writes a commented configuration that is right, from a few answers or from what `browse` found.
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
-import type { Environment } from "../config/environment.ts";
 import { nameOf } from "../config/file-schema.ts";
 import { formatIssue } from "../config/issue.ts";
 import { configJsonSchema } from "../config/json-schema.ts";
@@ -14,6 +13,7 @@ import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
 import { initFile } from "./init-file.ts";
 import { askAll, foundSources, type Gathered } from "./init-questions.ts";
+import { typedAs } from "./typed-as.ts";
 
 export interface InitOptions {
   /** Where it is written; `-`: standard output. */
@@ -93,11 +93,6 @@ async function told(file: string, missing: readonly string[], io: Console): Prom
     for (const issue of configIssues(error)) io.print(formatIssue(issue));
     return exitStatus.config;
   }
-}
-
-/** What one types before a command: in the repository it is a script of npm, which tells its name. */
-function typedAs({ npm_lifecycle_event: script }: Environment["variables"]): string {
-  return script === "tagferry" ? "npm run tagferry --" : "tagferry";
 }
 
 async function piped(given: Gathered, io: Console): Promise<Gathered | undefined> {

@@ -55,12 +55,8 @@ Example: tagferry reload -c tagferry.yaml`,
     .addHelpText("after", "\nExample: tagferry gaps --since 24h -c tagferry.yaml")
     .action(async (options: GapsOptions) => ended(await toItsEnd((await import("./gaps.ts")).gaps(options, io), io)));
 
-  program
-    .command("support-bundle")
+  configuredAgent(program.command("support-bundle"))
     .description("gather what is needed to find out what is wrong, in one archive without secrets")
-    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
-    .option("--url <url>", "address of the agent (default: http.listen of the configuration)", urlArgument)
-    .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read")
     .option("-o, --output <file>", "where it is written (default: tagferry-support-NAME-TIME.tar.gz)")
     .addHelpText(
       "after",
@@ -74,12 +70,8 @@ Example: tagferry support-bundle -c tagferry.yaml`,
       ended(await toItsEnd((await import("./support-bundle.ts")).supportBundle(options, io), io)),
     );
 
-  program
-    .command("security")
+  configuredAgent(program.command("security"))
     .description("what of the agent is protected and what is not: connections, files, process")
-    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
-    .option("--url <url>", "address of the agent (default: http.listen of the configuration)", urlArgument)
-    .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read")
     .option("--json", "print JSON")
     .addHelpText(
       "after",
@@ -186,4 +178,12 @@ function widthArgument(text: string): number {
   if (!Number.isInteger(width) || width < 20 || width > 1_000)
     throw new InvalidArgumentError("expected a number of letters from 20 to 1000");
   return width;
+}
+
+/** A command that wants the configuration of an agent, and asks the agent itself where it runs. */
+function configuredAgent(command: Command): Command {
+  return command
+    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .option("--url <url>", "address of the agent (default: http.listen of the configuration)", urlArgument)
+    .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read");
 }

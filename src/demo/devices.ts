@@ -6,7 +6,7 @@ import type { Runtime } from "../core/runtime.ts";
 import type { HandedOut } from "./handed-out.ts";
 import { HandedOutRecord } from "./handed-out.ts";
 import { openModbusDevice } from "./modbus-device.ts";
-import { openMqttDevice } from "./mqtt-device.ts";
+import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";
 import { openOpcuaDevice } from "./opcua-device.ts";
 
 export interface DemoDevicesOptions {
@@ -20,6 +20,8 @@ export interface DemoDevices extends AsyncDisposable {
   /** Every Input ID the configuration maps a tag to. */
   readonly inputs: readonly InputId[];
   readonly urls: { readonly mqtt: string; readonly modbus: string; readonly opcua: string };
+  /** With whom the broker speaks; the others ask nobody. */
+  readonly logins: { readonly mqtt: { readonly username: string; readonly password: string } };
   /** The `templates:` and `sources:` of a configuration that reads every tag; append it to `version`, `agent`, `service`. */
   readonly configuration: string;
   /** How many distinct (input, value) were handed out so far. */
@@ -60,6 +62,7 @@ export async function openDevices(
   return {
     inputs: all.flatMap((device) => device.inputs),
     urls: { mqtt: mqtt.url, modbus: modbus.url, opcua: opcua.url },
+    logins: { mqtt: mqttLogin },
     configuration: `templates:\n${templates.join("")}sources:\n${sources.join("")}`,
     get count() {
       return record.count;

@@ -7,7 +7,7 @@ import { orAbort } from "../lib/abort.ts";
 import type { DeviceOptions, SimulatedDevice } from "./device.ts";
 import { inputId, longestStopMs, until } from "./device.ts";
 
-const credentials = { username: "gateway", password: "demo" };
+export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
 
 /**
@@ -24,7 +24,7 @@ export async function openMqttDevice(
 
   const broker = new Aedes({
     authenticate(_client, username, password, done) {
-      done(null, username === credentials.username && password?.toString() === credentials.password);
+      done(null, username === mqttLogin.username && password?.toString() === mqttLogin.password);
     },
   });
   await orAbort(broker.listen(), signal);
@@ -52,7 +52,7 @@ export async function openMqttDevice(
 
   // Not by its URL: mqtt.js would take that apart with `url.parse`, of which Node warns.
   const place = { protocol: "mqtt", host: "127.0.0.1", port } as const;
-  const publisher = await orAbort(connectAsync({ ...place, ...credentials, clientId: publisherId }), signal);
+  const publisher = await orAbort(connectAsync({ ...place, ...mqttLogin, clientId: publisherId }), signal);
   // Connects again by itself; without a listener an error would end the process.
   publisher.on("error", (error) => runtime.log.warn({ err: error }, "simulated hall lost its broker"));
   opening.defer(() => publisher.endAsync(true));
@@ -101,8 +101,8 @@ function source(url: string): string {
   return `  hall:
     type: mqtt
     url: ${url}
-    username: ${credentials.username}
-    password: "\${HALL_PASSWORD:-${credentials.password}}"
+    username: ${mqttLogin.username}
+    password: "\${HALL_PASSWORD:-${mqttLogin.password}}"
     tags:
       - { input: "demo.{room}.temp", topic: "demo/{room}/climate", value: $.temp, time: { at: $.ts, format: unixMs }, signal: { engUnit: °C } }
       - { input: "demo.{room}.co2", topic: "demo/{room}/climate", value: $.co2, time: { at: $.ts, format: unixMs }, signal: { engUnit: ppm } }

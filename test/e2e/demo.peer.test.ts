@@ -18,6 +18,11 @@ test("a demo with a duration reads everything back, misses nothing, and ends wit
   expect(last).toMatch(/^demo: read [1-9]/);
   expect(stored).toBe(read);
   expect(stderr).not.toMatch(/never handed out/);
+  // What one needs to look at it from another terminal.
+  expect(stdout).toContain("(user gateway, password demo)");
+  expect(stdout).toMatch(
+    /From another terminal: (npm run tagferry --|tagferry) status --url http:\/\/127\.0\.0\.1:\d+\n/,
+  );
   expect(status).toBe(0);
 });
 
