@@ -140,28 +140,36 @@ test("where one source cannot even be started, those before it do not run on wit
   expect({ open, opened }).toEqual({ open: 0, opened: 1 });
 });
 
+/** Takes everything, and keeps it as text. */
+function acceptingSink(): Sink & { readonly bodies: string } {
+  let bodies = "";
+  return {
+    get bodies() {
+      return bodies;
+    },
+    async send({ body }) {
+      bodies += Buffer.from(body).toString("utf8");
+      return { kind: "accepted", signals: new Map() };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
 test("the agent's own signals are delivered like any tag, unless they are switched off", async () => {
   const delivered = async (own: string) => {
     using folder = temporaryFolder();
     const text = `${head}agent: { name: gw1, ownSignals: ${own} }\nsources: { waves: { type: simulator, tags: [{ input: sine }] } }\n`;
     const config = await load(text, withPassword);
-    let bodies = "";
-    const sink: Sink = {
-      async send({ body }) {
-        bodies += Buffer.from(body).toString("utf8");
-        return { kind: "accepted", signals: new Map() };
-      },
-      async [Symbol.asyncDispose]() {},
-    };
+    const service = acceptingSink();
     await using _agent = await openAgent(
       { ...config, agent: { ...config.agent, dataDir: folder.path } },
-      { version: "0", sink },
+      { version: "0", sink: service },
       testRuntime(),
       new AbortController().signal,
     );
     const wanted = own === "off" ? '"sine"' : '"gw1/tagferry/source/waves/online"';
-    await eventually(() => bodies.includes(wanted), 25_000);
-    return bodies;
+    await eventually(() => service.bodies.includes(wanted), 25_000);
+    return service.bodies;
   };
   const [on, off] = await Promise.all([delivered("{ every: 1s }"), delivered("off")]);
   expect(on).toContain('"gw1/tagferry/buffer/bytes"');
@@ -177,17 +185,10 @@ test("an agent that starts in 1970 says so, and delivers what it read meanwhile 
     `${head}sources: { waves: { type: simulator, every: 50ms, tags: [{ input: sine }] } }\n`,
     withPassword,
   );
-  let bodies = "";
-  const sink: Sink = {
-    async send({ body }) {
-      bodies += Buffer.from(body).toString("utf8");
-      return { kind: "accepted", signals: new Map() };
-    },
-    async [Symbol.asyncDispose]() {},
-  };
+  const service = acceptingSink();
   await using agent = await openAgent(
     { ...config, agent: { ...config.agent, dataDir: folder.path } },
-    { version: "0", sink },
+    { version: "0", sink: service },
     testRuntime({ clock }),
     new AbortController().signal,
   );
@@ -199,7 +200,7 @@ test("an agent that starts in 1970 says so, and delivers what it read meanwhile 
   await eventually(() => agent.status().sources[0]?.state === "online");
   expect(agent.status().sources[0]?.readings).toBe(0);
   behind = epochMicros(0);
-  await eventually(() => bodies.includes('"sine"'), 25_000);
+  await eventually(() => service.bodies.includes('"sine"'), 25_000);
   expect(agent.status().warnings).toEqual([]);
-  expect(bodies).not.toContain('"1970-');
+  expect(service.bodies).not.toContain('"1970-');
 });
