@@ -3,18 +3,23 @@ import { chmodSync, chownSync, existsSync, readFileSync, statSync } from "node:f
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { terminal } from "../support/terminal.ts";
+import { type Terminal, terminal } from "../support/terminal.ts";
 
 const init = `${process.execPath} ${resolve(import.meta.dirname, "../../src/cli/main.ts")} init`;
 
-test("questions are answered on a terminal, and a password is not shown", async () => {
-  using folder = temporaryFolder();
-  await using person = terminal(init, { cwd: folder.path });
-  await person.type("Name of this agent", "gx\u007fw1\r");
+/** All questions before those of the sources. */
+async function answersTheFirst(person: Terminal, name: string): Promise<void> {
+  await person.type("Name of this agent", `${name}\r`);
   await person.type("Address of the service", "\r");
   await person.type("Integration ID", "c8ktonqsahsmemfs7lvg\r");
   await person.type("File with the password", "\r");
   await person.type("not shown here", "canary-4e21\r");
+}
+
+test("questions are answered on a terminal, and a password is not shown", async () => {
+  using folder = temporaryFolder();
+  await using person = terminal(init, { cwd: folder.path });
+  await answersTheFirst(person, "gx\u007fw1");
   await person.type("Address of a source", "simulator\r");
   await person.type("Address of a source", "\r");
   expect(await person.status()).toBe(0);
@@ -38,11 +43,7 @@ test("root's files in a folder that it keeps for a group can be read by that gro
   chownSync(folder.path, 0, 12_345);
   chmodSync(folder.path, 0o750);
   await using person = terminal(init, { cwd: folder.path });
-  await person.type("Name of this agent", "\r");
-  await person.type("Address of the service", "\r");
-  await person.type("Integration ID", "c8ktonqsahsmemfs7lvg\r");
-  await person.type("File with the password", "\r");
-  await person.type("not shown here", "canary-4e21\r");
+  await answersTheFirst(person, "");
   await person.type("Address of a source", "\r");
   await person.status();
   expect(statSync(folder.file("service_password"))).toMatchObject({ uid: 0, gid: 12_345, mode: 0o100640 });

@@ -11,21 +11,28 @@ import { openMqttSource } from "../support/mqtt-source.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
 import { testRuntime } from "../support/runtime.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
-const head = (dataDir: string) => `version: 1
-agent: { name: gw1, dataDir: ${JSON.stringify(dataDir)} }
+/** A configuration with `sources`, in a file. */
+function configured(home: TemporaryFolder, sources: string): string {
+  const file = home.file("agent.yaml");
+  writeFileSync(
+    file,
+    `version: 1
+agent: { name: gw1, dataDir: ${JSON.stringify(home.file("data"))} }
 service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PW:-x}" } } }
 sources:
-`;
+${sources}`,
+  );
+  return file;
+}
 
 test("every tag is shown raw and mapped, and the exit status says whether all gave a good value", async () => {
   using home = temporaryFolder();
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2314, 1, 7]);
   device.unit(1).refuse("hr", 9, 9, 2);
-  const file = home.file("agent.yaml");
-  const tags = (more = "") => `${head(home.file("data"))}  bus:
+  const tags = (more = "") => `  bus:
     type: modbus
     url: ${device.url}
     every: 100ms
@@ -35,7 +42,7 @@ test("every tag is shown raw and mapped, and the exit status says whether all ga
           - { input: voltage, at: "hr:0 u16", scale: 0.1, report: { deadband: 5 }, signal: { engUnit: V } }
           - { input: breaker, at: "hr:1 u16", signal: { type: enum, enumValues: { 0: open, 1: closed } } }
 ${more}`;
-  writeFileSync(file, tags());
+  const file = configured(home, tags());
   const good = await command(["test", "-c", file, "--once"]);
   expect(good.status).toBe(0);
   expect(good.stdout).toMatch(/^ {2}bus {2}voltage {2}231\.4 V +raw 2314 {2}hr:0 u16 {2}\S+Z \(here\) {2}good$/m);
@@ -43,7 +50,7 @@ ${more}`;
   expect(good.stderr).toBe("bus (modbus): 2 tags of 2 with a good value\n");
   expect(existsSync(home.file("data"))).toBe(false);
 
-  writeFileSync(file, tags('          - { input: missing, at: "hr:9 u16" }\n'));
+  configured(home, tags('          - { input: missing, at: "hr:9 u16" }\n'));
   const bad = await command(["test", "-c", file, "--once", "--json"]);
   expect(bad.status).toBe(1);
   const lines = bad.stdout
@@ -64,10 +71,9 @@ test("a broker's messages are shown beside the session of the agent, which loses
     testRuntime(),
     new AbortController().signal,
   );
-  const file = home.file("agent.yaml");
-  writeFileSync(
-    file,
-    `${head(home.file("data"))}  hall:
+  const file = configured(
+    home,
+    `  hall:
     type: mqtt
     url: ${broker.url}
     tags:
@@ -109,10 +115,9 @@ test("an OPC UA server is read with the agent's certificates and not with its se
   const tags = [{ node: "nsu=urn:tagferry:test:line;s=Temp" }];
   await using agent = collect(await openOpcuaSource({ stateDir, options: { url: server.url, ...security }, tags }));
   await agent.reading(({ quality }) => quality === "good");
-  const file = home.file("agent.yaml");
-  writeFileSync(
-    file,
-    `${head(home.file("data"))}  line:
+  const file = configured(
+    home,
+    `  line:
     type: opcua
     url: ${server.url}
     security: { mode: none }
@@ -128,10 +133,9 @@ test("an OPC UA server is read with the agent's certificates and not with its se
 
 test("a source that cannot be reached is named and does not stop the others", async () => {
   using home = temporaryFolder();
-  const file = home.file("agent.yaml");
-  writeFileSync(
-    file,
-    `${head(home.file("data"))}  gone: { type: modbus, url: "tcp://127.0.0.1:1", devices: [{ unit: 1, tags: [{ input: a, at: "hr:0 u16" }] }] }
+  const file = configured(
+    home,
+    `  gone: { type: modbus, url: "tcp://127.0.0.1:1", devices: [{ unit: 1, tags: [{ input: a, at: "hr:0 u16" }] }] }
   demo: { type: simulator, tags: [{ input: demo.sine, every: 50ms }] }
 `,
   );
@@ -150,10 +154,9 @@ test("on a terminal it is one table that is drawn anew, what is wrong first; ^C 
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [2314]);
   device.unit(1).refuse("hr", 9, 9, 2);
-  const file = home.file("agent.yaml");
-  writeFileSync(
-    file,
-    `${head(home.file("data"))}  bus:
+  const file = configured(
+    home,
+    `  bus:
     type: modbus
     url: ${device.url}
     every: 100ms
@@ -184,8 +187,7 @@ test("on a terminal it is one table that is drawn anew, what is wrong first; ^C 
 
 test("a configuration without sources says how to get to some", async () => {
   using home = temporaryFolder();
-  const file = home.file("agent.yaml");
-  writeFileSync(file, head(home.file("data")).replace("sources:\n", "sources: {}\n"));
+  const file = configured(home, "  {}\n");
   const { status, stderr } = await command(["test", "-c", file]);
   expect(status).toBe(2);
   expect(stderr).toMatch(/has no sources yet; tagferry browse URL --yaml lists what a device offers\n$/);
@@ -193,11 +195,7 @@ test("a configuration without sources says how to get to some", async () => {
 
 test("with a reader that ends early, as head -1, the look ends too", async () => {
   using home = temporaryFolder();
-  const file = home.file("agent.yaml");
-  writeFileSync(
-    file,
-    `${head(home.file("data"))}  demo: { type: simulator, every: 50ms, tags: [{ input: a, wave: sine }] }\n`,
-  );
+  const file = configured(home, `  demo: { type: simulator, every: 50ms, tags: [{ input: a, wave: sine }] }\n`);
   const main = new URL("../../src/cli/main.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, [main, "test", "-c", file], { stdio: ["ignore", "pipe", "ignore"] });
   await once(child.stdout, "data");
