@@ -78,6 +78,8 @@ export class Backfill {
       if (state === "brief") this.#brief.add(item);
       if (fresh && last !== undefined) memory.opened(key, last, interruption);
       const since = fresh ? undefined : memory.openSince(key);
+      // What opens from now on, before its first value, is no gap of an earlier connection.
+      if (!fresh && since === undefined) this.#begun.add(item);
       if (since === undefined || since >= now) return [];
       this.#begun.add(item);
       return this.#open({ item, key, from: since, to: now, causes: memory.causesOf(key), valueAtEnd: false });

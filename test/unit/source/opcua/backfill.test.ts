@@ -70,6 +70,15 @@ test("a lost message is missing also where the server's clock is ahead, up to wh
   expect(gaps.missed([item])).toMatchObject([{ from: seconds(100), to: seconds(120), state: "open" }]);
 });
 
+test("a message that is lost just after a subscription was taken up is no gap of the time before", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  gaps.stored(item, seconds(-9));
+  expect(gaps.begin([item], "kept")).toEqual([]);
+  expect(gaps.missed([item])).toMatchObject([{ cause: "overflow" }]);
+  expect(gaps.arrived(item, seconds(1), live)).toEqual([]);
+});
+
 test("where the server's clock was set back what was missed is told as lost, and later gaps are noticed", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
