@@ -199,8 +199,9 @@ export class SourceGaps implements Disposable {
     const input = this.#inputOf(gap.tag, gap.captures);
     // Of what has no Input ID nothing is recorded anyway.
     if (input === undefined) return;
-    const concerned = this.#verdicts.filter((verdict) => verdict.concerns(gap));
-    if (concerned.length === 0) concerned.push(this.#adopt(gap));
+    const near = this.#verdicts.filter((verdict) => verdict.isNear(gap));
+    const within = near.filter((verdict) => verdict.overlaps(gap) || verdict.awaits(input));
+    const concerned = [within, near].find((rows) => rows.length > 0) ?? [this.#adopt(gap)];
     for (const verdict of concerned) {
       const { from = 0 } = verdict.row ?? {};
       const ends = concerned.map(({ row }) => row?.to ?? 0).filter((to) => to <= from);

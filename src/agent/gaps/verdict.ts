@@ -68,12 +68,24 @@ export class Verdict {
     return this.#told.size + this.#open.size + this.#lost.size;
   }
 
-  /** Whether what is known of a tag concerns this row. */
-  concerns({ from, to, cause }: TagGap): boolean {
+  /** Whether a gap of a tag may be of this row, if no other one is of that time: its clock may be a little ahead. */
+  isNear({ from, to, cause }: TagGap): boolean {
     const { row } = this;
     if (!row || row.to === undefined) return false;
     if ((cause === "overflow") !== (row.cause === "overflow")) return false;
     return from <= row.to + edgeUs && to >= row.from;
+  }
+
+  /** Whether what is missing of a tag is missing in this row. */
+  overlaps({ from, to }: Pick<TagGap, "from" | "to">): boolean {
+    const { row } = this;
+    if (row?.to === undefined) return false;
+    return from === to ? from >= row.from && to <= row.to : from < row.to && to > row.from;
+  }
+
+  /** Whether something of this tag is looked for. */
+  awaits(input: string): boolean {
+    return this.#open.has(input);
   }
 
   /** `floor`: end of the row before; what is missing before that is its. */

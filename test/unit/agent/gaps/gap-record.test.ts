@@ -269,6 +269,27 @@ test("what is told to be lost is on disk before it is acknowledged: a kill just 
     expect(story.record.get(1)?.unfilled).toEqual({ tags: 1, inputs: ["tag2"] });
   }));
 
+test("a gap that is lost is not that of the row before, which was filled; of a clock that is ahead it is", () =>
+  told(async (story) => {
+    for (const state of ["filled", "lost"] as const) {
+      const from = story.clock.now();
+      story.source.lost(unreachable);
+      const to = await story.later(5_000);
+      story.source.online({ recovery: { how: "history" } });
+      story.source.delivered({ readings: [], gaps: [tagGap(1, "open", from, to)] });
+      story.source.delivered({ readings: [], gaps: [tagGap(1, state, from, to)] });
+      const [ahead, later] = [epochMicros(from + 20e6), epochMicros(to + 20e6)];
+      story.source.delivered({ readings: [], gaps: [tagGap(2, "open", ahead, later)] });
+      story.source.delivered({ readings: [], gaps: [tagGap(2, "filled", ahead, later)] });
+      await story.later(1_000);
+    }
+    await story.later(20_000);
+    expect(story.rows()).toEqual([
+      "line disconnected 0-5 all 10000 filled filled from the device's history",
+      "line disconnected 5-11 all 10000 partly ?",
+    ]);
+  }));
+
 test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
   told(async (story) => {
     for (let i = 0; i < 20; i++) {
