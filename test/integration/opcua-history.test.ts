@@ -1,7 +1,7 @@
 // What a server's own history makes good: values that its queue threw away, and those of the time the agent was away.
 import { expect, test } from "vitest";
-import { systemClock } from "../../src/lib/clock.ts";
 import { eventually } from "../support/eventually.ts";
+import { hurriedClock } from "../support/hurried-clock.ts";
 import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
 import { testRuntime } from "../support/runtime.ts";
@@ -11,16 +11,7 @@ const insecure = { security: { mode: "none" } };
 const tags = [{ node: `nsu=${lineNamespace};s=Temp` }];
 
 /** Looks into the history four times as soon as in earnest. */
-function hurried() {
-  const clock = systemClock();
-  return testRuntime({
-    clock: {
-      now: () => clock.now(),
-      monotonic: () => clock.monotonic(),
-      sleep: (ms, signal) => clock.sleep(ms / 4, signal),
-    },
-  });
-}
+const hurried = () => testRuntime({ clock: hurriedClock(4) });
 
 test("what the server's queue threw away is filled from its history, and what was missed while the agent was away", {
   timeout: 120_000,

@@ -1,183 +1,190 @@
-// The whole job with an OPC UA server that is restarted and cut off at random moments: agent, local service, gap record.
-// Whatever the server has held is in the service, or in an interval of the record that is not said to be filled.
-import { openAgent } from "../../src/agent/agent.ts";
+// The whole job with an OPC UA server and an agent to which things happen at random moments: agent, local service, gap
+// record. Whatever the server has held is in the service, or in an interval of the record that is not said to be filled;
+// and what the record calls lost is of the times in which something happened.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Gap } from "../../src/agent/gaps/gap.ts";
-import { epochMicros, type InputId } from "../../src/core/point.ts";
-import type { Clock } from "../../src/core/runtime.ts";
+import { gapFolder, readGapFolder } from "../../src/agent/gaps/gap-file.ts";
+import { epochMicros } from "../../src/core/point.ts";
 import { readBack } from "../../src/demo/read-back.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { load } from "./config.ts";
 import { eventually } from "./eventually.ts";
-import { lineNamespace, type OpcuaServer, opcuaServer } from "./opcua-server.ts";
+import { lengthOf, lostSpans, type Span, verdictOf } from "./gap-verdict.ts";
+import { lineInputs, type OpcuaLine, opcuaLine } from "./opcua-line.ts";
 import { seeded, testRuntime } from "./runtime.ts";
 import { integration, password, testService } from "./service.ts";
-import { tcpProxy } from "./tcp-proxy.ts";
+import { patienceMs, SoakAgent } from "./soak-agent.ts";
 import type { TemporaryFolder } from "./temporary-folder.ts";
 
 export interface DrillResult {
-  readonly restarts: number;
-  readonly cuts: number;
-  readonly silences: number;
-  /** Silences after which the server had not kept what it had said. */
-  readonly forgotten: number;
+  /** How often each thing happened. */
+  readonly events: Readonly<Record<string, number>>;
   /** Values the server held, and those of them that the service has. */
   readonly held: number;
   readonly stored: number;
   /** Neither in the service nor in the record. */
   readonly unexplained: readonly string[];
   readonly gaps: readonly Gap[];
-  /** Seconds that the drill took, and how many of them the record says something is missing of. */
+  /** Seconds that the drill took, and those of them in which something was going on. */
   readonly seconds: number;
-  readonly missingSeconds: number;
+  readonly troubledSeconds: number;
+  /** Seconds, summed up over the inputs, that the record calls lost; and those in which nothing was going on. */
+  readonly lostSeconds: number;
+  readonly lostInPeaceSeconds: number;
 }
 
-/** A value that the server held. */
-interface Held {
-  readonly input: InputId;
-  readonly value: number;
-  /** Source time, microseconds. */
-  readonly at: number;
+interface World {
+  readonly line: OpcuaLine;
+  readonly agent: SoakAgent;
+  /** Resolve a moment later, and after a silence that is noticed or not. */
+  readonly pause: () => Promise<void>;
+  readonly silence: () => Promise<void>;
 }
 
-const inputs = ["count", "temp"] as InputId[]; // as in the configuration below
-/** Silences are noticed, back-off passes and history is asked four times as soon as in earnest. */
-const hurry = 4;
+/** In an order in which what is lost is followed by what the history gives. */
+const events: Readonly<Record<string, (world: World) => Promise<void>>> = {
+  async "server restarted behind a cut"({ line, pause }) {
+    line.network.cut();
+    // What it samples meanwhile nobody will get.
+    await pause();
+    await line.restart(pause);
+  },
+  async "sessions timed out"({ line, pause }) {
+    line.network.cut();
+    await pause();
+    line.server.endSessions();
+    await pause();
+  },
+  "agent reloaded": ({ agent }) => agent.reload(),
+  "server restarted": ({ line, pause }) => line.restart(pause),
+  async "agent killed"({ agent, pause }) {
+    await agent.kill();
+    await pause();
+    await agent.start();
+  },
+  async "network cut"({ line, pause }) {
+    line.network.cut();
+    await pause();
+  },
+  async "agent stopped"({ agent, pause }) {
+    await agent.stop();
+    await pause();
+    await agent.start();
+  },
+  async "network silent"({ line, pause, silence }) {
+    line.network.muteDevice();
+    await silence();
+    line.network.cut();
+    await pause();
+  },
+  async "messages not kept"({ line, pause, silence }) {
+    line.network.muteDevice();
+    await silence();
+    line.network.cut();
+    line.server.forget();
+    await pause();
+  },
+};
 
-/** Resolves when `events` have happened and all is delivered that will be. */
-export async function opcuaDrill(folder: TemporaryFolder, events: number, seed: number): Promise<DrillResult> {
+/** Resolves when `count` things have happened and all is delivered that will be. */
+export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: number): Promise<DrillResult> {
   const random = seeded(seed);
+  const dataDir = folder.file("data");
   const clock = systemClock();
-  const hurried: Clock = {
-    now: () => clock.now(),
-    monotonic: () => hurry * clock.monotonic(),
-    sleep: (ms, signal) => clock.sleep(ms / hurry, signal),
-  };
-  const never = new AbortController().signal;
-  const sleep = (ms: number) => clock.sleep(ms, never);
-  const runtime = testRuntime({ clock: hurried });
   const from = clock.now();
-  await using service = await testService({ throttle: "off" });
-  let server: OpcuaServer = await opcuaServer({ folder: folder.file("server") });
-  const { port } = server;
-  await using network = await tcpProxy(port);
-  const config = await load(`version: 1
-agent: { name: gw1, dataDir: ${folder.file("data")} }
-service: { url: ${service.url}, integration: ${integration}, auth: { basic: { password: "${password}" } } }
-sources:
-  line:
-    type: opcua
-    url: opc.tcp://127.0.0.1:${network.port}
-    security: { mode: none }
-    timeout: 2s
-    every: 50ms
-    subscription: { keepAlive: 500ms, bridge: 60s }
-    tags:
-      - { input: count, node: "nsu=${lineNamespace};s=Count" }
-      - { input: temp, node: "nsu=${lineNamespace};s=Temp" }
-`);
-  const held: Held[] = [];
-  const waiting: Held[] = [];
-  let value = 1_000;
-  let running = true;
-  /** Sets the next values, and notes what became of the last ones: only what was sampled or recorded was held. */
-  const write = () => {
-    for (const each of waiting.splice(0))
-      if ((each.input === inputs[0] ? server.counted : server.temps).has(each.value)) held.push(each);
-      else if (each.input === inputs[1] && server.subscriptions === 0) held.push(each);
-    if (!running) return;
-    value++;
-    const at = new Date();
-    server.set("Count", value, at);
-    server.set("Temp", value, at);
-    for (const input of inputs) waiting.push({ input, value, at: at.getTime() * 1_000 });
+  await using service = await testService();
+  await using line = await opcuaLine(folder.file("server"));
+  await using agent = new SoakAgent({
+    folder: folder.path,
+    dataDir,
+    serviceUrl: service.url,
+    // What is reloaded has the same tags: one that was not configured meanwhile would be missing all that time.
+    sources: (more) => line.source({ timeout: more ? "3s" : "2s" }),
+    entry: `${import.meta.dirname}/hurried-agent.ts`,
+  });
+  await agent.start();
+  const world: World = {
+    line,
+    agent,
+    pause: () => sleep(1_000 * random()),
+    silence: () => sleep(2_000 * random()),
   };
-  const agent = await openAgent(config, { version: "0" }, runtime, never);
-  let [restarts, cuts, silences, forgotten] = [0, 0, 0, 0];
-  await eventually(() => agent.status().tags.every(({ quality }) => quality === "good"), 30_000);
-  const writing = setInterval(write, 250);
-  const started = clock.now();
-  try {
-    for (let event = 0; event < events; event++) {
-      await sleep(1_500 * random());
-      const kind = random();
-      if (kind < 0.5) {
-        restarts++;
-        // As a power cut, where the network goes first.
-        if (random() < 0.5) network.cut();
-        write();
-        running = false;
-        await server[Symbol.asyncDispose]();
-        waiting.length = 0;
-        await sleep(300 * random());
-        server = await opcuaServer({ folder: folder.file("server"), port });
-        running = true;
-      } else {
-        cuts++;
-        if (kind > 0.8) {
-          silences++;
-          network.muteDevice();
-          await sleep(2_000 * random());
-        }
-        network.cut();
-        if (kind > 0.9) {
-          forgotten++;
-          server.forget();
-        }
-        await sleep(800 * random());
-      }
-      network.mend();
-      await eventually(() => agent.status().sources[0]?.state === "online", 60_000);
-    }
-    await sleep(1_000);
-    running = false;
-    await sleep(500);
-    await eventually(() => {
-      const open = agent.gaps(1e9, 5_000).gaps.filter(({ state }) => state === "filling");
+  /** Resolves when everything has values that are newer than that, with the time of the oldest. */
+  const calm = (than: number = clock.now()) =>
+    eventually(async () => {
+      await sleep(100);
+      const { sources, tags } = await agent.status();
+      const times = tags.flatMap(({ time, quality }) => (quality === "good" && time !== undefined ? [time] : []));
+      const oldest = times.length === tags.length && Math.min(...times);
+      return sources[0]?.state === "online" && oldest !== false && oldest > than && oldest;
+    }, patienceMs);
+  /** Resolves when it is known of every gap what became of it. */
+  const settled = () =>
+    eventually(async () => {
+      await sleep(100);
+      const open = (await agent.gaps()).filter(({ state }) => state === "open" || state === "filling");
       if (open.length > 0) throw new Error(`still being filled: ${JSON.stringify(open)}`);
       return true;
-    }, 120_000);
-    await eventually(() => agent.status().upload.backlogPoints === 0, 60_000);
-  } finally {
-    clearInterval(writing);
-    await agent[Symbol.asyncDispose]();
-    await server[Symbol.asyncDispose]();
+    }, patienceMs);
+  /** Up to when an agent that is killed now knows that it was alive. */
+  const alive = async () => (await readGapFolder(gapFolder(dataDir))).life?.sources.line ?? 0;
+  await calm(0);
+  line.begin();
+  await calm();
+  const started = clock.now();
+  const happened: string[] = [];
+  const troubled: Span[] = [];
+  let deck = Object.keys(events);
+  let since: number | undefined;
+  while (happened.length < count) {
+    if (deck.length === 0) deck = shuffled(Object.keys(events), random);
+    const name = deck.shift() ?? "";
+    since ??= await calm(0);
+    if (name === "agent killed") since = Math.min(since, await alive());
+    await events[name]?.(world);
+    line.network.mend();
+    happened.push(name);
+    // Often the next thing happens before this one is over, or before it is known what came of it.
+    const patience = random();
+    if (patience > 0.3) await calm();
+    if (patience > 0.6) {
+      await settled();
+      troubled.push([since, clock.now()]);
+      since = undefined;
+    }
+    await sleep(2_000 * random());
   }
-  const { gaps } = agent.gaps(1e9, 5_000);
-  const before = epochMicros(clock.now() + 60e6);
+  await calm();
+  if (since !== undefined) troubled.push([since, clock.now()]);
+  await line.end();
+  await settled();
+  await eventually(async () => (await agent.status()).upload.backlogPoints === 0, patienceMs);
+  const gaps = await agent.gaps();
+  await agent.stop();
+  const ended = clock.now();
+  const span = { from: epochMicros(from - 60e6), before: epochMicros(ended + 60e6) };
   const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
-  const stored = await readBack(reader, { from: epochMicros(from - 60e6), before }, testRuntime(), never);
-  const missing = held.filter(({ input, value: wanted }) => !stored.get(input)?.has(wanted));
+  const stored = await readBack(reader, span, testRuntime(), new AbortController().signal);
+  const { missing, unexplained } = verdictOf(line.held, stored, gaps);
+  const lost = (but?: readonly Span[]) =>
+    lineInputs.reduce((sum, input) => sum + lengthOf(lostSpans(gaps, input), but), 0) / 1e6;
   return {
-    restarts,
-    cuts,
-    silences,
-    forgotten,
-    held: held.length,
-    stored: held.length - missing.length,
-    unexplained: missing
-      .filter((each) => !gaps.some((gap) => covers(gap, each)))
-      .map(({ input, value: lost, at }) => `${input} ${lost} at ${new Date(at / 1_000).toISOString()}`),
+    events: Object.fromEntries(
+      Object.keys(events).map((name) => [name, happened.filter((one) => one === name).length]),
+    ),
+    held: line.held.length,
+    stored: line.held.length - missing.length,
+    unexplained,
     gaps,
-    seconds: Math.round((clock.now() - started) / 1e6),
-    missingSeconds: Math.round(secondsOf(gaps.filter(({ state }) => state !== "filled"))),
+    seconds: (ended - started) / 1e6,
+    troubledSeconds: lengthOf(troubled) / 1e6,
+    lostSeconds: lost(),
+    lostInPeaceSeconds: lost(troubled),
   };
 }
 
-/** Of all moments that any of the rows says something is missing of. */
-function secondsOf(gaps: readonly Gap[]): number {
-  const spans = gaps.flatMap(({ intervals, from, to }) => intervals ?? [[from, to ?? from] as const]);
-  let [sum, end] = [0, 0];
-  for (const [from, to] of spans.toSorted((a, b) => a[0] - b[0])) {
-    sum += Math.max(0, to - Math.max(from, end));
-    end = Math.max(end, to);
-  }
-  return sum / 1e6;
-}
-
-/** Whether the record says that this value is missing, or may be. */
-function covers({ from, to, intervals, inputs, state, unfilled }: Gap, { input, at }: Held): boolean {
-  const times = intervals ?? [[from, to ?? Number.POSITIVE_INFINITY]];
-  if (state === "filled" || !times.some(([begin, end]) => at >= begin && at <= end)) return false;
-  const concerned = state === "partly" ? (unfilled?.inputs ?? []) : inputs;
-  return concerned.length === 0 || concerned.includes(input);
+function shuffled(names: readonly string[], random: () => number): string[] {
+  return names
+    .map((name) => ({ name, place: random() }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ name }) => name);
 }

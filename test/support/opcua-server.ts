@@ -10,6 +10,7 @@ import {
   DataType,
   DataValue,
   MessageSecurityMode,
+  type NodeId,
   SecurityPolicy,
   ServiceFault,
   StatusCodes,
@@ -66,6 +67,8 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly unacknowledged: number;
   /** Throws away the messages that are not acknowledged, as servers do that keep none. */
   forget(): void;
+  /** Ends all sessions and subscriptions, as when their time is out. */
+  endSessions(): void;
   /** Throws away all that clients monitor, and leaves them the subscriptions. */
   dropItems(): void;
   /** Is one of a redundant set from now on, with itself and these others. */
@@ -259,11 +262,10 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
   set("List", [1, 2]);
 
   let structures: Structures | undefined;
-  const subscriptions = () =>
-    // Where the server has its sessions.
-    Object.values(Reflect.get(server.engine, "_sessions") as Readonly<Record<string, ServerSession>>).flatMap(
-      ({ publishEngine }) => publishEngine.subscriptions,
-    );
+  // Where the server has them.
+  const sessions = () =>
+    Object.values(Reflect.get(server.engine, "_sessions") as Readonly<Record<string, ServerSession>>);
+  const subscriptions = () => sessions().flatMap(({ publishEngine }) => publishEngine.subscriptions);
 
   const owned = opening.move();
   return {
@@ -289,6 +291,10 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     },
     forget: () => {
       for (const subscription of subscriptions()) subscription._flushSentNotifications();
+    },
+    endSessions: () => {
+      for (const { authenticationToken } of sessions())
+        server.engine.closeSession(authenticationToken, true, "Timeout");
     },
     dropItems: () => {
       for (const subscription of subscriptions())
@@ -325,6 +331,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
 }
 
 interface ServerSession {
+  readonly authenticationToken: NodeId;
   readonly publishEngine: { readonly subscriptions: readonly Subscription[] };
 }
 type SampleCallback = (error: Error | null, value?: DataValue) => void;

@@ -3,18 +3,12 @@
 import type { MqttClient } from "mqtt";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "./eventually.ts";
+import type { Held } from "./gap-verdict.ts";
 import { type ModbusDevice, modbusDevice } from "./modbus-device.ts";
 import { type Mosquitto, openMosquitto } from "./mosquitto.ts";
-import { lineNamespace, type OpcuaServer, opcuaServer } from "./opcua-server.ts";
+import { opcuaLine } from "./opcua-line.ts";
 import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
 import type { TemporaryFolder } from "./temporary-folder.ts";
-
-/** A value that a device had; `at` in microseconds. */
-export interface Held {
-  readonly input: InputId;
-  readonly value: number;
-  readonly at: number;
-}
 
 export interface SoakPlant extends AsyncDisposable {
   readonly broker: Mosquitto;
@@ -50,12 +44,9 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
   const broker = opening.use(await openMosquitto());
   const brokerNetwork = opening.use(await tcpProxy(broker.port));
   const modbus = opening.use(await modbusDevice());
-  let server: OpcuaServer = await opcuaServer({ folder: folder.file("server") });
-  opening.defer(() => server[Symbol.asyncDispose]());
-  const { port } = server;
-  const opcuaNetwork = opening.use(await tcpProxy(port));
+  const line = opening.use(await opcuaLine(folder.file("server")));
   const acknowledged: Held[] = [];
-  const polled: Held[] = [];
+  const replied: Held[] = [];
 
   // Each reply holds the next value.
   const counters = new Map<number, number>(units.map((unit) => [unit, 0]));
@@ -68,29 +59,10 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
   modbus.answered = () => {
     const unit = modbus.requests.at(-1)?.unit ?? 0;
     if (!counters.has(unit) || modbus.unit(unit).exception !== undefined) return;
-    polled.push({ input: `bus.u${unit}` as InputId, value: counters.get(unit) ?? 0, at: Date.now() * 1_000 });
+    const value = counters.get(unit) ?? 0;
+    replied.push({ input: `bus.u${unit}` as InputId, value, at: Date.now() * 1_000, stamped: false });
     next(unit);
   };
-
-  const waiting: Held[] = [];
-  let value = 1_000;
-  let writing = false;
-  /** Notes what became of the values before: only what was sampled, or recorded for its history, was held. */
-  const write = () => {
-    for (const each of waiting.splice(0)) {
-      const sampled = each.input === "line.count" ? server.counted : server.temps;
-      if (sampled.has(each.value) || (each.input === "line.temp" && server.subscriptions === 0)) polled.push(each);
-    }
-    if (!writing) return;
-    value++;
-    const at = new Date();
-    server.set("Count", value, at);
-    server.set("Temp", value, at);
-    for (const input of ["line.count", "line.temp"] as InputId[]) // as in `sources` below
-      waiting.push({ input, value, at: at.getTime() * 1_000 });
-  };
-  const line = setInterval(write, everyMs);
-  opening.defer(() => clearInterval(line));
 
   const client: MqttClient = await broker.publisher();
   const publish = (topic: string, payload: string | Buffer) => client.publishAsync(topic, payload, { qos: 1 });
@@ -103,7 +75,7 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
       const [topic, number, at] = [published % soakTopics, Math.floor(published / soakTopics), Date.now()];
       published++;
       const sent = publish(`hall/t${topic}`, JSON.stringify({ t: at, v: number })).then(() => {
-        acknowledged.push({ input: `hall.t${topic}` as InputId, value: number, at: at * 1_000 });
+        acknowledged.push({ input: `hall.t${topic}` as InputId, value: number, at: at * 1_000, stamped: true });
       });
       pending.add(sent);
       void sent.finally(() => pending.delete(sent)).catch(() => {});
@@ -116,12 +88,14 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
     broker,
     brokerNetwork,
     modbus,
-    opcuaNetwork,
+    opcuaNetwork: line.network,
     acknowledged,
-    polled,
+    get polled() {
+      return [...replied, ...line.held];
+    },
     begin() {
       paused = false;
-      writing = true;
+      line.begin();
     },
     async withBrokerSaved(work) {
       paused = true;
@@ -139,18 +113,10 @@ export async function soakPlant(folder: TemporaryFolder): Promise<SoakPlant> {
     async publishRaw(topic, payload) {
       await publish(topic, payload);
     },
-    async restartOpcua(whileAway) {
-      write();
-      writing = false;
-      await server[Symbol.asyncDispose]();
-      waiting.length = 0;
-      await whileAway();
-      server = await opcuaServer({ folder: folder.file("server"), port });
-      writing = true;
-    },
+    restartOpcua: (whileAway) => line.restart(whileAway),
     async end() {
       paused = true;
-      writing = false;
+      await line.end();
       await Promise.all(pending);
       modbus.answered = () => {};
       for (let i = 0; i < soakTopics; i++) await publish(`hall/t${i}`, JSON.stringify({ t: Date.now(), v: marker }));
@@ -179,19 +145,7 @@ ${units
           - { input: bus.u${unit}, at: "hr:0 u32" }
 ${more ? `          - { input: more.u${unit}, at: "hr:10 u16" }\n` : ""}`,
   )
-  .join("")}
-  line:
-    type: opcua
-    url: opc.tcp://127.0.0.1:${opcuaNetwork.port}
-    security: { mode: none }
-    timeout: 5s
-    every: 50ms
-    subscription: { keepAlive: 500ms, bridge: 60s }
-    tags:
-      - { input: line.count, node: "nsu=${lineNamespace};s=Count" }
-      - { input: line.temp, node: "nsu=${lineNamespace};s=Temp" }
-${more ? `      - { input: more.ratio, node: "nsu=${lineNamespace};s=Ratio" }\n` : ""}
-`,
+  .join("")}${line.source({ timeout: "5s", more })}`,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

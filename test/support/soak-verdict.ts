@@ -2,7 +2,8 @@
 // that nothing explains. Pure.
 import type { Gap } from "../../src/agent/gaps/gap.ts";
 import type { Stored } from "../../src/demo/comparison.ts";
-import type { Held, SoakPlant } from "./soak-plant.ts";
+import { told, verdictOf } from "./gap-verdict.ts";
+import type { SoakPlant } from "./soak-plant.ts";
 
 export interface Findings {
   /** Acknowledged by the broker and not in the service. */
@@ -24,57 +25,22 @@ const expectedErrors: readonly RegExp[] = [
   /^refused points cannot be written down/,
 ];
 
-export function unexplained(found: {
+export function findings(found: {
   readonly plant: Pick<SoakPlant, "acknowledged" | "polled">;
   readonly stored: Stored;
   readonly gaps: readonly Gap[];
   readonly errors: readonly Readonly<Record<string, unknown>>[];
 }): Findings {
   const { plant, stored, gaps } = found;
-  const isMissing = ({ input, value }: Held) => !stored.get(input)?.has(value);
-  const lost = plant.polled.filter(isMissing);
-  const open = lost.filter((held) => !gaps.some((gap) => covers(gap, held, between(held, stored))));
+  const { missing, unexplained } = verdictOf(plant.polled, stored, gaps);
   return {
-    missing: plant.acknowledged.filter(isMissing).map(told),
+    // No gap explains these.
+    missing: verdictOf(plant.acknowledged, stored, []).unexplained,
     twice: plant.acknowledged.filter(({ input, value }) => (stored.get(input)?.get(value)?.length ?? 0) > 1).map(told),
-    unexplained: open.map(told),
-    explained: lost.length - open.length,
+    unexplained,
+    explained: missing.length - unexplained.length,
     errors: found.errors
       .filter(({ msg }) => !expectedErrors.some((known) => known.test(String(msg))))
       .map((line) => JSON.stringify(line)),
   };
-}
-
-const told = ({ input, value, at }: Held) => `${input} ${value} at ${new Date(at / 1_000).toISOString()}`;
-
-/**
- * The times of the nearest values before and after that are stored. A device counts a reply where it sends it, and the
- * agent where it asked: the moment of a value that is missing may lie a little outside of the row, its neighbours do not.
- */
-function between({ input, value }: Held, stored: Stored): readonly [number, number] {
-  let [before, after] = [
-    [-1, 0],
-    [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
-  ] as [[number, number], [number, number]];
-  for (const [other, times] of stored.get(input) ?? []) {
-    const time = times[0] ?? 0;
-    if (other < value && other > before[0]) before = [other, time];
-    if (other > value && other < after[0]) after = [other, time];
-  }
-  return [before[1], after[1]];
-}
-
-/** Whether the record says that something of this input is missing between these times. */
-function covers(
-  { from, to, intervals, inputs, state, unfilled }: Gap,
-  { input }: Held,
-  [before, after]: readonly [number, number],
-): boolean {
-  if (state === "filled") return false;
-  const times = intervals ?? [[from, to ?? Number.POSITIVE_INFINITY] as const];
-  const concerned = state === "partly" ? (unfilled?.inputs ?? []) : inputs;
-  return (
-    (concerned.length === 0 || concerned.includes(input)) &&
-    times.some(([begin, end]) => begin < after && end > before && end > begin)
-  );
 }

@@ -9,7 +9,7 @@ import { integration, password, testService } from "./service.ts";
 import { type Footprint, patienceMs, SoakAgent } from "./soak-agent.ts";
 import { type SoakFault, type SoakWorld, soakFaults } from "./soak-faults.ts";
 import { marker, soakPlant, soakTopics } from "./soak-plant.ts";
-import { type Findings, unexplained } from "./soak-verdict.ts";
+import { type Findings, findings } from "./soak-verdict.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface SoakOptions {
@@ -138,7 +138,7 @@ export async function soak(
     footprints,
     exits: agent.exits,
     failedStarts: agent.failedStarts,
-    ...unexplained({ plant, stored, gaps, errors: agent.errors }),
+    ...findings({ plant, stored, gaps, errors: agent.errors }),
   };
 }
 

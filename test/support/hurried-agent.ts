@@ -1,0 +1,17 @@
+// The agent as a program, with a clock that runs four times as fast as in earnest.
+import { openLog } from "../../src/agent/log.ts";
+import { metricsRegistry } from "../../src/agent/metrics.ts";
+import { systemRuntime } from "../../src/agent/runtime.ts";
+import { processConsole } from "../../src/cli/console.ts";
+import { serve } from "../../src/cli/serve.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { hurriedClock } from "./hurried-clock.ts";
+
+const file = process.argv.at(-1) ?? "";
+using io = processConsole();
+const config = await loadConfig(file, io.environment);
+const log = await openLog({ level: config.log.level, descriptor: 2, pretty: false, fields: {} });
+const metrics = metricsRegistry();
+await serve({ file, config, log, metrics, agent: {} }, systemRuntime(log, metrics, hurriedClock(4)), io);
+log.flush();
+process.exit();

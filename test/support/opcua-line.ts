@@ -1,0 +1,91 @@
+// A production line for the drills: an OPC UA server behind a network that can be cut, whose values are all different, and
+// which writes down those that it held. It can be restarted, and forgets then what was in its memory, its history as well.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { InputId } from "../../src/core/point.ts";
+import type { Held } from "./gap-verdict.ts";
+import { lineNamespace, type OpcuaServer, opcuaServer } from "./opcua-server.ts";
+import { type TcpProxy, tcpProxy } from "./tcp-proxy.ts";
+
+export interface OpcuaLine extends AsyncDisposable {
+  readonly network: TcpProxy;
+  /** Sampled, or recorded for its history: in the service or in the gap record. */
+  readonly held: readonly Held[];
+  /** The server that runs now. */
+  readonly server: OpcuaServer;
+  /** Values come from now on: the agent has its subscription. */
+  begin(): void;
+  /** No new ones from now on. Resolves when it is known of all of them whether they were held. */
+  end(): Promise<void>;
+  /** Ends the server and starts it on the same port, as after a power cut when the network went first. */
+  restart(whileAway: () => Promise<void>): Promise<void>;
+  /** The source of a configuration; `timeout` is that of the agent's calls, `more` adds a tag that never changes. */
+  readonly source: (options: { readonly timeout: string; readonly more?: boolean }) => string;
+}
+
+export const lineInputs = ["line.count", "line.temp"] as InputId[]; // as in the source below
+const [count, temp] = lineInputs;
+const everyMs = 250;
+
+export async function opcuaLine(folder: string): Promise<OpcuaLine> {
+  await using opening = new AsyncDisposableStack();
+  let server = await opcuaServer({ folder });
+  opening.defer(() => server[Symbol.asyncDispose]());
+  const { port } = server;
+  const network = opening.use(await tcpProxy(port));
+  const held: Held[] = [];
+  const waiting: Held[] = [];
+  let value = 1_000;
+  let writing = false;
+  /** Notes what became of the values before. */
+  const write = () => {
+    for (const each of waiting.splice(0)) {
+      const sampled = each.input === count ? server.counted : server.temps;
+      if (sampled.has(each.value) || (each.input === temp && server.subscriptions === 0)) held.push(each);
+    }
+    if (!writing) return;
+    value++;
+    const at = new Date();
+    server.set("Count", value, at);
+    server.set("Temp", value, at);
+    for (const input of lineInputs) waiting.push({ input, value, at: at.getTime() * 1_000, stamped: true });
+  };
+  const ticking = setInterval(write, everyMs);
+  opening.defer(() => clearInterval(ticking));
+  const owned = opening.move();
+  return {
+    network,
+    held,
+    get server() {
+      return server;
+    },
+    begin() {
+      writing = true;
+    },
+    async end() {
+      writing = false;
+      await sleep(2 * everyMs);
+    },
+    async restart(whileAway) {
+      write();
+      writing = false;
+      await server[Symbol.asyncDispose]();
+      waiting.length = 0;
+      await whileAway();
+      server = await opcuaServer({ folder, port });
+      writing = true;
+    },
+    source: ({ timeout, more = false }) => `
+  line:
+    type: opcua
+    url: opc.tcp://127.0.0.1:${network.port}
+    security: { mode: none }
+    timeout: ${timeout}
+    every: 50ms
+    subscription: { keepAlive: 500ms, bridge: 60s }
+    tags:
+      - { input: ${count}, node: "nsu=${lineNamespace};s=Count" }
+      - { input: ${temp}, node: "nsu=${lineNamespace};s=Temp" }
+${more ? `      - { input: more.ratio, node: "nsu=${lineNamespace};s=Ratio" }\n` : ""}`,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

@@ -1,0 +1,70 @@
+// The verdict of the drills and of the soak must be able to say no.
+import { expect, test } from "vitest";
+import type { Gap } from "../../../src/agent/gaps/gap.ts";
+import { type EpochMicros, epochMicros, type InputId } from "../../../src/core/point.ts";
+import { type Held, lengthOf, lostSpans, verdictOf } from "../../support/gap-verdict.ts";
+
+const [a, b] = ["a", "b"] as [InputId, InputId]; // names
+const seconds = (at: number): EpochMicros => epochMicros(at * 1e6);
+const row = (from: number, to: number, more: Partial<Gap> = {}): Gap => ({
+  id: 1,
+  cause: "disconnected",
+  reason: "gone",
+  state: "lost",
+  tags: 2,
+  inputs: [],
+  times: 1,
+  from: seconds(from),
+  to: seconds(to),
+  ...more,
+});
+/** Of values 1 to 9, one a second, the service has all but 4. */
+const stored = new Map([[a, new Map([1, 2, 3, 5, 6, 7, 8, 9].map((value) => [value, [seconds(value)]] as const))]]);
+const held = (stamped: boolean, at = 4): Held[] => [{ input: a, value: 4, at: seconds(at), stamped }];
+const verdict = (all: readonly Held[], ...gaps: Gap[]) => verdictOf(all, stored, gaps).unexplained.length;
+
+test.each<[string, number, Gap]>([
+  ["a row around it", 0, row(3, 5)],
+  ["a row that is still open", 0, { ...row(3, 5), to: undefined, state: "open" }],
+  ["a row of that tag", 0, row(3, 5, { inputs: ["a"] })],
+  ["a row of another tag", 1, row(3, 5, { inputs: ["b"] })],
+  ["a row that was filled", 1, row(3, 5, { state: "filled" })],
+  [
+    "a row that was filled in part, not of this tag",
+    0,
+    row(3, 5, { state: "partly", unfilled: { tags: 1, inputs: ["a"] } }),
+  ],
+  [
+    "a row that was filled in part, of this tag",
+    1,
+    row(3, 5, { state: "partly", unfilled: { tags: 1, inputs: ["b"] } }),
+  ],
+  ["a row before it", 1, row(1, 3)],
+  ["a row behind it", 1, row(5, 9)],
+  ["a row of several times, one of them around it", 0, row(1, 9, { intervals: [[seconds(3), seconds(5)]] })],
+  ["a row of several times, none of them around it", 1, row(1, 9, { intervals: [[seconds(5), seconds(9)]] })],
+])("%s", (_, open, gap) => {
+  expect(verdict(held(true), gap)).toBe(open);
+  // When it was handed out is not quite when the agent would have had it.
+  expect(verdict(held(false, 5.01), gap)).toBe(open);
+});
+
+test("the time of a device is taken at its word", () => {
+  expect(verdict(held(true, 5.01), row(3, 5))).toBe(1);
+});
+
+test("without any row what is missing is unexplained, and what is in the service is not missing", () => {
+  expect(verdictOf([...held(true), { ...held(true)[0]!, value: 5 }], stored, [])).toMatchObject({
+    missing: [{ value: 4 }],
+    unexplained: ["a 4 at 1970-01-01T00:00:04.000Z"],
+  });
+});
+
+test("a record that calls everything lost is seen by what it calls lost where nothing happened", () => {
+  const happened = [[seconds(3), seconds(5)]] as const;
+  const lost = (...gaps: Gap[]) => lengthOf(lostSpans(gaps, a), happened) / 1e6;
+  expect(lost(row(3, 5), row(3.5, 4))).toBe(0);
+  expect(lost(row(1, 9))).toBe(6);
+  expect(lost(row(1, 4), row(2, 6), row(8, 9, { inputs: [b] }))).toBe(3);
+  expect(lost({ ...row(6, 9), to: undefined, state: "open" })).toBe(Number.POSITIVE_INFINITY);
+});
