@@ -134,6 +134,19 @@ test("changes within a dead band stay at the server; where it cannot have one ev
   expect(line.values(1).slice(-2)).toEqual([100, 127]);
 });
 
+test("a value that is the same comes again with its new time only where the tag asks for that", async () => {
+  await using line = collect(await open([{ ...node("Temp"), trigger: "timestamp" }, node("Temp")]));
+  for (const [i, number] of [80, 80, 81].entries()) {
+    server.set("Temp", number);
+    await eventually(() => line.values(0).filter((value) => value === number).length > i % 2);
+  }
+  await line.reading(({ tag, value }) => tag === 1 && value === 81);
+  expect(line.values(0).slice(-3)).toEqual([80, 80, 81]);
+  expect(line.values(1).slice(-2)).toEqual([80, 81]);
+  const times = line.readings.filter(({ tag }) => tag === 0).map(({ time }) => time);
+  expect(new Set(times).size).toBe(times.length);
+});
+
 test("a bad status comes with its name, and no value", async () => {
   await using line = collect(await open([node("Ratio")]));
   server.set("Ratio", 1);

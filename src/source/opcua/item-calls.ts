@@ -4,7 +4,6 @@ import { isAgentError } from "../../core/errors.ts";
 import { refusalOf } from "./failure.ts";
 import type { Item } from "./items.ts";
 import type { Link } from "./link.ts";
-import type { Deadband } from "./options.ts";
 import { type BatchSize, inBatches } from "./services.ts";
 import type { Ua } from "./stack.ts";
 
@@ -20,7 +19,7 @@ export type Numbered = readonly [handle: number, item: Item];
 
 export interface Parameters {
   readonly queueSize: (item: Item) => number;
-  /** With their dead bands, or without. */
+  /** With their dead bands and triggers, or without. */
   readonly filtered: boolean;
 }
 
@@ -106,15 +105,21 @@ function requested(ua: Ua, clientHandle: number, item: Item, { queueSize, filter
     samplingInterval: item.every,
     queueSize: queueSize(item),
     discardOldest: true,
-    ...(filtered && item.deadband && { filter: dataChangeFilter(ua, item.deadband) }),
+    ...(filtered && isFiltered(item) && { filter: dataChangeFilter(ua, item) }),
   };
 }
 
-function dataChangeFilter(ua: Ua, { kind, value }: Deadband) {
+function isFiltered({ deadband, trigger }: Item): boolean {
+  return deadband !== undefined || trigger === "timestamp";
+}
+
+function dataChangeFilter(ua: Ua, { deadband, trigger }: Item) {
+  const { None, Percent, Absolute } = ua.DeadbandType;
+  const { StatusValue, StatusValueTimestamp } = ua.DataChangeTrigger;
   return new ua.DataChangeFilter({
-    trigger: ua.DataChangeTrigger.StatusValue,
-    deadbandType: kind === "percent" ? ua.DeadbandType.Percent : ua.DeadbandType.Absolute,
-    deadbandValue: value,
+    trigger: trigger === "timestamp" ? StatusValueTimestamp : StatusValue,
+    deadbandType: deadband === undefined ? None : deadband.kind === "percent" ? Percent : Absolute,
+    deadbandValue: deadband?.value ?? 0,
   });
 }
 

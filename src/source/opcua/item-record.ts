@@ -7,7 +7,7 @@ export type Entry = SubscriptionRecord["items"][number];
 
 /** The same for what is monitored in the same way. */
 export function keyOf(item: Item, queueSize: number): string {
-  return `${item.nodeId.toString()}\n${item.every} ${queueSize} ${bandOf(item)}`;
+  return `${item.nodeId.toString()}\n${item.every} ${queueSize} ${filterOf(item)}`;
 }
 
 /** The node of an item in the record, as text. */
@@ -17,15 +17,17 @@ export function nodeOf([, , key]: Entry): string {
 
 /** The same for items that give the same values, however many of them the server keeps. */
 export function likeness(item: Item): string {
-  return `${item.nodeId.toString()}\n${item.every} ${bandOf(item)}`;
+  return `${item.nodeId.toString()}\n${item.every} ${filterOf(item)}`;
 }
 
 /** As `likeness`, of an item in the record. */
 export function likenessOf(entry: Entry): string {
-  const [every, , ...band] = (entry[2].split("\n").at(-1) ?? "").split(" ");
-  return `${nodeOf(entry)}\n${every} ${band.join(" ")}`;
+  const [every, , ...filter] = (entry[2].split("\n").at(-1) ?? "").split(" ");
+  return `${nodeOf(entry)}\n${every} ${filter.join(" ")}`;
 }
 
-function bandOf({ deadband }: Item): string {
-  return deadband ? `${deadband.kind} ${deadband.value}` : "";
+function filterOf({ deadband, trigger }: Item): string {
+  return [...(deadband ? [deadband.kind, deadband.value] : []), ...(trigger === "timestamp" ? [trigger] : [])].join(
+    " ",
+  );
 }

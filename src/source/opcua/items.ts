@@ -28,6 +28,8 @@ export interface Item {
   readonly part?: ReadingOf["part"];
   /** What the server shall keep to itself. */
   readonly deadband?: Deadband | undefined;
+  /** What makes the server notify of it. */
+  readonly trigger?: Tag["trigger"];
 }
 
 /** A tag without a node, and why. */
@@ -137,11 +139,11 @@ async function byPath(
 
 function itemOf(
   tag: TagId,
-  { every, index, field, deadband }: Tag,
+  { every, index, field, deadband, trigger }: Tag,
   { structures }: Resolver,
   where: Pick<Item, "nodeId" | "captures" | "address">,
 ): Item {
   const place = { nodeId: where.nodeId, index, field };
   const part: Item["part"] = field && ((variant) => structures.convert(variant, place));
-  return { tag, ...where, every, clockCheck: new ClockCheck(), index, field, part, deadband };
+  return { tag, ...where, every, clockCheck: new ClockCheck(), index, field, part, deadband, trigger };
 }

@@ -41,7 +41,7 @@ export interface Failure extends Unresolved {
 const tooMany = "BadTooManyMonitoredItems";
 const notMonitored = [tooMany, "BadMonitoringModeInvalid", "BadNotSupported", "BadServiceUnsupported"];
 
-/** Refusals of a dead band by a server that monitors the node all the same. */
+/** Refusals of a dead band or trigger by a server that monitors the node all the same. */
 const notFiltered = [
   "BadMonitoredItemFilterUnsupported",
   "BadMonitoredItemFilterInvalid",
@@ -111,7 +111,7 @@ export class Monitoring {
     return this.#slowed;
   }
 
-  /** Items whose dead band the server refuses: every change of them comes. */
+  /** Items whose dead band or trigger the server refuses: every change of them comes. */
   get unfiltered(): number {
     return this.#unfiltered;
   }
@@ -236,7 +236,7 @@ interface Created {
   /** The revised sampling interval; 0: whenever it changes. */
   readonly sampledMs: number;
   revisedQueueSize: number;
-  /** With its dead band. */
+  /** With its dead band and trigger. */
   readonly filtered: boolean;
 }
 

@@ -201,6 +201,10 @@ export const opcuaTag = z
       .describe(
         'changes that the server keeps to itself: 0.5 in its unit, or "1%" of its range; where it cannot, all come and `report` applies',
       ),
+    trigger: z
+      .enum(["value", "timestamp"])
+      .optional()
+      .describe("timestamp: a value comes again where it has another time, although it is the same; default value"),
     limit: z.int().min(1).max(100_000).optional().describe("most variables that `browse` may find; default 1000"),
   })
   .superRefine((tag, context) => {
