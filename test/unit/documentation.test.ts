@@ -52,6 +52,12 @@ test("every test that a promise about data names is there, and every promise nam
   expect(files.filter((file) => !existsSync(join(root, "test", file)))).toEqual([]);
 });
 
+test("every test that the first five minutes name is there", () => {
+  const files = [...textOf("docs/first-five-minutes.md").matchAll(/`((?:e2e|unit)\/[^`\s]+\.test\.ts)`/g)];
+  expect(files.length).toBeGreaterThan(10);
+  expect(files.filter(([, file = ""]) => !existsSync(join(root, "test", file)))).toEqual([]);
+});
+
 test("the table of commands in the README has every command, and no other", async () => {
   const { stdout } = await command(["--help"]);
   const [, listed = ""] = stdout.split("\nCommands:\n");
