@@ -61,6 +61,11 @@ export function duration(ms) {
   return rest > 0 ? `${first} ${rest} ${next[1]}` : first;
 }
 
+/** How long something goes on: seconds in the first minute only, so that it does not change each second. */
+export function since(ms) {
+  return duration(ms < 60_000 ? ms : Math.floor(ms / 60_000) * 60_000);
+}
+
 /** How long ago, in one unit that does not flicker. */
 export function age(ms) {
   if (ms < 1_500) return "now";

@@ -44,7 +44,7 @@ export function showStatus(status) {
 function showAgent({ agent, sources, upload, buffer, warnings }, certificates) {
   if (document.title !== agent.name) document.title = agent.name;
   setText(byId("name"), agent.name);
-  setText(byId("about"), `tagferry ${agent.version}, running for ${format.duration(agent.uptimeMs)}`);
+  setText(byId("about"), `tagferry ${agent.version}, running for ${format.since(agent.uptimeMs)}`);
   const waiting = sources.filter((source) => source.state === "waiting").length;
   const troubles = [];
   if (waiting > 0) troubles.push(waiting === 1 ? "1 source offline" : `${waiting} sources offline`);
@@ -129,7 +129,7 @@ function showBuffer(buffer, upload, now) {
     byId("buffer-where"),
     oldest === undefined
       ? "nothing waits"
-      : `oldest point is ${format.duration(now - oldest / 1_000)} old${gone(upload, now)}`,
+      : `oldest point is ${format.since(now - oldest / 1_000)} old${gone(upload, now)}`,
   );
   const remedy = "free disk space or mend the disk; nothing more is acknowledged until then";
   showTrouble(byId("buffer-error"), degraded, remedy);

@@ -26,7 +26,7 @@ export function showSources(sources, now) {
       setText(row.rate, `${format.rate(source.readingsPerSecond)} /s`);
       setText(row.points, `${format.count(source.points)} points`);
       setText(row.tags, source.tags === 1 ? "1 tag" : `${format.count(source.tags)} tags`);
-      setText(row.since, `for ${format.duration(Math.max(0, now - source.since / 1_000))}`);
+      setText(row.since, `for ${format.since(Math.max(0, now - source.since / 1_000))}`);
       showTrouble(row.error, source.error, source.remedy);
       const details = Object.entries(source.details);
       if (source.reconnects > 0) details.unshift(["reconnects", format.count(source.reconnects)]);

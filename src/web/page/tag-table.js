@@ -6,6 +6,8 @@ import { draw, Line } from "./plot.js";
 
 /** Rows kept ready above and below the screen. */
 const margin = 10;
+/** How often rows beside the screen are brought up to date, for who searches the page or has it read out. */
+const besideMs = 15_000;
 
 export class TagTable {
   #root;
@@ -16,6 +18,10 @@ export class TagTable {
   #first = 0;
   #count = 0;
   #matching = 0;
+  /** Of one row, in pixels; undefined: to be measured. */
+  #height;
+  /** Those that a person sees, and two more on either side. */
+  #onScreen = { first: 0, last: 0 };
 
   /** `onRange` is called with the first row and the number of rows that are wanted, whenever those change. */
   constructor(root, onRange) {
@@ -23,18 +29,29 @@ export class TagTable {
     this.#onRange = onRange;
     const check = () => this.#check();
     addEventListener("scroll", check, { passive: true });
-    addEventListener("resize", check, { passive: true });
+    const resized = () => {
+      this.#height = undefined;
+      check();
+    };
+    addEventListener("resize", resized, { passive: true });
   }
 
   get range() {
+    const first = Math.max(0, Math.floor(this.#look() / this.#rowHeight) - margin);
+    return { first, count: Math.min(200, Math.ceil(innerHeight / this.#rowHeight) + 2 * margin) };
+  }
+
+  /** Notes which rows are on the screen. Gives how much of the table is above it, in pixels. */
+  #look() {
     const height = this.#rowHeight;
-    const top = Math.max(0, -this.#root.getBoundingClientRect().top);
-    const first = Math.max(0, Math.floor(top / height) - margin);
-    return { first, count: Math.min(200, Math.ceil(innerHeight / height) + 2 * margin) };
+    const { top } = this.#root.getBoundingClientRect();
+    this.#onScreen = { first: Math.floor(-top / height) - 2, last: Math.ceil((innerHeight - top) / height) + 2 };
+    return Math.max(0, -top);
   }
 
   get #rowHeight() {
-    return Number.parseFloat(getComputedStyle(this.#root).getPropertyValue("--row")) || 48;
+    this.#height ??= Number.parseFloat(getComputedStyle(this.#root).getPropertyValue("--row")) || 48;
+    return this.#height;
   }
 
   /** Asks for other rows once the screen comes near the end of what is there. */
@@ -43,11 +60,17 @@ export class TagTable {
     const before = first < this.#first && this.#first > 0;
     const after = first + count > this.#first + this.#count && this.#first + this.#count < this.#matching;
     if (Math.abs(first - this.#first) > margin / 2 && (before || after)) this.#onRange();
+    for (const row of this.#rows.values()) if (row.isBehind && this.#isOnScreen(row)) row.show();
   }
 
-  /** `view` is the server's; `history` goes with the first view of a stream. */
+  #isOnScreen({ index }) {
+    return index >= this.#onScreen.first && index <= this.#onScreen.last;
+  }
+
+  /** `view` is the server's; `history` goes with the first view of a stream. Measures, so it is the first to be called. */
   show(view, history, nowMs) {
     const { rows, first, matching } = view;
+    this.#look();
     this.#first = first;
     this.#count = rows.length;
     this.#matching = matching;
@@ -70,9 +93,14 @@ export class TagTable {
         if (history) line.load(history.times, history.rows[i] ?? []);
       }
       line.push(nowMs, tag.value ?? null);
-      setStyle(row.node, "transform", `translateY(${(first + i) * height}px)`);
-      setAttribute(row.node, "aria-rowindex", String(first + i + 1));
-      update(row, tag, line, nowMs);
+      place(row, first + i, height);
+      row.show = () => {
+        row.shownAt = nowMs;
+        row.isBehind = false;
+        update(row, tag, line, nowMs);
+      };
+      if (this.#isOnScreen(row) || nowMs - row.shownAt >= besideMs) row.show();
+      else row.isBehind = true;
     }
     for (const [input, row] of this.#rows) {
       if (shown.has(input)) continue;
@@ -96,17 +124,29 @@ function createRow() {
   row.plot.setAttribute("class", "plot");
   row.plot.setAttribute("aria-hidden", "true");
   const node = element("div", { className: "tag", attributes: { role: "row" } }, ...Object.values(row));
-  const made = { ...row, node, time: undefined };
+  const made = { ...row, node, shownAt: Number.NEGATIVE_INFINITY, isBehind: false, show: () => {} };
   // Formatted for who looks at it, and not each second.
-  row.age.addEventListener("pointerenter", () =>
-    setTitle(row.age, made.time === undefined ? "" : format.time(made.time / 1_000)),
-  );
+  for (const cell of [row.age, row.value])
+    cell.addEventListener("pointerenter", () => {
+      const { time, value } = made.tag;
+      setTitle(row.age, time === undefined ? "" : format.time(time / 1_000));
+      setTitle(row.value, value === undefined ? "" : String(value));
+    });
   return made;
+}
+
+function place(row, index, height) {
+  if (row.index === index && row.height === height) return;
+  row.index = index;
+  row.height = height;
+  setStyle(row.node, "transform", `translateY(${index * height}px)`);
+  setAttribute(row.node, "aria-rowindex", String(index + 1));
 }
 
 const colours = { good: "good", uncertain: "warn", bad: "bad" };
 
 function update(row, tag, line, nowMs) {
+  row.tag = tag;
   setClass(row.quality, `dot ${colours[tag.quality] ?? "none"}`);
   setAttribute(row.quality, "aria-label", tag.quality ?? "no reading yet");
   setTitle(row.quality, tag.reason ?? tag.quality ?? "no reading yet");
@@ -114,12 +154,10 @@ function update(row, tag, line, nowMs) {
   setTitle(row.input, tag.input);
   const trouble = tag.reason !== undefined && tag.quality !== "good";
   setText(row.address, trouble ? tag.reason : `${tag.source}  ${tag.address}`);
-  setTitle(row.address, row.address.textContent);
+  setTitle(row.address, row.address.shown);
   setClass(row.address, trouble ? "address quiet trouble" : "address quiet");
   const unit = tag.unit ? ` ${tag.unit}` : "";
   setText(row.value, tag.value === undefined ? "–" : `${tag.text ?? format.value(tag.value)}${unit}`);
-  setTitle(row.value, tag.value === undefined ? "" : String(tag.value));
   setText(row.age, tag.time === undefined ? "" : format.age(Math.max(0, nowMs - tag.time / 1_000)));
-  row.time = tag.time;
   draw(row.plot, line);
 }

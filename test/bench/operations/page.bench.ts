@@ -1,6 +1,7 @@
 // The status page of an agent with many tags in a real Chromium: how soon it paints and shows values, and what it costs
-// browser and agent while it is open, beside a blank page and an agent that nobody looks at.
-// `npm run build && node test/bench/operations/page.bench.ts [loads] [seconds] [tags]`; `CHROMIUM` names another browser
+// browser and agent while it is open, beside a blank page and an agent that nobody looks at, in turn: an agent with so many
+// tags does not cost the same from one minute to the next.
+// `npm run build && node test/bench/operations/page.bench.ts [loads] [seconds] [tags] [rounds]`; `CHROMIUM` names another browser
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { resolve } from "node:path";
@@ -10,7 +11,7 @@ import { eventually } from "../../support/eventually.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { cpuSeconds, median } from "../agent/process-usage.ts";
 
-const [loads = 7, seconds = 30, tags = 10_000] = process.argv.slice(2).map(Number);
+const [loads = 7, seconds = 15, tags = 10_000, rounds = 5] = process.argv.slice(2).map(Number);
 const entry = resolve(import.meta.dirname, "../../../dist/main.js");
 if (!existsSync(entry)) throw new Error("run `npm run build` first");
 
@@ -50,18 +51,32 @@ const shown = (pick: (page: Opened) => number) => {
 };
 console.log(`first paint ${shown((page) => page.paintMs)}, values ${shown((page) => page.valuesMs)}`);
 
-const blank = await browser.newPage();
-const without = await share();
-await blank.close();
-const withPage = await (async () => {
-  await using _page = await open(browser);
-  return await share();
-})();
-const percent = (value: number) => `${(value * 100).toFixed(2)} %`;
+interface Round {
+  readonly blank: Share;
+  readonly opened: Share;
+  readonly atTags: Share;
+}
+const inTurn: Round[] = [];
+for (let i = 0; i < rounds; i++) {
+  const blank = await browser.newPage();
+  const without = await share();
+  await blank.close();
+  await using page = await open(browser);
+  const opened = await share();
+  await page.toTags();
+  inTurn.push({ blank: without, opened, atTags: await share() });
+}
+const spread = (pick: (round: Round) => number) => {
+  const shares = inTurn.map((round) => pick(round) * 100);
+  return `${median(shares).toFixed(2)} % (${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)})`;
+};
+const more = (state: "opened" | "atTags") =>
+  `browser ${spread((round) => round[state].browser - round.blank.browser)}, ` +
+  `agent ${spread((round) => round[state].agent - round.blank.agent)}`;
 console.log(
-  `of a core while it is open: browser ${percent(withPage.browser - without.browser)}, ` +
-    `agent ${percent(withPage.agent - without.agent)} ` +
-    `(blank page ${percent(without.browser)}, agent that nobody looks at ${percent(without.agent)})`,
+  `of a core more than without it, medians of ${rounds} rounds of ${seconds} s: while it is open ${more("opened")}; ` +
+    `with the tags on the screen ${more("atTags")}; blank page ${spread(({ blank }) => blank.browser)}, ` +
+    `agent that nobody looks at ${spread(({ blank }) => blank.agent)}, load ${loadavg()[0]?.toFixed(1)}`,
 );
 await browser.close();
 await agent.stop();
@@ -71,6 +86,14 @@ interface Opened extends AsyncDisposable {
   readonly paintMs: number;
   /** Until the first row of the table has its value. */
   readonly valuesMs: number;
+  /** Scrolls until the table fills the screen. */
+  toTags(): Promise<void>;
+}
+
+/** Shares of a core. */
+interface Share {
+  readonly browser: number;
+  readonly agent: number;
 }
 
 /** A browser that has never seen the page. */
@@ -91,12 +114,13 @@ async function open(by: Browser): Promise<Opened> {
   return {
     valuesMs: await at("window.valuesAt"),
     paintMs: await at("performance.getEntriesByName('first-contentful-paint')[0]?.startTime"),
+    toTags: () => page.locator("#tags-title").evaluate("(title) => title.scrollIntoView()"),
     [Symbol.asyncDispose]: () => context.close(),
   };
 }
 
 /** Shares of a core of the browser with all its processes and of the agent, in a while of rest after a while to settle. */
-async function share() {
+async function share(): Promise<Share> {
   const rest = (s: number) => new Promise((done) => setTimeout(done, s * 1_000));
   await rest(5);
   const used = () => ({
