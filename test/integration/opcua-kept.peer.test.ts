@@ -2,9 +2,9 @@
 import { cpSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { checkOnline } from "../../src/cli/check-online.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import { load } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
+import { hurriedClock } from "../support/hurried-clock.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
 import { testRuntime } from "../support/runtime.ts";
@@ -28,17 +28,6 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-/** Looks into the history four times as soon as in earnest. */
-function hurried() {
-  const clock = systemClock();
-  return testRuntime({
-    clock: {
-      now: () => clock.now(),
-      monotonic: () => clock.monotonic(),
-      sleep: (ms, signal) => clock.sleep(ms / 4, signal),
-    },
-  });
-}
 const open = (stateDir: string, subscription = {}) =>
   openOpcuaSource({
     stateDir,
@@ -49,8 +38,20 @@ const open = (stateDir: string, subscription = {}) =>
       subscription: { keepAlive: "300ms", ...subscription },
     },
     tags: [{ node: `nsu=${lineNamespace};s=Temp` }],
-    runtime: hurried(),
+    // Looks into the history four times as soon as in earnest.
+    runtime: testRuntime({ clock: hurriedClock(4) }),
   });
+
+/** Sets Temp to the next two values, each at a time of its own, for the history alone. */
+async function setUnseen(): Promise<readonly number[]> {
+  const values = [++next, ++next];
+  for (const value of values) {
+    server.set("Temp", value);
+    const at = Date.now();
+    await eventually(() => Date.now() > at);
+  }
+  return values;
+}
 
 /** Sets Temp to the next value, until it is sampled. */
 async function set(): Promise<number> {
@@ -104,13 +105,7 @@ test("items that the server has no more are monitored again, and what was missed
     await line.failure;
   }
   server.dropItems();
-  const missed: number[] = [];
-  for (let i = 0; i < 2; i++) {
-    missed.push(++next);
-    server.set("Temp", next);
-    const at = Date.now();
-    await eventually(() => Date.now() > at);
-  }
+  const missed = await setUnseen();
   network.mend();
   await using line = collect(await open(stateDir));
   expect(line.source.details?.()).toMatchObject({ subscription: "kept", items: 1 });
@@ -127,13 +122,7 @@ test("an agent that was killed before it had written down what is missing looks 
     const value = await set();
     await line.reading((reading) => reading.value === value);
   }
-  const missed: number[] = [];
-  for (let i = 0; i < 2; i++) {
-    missed.push(++next);
-    server.set("Temp", next);
-    const at = Date.now();
-    await eventually(() => Date.now() > at);
-  }
+  const missed = await setUnseen();
   // Subscribed, and then killed: nothing was taken.
   const killed = await open(stateDir);
   expect(killed.details?.()).toMatchObject({ subscription: "new" });

@@ -1,6 +1,7 @@
 // A field of a structured value as it stands in the configuration, and the way to it: `Motor.Axes[2].Position`. Pure.
 import type { EncodedStructure } from "./binary-reader.ts";
 import { builtIn } from "./binary-reader.ts";
+import { builtInTypes } from "./built-in-types.ts";
 import { decodeStructure, type KnownTypes } from "./structure.ts";
 import { type Converted, convert, element, isVariant, type VariantLike } from "./value.ts";
 
@@ -99,30 +100,6 @@ function encodedIn(value: unknown): EncodedStructure | undefined {
   return undefined;
 }
 
-const numbers: Readonly<Record<string, number>> = {
-  Boolean: 1,
-  SByte: 2,
-  Byte: 3,
-  Int16: 4,
-  UInt16: 5,
-  Int32: 6,
-  UInt32: 7,
-  Int64: 8,
-  UInt64: 9,
-  Float: 10,
-  Double: 11,
-  String: 12,
-  DateTime: 13,
-  Guid: 14,
-  ByteString: 15,
-  XmlElement: 16,
-  NodeId: 17,
-  ExpandedNodeId: 18,
-  StatusCode: 19,
-  QualifiedName: 20,
-  LocalizedText: 21,
-};
-
 /** A field of a structure of the standard, which the stack has taken apart by itself. */
 function fieldOfStandard(value: unknown, name: string): VariantLike | { readonly reason: string } {
   const schema = member(value, "schema");
@@ -143,7 +120,7 @@ function typeOf(field: unknown): number {
   if (category === "complex") return builtIn.structure;
   if (category === "enumeration") return 6;
   const name = String(member(field, "fieldType"));
-  return numbers[name] ?? numbers[String(member(member(field, "schema"), "subType"))] ?? 0;
+  return builtInTypes[name] ?? builtInTypes[String(member(member(field, "schema"), "subType"))] ?? 0;
 }
 
 function member(value: unknown, name: string): unknown {

@@ -1,36 +1,8 @@
 // Structures as servers before OPC UA 1.04 describe them: in a dictionary of types, an XML text (OPC Binary, OPC 10000-3,
 // Annex C; how fields may be missing: OPC 10000-6, 5.2.7 and 5.2.8). Pure.
+import { builtInTypes } from "./built-in-types.ts";
 import type { StructureField, StructureType } from "./structure.ts";
 
-/** Numbers of the built-in types by their names in a dictionary, without the prefix. */
-const builtInTypes: Readonly<Record<string, number>> = {
-  Boolean: 1,
-  SByte: 2,
-  Byte: 3,
-  Int16: 4,
-  UInt16: 5,
-  Int32: 6,
-  UInt32: 7,
-  Int64: 8,
-  UInt64: 9,
-  Float: 10,
-  Double: 11,
-  String: 12,
-  CharArray: 12,
-  DateTime: 13,
-  Guid: 14,
-  ByteString: 15,
-  XmlElement: 16,
-  NodeId: 17,
-  ExpandedNodeId: 18,
-  StatusCode: 19,
-  QualifiedName: 20,
-  LocalizedText: 21,
-  ExtensionObject: 22,
-  DataValue: 23,
-  Variant: 24,
-  DiagnosticInfo: 25,
-};
 const int32 = 6;
 /** Namespaces whose types are built in. */
 const standard = ["http://opcfoundation.org/BinarySchema/", "http://opcfoundation.org/UA/"];
@@ -63,7 +35,7 @@ export function readDictionary(xml: string, keyOf: (name: string) => string): Ma
   const typeOf = (text: string): number | string | undefined => {
     const [prefix = "", name = ""] = text.split(":");
     const namespace = root.get(`xmlns:${prefix}`) ?? "";
-    if (standard.includes(namespace)) return builtInTypes[name];
+    if (standard.includes(namespace)) return name === "CharArray" ? builtInTypes.String : builtInTypes[name];
     // Those of other dictionaries are not known here.
     if (namespace !== root.get("TargetNamespace")) return undefined;
     if (enumerations.has(name)) return int32;

@@ -1,4 +1,5 @@
 // What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
+import { float32, shortestDecimal } from "../../lib/shortest-decimal.ts";
 
 /** What is used of a Variant. */
 export interface VariantLike {
@@ -63,7 +64,7 @@ function scalar(dataType: number, value: unknown): Value | undefined {
     case 9:
       return isPair(value) ? join(value) : undefined;
     case 10:
-      return typeof value === "number" ? shortestFloat(value) : undefined;
+      return typeof value === "number" ? shortestDecimal(value, float32) : undefined;
     case 13:
       return value instanceof Date && value.getTime() > firstTime ? value.getTime() : undefined;
     case 19:
@@ -116,14 +117,4 @@ function join([high, low]: readonly [number, number]): bigint {
 function textOf(value: unknown, member: string): string | undefined {
   const text: unknown = typeof value === "object" && value !== null ? Reflect.get(value, member) : undefined;
   return typeof text === "string" ? text : undefined;
-}
-
-/** A float's shortest decimal that is the same float: 0.1, not 0.10000000149011612. */
-export function shortestFloat(value: number): number {
-  if (!Number.isFinite(value) || Number.isInteger(value)) return value;
-  for (let digits = 6; digits <= 8; digits++) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return short;
-  }
-  return Number(value.toPrecision(9));
 }

@@ -2,29 +2,16 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { TagId } from "../../../../src/core/source.ts";
 import { Backfill } from "../../../../src/source/opcua/backfill.ts";
 import { HistoryMemory } from "../../../../src/source/opcua/history-memory.ts";
-import type { Item } from "../../../../src/source/opcua/items.ts";
-import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
+import { opcuaItem } from "../../../support/opcua-item.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const runtime = testRuntime();
 const now = runtime.clock.now();
 const seconds = (count: number) => epochMicros(now + count * 1e6);
-const item: Item = {
-  tag: 0 as TagId,
-  nodeId: ua.coerceNodeId("ns=1;s=Temp"),
-  captures: {},
-  address: "Temp",
-  every: 100,
-  clockCheck: new ClockCheck(),
-  index: undefined,
-  field: undefined,
-  part: undefined,
-  deadband: undefined,
-};
+const item = opcuaItem();
 
 async function backfill(folder: string) {
   const memory = await HistoryMemory.open(`${folder}/history.json`);

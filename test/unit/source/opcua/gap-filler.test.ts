@@ -3,25 +3,16 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { Reading, TagId } from "../../../../src/core/source.ts";
+import type { Reading } from "../../../../src/core/source.ts";
 import { GapFiller } from "../../../../src/source/opcua/gap-filler.ts";
-import type { Item } from "../../../../src/source/opcua/items.ts";
 import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
-import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
 import type { Services } from "../../../../src/source/opcua/services.ts";
+import { opcuaItem } from "../../../support/opcua-item.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const runtime = testRuntime();
 const nowMs = Math.floor(runtime.clock.now() / 1_000);
-const item: Item = {
-  tag: 0 as TagId,
-  nodeId: ua.coerceNodeId("ns=1;s=Temp"),
-  captures: {},
-  address: "Temp",
-  every: 100,
-  clockCheck: new ClockCheck(),
-  index: undefined,
-};
+const item = opcuaItem();
 const gap = (valueAtEnd = true) => ({
   item,
   key: "Temp",

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { convert, shortestFloat } from "../../../../src/source/opcua/value.ts";
+import { convert } from "../../../../src/source/opcua/value.ts";
 
 const scalar = (dataType: number, value: unknown) => convert({ dataType, arrayType: 0, value });
 
@@ -75,16 +75,5 @@ test("of a matrix an element is a value, and what is outside of it is none", () 
       );
     }),
     { seed: 1, numRuns: 300 },
-  );
-});
-
-test("a float's decimal is the same float and no longer than it must be", () => {
-  fc.assert(
-    fc.property(fc.float({ noNaN: true }), (value) => {
-      const short = shortestFloat(value);
-      expect(Math.fround(short)).toBe(value);
-      expect(String(short).length).toBeLessThanOrEqual(String(value).length);
-    }),
-    { seed: 1, numRuns: 500 },
   );
 });
