@@ -122,6 +122,14 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
       "is not encrypted: the credentials and all values can be read by whoever is on the network",
       "https:// where the service offers it, with caFile where its authority is your own",
     );
+  if (service.auth.basic?.password.reveal() === "") {
+    const basic = child(child(child(root, "service"), "auth"), "basic");
+    issues.warn(
+      child(basic, "password") ?? root,
+      "is empty: the service will refuse it",
+      "what it refers to holds nothing yet",
+    );
+  }
   return {
     agent: {
       ...agent,

@@ -171,6 +171,13 @@ test("the address of a proxy is a secret where it holds a password, and warned o
   expect(wrong).not.toContain("canary");
 });
 
+test("a password that is empty, as in a file that waits for it, is warned of", async () => {
+  expect(await complaints(head, { PASSWORD: "" })).toContain(
+    "warning: service.auth.basic.password  is empty: the service will refuse it",
+  );
+  expect(await complaints(head, withPassword)).not.toContain("empty");
+});
+
 test("with the check of certificates switched off for all of Node nothing is loaded", async () => {
   const off = { ...withPassword, NODE_TLS_REJECT_UNAUTHORIZED: "0" };
   expect(await complaints(head, off)).toContain("NODE_TLS_REJECT_UNAUTHORIZED=0");
