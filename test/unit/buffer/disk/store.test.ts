@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import { formatFileName } from "../../../../src/buffer/disk/format-file.ts";
-import { mostRecentSegments } from "../../../../src/buffer/disk/recent-points.ts";
+import { mostRecentSegments, recentWindow } from "../../../../src/buffer/disk/recent-points.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
@@ -33,6 +33,31 @@ test("a block taken but not settled comes again after a restart", () => {
   const { store } = openStore(disk.afterKill());
 
   expect(byTime(takeAll(store))).toEqual(byTime(polls(4)));
+});
+
+test("the oldest time of what is there is that of a late point, too", () => {
+  const { store } = openStore(new MemoryDisk());
+  append(store, [["a", t0 + 5e6, 1]]);
+  expect(store.stats().oldest).toBe(t0 + 5e6);
+  append(store, [["a", t0, 2]]);
+  expect(store.stats().oldest).toBe(t0);
+});
+
+test("delivered segments go once as many points came after them as repeated ones are known by", () => {
+  const { store } = openStore(new MemoryDisk(), { segmentBytes: 65_536, recentSegments: mostRecentSegments });
+  const many = (from: number) =>
+    Array.from({ length: 8_192 }, (_, i): Triple => ["a", t0 + (from + i) * 1e3, (from + i) % 1_000]);
+  const rounds = (2 * recentWindow) / 8_192;
+  const bytes: number[] = [];
+  for (let i = 0; i < rounds; i++) {
+    append(store, many(i * 8_192), i);
+    for (let block = take(store); block; block = take(store)) settle(store, block);
+    store.tick(moment(10 * i));
+    bytes.push(store.stats().bytes);
+  }
+  // Nothing goes before the window is full, and what is there does not grow behind it.
+  expect(store.stats()).toMatchObject({ settledPoints: rounds * 8_192, unsettledPoints: 0, losses: [] });
+  expect(bytes.at(-1)).toBeLessThan(1.3 * bytes[rounds / 2]!);
 });
 
 test("what is settled does not come again once the state is written", () => {

@@ -30,6 +30,20 @@ test("the checksum is that of the specification", () => {
   );
 });
 
+test("a unit that never answers is in doubt about so many answers at most", () => {
+  const doubts = new Doubts();
+  for (let i = 0; i < 1_000; i++) doubts.add(read(i, 1));
+  expect(doubts.count(1)).toBeLessThanOrEqual(32);
+});
+
+test("no question reaches beyond the last address", () => {
+  const doubts = new Doubts();
+  const last = read(65_535, 1);
+  doubts.add(last);
+  doubts.add({ ...last, table: "ir" });
+  expect(doubts.telling(last)).toBeUndefined();
+});
+
 describe.each([
   ["rtu", rtuCodec],
   ["ascii", asciiCodec],
@@ -145,6 +159,32 @@ describe.each([
     expect(framing.telling(read(20, 2))).toBeUndefined();
     framing.begin(read(20, 2));
     expect(framing.receive(two(20))).toEqual({ kind: "data", bytes: bytes(0, 20, 0, 21) });
+  });
+
+  test("an answer that could be no late one says that none of those will come any more", () => {
+    const framing = onLine();
+    for (let i = 0; i < 3; i++) {
+      framing.begin(read(10, 2));
+      framing.abandon();
+    }
+    framing.begin(read(20, 1));
+    expect(framing.receive(frame(20))).toEqual(data(20));
+    expect(framing.telling(read(10, 2))).toBeUndefined();
+  });
+
+  test("a unit that gives no answer that tells is not held back for ever: what it gives last ends the doubt", () => {
+    const doubts = new Doubts();
+    const framing = new BusFraming({ codec, reopen: false, doubts, mayAsk: () => false });
+    for (let i = 0; i < 3; i++) {
+      framing.begin(read(10, 1));
+      framing.abandon();
+    }
+    framing.begin(read(20, 1));
+    expect(framing.receive(frame(20))).toBeUndefined();
+    expect(framing.expire()).toEqual(data(20));
+    expect(doubts.count(1)).toBe(0);
+    framing.begin(read(20, 1));
+    expect(framing.receive(frame(20))).toEqual(data(20));
   });
 
   test("a single value is told apart by a question to the other table, and by its exception too", () => {
