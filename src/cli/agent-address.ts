@@ -4,6 +4,7 @@ import { loadConfig } from "../config/load.ts";
 import { AgentError } from "../core/errors.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import type { Console } from "./console.ts";
+import { span } from "./figures.ts";
 
 export interface AgentAddressOptions {
   /** Address of the status page. Goes before `config`. */
@@ -86,7 +87,9 @@ export async function callAgent(
     return { ok: answer.ok, status: answer.status, text: await answer.text(), origin };
   } catch (error) {
     signal.throwIfAborted();
-    throw new AgentError("AGENT_UNREACHABLE", `no agent answers at ${origin}: ${causeOf(error)}`, { cause: error });
+    throw new AgentError("AGENT_UNREACHABLE", `no agent answers at ${origin}: ${causeOf(error, withinMs)}`, {
+      cause: error,
+    });
   }
 }
 
@@ -100,7 +103,11 @@ export function jsonOf(text: string, origin: string): unknown {
 }
 
 /** `fetch` says no more than "fetch failed"; why stands in its cause. */
-function causeOf(error: unknown): string {
+function causeOf(error: unknown, withinMs: number): string {
   if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return `nothing came within ${span(withinMs)}`;
+  const { cause } = error;
+  if (cause instanceof Error && "code" in cause && cause.code === "ERR_SSL_WRONG_VERSION_NUMBER")
+    return "it does not speak TLS; then its address begins with http://";
   return error.cause instanceof Error && error.cause.message !== "" ? error.cause.message : error.message;
 }

@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { Status } from "../../src/agent/status.ts";
+import { callAgent } from "../../src/cli/agent-address.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { openWeb } from "../../src/web/server.ts";
 import { tagferry } from "../support/cli.ts";
@@ -121,6 +122,11 @@ test("where no agent answers, status says what to do and ends with 69", async ()
   const { port } = server.address() as AddressInfo; // listens on TCP
   const url = `http://127.0.0.1:${port}`;
   const stranger = await command(["status", "--url", url]);
+  const encrypted = await command(["status", "--url", `https://127.0.0.1:${port}`]);
+  server.removeAllListeners("request");
+  const silent = callAgent(url, { method: "GET", path: "/api/status", withinMs: 100 }, new AbortController().signal);
+  await expect(silent).rejects.toThrow(`no agent answers at ${url}: nothing came within 100ms`);
+  server.closeAllConnections();
   await new Promise<void>((resolve) => server.close(() => resolve()));
   const nobody = await command(["status", "--url", url, "--json"]);
 
@@ -128,6 +134,8 @@ test("where no agent answers, status says what to do and ends with 69", async ()
   expect(stranger.stderr).toBe(`tagferry: what answers at ${url} is no agent
   start the agent with \`tagferry run\`, or name its address: -c FILE with its configuration, or --url
 `);
+  expect(encrypted).toMatchObject({ status: 69, stdout: "" });
+  expect(encrypted.stderr).toContain(`:${port}: it does not speak TLS; then its address begins with http://\n`);
   expect(nobody).toMatchObject({ status: 69, stdout: "" });
   expect(nobody.stderr).toContain(`no agent answers at ${url}: connect ECONNREFUSED`);
   const help = await command(["status", "--help"]);
