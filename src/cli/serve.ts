@@ -71,6 +71,9 @@ export async function serve(
     { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
     "ready",
   );
+  // A person at a terminal looks for the one address in it, and for the way out.
+  if (io.interactive)
+    io.complain(`\n  status page  ${web.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
   await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
   setTimeout(settleDown, 1_000).unref();
   await stopped(io.signal);

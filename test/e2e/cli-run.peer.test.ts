@@ -1,0 +1,24 @@
+// `tagferry run` on a real terminal.
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { terminal } from "../support/terminal.ts";
+
+test("a person who starts the agent sees where its page is and how to stop it, and ^C does", async () => {
+  using folder = temporaryFolder();
+  writeFileSync(
+    folder.file("tagferry.yaml"),
+    `version: 1
+agent: { dataDir: ${JSON.stringify(folder.file("data"))} }
+service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: "\${PW:-x}" } } }
+http: { listen: "127.0.0.1:0" }
+sources: { waves: { type: simulator, tags: [{ input: a }] } }
+`,
+  );
+  const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
+  await using screen = terminal(`${process.execPath} ${main} run -c tagferry.yaml`, { cwd: folder.path });
+  await screen.sees("  status page  http://127.0.0.1:");
+  await screen.type("^C stops the agent", "\u0003");
+  expect(await screen.status()).toBe(0);
+});
