@@ -1,10 +1,16 @@
 // The agent as a program of its own: what it needs and nothing of the other commands, on machines that are small.
+import type { LogWorker } from "../buffer/disk/log-worker.ts";
+import { openBuffer } from "../buffer/registry.ts";
 import { concluded } from "./concluded.ts";
 import { processConsole } from "./console.ts";
 import { run } from "./run.ts";
 
-/** Runs the agent on this process. Resolves with the exit status; never rejects. */
-export async function runAgent(config: string): Promise<number> {
+/** Runs the agent on this process, with a log thread that waits to be used. Resolves with the exit status; never rejects. */
+export async function runAgent(config: string, thread: LogWorker): Promise<number> {
   using io = processConsole();
-  return await concluded(() => run({ config }, io), io);
+  const parts = {
+    openBuffer: (...[options, runtime, signal]: Parameters<typeof openBuffer>) =>
+      openBuffer(options, runtime, signal, thread),
+  };
+  return await concluded(() => run({ config }, io, parts), io);
 }

@@ -84,9 +84,12 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
 function shortDisk({ buffer: { maxSize, reserveFreeDisk } }: Config, disk: DiskRoom | undefined): readonly string[] {
   if (!disk || disk.bufferBytes >= maxSize) return [];
   const { folder, freeBytes, bufferBytes } = disk;
-  const kept = reserveFreeDisk === 0 ? "" : `, ${formatByteSize(reserveFreeDisk)} of which are left to others`;
+  const kept =
+    reserveFreeDisk === 0
+      ? ""
+      : `, ${formatByteSize(reserveFreeDisk)} of which are left to others (buffer.reserveFreeDisk)`;
   return [
-    `warning: the disk of ${folder} has ${formatByteSize(freeBytes)} free${kept} (buffer.reserveFreeDisk)`,
+    `warning: the disk of ${folder} has ${formatByteSize(freeBytes)} free${kept}`,
     `  the buffer can grow to ${formatByteSize(bufferBytes)} there, not to ${formatByteSize(maxSize)}: what exceeds that is dropped and counted; make room, or set dataDir to a larger disk`,
   ];
 }

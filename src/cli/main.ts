@@ -1,14 +1,17 @@
 #!/usr/bin/env -S node --max-semi-space-size=1 --expose-gc --disable-sigusr1 --disallow-code-generation-from-strings --disable-proto=delete
 // Starts the program. Only here may the process be ended.
 import { enableCompileCache } from "node:module";
+import { startLogWorker } from "../buffer/disk/log-worker.ts";
 import { plainRun } from "./plain-run.ts";
 
 // Type stripping and parsing cost 11 ms a thousand lines; from the cache they cost a tenth.
 enableCompileCache();
 const args = process.argv.slice(2);
 const config = plainRun(args);
-process.exit(
-  config === undefined
-    ? await (await import("./program.ts")).main(args)
-    : await (await import("./agent-program.ts")).runAgent(config),
-);
+process.exit(config === undefined ? await (await import("./program.ts")).main(args) : await runAgent(config));
+
+/** The log thread starts on a core of its own, while this one loads the rest and reads the configuration. */
+async function runAgent(config: string): Promise<number> {
+  const thread = startLogWorker();
+  return await (await import("./agent-program.ts")).runAgent(config, thread);
+}

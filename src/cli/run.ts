@@ -33,7 +33,7 @@ export async function run(
   io.onHangUp(() => {});
   try {
     for (const { path, message } of config.warnings) log.warn({ path }, message);
-    // Its thread starts on a core of its own, while this one loads the rest.
+    // Its thread opens it on a core of its own, while this one loads the rest.
     const buffer = (parts.openBuffer ?? openBuffer)(bufferOf(config), runtime, io.signal);
     buffer.catch(() => {}); // the agent waits for it, and tells
     const { serve } = await import("./serve.ts");

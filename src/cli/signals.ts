@@ -105,7 +105,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console): Promise<W
   const kept = readKeptSignals(join(dataDir, "signals.db"), target);
   if (!kept)
     io.complain(
-      `tagferry: nothing is known from a running agent in ${visible(dataDir)}: what stands in the configuration counts, not what devices say of their tags`,
+      `tagferry: nothing that an agent knows can be read in ${visible(dataDir)}: what stands in the configuration counts, not what devices say of their tags`,
     );
   const inputs = inputsOf(config);
   const ours: OurSignals = {

@@ -144,6 +144,18 @@ test("what a killed retry left is listed and sent", async () => {
   expect(existsSync(join(upload(home), "rejects.retry.ndjson"))).toBe(false);
 });
 
+test("a data directory that cannot be read is told in a line, without a stack", async () => {
+  using home = temporaryFolder();
+  const file = await refusedPoints(home);
+  const elsewhere = readFileSync(file, "utf8").replace(home.file("data"), `${file}/data`);
+  writeFileSync(home.file("other.yaml"), elsewhere);
+  expect(await command(["rejects", "list", "-c", home.file("other.yaml")])).toMatchObject({
+    status: 1,
+    stdout: "",
+    stderr: `tagferry: ${file}/data/upload/rejects.retry.ndjson: a part of its path is no folder\n`,
+  });
+});
+
 test("beside a running agent nothing is sent, and the exit status says why", async () => {
   using home = temporaryFolder();
   const file = await refusedPoints(home);
