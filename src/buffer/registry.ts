@@ -2,7 +2,9 @@
 import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { openDiskBuffer } from "./disk/disk-buffer.ts";
+import { type LogWorker, startLogWorker } from "./disk/log-worker.ts";
 import type { BufferOptions } from "./disk/options.ts";
+import { openWorkerPort } from "./disk/worker-port.ts";
 
 export interface OpenBufferOptions {
   /** Folder of the buffer alone; made with mode 0700 where it does not exist, its parents too. */
@@ -15,8 +17,19 @@ export interface OpenBufferOptions {
 /**
  * Resolves when the buffer can be appended to and read, in a time that does not depend on how much it holds. Rejects
  * with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, or with `signal.reason`. What is damaged is set aside
- * and never keeps it from opening.
+ * and never keeps it from opening. `thread` is one that was started before.
  */
-export function openBuffer(options: OpenBufferOptions, runtime: Runtime, signal: AbortSignal): Promise<PointBuffer> {
-  return openDiskBuffer(options, runtime, signal);
+export function openBuffer(
+  options: OpenBufferOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+  thread?: LogWorker,
+): Promise<PointBuffer> {
+  let waiting = thread;
+  return openDiskBuffer(options, runtime, signal, (start, stop) => {
+    const first = waiting ?? startLogWorker();
+    // One that failed is followed by a new one.
+    waiting = undefined;
+    return openWorkerPort(start, stop, first);
+  });
 }

@@ -1,5 +1,5 @@
 // The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds more, as on worn flash.
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { crc32c } from "../../src/buffer/disk/crc32c.ts";
 import { answerRequests } from "../../src/buffer/disk/log-thread.ts";
 import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
@@ -12,25 +12,26 @@ const random = seeded(3);
 const slowMs = Number(process.env.SLOW_SYNC_MS ?? 200);
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 const disk = nodeDisk();
-// Started by `openWorkerPort`, which gives this.
-const start = workerData as ThreadStart;
-const server = new StoreServer(start, {
-  disk: {
-    ...disk,
-    open(path, mode) {
-      const file = disk.open(path, mode);
-      return {
-        ...file,
-        sync() {
-          Atomics.wait(sleeper, 0, 0, slowMs);
-          file.sync();
-        },
-      };
+// Sent by `worker-port.ts`, whose types these are.
+parentPort?.once("message", (start: ThreadStart) => {
+  const server = new StoreServer(start, {
+    disk: {
+      ...disk,
+      open(path, mode) {
+        const file = disk.open(path, mode);
+        return {
+          ...file,
+          sync() {
+            Atomics.wait(sleeper, 0, 0, slowMs);
+            file.sync();
+          },
+        };
+      },
     },
-  },
-  checksum: crc32c,
-  random32: () => Math.floor(random() * 2 ** 32),
-  lock: () => ownLock,
+    checksum: crc32c,
+    random32: () => Math.floor(random() * 2 ** 32),
+    lock: () => ownLock,
+  });
+  answerRequests(start.link, (request) => server.handle(request));
+  parentPort?.postMessage(server.opened);
 });
-answerRequests(start.link, (request) => server.handle(request));
-parentPort?.postMessage(server.opened);

@@ -1,6 +1,6 @@
 // The log thread: the one place that writes, reads and syncs, with calls that block. A disk that hangs holds up nothing else.
 import { randomBytes } from "node:crypto";
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { crc32c } from "./crc32c.ts";
 import { lockFolder } from "./lock.ts";
 import { answerRequests } from "./log-thread.ts";
@@ -8,13 +8,14 @@ import { nodeDisk } from "./node-disk.ts";
 import type { ThreadStart } from "./protocol.ts";
 import { StoreServer } from "./store-server.ts";
 
-// Our own thread was started by `worker-port.ts`, whose types these are.
-const start = workerData as ThreadStart;
-const server = new StoreServer(start, {
-  disk: nodeDisk(),
-  checksum: crc32c,
-  random32: () => randomBytes(4).readUInt32LE(),
-  lock: lockFolder,
+// Sent by `worker-port.ts`, whose types these are.
+parentPort?.once("message", (start: ThreadStart) => {
+  const server = new StoreServer(start, {
+    disk: nodeDisk(),
+    checksum: crc32c,
+    random32: () => randomBytes(4).readUInt32LE(),
+    lock: lockFolder,
+  });
+  answerRequests(start.link, (request) => server.handle(request));
+  parentPort?.postMessage(server.opened);
 });
-answerRequests(start.link, (request) => server.handle(request));
-parentPort?.postMessage(server.opened);

@@ -1,32 +1,32 @@
-// Starts the log thread and talks to it.
-import { once } from "node:events";
-import { type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
+// Has the log thread open its folder, and talks to it.
+import { type MessagePort, receiveMessageOnPort, type Worker } from "node:worker_threads";
 import type { Loss } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
+import { orAbort } from "../../lib/abort.ts";
+import { type LogWorker, startLogWorker } from "./log-worker.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart, ThreadStart } from "./protocol.ts";
 import { putRequest, type SharedReply, takeReply } from "./shared-append.ts";
 import { LookOut, type ThreadLink, threadLink } from "./thread-link.ts";
 
-/** Compiled or bundled, the file lies beside this one under the same name. */
-const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
-/** Columns live outside this heap; what is in it are indices and names. */
-const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
-
 /**
- * Resolves when the thread has opened its folder, or failed to: see `opened.error`. Rejects with `signal.reason`. `file` is
- * another thread's code, for tests.
+ * Resolves when the thread has opened its folder, or failed to: see `opened.error`. Rejects with `signal.reason`. `thread` is
+ * one that was started before, and nothing else's from now on.
  */
-export async function openWorkerPort(start: StoreStart, signal: AbortSignal, file = workerFile): Promise<StorePort> {
+export async function openWorkerPort(
+  start: StoreStart,
+  signal: AbortSignal,
+  thread: LogWorker = startLogWorker(),
+): Promise<StorePort> {
+  const { worker } = thread;
   const { link, port } = threadLink();
-  const workerData: ThreadStart = { ...start, link };
-  const worker = new Worker(file, { workerData, transferList: [link.port], resourceLimits, name: "buffer" });
+  const told: ThreadStart = { ...start, link };
+  worker.postMessage(told, [link.port]);
   try {
-    const [opened]: [StoreOpened] = (await once(worker, "message", { signal })) as [StoreOpened];
-    return new WorkerPort(worker, opened, { ...link, port });
+    return new WorkerPort(worker, await orAbort(thread.opened, signal), { ...link, port });
   } catch (error) {
     port.close();
     await worker.terminate();
-    throw signal.aborted ? signal.reason : error;
+    throw error;
   }
 }
 

@@ -4,6 +4,7 @@ import { cpus } from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDiskBuffer } from "../../../src/buffer/disk/disk-buffer.ts";
+import { startLogWorker } from "../../../src/buffer/disk/log-worker.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
 import { openWorkerPort } from "../../../src/buffer/disk/worker-port.ts";
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
@@ -18,7 +19,7 @@ const config = bufferOptions.parse({ reserveFreeDisk: "0" });
 const worker = new URL("../../support/slow-disk-worker.ts", import.meta.url);
 const options = { directory: home.file("buffer"), integration: "bench", config };
 const buffer = await openDiskBuffer(options, testRuntime(), never, (start, signal) =>
-  openWorkerPort(start, signal, worker),
+  openWorkerPort(start, signal, startLogWorker(worker)),
 );
 
 const delay = monitorEventLoopDelay({ resolution: 5 });

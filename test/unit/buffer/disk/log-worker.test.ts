@@ -1,0 +1,40 @@
+// A log thread that is started before it is known what it is to open.
+import { expect, test } from "vitest";
+import { startLogWorker } from "../../../../src/buffer/disk/log-worker.ts";
+import type { StoreStart } from "../../../../src/buffer/disk/protocol.ts";
+import { openWorkerPort } from "../../../../src/buffer/disk/worker-port.ts";
+import { moment } from "../../../support/disk-store.ts";
+
+const start: StoreStart = {
+  options: {
+    folder: "/nowhere",
+    integration: "plant",
+    maxSize: 2 ** 30,
+    maxAgeMs: 86_400_000,
+    reserveFreeDisk: 0,
+    whenFull: "dropOldest",
+    segmentBytes: 2 ** 22,
+  },
+  now: moment(0),
+};
+const code = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
+const never = new AbortController().signal;
+
+test("who opens a buffer by a thread that has ended or failed meanwhile is told", async () => {
+  const ended = startLogWorker(code("process.exit(3)"));
+  const failed = startLogWorker(code("throw new Error('no memory')"));
+  await Promise.allSettled([ended.opened, failed.opened]);
+
+  await expect(openWorkerPort(start, never, ended)).rejects.toThrow("the log thread has ended");
+  await expect(openWorkerPort(start, never, failed)).rejects.toThrow("no memory");
+});
+
+test("who no longer wants a buffer that is being opened waits for nothing", async () => {
+  const stop = new AbortController();
+  const thread = startLogWorker(code("setInterval(() => {}, 1000)"));
+  const opening = openWorkerPort(start, stop.signal, thread);
+  stop.abort(new Error("not any more"));
+
+  await expect(opening).rejects.toThrow("not any more");
+  expect(thread.worker.threadId).toBe(-1);
+});
