@@ -8,9 +8,9 @@ import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
 
 /**
- * `held`: the folder is as it was locked. `outlived`: others may have written since, so whoever holds the lock has to give
- * it back, to read everything anew and to lock again. `away`: the folder is gone, or another one has its place, as where a
- * volume was taken off; what is written now would not be found again.
+ * `held`: the folder is as it was locked. `outlived`: others may have written since, or the volume was mounted anew, so
+ * whoever holds the lock has to give it back, to read everything anew and to lock again. `away`: the folder is gone, or one
+ * that is no buffer has its place, as where a volume was taken off; what is written now would not be found again.
  */
 export type LockState = "held" | "outlived" | "away";
 
@@ -57,8 +57,8 @@ function lock(path: string): FolderLock {
       if (!exclusive) return mayWrite(path) ? "outlived" : "held";
       const now = identity(path);
       if (now === file) return "held";
-      if (identity(dirname(path)) !== folder) return "away";
       if (now !== undefined) return "outlived";
+      if (identity(dirname(path)) !== folder) return "away";
       try {
         const next = openLocked(path);
         database.close();

@@ -130,7 +130,7 @@ export class StoreServer {
   }
 
   get #awayMessage(): string {
-    return `${this.#folder} is gone, or another folder has its place`;
+    return `${this.#folder} is gone, or an empty folder has its place`;
   }
 
   #guard(action: () => void, folder: string): StoreReply["error"] {

@@ -1,5 +1,5 @@
 // The lock of a data directory, whatever has become of its file.
-import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
 import { type FolderLock, lockFolder } from "../../../../src/buffer/disk/lock.ts";
@@ -48,7 +48,7 @@ test("a lock does not last where another process was quicker with a LOCK that so
   expect([first.state(), second.state()]).toEqual(["outlived", "held"]);
 });
 
-test("a folder that is not there for a while, or has another one in its place, is told from its own", () => {
+test("a folder that is away, or has an empty one or another buffer in its place, is told from its own", () => {
   using parent = temporaryFolder();
   const folder = parent.file("buffer");
   mkdirSync(folder);
@@ -59,6 +59,9 @@ test("a folder that is not there for a while, or has another one in its place, i
   expect(lock.state()).toBe("away");
   expect(readdirSync(folder)).toEqual([]);
   rmdirSync(folder);
+  cpSync(parent.file("elsewhere"), folder, { recursive: true });
+  expect(lock.state()).toBe("outlived");
+  rmSync(folder, { recursive: true });
   renameSync(parent.file("elsewhere"), folder);
   expect(lock.state()).toBe("held");
 });
@@ -160,7 +163,7 @@ test("a buffer whose folder is away writes nothing in its place, and goes on whe
   expect(await append(buffer, 2)).toBe("BUFFER_UNAVAILABLE");
   await clock.advance(10_000);
   expect(readdirSync(directory)).toEqual([]);
-  expect(buffer.stats().degraded).toContain("another folder has its place");
+  expect(buffer.stats().degraded).toContain("an empty folder has its place");
 
   rmdirSync(directory);
   renameSync(parent.file("elsewhere"), directory);
