@@ -13,7 +13,7 @@ import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
 import { initFile } from "./init-file.ts";
 import { askAll, foundSources, type Gathered } from "./init-questions.ts";
-import { typedAs } from "./typed-as.ts";
+import { nextSteps } from "./next-steps.ts";
 
 export interface InitOptions {
   /** Where it is written; `-`: standard output. */
@@ -84,8 +84,7 @@ async function told(file: string, missing: readonly string[], io: Console): Prom
     for (const name of missing) io.print(`${name} is empty: put the password into it`);
     if (config.service.integration === exampleIntegration)
       io.print("service.integration is an example, as for a local service: put your Integration ID into it");
-    const typed = typedAs(io.environment.variables);
-    io.print(`next: ${typed} check -c ${file} --online, then ${typed} run -c ${file}`);
+    io.print(nextSteps(file, io.environment.variables));
     return exitStatus.done;
   } catch (error) {
     if (!isAgentError(error, "CONFIG_INVALID")) throw error;

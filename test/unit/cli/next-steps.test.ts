@@ -1,0 +1,13 @@
+// What `init` proposes to type next.
+import { expect, test } from "vitest";
+import { nextSteps } from "../../../src/cli/next-steps.ts";
+
+test("a file of one's own is run by hand, that of the package by systemd, in the repository through npm", () => {
+  expect(nextSteps("site.yaml", {})).toBe("next: tagferry check -c site.yaml --online, then tagferry run -c site.yaml");
+  expect(nextSteps("/etc/tagferry/tagferry.yaml", {})).toBe(
+    "next: tagferry check --online, then systemctl start tagferry",
+  );
+  expect(nextSteps("site.yaml", { npm_lifecycle_event: "tagferry" })).toBe(
+    "next: npm run tagferry -- check -c site.yaml --online, then npm run tagferry -- run -c site.yaml",
+  );
+});
