@@ -68,12 +68,16 @@ export class Verdict {
     return this.#told.size + this.#open.size + this.#lost.size;
   }
 
-  /** Whether a gap of a tag may be of this row, if no other one is of that time: its clock may be a little ahead. */
-  isNear({ from, to, cause }: TagGap): boolean {
+  /**
+   * Whether a gap of a tag may be of this row, if no other one is of that time: the clock of the tag may be a little ahead of
+   * the agent's, which says when nobody was connected. Of a row of told tags the times are theirs.
+   */
+  isNear(gap: TagGap): boolean {
     const { row } = this;
     if (!row || row.to === undefined) return false;
-    if ((cause === "overflow") !== (row.cause === "overflow")) return false;
-    return from <= row.to + edgeUs && to >= row.from;
+    if ((gap.cause === "overflow") !== (row.cause === "overflow")) return false;
+    if (this.#tags === undefined) return this.overlaps(gap);
+    return gap.from <= row.to + edgeUs && gap.to >= row.from;
   }
 
   /** Whether what is missing of a tag is missing in this row. */
@@ -109,7 +113,8 @@ export class Verdict {
     if (from < earliest) this.#far = Math.min(this.#far, begin);
     else this.#near = Math.min(this.#near, begin);
     const known = Math.min(this.#began, this.#near === Number.POSITIVE_INFINITY ? this.#far : this.#near);
-    if (known !== row.from) this.#record.change(this.#id, { from: epochMicros(known) });
+    const end = this.#tags === undefined ? epochMicros(Math.max(to, row.to ?? to)) : row.to;
+    if (known !== row.from || end !== row.to) this.#record.change(this.#id, { from: epochMicros(known), to: end });
   }
 
   /** Names the tags that were told where the row is of them alone. */

@@ -290,6 +290,25 @@ test("a gap that is lost is not that of the row before, which was filled; of a c
     ]);
   }));
 
+test("queues that come full again and again are rows that cover each time, and all tags", () =>
+  told(async (story) => {
+    story.source.online({ recovery: { how: "history" } });
+    const start = await story.later(100_000);
+    const full = (tag: number, from: number, to: number, state: TagGap["state"]) => ({
+      ...tagGap(tag, state, epochMicros(start + from * 1e6), epochMicros(start + to * 1e6)),
+      cause: "overflow" as const,
+    });
+    for (const state of ["open", "lost"] as const)
+      story.source.delivered({ readings: [], gaps: [full(1, -50, -48, state), full(2, -49, -45, state)] });
+    for (const state of ["open", "filled"] as const)
+      story.source.delivered({ readings: [], gaps: [full(1, -20, -18, state)] });
+    await story.later(2_000);
+    expect(story.rows()).toEqual([
+      "line overflow 50-55 tag1+tag2 lost ?",
+      "line overflow 80-82 tag1 filled filled from the device's history",
+    ]);
+  }));
+
 test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
   told(async (story) => {
     for (let i = 0; i < 20; i++) {
