@@ -40,6 +40,9 @@ interface World {
   readonly silence: () => Promise<void>;
 }
 
+/** A gap begins with the last value that was acknowledged, which may be one or two before the last that is shown. */
+const acknowledgedWithinUs = 500_000;
+
 /** In an order in which what is lost is followed by what the history gives. */
 const events: Readonly<Record<string, (world: World) => Promise<void>>> = {
   async "server restarted behind a cut"({ line, pause }) {
@@ -98,7 +101,8 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
     dataDir,
     serviceUrl: service.url,
     // What is reloaded has the same tags: one that was not configured meanwhile would be missing all that time.
-    sources: (more) => line.source({ timeout: more ? "3s" : "2s" }),
+    // The queue is that of a second: longer interruptions overflow it.
+    sources: (more) => line.source({ timeout: more ? "3s" : "2s", queue: 4 }),
     entry: `${import.meta.dirname}/hurried-agent.ts`,
   });
   await agent.start();
@@ -138,7 +142,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
   while (happened.length < count) {
     if (deck.length === 0) deck = shuffled(Object.keys(events), random);
     const name = deck.shift() ?? "";
-    since ??= await calm(0);
+    since ??= (await calm(0)) - acknowledgedWithinUs;
     if (name === "agent killed") since = Math.min(since, await alive());
     await events[name]?.(world);
     line.network.mend();
@@ -150,6 +154,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
       await settled();
       troubled.push([since, clock.now()]);
       since = undefined;
+      await sleep(2_000);
     }
     await sleep(2_000 * random());
   }

@@ -18,8 +18,17 @@ export interface OpcuaLine extends AsyncDisposable {
   end(): Promise<void>;
   /** Ends the server and starts it on the same port, as after a power cut when the network went first. */
   restart(whileAway: () => Promise<void>): Promise<void>;
-  /** The source of a configuration; `timeout` is that of the agent's calls, `more` adds a tag that never changes. */
-  readonly source: (options: { readonly timeout: string; readonly more?: boolean }) => string;
+  readonly source: (options: LineSource) => string;
+}
+
+/** The source of a configuration. */
+export interface LineSource {
+  /** Of the agent's calls. */
+  readonly timeout: string;
+  /** Values of a tag that the server keeps. */
+  readonly queue: number;
+  /** With a tag that never changes. */
+  readonly more?: boolean;
 }
 
 export const lineInputs = ["line.count", "line.temp"] as InputId[]; // as in the source below
@@ -35,6 +44,7 @@ export async function opcuaLine(folder: string): Promise<OpcuaLine> {
   const held: Held[] = [];
   const waiting: Held[] = [];
   let value = 1_000;
+  let lastMs = 0;
   let writing = false;
   /** Notes what became of the values before. */
   const write = () => {
@@ -44,7 +54,9 @@ export async function opcuaLine(folder: string): Promise<OpcuaLine> {
     }
     if (!writing) return;
     value++;
-    const at = new Date();
+    // Each at a time of its own, also where this is called twice within a millisecond.
+    lastMs = Math.max(Date.now(), lastMs + 1);
+    const at = new Date(lastMs);
     server.set("Count", value, at);
     server.set("Temp", value, at);
     for (const input of lineInputs) waiting.push({ input, value, at: at.getTime() * 1_000, stamped: true });
@@ -74,14 +86,14 @@ export async function opcuaLine(folder: string): Promise<OpcuaLine> {
       server = await opcuaServer({ folder, port });
       writing = true;
     },
-    source: ({ timeout, more = false }) => `
+    source: ({ timeout, queue, more = false }) => `
   line:
     type: opcua
     url: opc.tcp://127.0.0.1:${network.port}
     security: { mode: none }
     timeout: ${timeout}
     every: 50ms
-    subscription: { keepAlive: 500ms, bridge: 60s }
+    subscription: { keepAlive: 500ms, queue: ${queue} }
     tags:
       - { input: ${count}, node: "nsu=${lineNamespace};s=Count" }
       - { input: ${temp}, node: "nsu=${lineNamespace};s=Temp" }

@@ -145,7 +145,7 @@ ${units
           - { input: bus.u${unit}, at: "hr:0 u32" }
 ${more ? `          - { input: more.u${unit}, at: "hr:10 u16" }\n` : ""}`,
   )
-  .join("")}${line.source({ timeout: "5s", more })}`,
+  .join("")}${line.source({ timeout: "5s", queue: 1_000, more })}`,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
