@@ -11,13 +11,12 @@ export interface TrustOptions {
   readonly json?: boolean;
 }
 
-/** Prints every certificate that the agent knows. */
+/** Prints every certificate that the agent knows; none where it has no OPC UA source, which is nothing wrong. */
 export async function listTrust(options: TrustOptions, io: Console): Promise<ExitStatus> {
   const folder = await trustFolder(options, io);
-  if (folder === undefined) return exitStatus.failed;
-  const known = await listCertificates(folder);
+  const known = folder === undefined ? [] : await listCertificates(folder);
   if (options.json === true) io.print(JSON.stringify(known, undefined, 2));
-  else {
+  else if (folder !== undefined) {
     for (const line of known.flatMap(shown)) io.print(line);
     if (known.length === 0) io.print("no certificates yet: a server's is kept at the first attempt to connect");
   }

@@ -68,4 +68,6 @@ test("a configuration without such a source says so", async () => {
   writeFileSync(file, configuration(home.file("data"), "demo: { type: simulator, tags: [{ input: a }] }"));
   const { status, stderr } = await command(["trust", "accept", "00", "-c", file]);
   expect({ status, stderr }).toEqual({ status: 1, stderr: `tagferry: ${file} has no OPC UA source\n` });
+  // A script that looks at many gateways finds nothing wrong with this one.
+  expect(await command(["trust", "list", "-c", file, "--json"])).toMatchObject({ status: 0, stdout: "[]\n", stderr });
 });
