@@ -2,26 +2,17 @@
 import { expect, test } from "vitest";
 import { openAgent } from "../../src/agent/agent.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
-import type { Clock } from "../../src/core/runtime.ts";
 import { readBack } from "../../src/demo/read-back.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import { load } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
+import { hurriedClock } from "../support/hurried-clock.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer } from "../support/opcua-server.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Levels are read and history is asked four times as soon as in earnest. */
-function hurried() {
-  const clock = systemClock();
-  const hurry: Clock = {
-    now: () => clock.now(),
-    monotonic: () => 4 * clock.monotonic(),
-    sleep: (ms, signal) => clock.sleep(ms / 4, signal),
-  };
-  return testRuntime({ clock: hurry });
-}
+const hurried = () => testRuntime({ clock: hurriedClock(4) });
 
 test("where the service level falls the other server is gone on with, nothing is lost, and there is no going back and forth", {
   timeout: 240_000,

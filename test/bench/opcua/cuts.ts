@@ -1,6 +1,7 @@
 // What random cuts and silences of the network cost the OPC UA source: node test/bench/opcua/cuts.ts [seed] [cuts].
 // Each value that the server sampled must arrive, or be counted as lost; a third of the deliveries is never acknowledged.
 import { systemClock } from "../../../src/lib/clock.ts";
+import { hurriedClock } from "../../support/hurried-clock.ts";
 import { lineNamespace, opcuaServer } from "../../support/opcua-server.ts";
 import { openOpcuaSource } from "../../support/opcua-source.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
@@ -14,12 +15,7 @@ await using server = await opcuaServer({ folder: folder.file("server") });
 await using network = await tcpProxy(server.port);
 const clock = systemClock();
 /** Silence is noticed four times as soon as in earnest. */
-const hurried = {
-  now: () => clock.now(),
-  monotonic: () => 4 * clock.monotonic(),
-  sleep: (ms: number, signal: AbortSignal) => clock.sleep(ms / 4, signal),
-};
-const runtime = testRuntime({ clock: hurried });
+const runtime = testRuntime({ clock: hurriedClock(4) });
 const sleep = (ms: number) => clock.sleep(ms, new AbortController().signal);
 const setup = {
   stateDir: folder.file("state"),
