@@ -45,9 +45,15 @@ test("a demo that nobody reads any longer ends", { timeout: 60_000 }, async () =
   const piped = spawn("sh", ["-c", `${process.execPath} src/cli/main.ts demo | head -n 12`], {
     cwd: resolve(import.meta.dirname, "../.."),
     stdio: ["ignore", "pipe", "ignore"],
+    detached: true,
   });
   let read = "";
   piped.stdout.on("data", (chunk) => (read += String(chunk)));
-  await once(piped, "close");
+  try {
+    await once(piped, "close", { signal: AbortSignal.timeout(50_000) });
+  } finally {
+    // All of the pipe, where it has not ended.
+    if (piped.pid !== undefined && piped.exitCode === null) process.kill(-piped.pid, "SIGKILL");
+  }
   expect(read.split("\n")).toHaveLength(13);
 });
