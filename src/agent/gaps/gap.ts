@@ -44,8 +44,10 @@ export const gapSchema = z.object({
   points: z.int().optional(),
   /** What became of it: who had kept the values, why they could not be had. */
   outcome: z.string().optional(),
-  /** Of a gap that is `partly` filled: the tags that were not. */
+  /** Of a gap that is `partly` filled: the tags that were not. Of one that is `filling`: those that will not be. */
   unfilled: z.object({ tags: z.int(), inputs: z.array(z.string()) }).optional(),
+  /** Of a gap that is `filling`: the tags that are looked for. */
+  asked: z.object({ tags: z.int(), inputs: z.array(z.string()) }).optional(),
 });
 export type Gap = z.output<typeof gapSchema>;
 export type GapCause = Gap["cause"];

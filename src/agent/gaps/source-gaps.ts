@@ -18,6 +18,8 @@ const noticedWithinUs = 60e6;
 const settledAfterMs = 15_000;
 /** A disk that has not answered for so long is not slow but hung. */
 const hungAfterMs = 5_000;
+/** A clock is set within this time of the first connection, or stepped for another reason. */
+const settingMs = 600_000;
 /** Gaps of a source that may still be filled. */
 const mostVerdicts = 100;
 /** Tags that all of them together know something of, the newest one apart. */
@@ -39,6 +41,9 @@ export class SourceGaps implements Disposable {
   #verdicts: Verdict[] = [];
   /** The row of what goes on while there is no connection. */
   #outage: Verdict | undefined;
+  /** So much older than the moment of its arrival the newest value was, at best: a clock may be behind. Microseconds. */
+  #behindUs = 0;
+  #behindNowUs = Number.POSITIVE_INFINITY;
   #bufferRow: number | undefined;
   #storingSinceMs: number | undefined;
   #connection: Pick<Source, "holder" | "recovery"> | undefined;
@@ -78,6 +83,9 @@ export class SourceGaps implements Disposable {
     if (outage?.row?.cause === "agentDown") this.#backAt = { verdict: outage, ms: clock.monotonic() };
     if (recovery?.how === "kept") outage?.kept(recovery.by);
     else if (outage) this.#verdicts.push(outage);
+    // What this connection has shown holds until the next one has shown something.
+    if (this.#behindNowUs < Number.POSITIVE_INFINITY) this.#behindUs = this.#behindNowUs;
+    this.#behindNowUs = Number.POSITIVE_INFINITY;
     if (recovery?.how === "history") {
       this.#settled = false;
       return;
@@ -97,7 +105,10 @@ export class SourceGaps implements Disposable {
     let newest = 0;
     for (const { time, historical } of readings) if (!historical && time > newest) newest = time;
     // What the device measured after its newest value is not here yet.
-    if (newest <= now && newest > now - noticedWithinUs) this.#heard = epochMicros(newest);
+    if (newest <= now && newest > now - noticedWithinUs) {
+      this.#heard = epochMicros(newest);
+      this.#behindNowUs = Math.min(this.#behindNowUs, now - newest);
+    }
     for (const gap of gaps) this.#take(gap);
     if (gaps.length > 0) for (const verdict of this.#verdicts) verdict.flush();
     this.#failures.flush();
@@ -199,13 +210,17 @@ export class SourceGaps implements Disposable {
     const input = this.#inputOf(gap.tag, gap.captures);
     // Of what has no Input ID nothing is recorded anyway.
     if (input === undefined) return;
-    const near = this.#verdicts.filter((verdict) => verdict.isNear(gap));
-    const within = near.filter((verdict) => verdict.overlaps(gap) || verdict.awaits(input));
-    const concerned = [within, near].find((rows) => rows.length > 0) ?? [this.#adopt(gap)];
+    const behind = Math.min(this.#behindUs, this.#behindNowUs);
+    const near = this.#verdicts.filter((verdict) => verdict.isNear(gap, behind));
+    // A clock that is ahead puts it behind all rows: then which of them it is of is not known.
+    const within = near.some((verdict) => verdict.overlaps(gap, behind))
+      ? near.filter((verdict) => verdict.overlaps(gap, behind) || verdict.awaits(input))
+      : near;
+    const concerned = within.length > 0 ? within : [this.#adopt(gap)];
+    const ends = concerned.map(({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);
     for (const verdict of concerned) {
       const { from = 0 } = verdict.row ?? {};
-      const ends = concerned.map(({ row }) => row?.to ?? 0).filter((to) => to <= from);
-      verdict.take(input, gap, Math.max(0, ...ends));
+      verdict.take(input, gap, ends.findLast((to) => to <= from) ?? 0);
     }
   }
 
@@ -231,6 +246,7 @@ export class SourceGaps implements Disposable {
   #tick(): void {
     this.#failures.flush();
     const { clock } = this.#runtime;
+    if (this.#backAt && clock.monotonic() - this.#backAt.ms > settingMs) this.#backAt = undefined;
     if (this.#backAt) this.#backAt.verdict.notBefore(clock.now() - (clock.monotonic() - this.#backAt.ms) * 1_000);
     const storingMs = clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
     if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");

@@ -20,7 +20,8 @@ interface Loss {
   readonly reason: string;
 }
 
-const asked = "the device's history is asked";
+const asking = "the device's history is asked";
+const unheard = "it was looked for when the agent or the source was stopped, and was not heard of again";
 
 /**
  * Of one row whose values are being looked for. Gaps of a tag that follow each other closely are told to the rows of both:
@@ -42,8 +43,13 @@ export class Verdict {
   readonly #open = new Map<string, readonly Interval[]>();
   readonly #lost = new Map<string, Loss>();
   #found = false;
-  /** Those that an earlier run of the agent found to be lost. */
-  readonly #lostBefore: number = 0;
+  /** Tags that an earlier run looked for, and of which nobody has told anything since. */
+  readonly #asked: Set<string>;
+  /** How many more an earlier run looked for, and found to be lost, than it could name. */
+  #askedBefore: number;
+  #lostBefore: number;
+  /** Tags that were told, where an earlier run could not name all. */
+  readonly #heard: Set<string> | undefined;
 
   constructor(record: GapRecord, id: number) {
     this.#record = record;
@@ -52,11 +58,12 @@ export class Verdict {
     this.#began = gap?.from ?? 0;
     this.#tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
     for (const input of gap?.inputs ?? []) this.#told.add(input);
-    if (!gap?.unfilled) return;
-    const reason = (gap.state !== "filling" && gap.outcome) || "found out earlier";
-    for (const input of gap.unfilled.inputs)
-      this.#lost.set(input, { moments: [[gap.from, gap.to ?? gap.from]], reason });
-    this.#lostBefore = Math.max(0, gap.unfilled.tags - this.#lost.size);
+    const reason = (gap?.state !== "filling" && gap?.outcome) || "found out earlier";
+    for (const input of gap?.unfilled?.inputs ?? []) this.#lost.set(input, { moments: [this.#all()], reason });
+    this.#asked = new Set(gap?.asked?.inputs);
+    this.#askedBefore = Math.max(0, (gap?.asked?.tags ?? 0) - this.#asked.size);
+    this.#lostBefore = Math.max(0, (gap?.unfilled?.tags ?? 0) - this.#lost.size);
+    this.#heard = this.#askedBefore + this.#lostBefore > 0 ? new Set() : undefined;
   }
 
   get row(): Gap | undefined {
@@ -70,21 +77,23 @@ export class Verdict {
 
   /**
    * Whether a gap of a tag may be of this row, if no other one is of that time: the clock of the tag may be a little ahead of
-   * the agent's, which says when nobody was connected. Of a row of told tags the times are theirs.
+   * the agent's, which says when nobody was connected, or behind it by up to `behindUs`. Of a row of told tags the times are
+   * theirs.
    */
-  isNear(gap: TagGap): boolean {
+  isNear(gap: TagGap, behindUs: number): boolean {
     const { row } = this;
     if (!row || row.to === undefined) return false;
     if ((gap.cause === "overflow") !== (row.cause === "overflow")) return false;
-    if (this.#tags === undefined) return this.overlaps(gap);
-    return gap.from <= row.to + edgeUs && gap.to >= row.from;
+    if (this.#tags === undefined) return this.overlaps(gap, 0);
+    return gap.from <= row.to + edgeUs && gap.to + behindUs >= row.from;
   }
 
-  /** Whether what is missing of a tag is missing in this row. */
-  overlaps({ from, to }: Pick<TagGap, "from" | "to">): boolean {
+  /** Whether what is missing of a tag is missing in this row, or may be with a clock that is behind. */
+  overlaps({ from, to }: Pick<TagGap, "from" | "to">, behindUs: number): boolean {
     const { row } = this;
     if (row?.to === undefined) return false;
-    return from === to ? from >= row.from && to <= row.to : from < row.to && to > row.from;
+    const behind = this.#tags === undefined ? 0 : behindUs;
+    return from === to ? from + behind >= row.from && to <= row.to : from < row.to && to + behind > row.from;
   }
 
   /** Whether something of this tag is looked for. */
@@ -96,6 +105,7 @@ export class Verdict {
   take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
     const { row } = this;
     if (!row) return;
+    this.#hear(input, state);
     const moments: Interval = [from, to];
     const { moments: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
     if (state === "open") this.#open.set(input, joined(this.#open.get(input) ?? [], moments));
@@ -117,6 +127,14 @@ export class Verdict {
     if (known !== row.from || end !== row.to) this.#record.change(this.#id, { from: epochMicros(known), to: end });
   }
 
+  /** What an earlier run knew of this tag is known anew. */
+  #hear(input: string, state: TagGap["state"]): void {
+    if (this.#asked.delete(input) || this.#lost.has(input) || !this.#heard || this.#heard.has(input)) return;
+    this.#heard.add(input);
+    if (this.#askedBefore > 0) this.#askedBefore--;
+    else if (this.#lostBefore > 0 && state === "lost") this.#lostBefore--;
+  }
+
   /** Names the tags that were told where the row is of them alone. */
   flush(): void {
     if (this.#tags !== undefined || this.row?.tags === this.#told.size) return;
@@ -129,21 +147,31 @@ export class Verdict {
    * expected to be told but what is still looked for.
    */
   settle(over: boolean): void {
-    const lost = this.#lost.size + this.#lostBefore;
-    const inputs = [...this.#lost.keys()].slice(0, mostInputs).toSorted();
-    const unfilled = lost === 0 ? undefined : { tags: lost, inputs };
+    const unfilled = named(this.#lost.size + this.#lostBefore, this.#lost.keys());
+    const asked = named(this.#open.size + this.#asked.size + this.#askedBefore, this.#open.keys(), this.#asked);
     const going = !over && this.row?.state === "filling";
-    if (going || this.#open.size > 0) return this.#become("filling", asked, unfilled);
+    if (going || this.#open.size > 0) return this.#become("filling", asking, unfilled, asked);
+    for (const input of this.#asked) this.#lost.set(input, { moments: [this.#all()], reason: unheard });
+    this.#lostBefore += this.#askedBefore;
+    this.#askedBefore = 0;
+    this.#asked.clear();
+    this.#end();
+  }
+
+  #end(): void {
+    const lost = this.#lost.size + this.#lostBefore;
     if (lost === 0)
       return this.#become("filled", this.#found ? "filled from the device's history" : "no value was missing");
     const reasons = [...new Set(this.#lost.values().map(({ reason }) => reason))].slice(0, 3).join("; ");
     const some = this.#found || lost < (this.#tags ?? this.#told.size);
-    this.#become(some ? "partly" : "lost", reasons, unfilled);
+    this.#become(some ? "partly" : "lost", reasons, named(lost, this.#lost.keys()));
   }
 
   /** Whatever was looked for has been told, or was not missing after all. */
   conclude(): void {
     this.#open.clear();
+    this.#asked.clear();
+    this.#askedBefore = 0;
     this.settle(true);
   }
 
@@ -167,14 +195,38 @@ export class Verdict {
     if (row?.to !== undefined && end - row.to > clockStepUs) this.#record.change(this.#id, { to: epochMicros(end) });
   }
 
-  #become(state: Gap["state"], outcome: string, unfilled?: Gap["unfilled"]): void {
-    const { row } = this;
-    if (!row || (row.state === state && row.outcome === outcome && row.unfilled?.tags === unfilled?.tags)) return;
-    this.#record.change(this.#id, { state, outcome, unfilled });
+  /** All of the row's time. */
+  #all(): Interval {
+    const { from = epochMicros(0), to = from } = this.row ?? {};
+    return [from, to];
   }
+
+  #become(state: Gap["state"], outcome: string, unfilled?: Named, asked?: Named): void {
+    const { row } = this;
+    if (!row) return;
+    const same = row.state === state && row.outcome === outcome;
+    if (same && isSame(row.unfilled, unfilled) && isSame(row.asked, asked)) return;
+    this.#record.change(this.#id, { state, outcome, unfilled, asked });
+  }
+}
+
+type Named = Gap["unfilled"];
+
+/** Some of them by name. Undefined: there are none. */
+function named(tags: number, ...all: readonly Iterable<string>[]): Named {
+  if (tags === 0) return undefined;
+  const inputs = all.flatMap((names) => [...names]).slice(0, mostInputs);
+  return { tags, inputs: inputs.toSorted() };
 }
 
 function keep(open: Map<string, readonly Interval[]>, input: string, moments: readonly Interval[]): void {
   if (moments.length === 0) open.delete(input);
   else open.set(input, moments);
+}
+
+function isSame(a: Named, b: Named): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.tags === b.tags && a.inputs.length === b.inputs.length && a.inputs.every((input, i) => input === b.inputs[i])
+  );
 }
