@@ -1,5 +1,6 @@
 // Series that belong together in a frame, and the order in which they are tried.
 import type { Steps } from "../lib/in-slices.ts";
+import { Columns } from "./columns.ts";
 import type { SeriesQueue } from "./series-queue.ts";
 
 export interface Candidate {
@@ -10,10 +11,14 @@ export interface Candidate {
 
 /** Series with the same times: they share every timestamp and need no nulls among themselves. */
 export interface Cluster {
-  readonly rows: number;
+  /** How many of their oldest points are meant: all of them, or as many as the least deep has. */
+  rows: number;
   readonly members: SeriesQueue[];
   since: number;
 }
+
+/** Share of the depth of a cluster by which another one that it goes along with may be deeper. */
+const mostLeftBehind = 1 / 2;
 
 /** Putting a series or a cluster in its place takes as long as copying so many points. */
 export const clusterWork = 20;
@@ -38,6 +43,41 @@ export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
     yield clusterWork;
   }
   return clusters;
+}
+
+/**
+ * Puts those together that have the same times as far as the less deep of them goes, and are about as deep: a poll that came
+ * in two parts makes some series one row deeper than others. They go out as deep as the least of them; what is left goes
+ * with the next frame. Changes what it is given.
+ */
+export function* joined(clusters: readonly Cluster[]): Steps<Cluster[]> {
+  const apart: Cluster[] = [];
+  const byFirstTime = new Map<number, Cluster>();
+  const column = new Columns();
+  for (const cluster of clusters) {
+    yield clusterWork;
+    const [first] = cluster.members;
+    const leader = first && byFirstTime.get(first.firstTime);
+    if (leader && (yield* goTogether(leader, cluster, column))) {
+      leader.rows = Math.min(leader.rows, cluster.rows);
+      leader.since = Math.min(leader.since, cluster.since);
+      for (const member of cluster.members) leader.members.push(member);
+    } else {
+      if (first?.ascending && !leader) byFirstTime.set(first.firstTime, cluster);
+      apart.push(cluster);
+    }
+  }
+  return apart;
+}
+
+function* goTogether(one: Cluster, other: Cluster, column: Columns): Steps<boolean> {
+  const rows = Math.min(one.rows, other.rows);
+  if (Math.max(one.rows, other.rows) > rows * (1 + mostLeftBehind)) return false;
+  const [a] = one.members;
+  const [b] = other.members;
+  if (!a || !b) return false;
+  yield* a.read(rows, column);
+  return (yield* b.textBytesAt(column.times, rows)) !== undefined;
 }
 
 /**

@@ -41,6 +41,9 @@ const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
 const liveFrames = 4;
 /** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */
 const bytesPerLive = 1_700;
+/** However small requests are: the buffer gives what was stored together as a whole, or some of its series without the others. */
+const leastPoints = { live: 1_000, backlog: 60_000 } as const;
+const leastCapacity = 200_000;
 /** The next frame is built this long before it may go, so that it carries what came until then. */
 const buildAheadMs = 60;
 /** How long to wait while all there is waits for its metadata. */
@@ -64,12 +67,18 @@ export class Dispatcher {
     const { clock } = runtime;
     this.#parts = parts;
     this.#runtime = runtime;
-    const window = new Window(Math.ceil(limit.most * (windowShare.live + windowShare.sparse)));
+    const capacity = Math.ceil(limit.most * (windowShare.live + windowShare.sparse));
+    const window = new Window(Math.max(leastCapacity, capacity));
     this.#window = window;
     const mostPoints = (lane: Lane) => {
       const { maxBytes } = limit;
-      if (lane === "backlog") return Math.ceil(maxBytes * windowShare[this.#loader.sparse ? "sparse" : "dense"]);
-      const soon = Math.max(maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
+      if (lane === "backlog") {
+        const share = windowShare[this.#loader.sparse ? "sparse" : "dense"];
+        return Math.max(leastPoints.backlog, Math.ceil(maxBytes * share));
+      }
+      // What rides along in frames with few nulls is no burden.
+      if (this.#loader.sparse === false) return Math.ceil(maxBytes * windowShare.live);
+      const soon = Math.max(leastPoints.live, maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
       return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
     };
     this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints });

@@ -17,9 +17,24 @@ export interface IntakeParts {
 const mostPerTake = 100_000;
 /** Below this much room nothing is taken: blocks may be somewhat larger than what was asked for. */
 const leastRoom = 100;
+/** What is asked for while there is a backlog, however little was new the last time. */
+const leastNews = 1_000;
+/**
+ * Share of the backlog's room below which no more of it is taken: a small rest would bring some series of a poll without
+ * the others, and what shares its times would go out apart.
+ */
+const leastShare = 1 / 8;
+
+interface Take {
+  readonly wait: boolean;
+  /** Undefined: as much as there is room for. */
+  readonly most?: number;
+}
 
 export class Intake {
   readonly #parts: IntakeParts;
+  /** Points that were news the last two times: a request looks twice, and finds little the second time. */
+  #news: readonly [number, number] = [0, 0];
   #unsendable: Unsendable[] = [];
 
   constructor(parts: IntakeParts) {
@@ -28,28 +43,46 @@ export class Intake {
 
   /** Takes what is there, the newest first, without waiting for more. */
   async fill(signal: AbortSignal): Promise<void> {
+    await this.#fillLive(signal);
+    const { mostPoints, window } = this.#parts;
     for (;;) {
-      const block = await this.#take("live", false, signal);
+      const most = mostPoints("backlog");
+      if (most - window.points("backlog") < Math.min(mostPerTake, most * leastShare)) break;
+      const block = await this.#take("backlog", { wait: false }, signal);
       if (!block) break;
-      if (!this.#isNews(block)) {
+      this.#add("backlog", block);
+    }
+  }
+
+  /**
+   * A block reaches back as far as it is asked to, and what is old in it would have to go out as if it were new. So while
+   * there is a backlog as much is asked for as was new the last time, then as much again as was found, as long as all of it
+   * is new.
+   */
+  async #fillLive(signal: AbortSignal): Promise<void> {
+    const behind = this.#parts.window.points("backlog") > 0;
+    let news = 0;
+    for (;;) {
+      const most = behind ? news || Math.max(leastNews, ...this.#news) : mostPerTake;
+      const block = await this.#take("live", { wait: false, most }, signal);
+      if (!block) break;
+      const { all, fresh } = this.#newsIn(block);
+      if (fresh === 0) {
         // All that is new has been taken: the rest comes in its order, as backlog.
         this.#parts.reader.release([block.id]);
         break;
       }
       this.#add("live", block);
+      news += fresh;
+      if (fresh < all) break;
     }
-    for (
-      let block = await this.#take("backlog", false, signal);
-      block;
-      block = await this.#take("backlog", false, signal)
-    )
-      this.#add("backlog", block);
+    this.#news = [this.#news[1], news];
   }
 
   /** Resolves when something has been taken. */
   async wait(signal: AbortSignal): Promise<void> {
-    const block = await this.#take("live", true, signal);
-    if (block) this.#add(this.#isNews(block) ? "live" : "backlog", block);
+    const block = await this.#take("live", { wait: true }, signal);
+    if (block) this.#add(this.#newsIn(block).fresh > 0 ? "live" : "backlog", block);
   }
 
   /** What cannot be sent at all, since the last call. */
@@ -59,9 +92,9 @@ export class Intake {
     return unsendable;
   }
 
-  async #take(lane: Lane, wait: boolean, signal: AbortSignal): Promise<Block | undefined> {
+  async #take(lane: Lane, { wait, most = mostPerTake }: Take, signal: AbortSignal): Promise<Block | undefined> {
     const { reader, window, mostPoints } = this.#parts;
-    const maxPoints = Math.min(mostPerTake, window.room, mostPoints(lane) - window.points(lane));
+    const maxPoints = Math.min(mostPerTake, most, window.room, mostPoints(lane) - window.points(lane));
     if (maxPoints < leastRoom && !wait) return undefined;
     return await reader.take(lane, { wait, maxPoints: Math.max(maxPoints, leastRoom) }, signal);
   }
@@ -71,9 +104,16 @@ export class Intake {
     for (const unsendable of window.add(lane, block, clock.monotonic())) this.#unsendable.push(unsendable);
   }
 
-  /** By the newest of its times. A device whose clock is behind has no news while a backlog drains, and is no later otherwise. */
-  #isNews({ series }: Block): boolean {
+  /** How many of its points are no older than news. A device whose clock is behind has none while a backlog drains, and is no later otherwise. */
+  #newsIn({ series }: Block): { all: number; fresh: number } {
     const since = this.#parts.clock.now() - this.#parts.newsMs * 1_000;
-    return series.some(({ times }) => (times.at(-1) ?? 0) >= since);
+    let all = 0;
+    let fresh = 0;
+    for (const { times } of series) {
+      all += times.length;
+      if ((times[0] ?? 0) >= since) fresh += times.length;
+      else for (let i = times.length - 1; i >= 0 && times[i]! >= since; i--) fresh++;
+    }
+    return { all, fresh };
   }
 }

@@ -41,7 +41,7 @@ export class Loader {
   #nextId = firstRequestId;
   #liveInARow = 0;
   #suspectsTurn = true;
-  #sparse = false;
+  #sparse: boolean | undefined;
   #livePoints = 0;
   #liveFirst = true;
 
@@ -56,8 +56,11 @@ export class Loader {
     this.#liveFirst = true;
   }
 
-  /** Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory. */
-  get sparse(): boolean {
+  /**
+   * Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory.
+   * Undefined: there was none yet.
+   */
+  get sparse(): boolean | undefined {
     return this.#sparse;
   }
 

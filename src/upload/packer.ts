@@ -2,7 +2,7 @@
 // its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
 import type { InputId } from "../core/point.ts";
 import type { Steps } from "../lib/in-slices.ts";
-import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder } from "./cluster.ts";
+import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder, joined } from "./cluster.ts";
 import { FrameDraft } from "./frame-draft.ts";
 import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
 import { JoinedColumn, type PackedPlan, type Part } from "./packed-column.ts";
@@ -52,7 +52,9 @@ export class Packer {
     this.#begun = draft.work;
     draft.begin(limits.envelopeBytes, limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared));
     const misfits: Cluster[] = [];
-    const clusters = yield* clustersOf(candidates);
+    const apart = yield* clustersOf(candidates);
+    // Where all of it goes out at once nothing has to be left behind.
+    const clusters = leastBytes(apart) > limits.maxBytes ? yield* joined(apart) : apart;
     for (const cluster of inOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0) yield* this.#addFirst(cluster);
       else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
@@ -148,7 +150,7 @@ export class Packer {
     const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
     if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
     // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
-    for (const member of cluster.members) yield* draft.add(member, member.count);
+    for (const member of cluster.members) yield* draft.add(member, cluster.rows);
     return true;
   }
 
@@ -185,6 +187,14 @@ function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number
   const [first] = members;
   const rowBytes = text / rows + timeLength(first?.firstTime ?? 0) + timeOverhead;
   return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
+}
+
+/** What all of them take at least: names and values, without times and nulls. */
+function leastBytes(clusters: readonly Cluster[]): number {
+  let bytes = 0;
+  for (const { members } of clusters)
+    for (const { input, textBytes, count } of members) bytes += input.length + columnOverhead + textBytes + count;
+  return bytes;
 }
 
 /** Bytes that fresh points take where they cost no nulls, at most `most`. */

@@ -394,7 +394,7 @@ test("fresh points of polled tags are stored within two requests, however long t
   await using service = await ScriptedService.open();
   const reader = new MemoryReader();
   const tags = Array.from({ length: 50 }, (_, i) => `line1.tag${i}`);
-  for (let i = 0; i < 120; i++) reader.append(rows(i * 100, 100, tags));
+  for (let i = 0; i < 60; i++) reader.append(rows(i * 100, 100, tags));
   const fresh: { readonly tick: number; readonly before: number; readonly waiting: number }[] = [];
   service.otherwise = (exchange) => {
     const before = service.requests(insert).length;
@@ -409,7 +409,7 @@ test("fresh points of polled tags are stored within two requests, however long t
     url: service.url,
     speed: 20,
     reader,
-    service: { limits: { maxRequest: "256KiB" } },
+    service: { limits: { maxRequest: "128KiB" } },
   });
   await eventually(() => reader.empty && fresh.length === 5, 20_000);
   for (const { tick, before, waiting } of fresh) {
@@ -420,7 +420,7 @@ test("fresh points of polled tags are stored within two requests, however long t
     expect(stored).toBeGreaterThanOrEqual(before);
     expect(waiting).toBeGreaterThan(1);
   }
-  expect(service.stored.size).toBe(120 * 100 * 50 + 5 * 50);
+  expect(service.stored.size).toBe(60 * 100 * 50 + 5 * 50);
   const nulls = service
     .requests(insert)
     .flatMap(({ request }) => Object.values(request.params.data?.series ?? {}))
@@ -447,7 +447,7 @@ test("fresh points of unrelated tags are stored within maxLag while a backlog dr
     url: service.url,
     speed: 20,
     reader,
-    service: { limits: { maxRequest: "256KiB" } },
+    service: { limits: { maxRequest: "128KiB" } },
   });
   await eventually(() => reader.empty && fresh.length === 6, 25_000);
   const carried = service.requests(insert).map(({ request }) => new Set(request.params.data?.times));

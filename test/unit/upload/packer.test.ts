@@ -363,3 +363,32 @@ test("memory of the window is used again", () => {
     expect(window.room).toBe(room);
   }
 });
+
+/** 100 tags with the same times, `everySeconds` apart, from the tick `from` on. */
+function poll(machine: string, from: number, to: number, everySeconds = 1): Record<string, [number, number][]> {
+  return Object.fromEntries(
+    Array.from({ length: 100 }, (_, tag) => [
+      `line1.${machine}.t${tag}`,
+      Array.from({ length: to - from }, (__, i): [number, number] => [(from + i) * everySeconds * 1e6, (tag + i) / 10]),
+    ]),
+  );
+}
+
+test("a poll of which some series came first goes out with the others, in frames of all of them", () => {
+  const window = new Window(200_000);
+  window.add("backlog", block(1, poll("machine2", 0, 300)), 0);
+  const some = Object.entries(poll("machine2", 300, 310)).slice(0, 40);
+  window.add("backlog", block(2, Object.fromEntries(some)), 0);
+  const sent = drain(window, 65_536);
+  const before = sent.slice(0, -1);
+  expect(before.length).toBeGreaterThan(1);
+  expect(before.map(({ plan }) => plan.columns.length)).toEqual(before.map(() => 100));
+  expect(before.map(({ plan }) => plan.nulls)).toEqual(before.map(() => 0));
+});
+
+test("series that begin together and go on apart are not taken for one poll", () => {
+  const window = new Window(200_000);
+  window.add("backlog", block(1, { ...poll("fast", 0, 300), ...poll("slow", 0, 250, 1.5) }), 0);
+  const [first] = drain(window, 65_536);
+  expect([first?.plan.columns.length, first?.plan.nulls]).toEqual([100, 0]);
+});
