@@ -8,6 +8,7 @@ import type { GapRecord } from "./gap-record.ts";
 import { isOutage } from "./gap-rows.ts";
 import { type FailureCause, TagFailures } from "./tag-failures.ts";
 import { Verdict } from "./verdict.ts";
+import { Verdicts } from "./verdicts.ts";
 
 /**
  * A connection that is lost was in order until this long before it was noticed, at most: values that came later had
@@ -20,10 +21,6 @@ const settledAfterMs = 15_000;
 const hungAfterMs = 5_000;
 /** A clock is set within this time of the first connection, or stepped for another reason. */
 const settingMs = 600_000;
-/** Gaps of a source that may still be filled. */
-const mostVerdicts = 100;
-/** Tags that all of them together know something of, the newest one apart. */
-const mostNames = 100_000;
 
 export interface GapsOf {
   readonly name: string;
@@ -38,12 +35,11 @@ export class SourceGaps implements Disposable {
   readonly #failures: TagFailures;
   readonly #ticking: Disposable;
   #inputOf: (tag: TagId, captures: Captures) => string | undefined = () => undefined;
-  #verdicts: Verdict[] = [];
+  readonly #verdicts: Verdicts;
   /** The row of what goes on while there is no connection. */
   #outage: Verdict | undefined;
-  /** So much older than the moment of its arrival the newest value was, at best: a clock may be behind. Microseconds. */
+  /** So much older than the moment it came the newest value of the last delivery was: the clock may be behind. */
   #behindUs = 0;
-  #behindNowUs = Number.POSITIVE_INFINITY;
   #bufferRow: number | undefined;
   #storingSinceMs: number | undefined;
   #connection: Pick<Source, "holder" | "recovery"> | undefined;
@@ -58,6 +54,7 @@ export class SourceGaps implements Disposable {
     this.#record = record;
     this.#source = source;
     this.#runtime = runtime;
+    this.#verdicts = new Verdicts(record, source.name);
     this.#failures = new TagFailures(record, source.name, runtime.clock);
     this.#heard = runtime.clock.now();
     this.#begin();
@@ -82,19 +79,12 @@ export class SourceGaps implements Disposable {
     outage?.end(now);
     if (outage?.row?.cause === "agentDown") this.#backAt = { verdict: outage, ms: clock.monotonic() };
     if (recovery?.how === "kept") outage?.kept(recovery.by);
-    else if (outage) this.#verdicts.push(outage);
-    // What this connection has shown holds until the next one has shown something.
-    if (this.#behindNowUs < Number.POSITIVE_INFINITY) this.#behindUs = this.#behindNowUs;
-    this.#behindNowUs = Number.POSITIVE_INFINITY;
+    else if (outage) this.#verdicts.add(outage);
     if (recovery?.how === "history") {
       this.#settled = false;
       return;
     }
-    // Whatever an earlier connection had asked for has been told, or nobody asks for it any more.
-    for (const verdict of this.#verdicts)
-      if (recovery) verdict.conclude();
-      else verdict.giveUp("what happened meanwhile is kept nowhere");
-    this.#verdicts = [];
+    this.#verdicts.end(recovery ? undefined : "what happened meanwhile is kept nowhere");
     this.#settled = true;
   }
 
@@ -107,16 +97,16 @@ export class SourceGaps implements Disposable {
     // What the device measured after its newest value is not here yet.
     if (newest <= now && newest > now - noticedWithinUs) {
       this.#heard = epochMicros(newest);
-      this.#behindNowUs = Math.min(this.#behindNowUs, now - newest);
+      this.#behindUs = now - newest;
     }
     for (const gap of gaps) this.#take(gap);
-    if (gaps.length > 0) for (const verdict of this.#verdicts) verdict.flush();
+    if (gaps.length > 0) this.#verdicts.flush();
     this.#failures.flush();
   }
 
   /** Resolves once it is on disk what was told to be lost: whoever told may forget it then. Never rejects. */
   async written(): Promise<void> {
-    for (const verdict of this.#verdicts) verdict.settle(this.#settled);
+    this.#verdicts.settle(this.#settled);
     await this.#record.save();
   }
 
@@ -159,7 +149,7 @@ export class SourceGaps implements Disposable {
   /** The source stops. What it has not got is not its to look for any longer, but that of whoever starts it again. */
   [Symbol.dispose](): void {
     this.#ticking[Symbol.dispose]();
-    for (const verdict of this.#verdicts) verdict.settle(false);
+    this.#verdicts.settle(false);
     this.#failures.end();
     if (this.#bufferRow !== undefined)
       this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), state: "lost" });
@@ -183,7 +173,7 @@ export class SourceGaps implements Disposable {
     const { name } = this.#source;
     const rows = this.#record.of(name);
     for (const { id, state, cause } of rows)
-      if (state === "filling") this.#verdicts.push(new Verdict(this.#record, id));
+      if (state === "filling") this.#verdicts.add(new Verdict(this.#record, id));
       else if (state === "open" && isOutage({ cause })) this.#outage = new Verdict(this.#record, id);
     const upTo = this.#record.accountedUpTo(name);
     if (upTo === undefined || this.#outage) return;
@@ -209,38 +199,7 @@ export class SourceGaps implements Disposable {
   #take(gap: TagGap): void {
     const input = this.#inputOf(gap.tag, gap.captures);
     // Of what has no Input ID nothing is recorded anyway.
-    if (input === undefined) return;
-    const behind = Math.min(this.#behindUs, this.#behindNowUs);
-    const near = this.#verdicts.filter((verdict) => verdict.isNear(gap, behind));
-    // A clock that is ahead puts it behind all rows: then which of them it is of is not known.
-    const within = near.some((verdict) => verdict.overlaps(gap, behind))
-      ? near.filter((verdict) => verdict.overlaps(gap, behind) || verdict.awaits(input))
-      : near;
-    const concerned = within.length > 0 ? within : [this.#adopt(gap)];
-    const ends = concerned.map(({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);
-    for (const verdict of concerned) {
-      const { from = 0 } = verdict.row ?? {};
-      verdict.take(input, gap, ends.findLast((to) => to <= from) ?? 0);
-    }
-  }
-
-  /** A gap that nobody else has noticed: the other side threw values away, or the record began later. */
-  #adopt({ cause, reason, from, to }: TagGap): Verdict {
-    const verdict = new Verdict(
-      this.#record,
-      this.#record.add({
-        source: this.#source.name,
-        cause: cause === "overflow" ? "overflow" : "disconnected",
-        reason,
-        from,
-        to,
-        state: "filling",
-        tags: 0,
-        inputs: [],
-      }),
-    );
-    this.#verdicts.push(verdict);
-    return verdict;
+    if (input !== undefined) this.#verdicts.take(input, gap, this.#behindUs);
   }
 
   #tick(): void {
@@ -251,16 +210,7 @@ export class SourceGaps implements Disposable {
     const storingMs = clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
     if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");
     if (this.#connection) this.#settled ||= clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
-    for (const verdict of this.#verdicts) verdict.settle(this.#settled);
-    this.#forget();
-  }
-
-  /** Of the oldest nothing more is taken where they are many: what they have said stays in the record. */
-  #forget(): void {
-    let names = 0;
-    const kept = this.#verdicts.findLastIndex(({ size }) => (names += size) > mostNames);
-    const first = Math.max(0, this.#verdicts.length - mostVerdicts, Math.min(kept + 1, this.#verdicts.length - 1));
-    for (const verdict of this.#verdicts.splice(0, first))
-      verdict.giveUp("too many gaps are open to follow each of them");
+    this.#verdicts.settle(this.#settled);
+    this.#verdicts.forget();
   }
 }
