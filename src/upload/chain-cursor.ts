@@ -15,10 +15,11 @@ export class ChainCursor {
     this.#offset = offset;
   }
 
-  /** Copies the next `count` points behind what is in `into`, which has room for them. */
-  copy(count: number, into: Columns): void {
+  /** Copies the next `count` points behind what is in `into`, which has room for them; with `values` alone not their times. */
+  copy(count: number, into: Columns, what: "points" | "values"): void {
     const { times, values, forms, next } = this.#arena;
     const { times: toTimes, values: toValues, forms: toForms } = into;
+    const withTimes = what === "points";
     let segment = this.#segment;
     let offset = this.#offset;
     let copied = into.count;
@@ -30,31 +31,7 @@ export class ChainCursor {
       }
       const base = segment * segmentPoints;
       for (; offset < segmentPoints && copied < end; offset++) {
-        toTimes[copied] = times[base + offset]!;
-        toValues[copied] = values[base + offset]!;
-        toForms[copied++] = forms[base + offset]!;
-      }
-    }
-    this.#segment = segment;
-    this.#offset = offset;
-    into.count = end;
-  }
-
-  /** As `copy`, without the times. */
-  copyValues(count: number, into: Columns): void {
-    const { values, forms, next } = this.#arena;
-    const { values: toValues, forms: toForms } = into;
-    let segment = this.#segment;
-    let offset = this.#offset;
-    let copied = into.count;
-    const end = copied + count;
-    while (copied < end) {
-      if (offset === segmentPoints) {
-        segment = next[segment]!;
-        offset = 0;
-      }
-      const base = segment * segmentPoints;
-      for (; offset < segmentPoints && copied < end; offset++) {
+        if (withTimes) toTimes[copied] = times[base + offset]!;
         toValues[copied] = values[base + offset]!;
         toForms[copied++] = forms[base + offset]!;
       }

@@ -29,14 +29,17 @@ export class JoinedColumn implements ColumnSource {
   }
 
   *readValues(count: number, into: Columns): Steps<boolean> {
-    into.reserve(count);
-    for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readValuesBehind(part, into);
+    yield* this.#read(count, into, "values");
     return true;
   }
 
+  read(count: number, into: Columns): Steps<void> {
+    return this.#read(count, into, "points");
+  }
+
   /** Reads all of it: `count` is the sum of both parts. */
-  *read(count: number, into: Columns): Steps<void> {
+  *#read(count: number, into: Columns, what: "points" | "values"): Steps<void> {
     into.reserve(count);
-    for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readBehind(part, into);
+    for (const { queue, count: part } of [this.#backlog, this.#live]) yield* queue.readBehind(part, into, what);
   }
 }

@@ -88,16 +88,16 @@ export class SeriesQueue {
   /** Copies the oldest `count` points, by ascending time; of those with the same time the one that came last. */
   *read(count: number, into: Columns): Steps<void> {
     into.reserve(count);
-    yield* this.readBehind(count, into);
+    yield* this.readBehind(count, into, "points");
     if (!this.#ascending) yield* into.sort();
   }
 
-  /** Copies the oldest `count` points, as they came, behind what is in `into`, which has room for them. */
-  *readBehind(count: number, into: Columns): Steps<void> {
+  /** Copies the oldest `count` points, as they came, behind what is in `into`, which has room for them; or their values alone. */
+  *readBehind(count: number, into: Columns, what: "points" | "values"): Steps<void> {
     const cursor = this.#front();
     for (let left = count; left > 0; left -= stepWork) {
       const part = Math.min(left, stepWork);
-      cursor.copy(part, into);
+      cursor.copy(part, into, what);
       yield part;
     }
   }
@@ -106,18 +106,8 @@ export class SeriesQueue {
   *readValues(count: number, into: Columns): Steps<boolean> {
     if (!this.#ascending) return false;
     into.reserve(count);
-    yield* this.readValuesBehind(count, into);
+    yield* this.readBehind(count, into, "values");
     return true;
-  }
-
-  /** As `readBehind`, without the times. */
-  *readValuesBehind(count: number, into: Columns): Steps<void> {
-    const cursor = this.#front();
-    for (let left = count; left > 0; left -= stepWork) {
-      const part = Math.min(left, stepWork);
-      cursor.copyValues(part, into);
-      yield part;
-    }
   }
 
   /**
