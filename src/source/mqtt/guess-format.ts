@@ -111,13 +111,13 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   if (separator === undefined) return [];
   const decimal = separator !== "," && /(?:^|[;\t])[+-]?\d+,\d+(?:$|[;\t])/m.test(text) ? "," : ".";
   const rows = csvDecoder({ separator, header: false, decimal })(payload, now) as readonly (readonly string[])[]; // what the decoder gives
-  const header = rows.length > 1 && rows[0]?.every((field) => field !== undefined && numberIn(field) === undefined);
+  const header = rows.length > 1 && rows[0]?.every((field) => field !== undefined && parseDecimal(field) === undefined);
   const [names = [], row] = header ? rows : [[], rows[0]];
   if (!row || row.length < 2 || rows.some(({ length }) => length !== row.length)) return [];
   const place = (i: number) => (header ? `$[0][${JSON.stringify(names[i])}]` : `$[0][${i}]`);
   const time = row.findIndex((field) => field !== undefined && isTime(field, now));
   return row.flatMap((field, i): GuessedValue[] => {
-    const value = i === time || field === undefined ? undefined : numberIn(field);
+    const value = i === time || field === undefined ? undefined : parseDecimal(field);
     if (value === undefined) return [];
     const tag = {
       format: "csv",
@@ -128,10 +128,6 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
     };
     return [{ names: [names[i] ?? String(i)], value, tag }];
   });
-}
-
-function numberIn(field: string): number | bigint | undefined {
-  return parseDecimal(field);
 }
 
 /** Names that times go by. */
