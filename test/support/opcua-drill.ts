@@ -40,9 +40,6 @@ interface World {
   readonly silence: () => Promise<void>;
 }
 
-/** A gap begins with the last value that was acknowledged, which may be one or two before the last that is shown. */
-const acknowledgedWithinUs = 500_000;
-
 /** In an order in which what is lost is followed by what the history gives. */
 const events: Readonly<Record<string, (world: World) => Promise<void>>> = {
   async "server restarted behind a cut"({ line, pause }) {
@@ -142,7 +139,11 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
   while (happened.length < count) {
     if (deck.length === 0) deck = shuffled(Object.keys(events), random);
     const name = deck.shift() ?? "";
-    since ??= (await calm(0)) - acknowledgedWithinUs;
+    if (since === undefined) {
+      since = await calm(0);
+      // What came with these is acknowledged once others are there.
+      await calm(since);
+    }
     if (name === "agent killed") since = Math.min(since, await alive());
     await events[name]?.(world);
     line.network.mend();
