@@ -39,90 +39,93 @@ function sleepingClock(): Clock {
   };
 }
 
-const polled = 2_500;
-const ticks = 36;
-const maxRequest = 128 * 1_024;
-
-test("2,500 polled tags are stored with the next request of 128 KiB while a backlog drains", async () => {
-  const tags = Array.from({ length: polled }, (_, i) => `line1.t${i}` as InputId);
-  using folder = temporaryFolder();
-  const stop = new AbortController();
-  await using buffer = await openDiskBuffer(
-    {
-      directory: folder.file("buffer"),
-      integration: uploadIntegration,
-      config: bufferOptions.parse({ reserveFreeDisk: "1MiB" }),
-    },
-    testRuntime(),
-    stop.signal,
-  );
-  const append = (time: number) =>
-    buffer.append(
-      tags.map((input, tag) => ({ input, time: epochMicros(time), value: 100 + (tag % 100) / 10 })),
-      { awaited: true },
+test.for([
+  { polled: 1_000, ticks: 60, kib: 64 },
+  { polled: 2_500, ticks: 36, kib: 128 },
+])(
+  "$polled polled tags are stored with the next request of $kib KiB while a backlog drains",
+  async ({ polled, ticks, kib }) => {
+    const maxRequest = kib * 1_024;
+    const tags = Array.from({ length: polled }, (_, i) => `line1.t${i}` as InputId);
+    using folder = temporaryFolder();
+    const stop = new AbortController();
+    await using buffer = await openDiskBuffer(
+      {
+        directory: folder.file("buffer"),
+        integration: uploadIntegration,
+        config: bufferOptions.parse({ reserveFreeDisk: "1MiB" }),
+      },
+      testRuntime(),
       stop.signal,
     );
-  const yesterday = start - 86_400e6;
-  await Promise.all(Array.from({ length: ticks }, (_, tick) => append(yesterday + tick * 1e6)));
-  await using reader = await buffer.reader();
-  await using catalog = await openCatalog(folder.file("signals.db"), testRuntime(), stop.signal);
+    const append = (time: number) =>
+      buffer.append(
+        tags.map((input, tag) => ({ input, time: epochMicros(time), value: 100 + (tag % 100) / 10 })),
+        { awaited: true },
+        stop.signal,
+      );
+    const yesterday = start - 86_400e6;
+    await Promise.all(Array.from({ length: ticks }, (_, tick) => append(yesterday + tick * 1e6)));
+    await using reader = await buffer.reader();
+    await using catalog = await openCatalog(folder.file("signals.db"), testRuntime(), stop.signal);
 
-  /** Of each fresh poll: the request before it, and those in which its points were stored. */
-  const fresh: { readonly text: string; readonly after: number; readonly stored: number[] }[] = [];
-  const clock = sleepingClock();
-  let requests = 0;
-  let bytes = 0;
-  let old = 0;
-  let done = 0;
-  let nulls = 0;
-  const sink = {
-    async send({ body }: Frame): Promise<Outcome> {
-      requests++;
-      bytes += body.length;
-      const { times, series } = (JSON.parse(Buffer.from(body).toString("utf8")) as Request).params.data; // written by the uploader
-      const rows = times.map((text) => fresh.find((poll) => poll.text === text));
-      for (const values of Object.values(series)) {
-        for (const [i, value] of values.entries()) {
-          if (value === null) {
-            nulls++;
-            continue;
+    /** Of each fresh poll: the request before it, and those in which its points were stored. */
+    const fresh: { readonly text: string; readonly after: number; readonly stored: number[] }[] = [];
+    const clock = sleepingClock();
+    let requests = 0;
+    let bytes = 0;
+    let old = 0;
+    let done = 0;
+    let nulls = 0;
+    const sink = {
+      async send({ body }: Frame): Promise<Outcome> {
+        requests++;
+        bytes += body.length;
+        const { times, series } = (JSON.parse(Buffer.from(body).toString("utf8")) as Request).params.data; // written by the uploader
+        const rows = times.map((text) => fresh.find((poll) => poll.text === text));
+        for (const values of Object.values(series)) {
+          for (const [i, value] of values.entries()) {
+            if (value === null) {
+              nulls++;
+              continue;
+            }
+            const poll = rows[i];
+            if (poll) poll.stored.push(requests);
+            else old++;
+            done++;
           }
-          const poll = rows[i];
-          if (poll) poll.stored.push(requests);
-          else old++;
-          done++;
         }
-      }
-      if (old < ticks * tags.length) {
-        const time = clock.now();
-        fresh.push({ text: formatTimestamp(time), after: requests, stored: [] });
-        await append(time);
-      } else if (done === (ticks + fresh.length) * tags.length) stop.abort(new Error("all has arrived"));
-      return { kind: "accepted", signals: new Map() };
-    },
-    async [Symbol.asyncDispose]() {},
-  };
-  const options = serviceOptions.parse({
-    url: "http://127.0.0.1:1/v1",
-    integration: uploadIntegration,
-    auth: { basic: { password: "x" } },
-    limits: { maxRequest: "128KiB" },
-  });
-  await using uploader = await openUploader(
-    { options, reader, catalog, stateDir: folder.file("upload"), agent: "tagferry/test", sink },
-    testRuntime({ clock }),
-    stop.signal,
-  );
-  await uploader.run(stop.signal);
+        if (old < ticks * tags.length) {
+          const time = clock.now();
+          fresh.push({ text: formatTimestamp(time), after: requests, stored: [] });
+          await append(time);
+        } else if (done === (ticks + fresh.length) * tags.length) stop.abort(new Error("all has arrived"));
+        return { kind: "accepted", signals: new Map() };
+      },
+      async [Symbol.asyncDispose]() {},
+    };
+    const options = serviceOptions.parse({
+      url: "http://127.0.0.1:1/v1",
+      integration: uploadIntegration,
+      auth: { basic: { password: "x" } },
+      limits: { maxRequest: `${kib}KiB` },
+    });
+    await using uploader = await openUploader(
+      { options, reader, catalog, stateDir: folder.file("upload"), agent: "tagferry/test", sink },
+      testRuntime({ clock }),
+      stop.signal,
+    );
+    await uploader.run(stop.signal);
 
-  expect(old).toBe(ticks * tags.length);
-  expect(fresh.map(({ stored }) => stored.length)).toEqual(fresh.map(() => tags.length));
-  expect(fresh.length).toBeGreaterThan(4);
-  // The next request as a rule; the last ones of the backlog have not all series any longer.
-  const late = fresh.map(({ after, stored }) => Math.max(...stored) - after);
-  expect(Math.max(...late)).toBeLessThanOrEqual(3);
-  expect(late.filter((by) => by > 1).length).toBeLessThanOrEqual(3);
-  // Requests are full, and of points, though they carry both.
-  expect(nulls).toBeLessThan(done / 20);
-  expect(requests).toBeLessThanOrEqual(Math.ceil(bytes / maxRequest) + 3);
-});
+    expect(old).toBe(ticks * tags.length);
+    expect(fresh.map(({ stored }) => stored.length)).toEqual(fresh.map(() => tags.length));
+    expect(fresh.length).toBeGreaterThan(4);
+    // The next request as a rule; the last ones of the backlog have not all series any longer.
+    const late = fresh.map(({ after, stored }) => Math.max(...stored) - after);
+    expect(Math.max(...late)).toBeLessThanOrEqual(3);
+    expect(late.filter((by) => by > 1).length).toBeLessThanOrEqual(3);
+    // Requests are full, and of points, though they carry both.
+    expect(nulls).toBeLessThan(done / 20);
+    expect(requests).toBeLessThanOrEqual(Math.ceil(bytes / maxRequest) + 3);
+  },
+);
