@@ -82,7 +82,8 @@ export class Verdict {
    */
   isNear(gap: TagGap, behindUs: number): boolean {
     const { row } = this;
-    if (!row || row.to === undefined) return false;
+    // A row that stands for several is final, and its times are not one.
+    if (!row || row.to === undefined || row.times > 1) return false;
     if ((gap.cause === "overflow") !== (row.cause === "overflow")) return false;
     if (this.#tags === undefined) return this.overlaps(gap, 0);
     return gap.from <= row.to + edgeUs && gap.to + behindUs >= row.from;

@@ -309,6 +309,26 @@ test("queues that come full again and again are rows that cover each time, and a
     ]);
   }));
 
+test("what overlaps a row that stands for many is a row of its own", () =>
+  told(async (story) => {
+    story.source.online({ recovery: { how: "history" } });
+    const start = await story.later(200_000);
+    const full = (from: number, to: number) => {
+      const gap = tagGap(1, "lost", epochMicros(start + from * 1e6), epochMicros(start + to * 1e6));
+      story.source.delivered({ readings: [], gaps: [{ ...gap, cause: "overflow" }] });
+    };
+    for (let i = 0; i < 14; i++) {
+      full(5 * i - 100, 5 * i - 99);
+      await story.later(20_000);
+    }
+    const last = story.record.list(0, 99).gaps.find(({ times }) => times > 1);
+    if (!last?.to) throw new TypeError("they are alike, and many");
+    full((last.to - start) / 1e6 - 3, (last.to - start) / 1e6 + 7);
+    await story.later(20_000);
+    const ends = story.record.list(0, 99).gaps.flatMap(({ intervals, from, to = from }) => intervals ?? [[from, to]]);
+    expect(ends).toContainEqual([last.to - 3e6, last.to + 7e6]);
+  }));
+
 test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
   told(async (story) => {
     for (let i = 0; i < 20; i++) {
