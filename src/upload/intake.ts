@@ -21,7 +21,7 @@ const leastRoom = 100;
 const leastNews = 1_000;
 /**
  * Share of the backlog's room below which no more of it is taken: a small rest would bring some series of a poll without
- * the others, and what shares its times would go out apart.
+ * the others, and what shares its times would go out apart. What is less in hand holds nothing up.
  */
 const leastShare = 1 / 8;
 
@@ -60,7 +60,9 @@ export class Intake {
    * is new.
    */
   async #fillLive(signal: AbortSignal): Promise<void> {
-    const behind = this.#parts.window.points("backlog") > 0;
+    const { mostPoints, window } = this.#parts;
+    // The last crumbs of one are none.
+    const behind = window.points("backlog") > mostPoints("backlog") * leastShare;
     let news = 0;
     for (;;) {
       const most = behind ? news || Math.max(leastNews, ...this.#news) : mostPerTake;
