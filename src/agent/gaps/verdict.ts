@@ -43,6 +43,9 @@ export class Verdict {
   readonly #open = new Map<string, readonly Interval[]>();
   readonly #lost = new Map<string, Loss>();
   #found = false;
+  /** Something has been told since it was settled the last time, and how that was. */
+  #news = true;
+  #over = false;
   /** Tags that an earlier run looked for, and of which nobody has told anything since. */
   readonly #asked: Set<string>;
   /** How many more an earlier run looked for, and found to be lost, than it could name. */
@@ -106,6 +109,7 @@ export class Verdict {
   take(input: string, { state, reason, from, to }: TagGap, floor: number): void {
     const { row } = this;
     if (!row) return;
+    this.#news = true;
     this.#hear(input, state);
     const moments: Interval = [from, to];
     const { moments: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
@@ -148,6 +152,9 @@ export class Verdict {
    * expected to be told but what is still looked for.
    */
   settle(over: boolean): void {
+    if (!this.#news && over === this.#over) return;
+    this.#news = false;
+    this.#over = over;
     const unfilled = named(this.#lost.size + this.#lostBefore, this.#lost.keys());
     const asked = named(this.#open.size + this.#asked.size + this.#askedBefore, this.#open.keys(), this.#asked);
     const going = !over && this.row?.state === "filling";
@@ -173,6 +180,7 @@ export class Verdict {
     this.#open.clear();
     this.#asked.clear();
     this.#askedBefore = 0;
+    this.#news = true;
     this.settle(true);
   }
 
@@ -187,6 +195,7 @@ export class Verdict {
 
   end(to: EpochMicros): void {
     const { row } = this;
+    this.#news = true;
     if (row) this.#record.change(this.#id, { to: epochMicros(Math.max(row.from, to)), state: "filling" });
   }
 
@@ -216,7 +225,7 @@ type Named = Gap["unfilled"];
 /** Some of them by name. Undefined: there are none. */
 function named(tags: number, ...all: readonly Iterable<string>[]): Named {
   if (tags === 0) return undefined;
-  const inputs = all.flatMap((names) => [...names]).slice(0, mostInputs);
+  const inputs = all.flatMap((names) => [...Iterator.from(names).take(mostInputs)]).slice(0, mostInputs);
   return { tags, inputs: inputs.toSorted() };
 }
 

@@ -331,7 +331,7 @@ test("what overlaps a row that stands for many is a row of its own", () =>
 
 test("of many gaps of many tags the oldest are not followed for ever, and none stays as if it were", () =>
   told(async (story) => {
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < 12; i++) {
       const from = story.clock.now();
       story.source.lost(unreachable);
       const to = await story.later(70_000);
