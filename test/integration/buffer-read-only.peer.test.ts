@@ -1,14 +1,18 @@
 // The log on a real volume that is or becomes read-only, as ext4 does after an error. Needs root, for a loop device.
 import { execFileSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
+import { lockFolder } from "../../src/buffer/disk/lock.ts";
 import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../src/buffer/registry.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
-import { append, moment, openStore, settle, type Triple, take, takeAll } from "../support/disk-store.ts";
+import { append, inProcess, moment, openStore, settle, type Triple, take, takeAll } from "../support/disk-store.ts";
 import { eventually } from "../support/eventually.ts";
 import { canCutPower, loopVolume } from "../support/loop-volume.ts";
-import { testRuntime } from "../support/runtime.ts";
+import { ManualClock, testRuntime } from "../support/runtime.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const points = (from: number): Triple[] =>
   Array.from({ length: 100 }, (_, i): Triple => ["a", 1.7e15 + (from + i) * 1_000, from + i]);
@@ -89,3 +93,48 @@ test.skipIf(!canCutPower)(
     }
   },
 );
+
+test.skipIf(!canCutPower)("points of a read-only volume that is taken off are not counted as lost", async () => {
+  using home = temporaryFolder();
+  const at = home.file("volume");
+  mkdirSync(at);
+  mkdirSync(`${at}/buffer`); // the mount point has the folder too, empty
+  const mount = (...args: readonly string[]) => execFileSync("mount", args);
+  mount("-t", "tmpfs", "tmpfs", at);
+  let mounted = true;
+  try {
+    const clock = new ManualClock();
+    const open = () =>
+      openDiskBuffer(
+        {
+          directory: `${at}/buffer`,
+          integration: "plant",
+          config: bufferOptions.parse({ reserveFreeDisk: "0" }),
+          segmentBytes: 65_536,
+        },
+        testRuntime({ clock }),
+        new AbortController().signal,
+        inProcess(nodeDisk(), undefined, lockFolder),
+      );
+    {
+      await using buffer = await open();
+      const stored = buffer.append(
+        [{ input: "a" as InputId, time: epochMicros(1.7e15), value: 1 }],
+        { awaited: true },
+        new AbortController().signal,
+      );
+      await clock.advance(6);
+      await stored;
+    }
+    mount("-o", "remount,ro", at);
+    await using buffer = await open();
+    await clock.advance(4_000);
+    expect(buffer.stats()).toMatchObject({ unsettledPoints: 1, losses: [] });
+    execFileSync("umount", ["-l", at]);
+    mounted = false;
+    await clock.advance(4_000);
+    expect(buffer.stats()).toMatchObject({ unsettledPoints: 1, losses: [] });
+  } finally {
+    if (mounted) execFileSync("umount", ["-l", at]);
+  }
+});

@@ -122,8 +122,9 @@ export function inProcess(
   crash: { now: boolean } = { now: false },
   lock: (folder: string) => FolderLock = () => ownLock,
 ): OpenPort {
+  let opened = 0;
   return async (start) => {
-    const random = seeded(7);
+    const random = seeded(7 + opened++);
     let failure: AgentError | undefined;
     const server = new StoreServer(start, {
       disk,

@@ -26,6 +26,8 @@ export interface ShelfOptions {
   readonly checksum: Checksum;
   readonly inputs: InputTable;
   readonly accounts: Accounts;
+  /** Random integers from 0 to below 2^32. */
+  readonly random32: () => number;
   /** By sequence number; grows and shrinks as the log does. */
   readonly segments: readonly Segment[];
   readonly note: Notes;
@@ -63,7 +65,8 @@ export class BlockShelf {
 
   constructor(options: ShelfOptions) {
     this.#options = options;
-    this.#nextId = options.accounts.opens * 2 ** 32;
+    // At random, since another buffer that takes the place of this one may have been opened as often.
+    this.#nextId = options.accounts.opens * 2 ** 32 + (options.random32() >>> 1);
   }
 
   take(request: TakeRequest): Taken {

@@ -42,11 +42,15 @@ export async function openDiskBuffer(
     whenFull: config.whenFull,
     segmentBytes: segmentBytes ?? Math.min(8 * 2 ** 20, Math.max(4 * 2 ** 20, config.maxSize / 64)),
   };
+  let again = false;
   const open = async (stop: AbortSignal) => {
-    const port = await openPort({ options, now: moment(runtime) }, stop);
+    const port = await openPort({ options, now: moment(runtime), again }, stop);
     const { error, notes } = port.opened;
     for (const note of notes) runtime.log[note.level](note.fields, note.message);
-    if (!error) return port;
+    if (!error) {
+      again = true;
+      return port;
+    }
     await port[Symbol.asyncDispose]();
     throw toError(error);
   };
@@ -107,11 +111,8 @@ class DiskBuffer implements PointBuffer {
   }
 
   reader(): Promise<BufferReader> {
-    const { foreign } = this.#port.opened;
-    if (foreign !== undefined)
-      return Promise.reject(
-        new AgentError("BUFFER_FOREIGN", `the backlog in ${this.#directory} belongs to integration ${foreign}`),
-      );
+    const foreign = this.#foreignError();
+    if (foreign) return Promise.reject(foreign);
     if (this.#closing.signal.aborted) return Promise.reject(closedError());
     if (this.#reader) return Promise.reject(new Error("the buffer has one reader, and it is open"));
     this.#reader = new DiskReader({
@@ -180,17 +181,29 @@ class DiskBuffer implements PointBuffer {
     this.#learn(this.#port.opened.newInputs);
     this.#stats = this.#port.opened.stats ?? this.#stats;
     this.#commit.forgetSent();
+    const foreign = this.#foreignError();
+    if (foreign) this.#reader?.revoke(foreign);
     this.#reader?.wake();
     this.#runtime.log.error({ part: "buffer", err: failure.message }, "the log thread had to be started again");
   }
 
   async #call(request: BareRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply> {
     const reply = await this.#port.call({ ...request, now: moment(this.#runtime) }, transfer);
+    const { degraded } = this.#stats;
     if (reply.stats) this.#stats = reply.stats;
     this.#learn(reply.newInputs);
+    // What could not be read may be read again.
+    if (degraded !== undefined && this.#stats.degraded === undefined) this.#reader?.wake();
     for (const { level, fields, message } of reply.notes) this.#runtime.log[level](fields, message);
     if (reply.error) throw toError(reply.error);
     return reply;
+  }
+
+  #foreignError(): AgentError | undefined {
+    const { foreign } = this.#port.opened;
+    return foreign === undefined
+      ? undefined
+      : new AgentError("BUFFER_FOREIGN", `the backlog in ${this.#directory} belongs to integration ${foreign}`);
   }
 
   #learn(newInputs: readonly InputId[]): void {

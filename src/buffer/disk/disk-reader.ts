@@ -17,6 +17,7 @@ export class DiskReader implements BufferReader {
   readonly #options: DiskReaderOptions;
   #news = Promise.withResolvers<void>();
   #closed = false;
+  #revoked: Error | undefined;
 
   constructor(options: DiskReaderOptions) {
     this.#options = options;
@@ -28,6 +29,7 @@ export class DiskReader implements BufferReader {
     for (;;) {
       signal.throwIfAborted();
       if (this.#closed) throw closedError();
+      if (this.#revoked) throw this.#revoked;
       if (from === undefined) news = this.#news.promise;
       const reply = this.#options.call({ kind: "take", lane, maxPoints, inputs, from });
       let block: ShelfBlock | undefined;
@@ -62,6 +64,12 @@ export class DiskReader implements BufferReader {
   wake(): void {
     this.#news.resolve();
     this.#news = Promise.withResolvers();
+  }
+
+  /** Nothing more may be taken, for this reason. */
+  revoke(reason: Error): void {
+    this.#revoked = reason;
+    this.wake();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -34,7 +34,7 @@ export function lockFolder(folder: string): FolderLock {
     return lock(path);
   } catch (error) {
     const message = error instanceof Error ? error.message : "";
-    if (/locked|busy/.test(message))
+    if (isInUse(error))
       throw new AgentError("DATA_DIR_IN_USE", `${folder} is in use by another process`, { cause: error });
     if (!message.includes("not a database")) throw error;
     // A damaged disk put bytes into it. SQLite asks for the lock before it reads them, so nobody holds it: it may be opened
@@ -53,24 +53,29 @@ function lock(path: string): FolderLock {
       return exclusive;
     },
     state() {
-      // A shared lock keeps nobody out as soon as the volume can be written.
-      if (!exclusive) return mayWrite(path) ? "outlived" : "held";
       const now = identity(path);
-      if (now === file) return "held";
+      // A shared lock keeps nobody out as soon as the volume can be written.
+      if (now === file) return !exclusive && mayWrite(path) ? "outlived" : "held";
       if (now !== undefined) return "outlived";
       if (identity(dirname(path)) !== folder) return "away";
+      if (!exclusive) return "outlived";
       try {
         const next = openLocked(path);
         database.close();
         ({ database, exclusive } = next);
         file = identity(path);
         return "held";
-      } catch {
-        return "outlived";
+      } catch (error) {
+        // Where it cannot be made nobody else has it either, and what is stored has to be delivered and removed.
+        return isInUse(error) ? "outlived" : "held";
       }
     },
     [Symbol.dispose]: () => database.close(),
   };
+}
+
+function isInUse(error: unknown): boolean {
+  return error instanceof Error && /locked|busy/.test(error.message);
 }
 
 function openLocked(path: string): { readonly database: DatabaseSync; readonly exclusive: boolean } {
@@ -88,7 +93,8 @@ function openLocked(path: string): { readonly database: DatabaseSync; readonly e
 /** Which file or folder there is under this name, found out without opening it. Undefined: none that can be seen. */
 function identity(path: string): string | undefined {
   try {
-    const { dev, ino } = statSync(path);
+    // Some file systems number their files beyond 2^53.
+    const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch {
     return undefined;

@@ -62,6 +62,8 @@ export interface StoreOpened extends StoreReply {
 export interface StoreStart {
   readonly options: StoreOptions;
   readonly now: Moment;
+  /** It was open before in this process: a folder that is not there, or empty, is not made into a new buffer. */
+  readonly again: boolean;
 }
 
 /** The same for a thread of its own. */

@@ -4,7 +4,7 @@ import type { Accounts } from "./accounts.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 import type { Bounds } from "./bounds.ts";
 import { ByteWriter } from "./bytes.ts";
-import { isFull } from "./disk.ts";
+import { type Disk, diskErrorCode, isFull } from "./disk.ts";
 import { FullDisk, probeRoom } from "./full-disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { Keeper } from "./keeper.ts";
@@ -133,7 +133,11 @@ export class SegmentLog {
     const { ground, folder, keeper, segments } = this.#options;
     const { active } = this;
     const there = new Set(ground.disk.list(folder));
-    for (const segment of segments.filter(({ name }) => !there.has(name))) {
+    // Asked for by name as well: not each file system lists all while names come and go.
+    const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(ground.disk, path));
+    for (const segment of gone) {
+      // Gone along with one before.
+      if (!segments.includes(segment)) continue;
       if (segment === active) {
         this.#writer?.abandon();
         this.#writer = undefined;
@@ -174,6 +178,15 @@ export class SegmentLog {
     writer.abandon();
     writer.segment.needsMending = true;
     this.#options.shelf.keepIndex(writer.segment);
+  }
+}
+
+function isGone(disk: Disk, path: string): boolean {
+  try {
+    disk.open(path, "read").close();
+    return false;
+  } catch (error) {
+    return diskErrorCode(error) === "ENOENT";
   }
 }
 

@@ -39,10 +39,12 @@ export class StoreServer {
   /** By the main thread's number of an input: the store's. */
   readonly #numbers: number[] = [];
 
-  constructor({ options, now }: StoreStart, ground: ServerGround) {
+  constructor({ options, now, again }: StoreStart, ground: ServerGround) {
     this.#now = now.monotonic;
     this.#folder = options.folder;
     const error = this.#guard(() => {
+      // An empty folder is the place of a volume that was taken off: another buffer in it would be hidden by the volume.
+      if (again && isEmpty(ground.disk, options.folder)) throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
       ground.disk.makeFolder(options.folder);
       this.#lock = ground.lock(options.folder);
       const disk = this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk);
@@ -82,7 +84,11 @@ export class StoreServer {
   /** Without a write. */
   #runAway(store: Store, request: StoreRequest): Taken | undefined {
     const { kind } = request;
-    if (kind === "append") throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
+    if (kind === "append") {
+      // They are told once: later groups name them by number alone.
+      this.#learn(store, request.newInputs);
+      throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
+    }
     if (kind === "take" || kind === "settle" || kind === "release") return this.#run(store, request);
     if (kind === "close") this.#leave();
     return undefined;
@@ -92,9 +98,14 @@ export class StoreServer {
     const { kind, now } = request;
     switch (kind) {
       case "append": {
-        for (const input of request.newInputs) this.#numbers.push(store.inputs.numberOf(input));
+        this.#learn(store, request.newInputs);
         const { inputs, count } = request.group;
-        for (let i = 0; i < count; i++) inputs[i] = this.#numbers[inputs[i]!]!;
+        for (let i = 0; i < count; i++) {
+          const number = this.#numbers[inputs[i]!];
+          // It would be stored under another name.
+          if (number === undefined) throw new RangeError("an input that was not told by its name");
+          inputs[i] = number;
+        }
         store.append(request.group, now);
         return undefined;
       }
@@ -121,6 +132,10 @@ export class StoreServer {
         this.#leave();
         return undefined;
     }
+  }
+
+  #learn(store: Store, newInputs: readonly InputId[]): void {
+    for (const input of newInputs) this.#numbers.push(store.inputs.numberOf(input));
   }
 
   #leave(): void {
@@ -156,5 +171,13 @@ export class StoreServer {
     const stored = this.#store?.stats();
     const stats = stored && this.#isAway ? { ...stored, degraded: this.#awayMessage } : stored;
     return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false };
+  }
+}
+
+function isEmpty(disk: Disk, folder: string): boolean {
+  try {
+    return disk.list(folder).length === 0;
+  } catch {
+    return true;
   }
 }

@@ -16,6 +16,7 @@ const start: StoreStart = {
     segmentBytes: 2 ** 22,
   },
   now: moment(0),
+  again: false,
 };
 const code = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 const never = new AbortController().signal;

@@ -1,0 +1,210 @@
+// What becomes of a buffer whose folder goes away, comes back or is exchanged.
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { expect, test } from "vitest";
+import type { Disk } from "../../../../src/buffer/disk/disk.ts";
+import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
+import { type FolderLock, lockFolder } from "../../../../src/buffer/disk/lock.ts";
+import { nodeDisk } from "../../../../src/buffer/disk/node-disk.ts";
+import { bufferOptions } from "../../../../src/buffer/disk/options.ts";
+import type { PointBuffer } from "../../../../src/core/buffer.ts";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { epochMicros, type InputId } from "../../../../src/core/point.ts";
+import { append as appendTo, inProcess, moment, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+const config = bufferOptions.parse({ reserveFreeDisk: "0" });
+const never = new AbortController().signal;
+
+function buffersOn(directory: string, integration = "plant", lock: (folder: string) => FolderLock = lockFolder) {
+  const clock = new ManualClock();
+  const open = () =>
+    openDiskBuffer(
+      { directory, integration, config, segmentBytes: 65_536 },
+      testRuntime({ clock }),
+      never,
+      inProcess(nodeDisk(), undefined, lock),
+    );
+  const append = async (buffer: PointBuffer, input: string, value: number) => {
+    const points = [{ input: input as InputId, time: epochMicros(1.7e15 + value), value }];
+    const stored = buffer.append(points, { awaited: true }, never).then(
+      () => "stored",
+      (error: unknown) => (error instanceof AgentError ? error.code : String(error)),
+    );
+    await clock.advance(6);
+    return await stored;
+  };
+  return { clock, open, append };
+}
+
+async function contents(buffer: PointBuffer) {
+  await using reader = await buffer.reader();
+  const all: [string, number][] = [];
+  for (;;) {
+    const block = await reader.take("backlog", { wait: false, maxPoints: 1_000 }, never);
+    if (!block) return all;
+    for (const { input, values } of block.series) for (const value of values) all.push([input, value]);
+  }
+}
+
+test("an input that is first seen while the folder is away keeps its name", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const { open, append } = buffersOn(directory);
+  await using buffer = await open();
+  expect(await append(buffer, "a", 1)).toBe("stored");
+  renameSync(directory, parent.file("elsewhere"));
+  expect(await append(buffer, "b", 2)).toBe("BUFFER_UNAVAILABLE");
+  renameSync(parent.file("elsewhere"), directory);
+  expect(await append(buffer, "b", 3)).toBe("stored");
+  expect(await append(buffer, "c", 4)).toBe("stored");
+  expect(await contents(buffer)).toEqual([
+    ["a", 1],
+    ["b", 3],
+    ["c", 4],
+  ]);
+});
+
+test("a reader is given nothing of another integration, also where the folder was exchanged", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const other = buffersOn(parent.file("other"), "factory");
+  {
+    await using buffer = await other.open();
+    expect(await other.append(buffer, "x", 1)).toBe("stored");
+  }
+  const { clock, open } = buffersOn(directory, "plant");
+  await using buffer = await open();
+  await using reader = await buffer.reader();
+  renameSync(directory, parent.file("elsewhere"));
+  renameSync(parent.file("other"), directory);
+  await clock.advance(6_000);
+  const block = await reader.take("backlog", { wait: false, maxPoints: 10 }, never).catch(() => undefined);
+  expect(block?.series.map(({ input }) => input)).toBeUndefined();
+});
+
+test("where LOCK was deleted and cannot be made again, what is stored is still delivered", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const { clock, open, append } = buffersOn(directory);
+  await using buffer = await open();
+  expect(await append(buffer, "a", 1)).toBe("stored");
+  await using reader = await buffer.reader();
+  rmSync(`${directory}/LOCK`);
+  // Stands for a volume without an inode left: the file is not there, and cannot be made.
+  symlinkSync("/nowhere/at/all", `${directory}/LOCK`);
+  await clock.advance(6_000);
+  const block = await reader.take("backlog", { wait: false, maxPoints: 10 }, never);
+  expect(block?.series.map(({ input }) => input)).toEqual(["a"]);
+});
+
+test("a block of the folder before settles nothing of the one that took its place", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const other = buffersOn(parent.file("other"));
+  {
+    await using buffer = await other.open();
+    expect(await other.append(buffer, "a", 1)).toBe("stored");
+  }
+  // Both have been opened as often in the end.
+  const { clock, open, append } = buffersOn(directory);
+  await (await open())[Symbol.asyncDispose]();
+  await using buffer = await open();
+  expect(await append(buffer, "a", 2)).toBe("stored");
+  await using reader = await buffer.reader();
+  const before = (await reader.take("backlog", { wait: false, maxPoints: 10 }, never))!;
+  renameSync(directory, parent.file("elsewhere"));
+  renameSync(parent.file("other"), directory);
+  await clock.advance(6_000);
+  const after = (await reader.take("backlog", { wait: false, maxPoints: 10 }, never))!;
+  expect(after.series[0]?.values).toEqual(Float64Array.of(1));
+  expect(after.id).not.toBe(before.id);
+  await reader.settle([{ block: before.id, inputs: ["a" as InputId] }]);
+  expect(buffer.stats()).toMatchObject({ settledPoints: 0, unsettledPoints: 1 });
+});
+
+test("a reader that waits is given what is stored once the folder is back, without another append", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const { clock, open, append } = buffersOn(directory);
+  await using buffer = await open();
+  expect(await append(buffer, "a", 1)).toBe("stored");
+  await using reader = await buffer.reader();
+  renameSync(directory, parent.file("elsewhere"));
+  const stop = new AbortController();
+  let given: string | undefined;
+  const waiting = reader.take("backlog", { wait: true, maxPoints: 10 }, stop.signal).then(
+    (block) => {
+      given = block?.series[0]?.input;
+    },
+    () => {},
+  );
+  await clock.advance(6_000);
+  renameSync(parent.file("elsewhere"), directory);
+  await clock.advance(60_000);
+  stop.abort();
+  await waiting;
+  expect(buffer.stats().degraded).toBeUndefined();
+  expect(given).toBe("a");
+});
+
+test("a log that has to be opened anew while its folder is away makes no other one in its place", async () => {
+  using parent = temporaryFolder();
+  const directory = parent.file("buffer");
+  const crash = { now: false };
+  const clock = new ManualClock();
+  const open = inProcess(nodeDisk(), undefined, lockFolder);
+  await using _buffer = await openDiskBuffer(
+    { directory, integration: "plant", config, segmentBytes: 65_536 },
+    testRuntime({ clock }),
+    never,
+    async (start, signal) => {
+      const port = await open(start, signal);
+      return {
+        opened: port.opened,
+        get failure() {
+          return crash.now ? new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended") : port.failure;
+        },
+        call: (request, transfer) => port.call(request, transfer),
+        [Symbol.asyncDispose]: async () => {
+          // As the thread does at its end.
+          crash.now = false;
+          await port.call({ kind: "close", now: { wall: 0, monotonic: 0 } }, []).catch(() => {});
+        },
+      };
+    },
+  );
+  renameSync(directory, parent.file("elsewhere"));
+  mkdirSync(directory);
+  await clock.advance(4_000);
+  crash.now = true;
+  await clock.advance(4_000);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test("a segment that one listing of the folder leaves out is not given up", () => {
+  const memory = new MemoryDisk();
+  let hidden: string | undefined;
+  const disk: Disk = {
+    makeFolder: (path) => memory.makeFolder(path),
+    list: (path) => memory.list(path).filter((name) => name !== hidden),
+    open: (path, mode) => memory.open(path, mode),
+    remove: (path) => memory.remove(path),
+    rename: (from, to) => memory.rename(from, to),
+    syncFolder: (path) => memory.syncFolder(path),
+    free: (path) => memory.free(path),
+  };
+  const { store } = openStore(disk);
+  for (let i = 0; i < 20; i++)
+    appendTo(
+      store,
+      Array.from({ length: 500 }, (_, k): Triple => ["a", 1.7e15 + i * 1e6 + k, Math.sin(i * 500 + k)]),
+    );
+  hidden = memory.list("/data/buffer").find((name) => name.startsWith("seg-"));
+  expect(hidden).toBeDefined();
+  store.tick(moment(10));
+  hidden = undefined;
+  expect(store.stats().losses).toEqual([]);
+  expect(takeAll(store)).toHaveLength(10_000);
+});
