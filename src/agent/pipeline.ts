@@ -66,7 +66,8 @@ async function readUntilLost(
       monitor.delivered(delivery.readings.length, points.length);
       if (!(await store(points, delivery.awaited, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
-      if (delivery.gaps?.some(({ state }) => state === "lost")) await gaps?.written();
+      // A gap record that cannot be written does not keep the source from being read: it tells of its gaps again.
+      if (gaps && delivery.gaps?.some(({ state }) => state === "lost") && !(await gaps.written())) continue;
       delivery.ack();
     }
     return signal.aborted ? undefined : new Error("the source ended without a reason");

@@ -84,6 +84,7 @@ export class GapFile {
   async append(changes: readonly GapLine[], all: () => readonly GapLine[]): Promise<void> {
     if (this.#bytes > 2 * this.#full + spareBytes) return this.rewrite(all());
     const text = textOf(changes);
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     await using file = await open(join(this.#folder, "record.ndjson"), "a", 0o600);
     // A write that was torn before must not take the next line with it.
     await file.appendFile(`\n${text}`);

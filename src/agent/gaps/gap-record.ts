@@ -20,7 +20,7 @@ export class GapRecord implements AsyncDisposable {
   readonly #ticks = new Set<() => void>();
   readonly #ending = new AbortController();
   #working: Promise<void> = Promise.resolve();
-  #saving: Promise<void> = Promise.resolve();
+  #saving: Promise<boolean> = Promise.resolve(true);
   #losses: AccountedLosses;
   #lossesChanged = false;
   #unwritable = false;
@@ -126,8 +126,8 @@ export class GapRecord implements AsyncDisposable {
     return this.#rows.summary(this.#runtime.clock.now());
   }
 
-  /** Resolves once all changes so far are on disk. Never rejects: what cannot be written is told in the log. */
-  save(): Promise<void> {
+  /** Whether all changes so far are on disk. Never rejects: what cannot be written is told in the log, and tried again. */
+  save(): Promise<boolean> {
     this.#saving = this.#saving.then(() => this.#save());
     return this.#saving;
   }
@@ -185,25 +185,26 @@ export class GapRecord implements AsyncDisposable {
     for (const [source, n] of open) this.#runtime.metrics.gauge(metrics.open).set(n, { source });
   }
 
-  async #save(): Promise<void> {
+  async #save(): Promise<boolean> {
     const ids = this.#rows.takeChanged();
-    if (ids.length === 0 && !this.#lossesChanged) return;
+    if (ids.length === 0 && !this.#lossesChanged) return true;
     const lines: GapLine[] = ids.map((id) => {
       const gap = this.#rows.get(id);
       return gap ? { gap } : { gone: id };
     });
     if (this.#lossesChanged) lines.push({ losses: this.#losses });
     this.#lossesChanged = false;
-    if (await this.#write(() => this.#file.append(lines, () => this.#all()))) return;
+    if (await this.#write(() => this.#file.append(lines, () => this.#all()))) return true;
     this.#rows.giveBack(ids);
     this.#lossesChanged = true;
+    return false;
   }
 
   /** What is signed is what was saved: of rows that are opened meanwhile the next run would know nothing. */
   async #saveAndSign(stopped: boolean): Promise<void> {
     const sign = this.#life.next(stopped);
-    await this.save();
-    if (sign) await this.#write(() => this.#file.alive(sign));
+    const saved = await this.save();
+    if (sign && saved) await this.#write(() => this.#file.alive(sign));
   }
 
   #all(): readonly GapLine[] {

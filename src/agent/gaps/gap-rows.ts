@@ -27,7 +27,7 @@ export class GapRows {
   constructor(rows: Map<number, Gap>) {
     this.#rows = rows;
     this.#nextId = Math.max(0, ...rows.keys()) + 1;
-    for (const { inputs } of rows.values()) this.#names += inputs.length;
+    for (const gap of rows.values()) this.#names += namesOf(gap);
   }
 
   get(id: number): Gap | undefined {
@@ -105,14 +105,14 @@ export class GapRows {
   }
 
   #set(gap: Gap): void {
-    this.#names += gap.inputs.length - (this.#rows.get(gap.id)?.inputs.length ?? 0);
+    this.#names += namesOf(gap) - namesOf(this.#rows.get(gap.id));
     this.#rows.set(gap.id, gap);
     this.#changed.add(gap.id);
     this.#revision++;
   }
 
   #remove(id: number): void {
-    this.#names -= this.#rows.get(id)?.inputs.length ?? 0;
+    this.#names -= namesOf(this.#rows.get(id));
     this.#rows.delete(id);
     this.#changed.add(id);
     this.#revision++;
@@ -122,10 +122,19 @@ export class GapRows {
     for (const gap of this.all()) {
       if (gap.to === undefined) continue;
       if (this.#rows.size > mostRows || gap.to < now - oldestUs) this.#remove(gap.id);
-      else if (this.#names > mostNames && gap.inputs.length > keptNames)
-        this.#set({ ...gap, inputs: gap.inputs.slice(0, keptNames) });
+      else if (this.#names > mostNames && namesOf(gap) > 3 * keptNames) this.#set(shortened(gap));
     }
   }
+}
+
+function namesOf(gap: Gap | undefined): number {
+  return (gap?.inputs.length ?? 0) + (gap?.unfilled?.inputs.length ?? 0) + (gap?.asked?.inputs.length ?? 0);
+}
+
+function shortened(gap: Gap): Gap {
+  const few = (named: Gap["asked"]) => named && { ...named, inputs: named.inputs.slice(0, keptNames) };
+  const { inputs, unfilled, asked } = gap;
+  return { ...gap, inputs: inputs.slice(0, keptNames), unfilled: few(unfilled), asked: few(asked) };
 }
 
 /** Whether nothing more is expected to become of it. */

@@ -25,3 +25,10 @@ export function without(moments: readonly Interval[], [from, to]: Interval): rea
     return left;
   });
 }
+
+/** The oldest ones become one where they are more. */
+export function atMost(most: number, moments: readonly Interval[]): readonly Interval[] {
+  const [first] = moments;
+  const last = moments[moments.length - most];
+  return moments.length <= most || !first || !last ? moments : [[first[0], last[1]], ...moments.slice(1 - most)];
+}

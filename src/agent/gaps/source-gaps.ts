@@ -41,6 +41,9 @@ export class SourceGaps implements Disposable {
   /** So much older than the moment it came the newest value of the last delivery was: the clock may be behind. */
   #behindUs = 0;
   #bufferRow: number | undefined;
+  /** The gap record cannot be written for so long that nobody waits for it. */
+  #hung = false;
+  #disposed = false;
   #storingSinceMs: number | undefined;
   #connection: Pick<Source, "holder" | "recovery"> | undefined;
   #connectedAtMs = 0;
@@ -104,10 +107,31 @@ export class SourceGaps implements Disposable {
     this.#failures.flush();
   }
 
-  /** Resolves once it is on disk what was told to be lost: whoever told may forget it then. Never rejects. */
-  async written(): Promise<void> {
+  /**
+   * True once it is on disk what was told to be lost: whoever told may forget it then. False where the disk refuses it, or
+   * has not answered for 5 s. Never rejects.
+   */
+  async written(): Promise<boolean> {
     this.#verdicts.settle(this.#settled);
-    await this.#record.save();
+    const saving = this.#record.save();
+    // It waits for the one before it.
+    if (this.#hung) return false;
+    const waiting = new AbortController();
+    const answered = await Promise.race([
+      saving,
+      this.#runtime.clock.sleep(hungAfterMs, waiting.signal).then(
+        () => undefined,
+        () => undefined,
+      ),
+    ]);
+    waiting.abort();
+    if (answered !== undefined) return answered;
+    this.#hung = true;
+    this.#runtime.log.warn({ part: "gaps", source: this.#source.name }, "the disk of the gap record does not answer");
+    void saving.then(() => {
+      this.#hung = false;
+    });
+    return false;
   }
 
   lost(error: unknown): void {
@@ -126,7 +150,8 @@ export class SourceGaps implements Disposable {
   /** The points of this source cannot be stored; undefined: they are, or can be again. */
   bufferFailed(error: AgentError | undefined): void {
     this.#storingSinceMs = undefined;
-    if (error) this.#bufferHeld(error.message);
+    // Left behind when it was stopped: nobody would end the row.
+    if (error && !this.#disposed) this.#bufferHeld(error.message);
     if (error || this.#bufferRow === undefined) return;
     const holder = this.#connection?.holder;
     const became = holder
@@ -148,6 +173,7 @@ export class SourceGaps implements Disposable {
 
   /** The source stops. What it has not got is not its to look for any longer, but that of whoever starts it again. */
   [Symbol.dispose](): void {
+    this.#disposed = true;
     this.#ticking[Symbol.dispose]();
     this.#verdicts.settle(false);
     this.#failures.end();

@@ -3,7 +3,7 @@ import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { type Gap, mostInputs } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
-import { type Interval, joined, without } from "./moments.ts";
+import { atMost, type Interval, joined, without } from "./moments.ts";
 
 /**
  * The last value before an interruption was measured up to this long before the interruption was noticed. A tag whose last
@@ -13,6 +13,9 @@ const edgeUs = 60e6;
 
 /** A wall clock that goes forward by more than this was set. */
 const clockStepUs = 2e6;
+
+/** Of one tag: beyond so many the oldest become one. */
+const mostLost = 200;
 
 /** What is known to be lost of one tag. */
 interface Loss {
@@ -100,9 +103,13 @@ export class Verdict {
     return from === to ? from + behind >= row.from && to <= row.to : from < row.to && to + behind > row.from;
   }
 
-  /** Whether something of this tag is looked for. */
-  awaits(input: string): boolean {
-    return this.#open.has(input);
+  /** Whether something of this tag is looked for in that time. */
+  awaits(input: string, { from, to, cause }: Pick<TagGap, "from" | "to" | "cause">): boolean {
+    const { row } = this;
+    if (!row || (cause === "overflow") !== (row.cause === "overflow")) return false;
+    return (this.#open.get(input) ?? []).some(([begin, end]) =>
+      from === to || begin === end ? begin <= to && end >= from : begin < to && end > from,
+    );
   }
 
   /** `floor`: end of the row before; what is missing before that is its. */
@@ -115,7 +122,7 @@ export class Verdict {
     const { moments: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
     if (state === "open") this.#open.set(input, joined(this.#open.get(input) ?? [], moments));
     else keep(this.#open, input, without(this.#open.get(input) ?? [], moments));
-    if (state === "lost") this.#lost.set(input, { moments: joined(lost, moments), reason });
+    if (state === "lost") this.#lost.set(input, { moments: atMost(mostLost, joined(lost, moments)), reason });
     if (state === "filled") {
       this.#found = true;
       const left = without(lost, moments);
@@ -134,6 +141,8 @@ export class Verdict {
 
   /** What an earlier run knew of this tag is known anew. */
   #hear(input: string, state: TagGap["state"]): void {
+    // It was not heard of for a while only: what becomes of it is told now.
+    if (this.#lost.get(input)?.reason === unheard) this.#lost.delete(input);
     if (this.#asked.delete(input) || this.#lost.has(input) || !this.#heard || this.#heard.has(input)) return;
     this.#heard.add(input);
     if (this.#askedBefore > 0) this.#askedBefore--;

@@ -25,10 +25,11 @@ export class Verdicts {
 
   /** Something is known of a tag whose clock may be behind the agent's by up to `behindUs`. */
   take(input: string, gap: TagGap, behindUs: number): void {
-    const near = this.#verdicts.filter((verdict) => verdict.isNear(gap, behindUs));
+    // What is looked for there is told there, too, whatever clocks seem to be by now.
+    const near = this.#verdicts.filter((verdict) => verdict.isNear(gap, behindUs) || verdict.awaits(input, gap));
     // A clock that is ahead puts it behind all rows: then which of them it is of is not known.
     const within = near.some((verdict) => verdict.overlaps(gap, behindUs))
-      ? near.filter((verdict) => verdict.overlaps(gap, behindUs) || verdict.awaits(input))
+      ? near.filter((verdict) => verdict.overlaps(gap, behindUs) || verdict.awaits(input, gap))
       : near;
     const concerned = within.length > 0 ? within : [this.#adopt(gap)];
     const ends = concerned.map(({ row }) => row?.to ?? 0).toSorted((a, b) => a - b);

@@ -45,8 +45,12 @@ export class Backfill {
   readonly #kept = new WeakSet<Item>();
   /** Those of which the server kept one value meanwhile, and does not tell of the others. */
   readonly #brief = new WeakSet<Item>();
+  /** Nodes of which nothing was looked for when they began: nobody waits to be told of them. */
+  readonly #clean = new WeakSet<Item>();
   readonly #connected: EpochMicros;
   readonly #keys = new WeakMap<Item, string>();
+  /** By node: how the first of its tags is sampled. Others that are sampled otherwise are ahead of it, or behind. */
+  readonly #samplings = new Map<string, string>();
   /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
   readonly #firsts = new Map<string, EpochMicros>();
   /** How far the server's clock was seen to be ahead of ours, in microseconds. */
@@ -76,6 +80,7 @@ export class Backfill {
       const last = memory.storedUpTo(key);
       if (!fresh) this.#kept.add(item);
       if (state === "brief") this.#brief.add(item);
+      if (memory.openSince(key) === undefined) this.#clean.add(item);
       if (fresh && last !== undefined) memory.opened(key, last, interruption);
       const since = fresh ? undefined : memory.openSince(key);
       // What opens from now on, before its first value, is no gap of an earlier connection.
@@ -87,12 +92,12 @@ export class Backfill {
   }
 
   /** A value has come by the subscription. Gives the gap before it, once for each cause. */
-  arrived(item: Item, time: EpochMicros, { overflow: told, stream }: Arrival): readonly TagGap[] {
+  arrived(item: Item, time: EpochMicros, { overflow: said, stream }: Arrival): readonly TagGap[] {
     const { memory, runtime } = this.#options;
     const key = this.#key(item);
     this.#ahead = Math.max(this.#ahead, time - runtime.clock.now());
     const known = this.#knownUpTo(key);
-    const overflow = told || (this.#brief.has(item) && (known ?? time) < this.#connected && this.#waited(time));
+    const overflow = said || (this.#brief.has(item) && (known ?? time) < this.#connected && this.#waited(time));
     if (known === undefined) this.#firsts.set(key, time);
     const first = stream !== "former" && !this.#begun.has(item);
     if (first) this.#begun.add(item);
@@ -113,8 +118,12 @@ export class Backfill {
       if (since !== undefined) memory.closed(key);
       return tagGaps({ item, from: time, to: last, causes }, "lost", setBack);
     }
-    if (since !== undefined && !overflow) memory.closed(key);
-    return [];
+    if (since === undefined || overflow) return [];
+    // It has not changed. Whoever was told that it is looked for is told that nothing is missing.
+    const told = memory.openSince(key) !== undefined && !this.#clean.has(item);
+    memory.closed(key);
+    const to = epochMicros(Math.max(since, runtime.clock.now() + this.#ahead));
+    return told ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
   }
 
   /** Whether a value may have waited for this connection at the server. */
@@ -230,7 +239,11 @@ export class Backfill {
     if (known !== undefined) return known;
     const element = item.index === undefined ? "" : `[${item.index.join()}]`;
     const field = item.field === undefined ? "" : `.${JSON.stringify(item.field)}`;
-    const key = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element + field;
+    const node = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element + field;
+    const { every, deadband, trigger } = item;
+    const sampling = JSON.stringify([every, deadband?.kind, deadband?.value, trigger]);
+    if (!this.#samplings.has(node)) this.#samplings.set(node, sampling);
+    const key = sampling === this.#samplings.get(node) ? node : `${node} ${sampling}`;
     this.#keys.set(item, key);
     return key;
   }

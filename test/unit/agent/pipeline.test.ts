@@ -221,6 +221,7 @@ function openStory({
         written: async () => {
           await Promise.resolve();
           log.push("written");
+          return true;
         },
         lost: () => {},
         storing: () => {},

@@ -1,10 +1,15 @@
 // What must never be said of a gap, whatever is told of it and when: filled where something is lost, more lost than there is,
 // looked for although nobody does.
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import { GapRows } from "../../../../src/agent/gaps/gap-rows.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { connected, type GapStory, gapStory, readingAt } from "../../../support/gap-story.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -161,4 +166,176 @@ test("the time without the agent ends when it did, whatever the clock does long 
     story.clock.stepWall(3_600_000);
     await story.later(2_000);
     expect(story.rows()[0]).toContain("agentDown 0-10 ");
+  }));
+
+for (const end of ["filled", "lost"] as const)
+  test(`a row does not stay filling where the value of a slow tag made the clock seem behind (${end})`, () =>
+    told(async (story) => {
+      await story.later(100_000);
+      story.read();
+      const from = story.clock.now();
+      story.source.lost(unreachable);
+      const changed = await story.later(4_000); // the tag changes, and never again
+      await story.later(1_000);
+      story.source.online(history);
+      await story.later(8_000);
+      story.read();
+      story.source.lost(unreachable);
+      await story.later(2_000);
+      story.source.online(history);
+      // The first delivery has the value of that tag alone: it is 11 s old.
+      story.source.delivered({
+        readings: [{ ...readingAt(changed), clock: "device" }],
+        gaps: [tagGap(1, "open", from, changed)],
+      });
+      await story.later(1_000);
+      story.read();
+      story.source.delivered({ readings: [], gaps: [tagGap(1, end, from, changed, "no history")] });
+      await story.later(120_000);
+      expect(story.rows().join()).not.toContain("filling");
+    }));
+
+test("what is lost of a device whose clock is behind is not called filled where another one is right", () =>
+  told(async (story) => {
+    await story.later(100_000);
+    story.read();
+    const behind = 10e6;
+    const device = (time: number) => epochMicros(time - behind);
+    const deliver = (gaps: TagGap[]) =>
+      story.source.delivered({ readings: [{ ...readingAt(device(story.clock.now())), clock: "device" }], gaps });
+    story.source.lost(unreachable);
+    await story.later(5_000);
+    story.source.online(history);
+    await story.later(1_000);
+    story.read();
+    await story.later(1_000);
+    story.read();
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    const to = await story.later(2_000);
+    story.source.online(history);
+    await story.later(500);
+    deliver([tagGap(1, "open", device(from), device(to))]); // a device with its clock 10 s behind
+    story.read(); // another device, whose clock is right
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", device(from), device(to), "no history")] });
+    await story.later(60_000);
+    story.source.lost(unreachable);
+    await story.later(1_000);
+    story.source.online({ recovery: { how: "kept", by: "the server had kept the subscription" } });
+    expect(story.rows().find((row) => row.includes("-109"))).not.toContain(" filled");
+  }));
+
+test("what an earlier run looked for and is told of late is filled all the same", () =>
+  told(async (story) => {
+    await story.later(100_000);
+    story.read();
+    const a = story.clock.now();
+    story.source.lost(unreachable);
+    const b = await story.later(10_000);
+    story.source.online(history);
+    // tag 1 had its last value a bit later than tag 2
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", a - 1e6, b), tagGap(2, "open", a - 3e6, b)] });
+    await story.later(2_000);
+    story.source.delivered({ readings: [], gaps: [tagGap(2, "filled", a - 3e6, b)] });
+    await story.later(2_000);
+    await story.restart({ killed: false, afterMs: 1_000 });
+    story.source.online(history);
+    await story.later(30_000); // slow server
+    const c = story.clock.now();
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "open", a - 1e6, c)] });
+    await story.later(2_000);
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "filled", a - 1e6, c)] });
+    await story.later(2_000);
+    expect(story.rows()[0]).toContain("filled");
+  }));
+
+test("while the record cannot be written no sign of life says that all is accounted for", () =>
+  told(async (story) => {
+    await eventually(async () => {
+      await story.later(1_000);
+      return (await readGapFolder(story.folder)).life?.sources.line !== undefined;
+    });
+    await story.later(20_000);
+    story.read();
+    const file = join(story.folder, "record.ndjson");
+    renameSync(file, `${file}.away`);
+    mkdirSync(file); // refuses appends; alive.json goes on
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    for (let i = 0; i < 30; i++) {
+      await story.later(1_000);
+      // Behind what the record itself was about to write.
+      await story.record.save();
+    }
+    rmSync(file, { recursive: true });
+    renameSync(`${file}.away`, file);
+    await story.restart({ killed: true, afterMs: 1_000 });
+    story.source.online(connected);
+    expect(gaps(story).some((row) => row.from <= from)).toBe(true);
+  }));
+
+test("what is lost is not acknowledged while the gap record cannot be written", () =>
+  told(async (story) => {
+    const from = story.clock.now();
+    story.source.lost(unreachable);
+    const to = await story.later(10_000);
+    story.source.online(history);
+    await story.record.save();
+    const file = join(story.folder, "record.ndjson");
+    renameSync(file, `${file}.away`);
+    mkdirSync(file); // EISDIR, as a full disk's ENOSPC
+    story.source.delivered({ readings: [], gaps: [tagGap(1, "lost", from, to, "no history")] });
+    const refused = await story.source.written();
+    rmSync(file, { recursive: true });
+    renameSync(`${file}.away`, file);
+    expect(refused).toBe(false);
+    expect(await story.source.written()).toBe(true);
+  }));
+
+test("a gap record whose disk hangs keeps nobody waiting for more than 5 s, and is told of", () =>
+  told(async (story) => {
+    const answer = Promise.withResolvers<boolean>();
+    story.record.save = () => answer.promise;
+    const written = story.source.written();
+    await story.later(5_000);
+    expect(await written).toBe(false);
+    expect(await story.source.written()).toBe(false);
+    expect(story.runtime.lines.map(({ message }) => message)).toContain("the disk of the gap record does not answer");
+    answer.resolve(true);
+    await answer.promise;
+    await Promise.resolve();
+    expect(await story.source.written()).toBe(true);
+  }));
+
+test("names of what was looked for and is lost are bounded, too", () => {
+  const rows = new GapRows(new Map());
+  const t = (s: number) => epochMicros(1.7e15 + s * 1e6);
+  for (let i = 0; i < 500; i++) {
+    const { id } = rows.add(
+      {
+        source: "a",
+        cause: "disconnected",
+        reason: "x",
+        from: t(i * 1000),
+        to: t(i * 1000 + 5),
+        state: "filling",
+        tags: 10_000,
+        inputs: [],
+      },
+      t(i * 1000 + 5),
+    );
+    const inputs = Array.from({ length: 1000 }, (_, k) => `tag${k}`);
+    rows.change(id, { state: "partly", unfilled: { tags: 9_000, inputs }, asked: { tags: 9_000, inputs } });
+  }
+  const names = rows
+    .all()
+    .reduce((n, g) => n + g.inputs.length + (g.unfilled?.inputs.length ?? 0) + (g.asked?.inputs.length ?? 0), 0);
+  expect(names).toBeLessThanOrEqual(110_000);
+});
+
+test("a source that was left behind opens no row any more", () =>
+  told(async (story) => {
+    story.source[Symbol.dispose]();
+    story.source.bufferFailed(new AgentError("BUFFER_UNAVAILABLE", "no space left on the disk"));
+    expect(story.record.summary().open).toBe(0);
   }));

@@ -2,10 +2,12 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
+import type { TagId } from "../../../../src/core/source.ts";
 import { Backfill } from "../../../../src/source/opcua/backfill.ts";
 import { HistoryMemory } from "../../../../src/source/opcua/history-memory.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
-import { testRuntime } from "../../../support/runtime.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const runtime = testRuntime();
@@ -171,4 +173,95 @@ test("a gap that was not filled is told again by a later connection, with all th
     { cause: "interruption", from: seconds(-9), state: "open" },
     { cause: "overflow", from: seconds(-9), state: "open" },
   ]);
+});
+
+test("what was told to be looked for is told to be there where the next connection has the same value", async () => {
+  using folder = temporaryFolder();
+  const before = await backfill(folder.path);
+  before.arrived(item, seconds(-9), live);
+  before.stored(item, seconds(-9));
+  // A lost message, then the connection is lost before the history was asked.
+  expect(before.missed([item])).toMatchObject([{ from: seconds(-9), to: now, state: "open" }]);
+  await before.save();
+  const after = await backfill(folder.path);
+  after.begin([item], "fresh");
+  // The variable has not changed meanwhile.
+  expect(after.arrived(item, seconds(-9), live)).toMatchObject([
+    { from: seconds(-9), cause: "overflow", state: "filled" },
+    { from: seconds(-9), cause: "interruption", state: "filled" },
+  ]);
+});
+test("the queue of a slow tag that was full is a gap from its own last value, though another tag of the node is ahead", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  const slow = { ...item, every: 60_000 };
+  for (const each of [item, slow]) {
+    gaps.arrived(each, seconds(-90), live);
+    gaps.stored(each, seconds(-90));
+  }
+  gaps.arrived(item, seconds(-1), live);
+  gaps.stored(item, seconds(-1));
+  expect(gaps.arrived(slow, seconds(0), { ...live, overflow: true })).toMatchObject([{ from: seconds(-90) }]);
+});
+test("two subscriptions have kept values of one node: the one that comes second is no clock that was set back", async () => {
+  using folder = temporaryFolder();
+  const gaps = await backfill(folder.path);
+  const slow = { ...item, every: 5_000 };
+  for (const each of [item, slow]) {
+    gaps.arrived(each, seconds(-600), live);
+    gaps.stored(each, seconds(-600));
+  }
+  await gaps.save();
+  const next = await backfill(folder.path);
+  next.begin([item, slow], "kept");
+  next.arrived(item, seconds(-10), { ...live, overflow: true }); // the fast one, its queue was full
+  next.stored(item, seconds(-1));
+  expect(next.arrived(slow, seconds(-300), { ...live, overflow: true })).toMatchObject([
+    { from: seconds(-600), to: seconds(-300), state: "open" },
+  ]);
+});
+
+test("of two tags of one node the one whose first value comes later has its gap, too", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const now = clock.now();
+  const seconds = (count: number) => epochMicros(now + count * 1e6);
+  const memory = await HistoryMemory.open(`${folder.path}/history.json`);
+  const told: unknown[] = [];
+  const unused = {} as never;
+  const backfill = new Backfill({
+    memory,
+    runtime: testRuntime({ clock }),
+    namespaces: ["", "urn:line"],
+    ua,
+    link: unused,
+    services: unused,
+    structures: unused,
+    source: "line",
+    maxGapMs: undefined, // what is missing is told only: a gap is closed as one that was filled
+    time: "source",
+    serverStarted: undefined,
+    limit: 0,
+    deliver: async (_readings, gaps, stored) => {
+      told.push(...gaps);
+      stored();
+    },
+  });
+  const fast = opcuaItem();
+  const slow = { ...opcuaItem(), tag: 1 as TagId, every: 60_000 };
+  for (const each of [fast, slow]) backfill.stored(each, seconds(-60));
+  backfill.begin([fast, slow], "fresh");
+  const stop = new AbortController();
+  const running = backfill.run(stop.signal).catch(() => {});
+  expect(backfill.arrived(fast, seconds(0), live)).toMatchObject([{ tag: 0, from: seconds(-60), state: "open" }]);
+  backfill.stored(fast, seconds(0));
+  await eventually(async () => {
+    await clock.advance(1_000);
+    return told.length > 0;
+  });
+  backfill.stored(fast, seconds(3));
+  // The slow one is published for the first time: with the value it has now.
+  expect(backfill.arrived(slow, seconds(4), live)).toMatchObject([{ tag: 1, from: seconds(-60), state: "open" }]);
+  stop.abort(new Error("over"));
+  await running;
 });
