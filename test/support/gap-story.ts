@@ -3,9 +3,11 @@ import { cpSync } from "node:fs";
 import { gapFolder } from "../../src/agent/gaps/gap-file.ts";
 import { GapRecord } from "../../src/agent/gaps/gap-record.ts";
 import { SourceGaps } from "../../src/agent/gaps/source-gaps.ts";
+import type { TagGap } from "../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../src/core/point.ts";
 import type { Reading, Source, TagId } from "../../src/core/source.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export interface GapStory {
   readonly clock: ManualClock;
@@ -101,5 +103,29 @@ export function readingAt(time: EpochMicros): Reading {
     clock: "agent",
     quality: "good",
     historical: false,
+  };
+}
+
+/** Tells a story in a folder of its own. */
+export async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
+  using folder = temporaryFolder();
+  const story = await gapStory(folder.path);
+  try {
+    await act(story);
+  } finally {
+    await story.end();
+  }
+}
+
+/** What a driver tells of an interruption of a tag, whose Input ID is `tag<number>`. */
+export function tagGap(tag: number, state: TagGap["state"], from: number, to: number, reason = "?"): TagGap {
+  return {
+    tag: tag as TagId, // an index
+    captures: {},
+    from: epochMicros(from),
+    to: epochMicros(to),
+    cause: "interruption",
+    state,
+    reason,
   };
 }

@@ -7,20 +7,9 @@ import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
-import type { TagId } from "../../../../src/core/source.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, type GapStory, gapStory, readingAt } from "../../../support/gap-story.ts";
-import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { connected, readingAt, tagGap, told } from "../../../support/gap-story.ts";
 
-async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
-  using folder = temporaryFolder();
-  const story = await gapStory(folder.path);
-  try {
-    await act(story);
-  } finally {
-    await story.end();
-  }
-}
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "10.0.0.5:4840 does not answer");
 
 test("an outage of ten thousand tags is one row, from the last reading to the next connection", () =>
@@ -131,16 +120,6 @@ test("a tag that fails again and again is some rows and then one that counts", (
     expect(gaps.reduce((sum, { intervals = [] }) => sum + Math.max(1, intervals.length), 0)).toBe(50);
     expect(gaps.reduce((sum, { missingMs = 0 }) => sum + missingMs, 0)).toBe(50_000);
   }));
-
-const tagGap = (tag: number, state: TagGap["state"], from: EpochMicros, to: EpochMicros, reason = "?"): TagGap => ({
-  tag: tag as TagId, // an index
-  captures: {},
-  from,
-  to,
-  cause: "interruption",
-  state,
-  reason,
-});
 
 test("a gap that the device's history fills for some tags is filled in part, and names the others", () =>
   told(async (story) => {

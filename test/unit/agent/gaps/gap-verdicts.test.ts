@@ -8,30 +8,10 @@ import { GapRows } from "../../../../src/agent/gaps/gap-rows.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
-import type { TagId } from "../../../../src/core/source.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { connected, type GapStory, gapStory, readingAt } from "../../../support/gap-story.ts";
-import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { connected, type GapStory, readingAt, tagGap, told } from "../../../support/gap-story.ts";
 
-async function told(act: (story: GapStory) => Promise<void>): Promise<void> {
-  using folder = temporaryFolder();
-  const story = await gapStory(folder.path);
-  try {
-    await act(story);
-  } finally {
-    await story.end();
-  }
-}
 const unreachable = new AgentError("SOURCE_UNREACHABLE", "gone");
-const tagGap = (tag: number, state: TagGap["state"], from: number, to: number, reason = "?"): TagGap => ({
-  tag: tag as TagId,
-  captures: {},
-  from: epochMicros(from),
-  to: epochMicros(to),
-  cause: "interruption",
-  state,
-  reason,
-});
 const overflow = (...args: Parameters<typeof tagGap>): TagGap => ({ ...tagGap(...args), cause: "overflow" });
 const history = { recovery: { how: "history" } } as const;
 const outageOf = async (story: GapStory, ms = 5_000) => {
