@@ -4,13 +4,16 @@ import type { AgentError } from "../core/errors.ts";
 import { isAgentError } from "../core/errors.ts";
 import type { Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { Source } from "../core/source.ts";
+import type { Delivery, Source } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import type { Mapping } from "../mapping/mapping.ts";
 import type { ClockHold } from "./clock-hold.ts";
 import type { SourceGaps } from "./gaps/source-gaps.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
+
+/** Deliveries that wait for the gap record, at most. */
+const mostOwed = 100;
 
 export interface PipelineParts {
   /** Opens the connection; see `Driver.open`. */
@@ -53,6 +56,7 @@ async function readUntilLost(
   signal: AbortSignal,
 ): Promise<unknown> {
   const { mapping, monitor, gaps, hold } = parts;
+  const owed: Delivery[] = [];
   try {
     monitor.connecting();
     await using source = await parts.open(runtime, signal);
@@ -66,14 +70,28 @@ async function readUntilLost(
       monitor.delivered(delivery.readings.length, points.length);
       if (!(await store(points, delivery.awaited, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
-      // A gap record that cannot be written does not keep the source from being read: it tells of its gaps again.
-      if (gaps && delivery.gaps?.some(({ state }) => state === "lost") && !(await gaps.written())) continue;
-      delivery.ack();
+      if (await isRecorded(delivery, owed, gaps)) delivery.ack();
     }
     return signal.aborted ? undefined : new Error("the source ended without a reason");
   } catch (error) {
     return isAbort(error, signal) ? undefined : error;
   }
+}
+
+/**
+ * Whether the delivery may be acknowledged. One that tells of a loss may not before that is in the gap record; where that
+ * cannot be written the source is read on, and the delivery is `owed` its acknowledgement until it can.
+ */
+async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelineParts["gaps"]): Promise<boolean> {
+  const tells = delivery.gaps?.some(({ state }) => state === "lost") ?? false;
+  if (!gaps || (!tells && owed.length === 0)) return true;
+  if (await gaps.written()) {
+    for (const each of owed.splice(0)) each.ack();
+    return true;
+  }
+  // Whoever is never acknowledged tells of it again with the next connection.
+  if (tells && owed.push(delivery) > mostOwed) owed.shift();
+  return !tells;
 }
 
 /**

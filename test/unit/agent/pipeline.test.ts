@@ -10,6 +10,7 @@ import { epochMicros, type InputId, type Point } from "../../../src/core/point.t
 import type { Delivery, Source } from "../../../src/core/source.ts";
 import type { Mapping } from "../../../src/mapping/mapping.ts";
 import { eventually } from "../../support/eventually.ts";
+import { tagGap } from "../../support/gap-story.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 test("a delivery is acknowledged after its points are stored, and not before", async () => {
@@ -26,10 +27,9 @@ test("a delivery is acknowledged after its points are stored, and not before", a
 });
 
 test("what a driver calls lost is in the gap record before the driver may forget it", async () => {
-  const lost = { tag: 0 as never, captures: {}, from: epochMicros(1), to: epochMicros(2) };
   const story = openStory({
     deliveries: [[1], [2]],
-    gaps: [{ ...lost, cause: "interruption", state: "lost", reason: "no history" }],
+    gaps: [tagGap(1, "lost", 1, 2)],
   });
   await eventually(() => story.log.includes("ack 2"));
   expect(story.log.filter((line) => !/^(?:open|pull|append|reconnected)/.test(line))).toEqual([
@@ -39,6 +39,24 @@ test("what a driver calls lost is in the gap record before the driver may forget
     "record",
     "written",
     "ack 2",
+  ]);
+  await story.stop();
+});
+
+test("what tells of a loss waits for the gap record, and keeps nothing else waiting", async () => {
+  const story = openStory({
+    deliveries: [[1], [2], [3]],
+    gaps: [tagGap(1, "lost", 1, 2)],
+    written: (times) => times > 2,
+  });
+  await eventually(() => story.log.includes("ack 3"));
+  expect(story.log.filter((line) => /^(?:written|ack)/.test(line))).toEqual([
+    "written",
+    "written",
+    "written",
+    "ack 1",
+    "ack 2",
+    "ack 3",
   ]);
   await story.stop();
 });
@@ -139,11 +157,14 @@ function openStory({
   deliveries,
   gaps = [],
   fail,
+  written = () => true,
 }: {
   deliveries: readonly (readonly number[])[];
   /** Told with each delivery. */
   gaps?: readonly TagGap[];
   fail?: () => Error | undefined;
+  /** Whether the gap record can be written, when it is asked for so many times. */
+  written?: (times: number) => boolean;
 }) {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
@@ -221,7 +242,7 @@ function openStory({
         written: async () => {
           await Promise.resolve();
           log.push("written");
-          return true;
+          return written(log.filter((line) => line === "written").length);
         },
         lost: () => {},
         storing: () => {},
