@@ -38,6 +38,12 @@ function buffersOn(directory: string, integration = "plant", lock: (folder: stri
   return { clock, open, append };
 }
 
+/** The folder `other` takes the place of this one. */
+function exchange(directory: string, parent: { file(name: string): string }): void {
+  renameSync(directory, parent.file("elsewhere"));
+  renameSync(parent.file("other"), directory);
+}
+
 async function contents(buffer: PointBuffer) {
   await using reader = await buffer.reader();
   const all: [string, number][] = [];
@@ -77,8 +83,7 @@ test("a reader is given nothing of another integration, also where the folder wa
   const { clock, open } = buffersOn(directory, "plant");
   await using buffer = await open();
   await using reader = await buffer.reader();
-  renameSync(directory, parent.file("elsewhere"));
-  renameSync(parent.file("other"), directory);
+  exchange(directory, parent);
   await clock.advance(6_000);
   const block = await reader.take("backlog", { wait: false, maxPoints: 10 }, never).catch(() => undefined);
   expect(block?.series.map(({ input }) => input)).toBeUndefined();
@@ -114,8 +119,7 @@ test("a block of the folder before settles nothing of the one that took its plac
   expect(await append(buffer, "a", 2)).toBe("stored");
   await using reader = await buffer.reader();
   const before = (await reader.take("backlog", { wait: false, maxPoints: 10 }, never))!;
-  renameSync(directory, parent.file("elsewhere"));
-  renameSync(parent.file("other"), directory);
+  exchange(directory, parent);
   await clock.advance(6_000);
   const after = (await reader.take("backlog", { wait: false, maxPoints: 10 }, never))!;
   expect(after.series[0]?.values).toEqual(Float64Array.of(1));

@@ -1,10 +1,11 @@
 // What is noticed to be missing, whatever has come to the disk and whatever the server's clock says.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
-import { epochMicros } from "../../../../src/core/point.ts";
+import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
-import { Backfill } from "../../../../src/source/opcua/backfill.ts";
+import { Backfill, type BackfillOptions } from "../../../../src/source/opcua/backfill.ts";
 import { HistoryMemory } from "../../../../src/source/opcua/history-memory.ts";
+import type { Item } from "../../../../src/source/opcua/items.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
@@ -15,7 +16,7 @@ const now = runtime.clock.now();
 const seconds = (count: number) => epochMicros(now + count * 1e6);
 const item = opcuaItem();
 
-async function backfill(folder: string) {
+async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
   const memory = await HistoryMemory.open(`${folder}/history.json`);
   const unused = {} as never; // nothing is filled here
   return new Backfill({
@@ -32,9 +33,16 @@ async function backfill(folder: string) {
     serverStarted: undefined,
     limit: 0,
     deliver: async () => {},
+    ...more,
   });
 }
 const live = { overflow: false, stream: "live" } as const;
+
+/** A value that has come and is on disk. */
+function recorded(gaps: Backfill, of: Item, time: EpochMicros): void {
+  gaps.arrived(of, time, live);
+  gaps.stored(of, time);
+}
 
 test("values that the queue threw away are missing also where nothing of the node is on disk yet", async () => {
   using folder = temporaryFolder();
@@ -178,8 +186,7 @@ test("a gap that was not filled is told again by a later connection, with all th
 test("what was told to be looked for is told to be there where the next connection has the same value", async () => {
   using folder = temporaryFolder();
   const before = await backfill(folder.path);
-  before.arrived(item, seconds(-9), live);
-  before.stored(item, seconds(-9));
+  recorded(before, item, seconds(-9));
   // A lost message, then the connection is lost before the history was asked.
   expect(before.missed([item])).toMatchObject([{ from: seconds(-9), to: now, state: "open" }]);
   await before.save();
@@ -191,26 +198,21 @@ test("what was told to be looked for is told to be there where the next connecti
     { from: seconds(-9), cause: "interruption", state: "filled" },
   ]);
 });
+
 test("the queue of a slow tag that was full is a gap from its own last value, though another tag of the node is ahead", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   const slow = { ...item, every: 60_000 };
-  for (const each of [item, slow]) {
-    gaps.arrived(each, seconds(-90), live);
-    gaps.stored(each, seconds(-90));
-  }
-  gaps.arrived(item, seconds(-1), live);
-  gaps.stored(item, seconds(-1));
+  for (const each of [item, slow]) recorded(gaps, each, seconds(-90));
+  recorded(gaps, item, seconds(-1));
   expect(gaps.arrived(slow, seconds(0), { ...live, overflow: true })).toMatchObject([{ from: seconds(-90) }]);
 });
+
 test("two subscriptions have kept values of one node: the one that comes second is no clock that was set back", async () => {
   using folder = temporaryFolder();
   const gaps = await backfill(folder.path);
   const slow = { ...item, every: 5_000 };
-  for (const each of [item, slow]) {
-    gaps.arrived(each, seconds(-600), live);
-    gaps.stored(each, seconds(-600));
-  }
+  for (const each of [item, slow]) recorded(gaps, each, seconds(-600));
   await gaps.save();
   const next = await backfill(folder.path);
   next.begin([item, slow], "kept");
@@ -226,42 +228,30 @@ test("of two tags of one node the one whose first value comes later has its gap,
   const clock = new ManualClock();
   const now = clock.now();
   const seconds = (count: number) => epochMicros(now + count * 1e6);
-  const memory = await HistoryMemory.open(`${folder.path}/history.json`);
   const told: unknown[] = [];
-  const unused = {} as never;
-  const backfill = new Backfill({
-    memory,
+  const gaps = await backfill(folder.path, {
     runtime: testRuntime({ clock }),
-    namespaces: ["", "urn:line"],
-    ua,
-    link: unused,
-    services: unused,
-    structures: unused,
-    source: "line",
     maxGapMs: undefined, // what is missing is told only: a gap is closed as one that was filled
-    time: "source",
-    serverStarted: undefined,
-    limit: 0,
-    deliver: async (_readings, gaps, stored) => {
-      told.push(...gaps);
+    deliver: async (_readings, lost, stored) => {
+      told.push(...lost);
       stored();
     },
   });
   const fast = opcuaItem();
   const slow = { ...opcuaItem(), tag: 1 as TagId, every: 60_000 };
-  for (const each of [fast, slow]) backfill.stored(each, seconds(-60));
-  backfill.begin([fast, slow], "fresh");
+  for (const each of [fast, slow]) gaps.stored(each, seconds(-60));
+  gaps.begin([fast, slow], "fresh");
   const stop = new AbortController();
-  const running = backfill.run(stop.signal).catch(() => {});
-  expect(backfill.arrived(fast, seconds(0), live)).toMatchObject([{ tag: 0, from: seconds(-60), state: "open" }]);
-  backfill.stored(fast, seconds(0));
+  const running = gaps.run(stop.signal).catch(() => {});
+  expect(gaps.arrived(fast, seconds(0), live)).toMatchObject([{ tag: 0, from: seconds(-60), state: "open" }]);
+  gaps.stored(fast, seconds(0));
   await eventually(async () => {
     await clock.advance(1_000);
     return told.length > 0;
   });
-  backfill.stored(fast, seconds(3));
+  gaps.stored(fast, seconds(3));
   // The slow one is published for the first time: with the value it has now.
-  expect(backfill.arrived(slow, seconds(4), live)).toMatchObject([{ tag: 1, from: seconds(-60), state: "open" }]);
+  expect(gaps.arrived(slow, seconds(4), live)).toMatchObject([{ tag: 1, from: seconds(-60), state: "open" }]);
   stop.abort(new Error("over"));
   await running;
 });
