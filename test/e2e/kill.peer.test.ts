@@ -1,11 +1,12 @@
 // The long form of kill.test.ts, against mosquitto with a persistent session.
 import { expect, test } from "vitest";
 import { openMosquitto } from "../support/mosquitto.ts";
+import { seed } from "../support/property.ts";
 import { killDrill } from "./kill-drill.ts";
 
 const kills = Number(process.env.TAGFERRY_KILLS ?? 50);
 
-test("mosquitto and the agent killed in turn under load: what the broker had on disk arrives, and nothing is stored twice", {
+test(`mosquitto and the agent killed in turn under load: what the broker had on disk arrives, and nothing is stored twice, seed ${seed}`, {
   timeout: 180_000,
 }, async () => {
   await using broker = await openMosquitto();
@@ -19,17 +20,17 @@ test("mosquitto and the agent killed in turn under load: what the broker had on 
   };
   // What it acknowledged to the publisher behind what it had just written it has lost itself: a moment's messages.
   const excused = (at: number) => lost.some(({ from, to }) => at > from && at <= to);
-  const result = await killDrill({ broker, kills: 5, messagesPerSecond: 500, seed: 7, disturb, excused });
+  const result = await killDrill({ broker, kills: 5, messagesPerSecond: 500, seed, disturb, excused });
   expect(result).toMatchObject({ missing: [], repeated: [] });
   expect(result.published - result.excused).toBeGreaterThan(1_500);
 });
 
-test(`every message acknowledged to mosquitto is in the service after ${kills} kills at random moments`, {
+test(`every message acknowledged to mosquitto is in the service after ${kills} kills at random moments, seed ${seed}`, {
   // Each start of the agent may take long on a machine that is busy; the waits within have bounds of their own.
   timeout: 120_000 + kills * 20_000,
 }, async () => {
   await using broker = await openMosquitto();
-  const result = await killDrill({ broker, kills, messagesPerSecond: 500, seed: 50 });
+  const result = await killDrill({ broker, kills, messagesPerSecond: 500, seed });
   expect(result).toMatchObject({ missing: [], repeated: [] });
   expect(result.published).toBeGreaterThan(kills * 100);
 });

@@ -1,14 +1,14 @@
 // Everything at once, for as long as wanted: a minute or so here, TAGFERRY_SOAK=2h in the long form.
 import { expect, test } from "vitest";
 import { parseDuration } from "../../src/lib/duration.ts";
+import { seed } from "../support/property.ts";
 import { soak } from "../support/soak.ts";
 import { type Footprint } from "../support/soak-agent.ts";
 import { soakFaults } from "../support/soak-faults.ts";
 
 const durationMs = parseDuration(process.env.TAGFERRY_SOAK ?? "60s") ?? 60_000;
-const seed = Number(process.env.TAGFERRY_SEED ?? 9);
 
-test("with faults in every part nothing that was acknowledged is lost, what is missing is in the gap record, and nothing grows", {
+test(`with faults in every part nothing that was acknowledged is lost, what is missing is in the gap record, and nothing grows, seed ${seed}`, {
   // For a machine that is slow or busy; the parts that wait have bounds of their own.
   timeout: 2 * durationMs + 1_200_000,
 }, async () => {

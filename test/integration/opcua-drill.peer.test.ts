@@ -1,14 +1,14 @@
 // Restarts of the server and of the agent, cuts of the network, sessions that time out: every value the server held is in the
 // service or in the gap record, and what happened to nothing is not called lost. TAGFERRY_OPCUA_EVENTS=200 for the long
-// form; TAGFERRY_OPCUA_SEED for another story.
+// form; TAGFERRY_SEED for another story.
 import { expect, test } from "vitest";
 import { opcuaDrill } from "../support/opcua-drill.ts";
+import { seed } from "../support/property.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const events = Number(process.env.TAGFERRY_OPCUA_EVENTS ?? 9);
-const seed = Number(process.env.TAGFERRY_OPCUA_SEED ?? 8);
 
-test(`after ${events} restarts and cuts every value the server held is in the service or in the gap record`, {
+test(`after ${events} restarts and cuts every value the server held is in the service or in the gap record, seed ${seed}`, {
   timeout: 120_000 + events * 20_000,
 }, async () => {
   using folder = temporaryFolder();

@@ -5,6 +5,7 @@ import type { Reading } from "../../src/core/source.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { type Adversary, type AdversaryOptions, adversary, honestWord, mbapFrame } from "./modbus-adversary.ts";
 import { modbusConfig } from "./modbus-source.ts";
+import { seed } from "./property.ts";
 import { seeded, type TestRuntime, testRuntime } from "./runtime.ts";
 
 /** After these the connection is of no use; without them it lasts, and a poll that hangs on it cannot hide behind a new one. */
@@ -16,8 +17,8 @@ export interface AdversaryServer extends AsyncDisposable {
 }
 
 /** A server that answers every request as the adversary says. */
-export async function adversaryServer(seed: number, options: AdversaryOptions = {}): Promise<AdversaryServer> {
-  const device = adversary(mbapFrame, seeded(seed), { honesty: 0.8, ...options });
+export async function adversaryServer(seedOfDevice: number, options: AdversaryOptions = {}): Promise<AdversaryServer> {
+  const device = adversary(mbapFrame, seeded(seedOfDevice), { honesty: 0.8, ...options });
   const server = createServer((socket) => {
     device.reconnected();
     let received = Buffer.alloc(0);
@@ -114,13 +115,13 @@ export async function endure(
 export async function endureMany({ devices, replies, timeoutMs }: Record<"devices" | "replies" | "timeoutMs", number>) {
   const signal = AbortSignal.timeout(timeoutMs);
   const all = await Promise.all(
-    Array.from({ length: devices }, async (_, seed) => {
-      await using server = await adversaryServer(1_000 + seed, { without: seed % 2 ? endsConnection : [] });
+    Array.from({ length: devices }, async (_, i) => {
+      await using server = await adversaryServer(seed + i, { without: i % 2 ? endsConnection : [] });
       const answered = () => server.done.values().reduce((sum, count) => sum + count, 0);
       const share = replies / devices;
       const enough = () => answered() >= share;
       const lastRound = () => answered() >= share - 2 * tags.length;
-      const endured = await endure(server.url, { enough, lastRound }, testRuntime({ seed }), signal);
+      const endured = await endure(server.url, { enough, lastRound }, testRuntime({ seed: seed + i }), signal);
       return { ...endured, answered: answered() };
     }),
   );

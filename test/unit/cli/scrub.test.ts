@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { scrubber, secretsIn } from "../../../src/cli/scrub.ts";
 import { Secret } from "../../../src/core/secret.ts";
+import { runs } from "../../support/property.ts";
 
 test("a secret is found wherever it stands in a value, and taken out in every usual form", () => {
   const value: Record<string, unknown> = { a: [{ b: new Secret("first-secret") }], c: new Secret("zwei/te+r") };
@@ -20,7 +21,7 @@ test("a secret is found wherever it stands in a value, and taken out in every us
       ];
       for (const form of forms) expect(scrubber(secrets)(`${before}${form}${after}`)).not.toContain(form);
     }),
-    { seed: 3, numRuns: 100 },
+    runs(100),
   );
 });
 

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { tar } from "../../../src/cli/tar.ts";
+import { runs } from "../../support/property.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 test("the system's tar unpacks what was packed, byte for byte", () => {
@@ -19,7 +20,7 @@ test("the system's tar unpacks what was packed, byte for byte", () => {
         expect(new Uint8Array(stdout)).toEqual(new Uint8Array(data));
       }
     }),
-    { seed: 7, numRuns: 8 },
+    runs(8),
   );
   expect(String(spawnSync("tar", ["-tvf", archive], { env: { TZ: "UTC" } }).stdout)).toContain("2023-11-14 22:13");
 });

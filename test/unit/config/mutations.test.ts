@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { configIssues } from "../../../src/config/load.ts";
 import { isAgentError } from "../../../src/core/errors.ts";
 import { load } from "../../support/config.ts";
+import { runs } from "../../support/property.ts";
 
 const whole = readFileSync(join(import.meta.dirname, "../../fixtures/config/whole.yaml"), "utf8");
 const variables = { SERVICE_PASSWORD: "canary-1", MQTT_PASSWORD: "canary-2" };
@@ -80,7 +81,7 @@ test("a file that was changed anywhere is right or wrong with positions, and sho
       for (const { at, cut, put } of mutations) text = text.slice(0, at) + put + text.slice(at + cut);
       await outcome(text);
     }),
-    { seed: 7, numRuns: 120 },
+    runs(120),
   );
 });
 
@@ -106,13 +107,13 @@ test("a value of any kind in any place is right or wrong with a position", async
     fc.asyncProperty(fc.constantFrom(...places), fc.constantFrom(...values), async (place, value) => {
       await outcome(whole.slice(0, place.index) + value + whole.slice(place.index + place[0].length));
     }),
-    { seed: 7, numRuns: 150 },
+    runs(150),
   );
 });
 
 test("any text at all is right or wrong", async () => {
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: "binary", maxLength: 60 }), async (text) => void (await outcome(text))),
-    { seed: 7, numRuns: 120 },
+    runs(120),
   );
 });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseCsv } from "../../../src/config/csv.ts";
 import { complaints, head, load, withPassword } from "../../support/config.ts";
+import { runs } from "../../support/property.ts";
 
 const bus = `${head}sources:
   bus1:
@@ -90,6 +91,6 @@ test("whatever cells hold, a table that was written comes back", () => {
       const read = parseCsv(csv).rows.map((row) => row.map(({ text }) => text));
       expect(read).toEqual(written.filter((row) => row.some((text) => text !== "")));
     }),
-    { seed: 3, numRuns: 300 },
+    runs(300),
   );
 });

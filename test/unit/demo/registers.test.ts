@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { encodeWords, Meter, meter, wordCount } from "../../../src/demo/registers.ts";
+import { runs } from "../../support/property.ts";
 
 test("numbers are big-endian within words, and the word order is the one asked for", () => {
   expect(encodeWords("u16", "abcd", 0x1234)).toEqual([0x1234]);
@@ -54,6 +55,6 @@ test("whatever blocks are read, no value of a tag is ever handed out twice", () 
           seen.add(`${register.name} ${value}`);
         }
     }),
-    { seed: 1, numRuns: 100 },
+    runs(100),
   );
 });

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { commandLine } from "../../../src/lib/command-line.ts";
+import { runs } from "../../support/property.ts";
 
 test("a plain path is shown as it is typed, and no file where none is known", () => {
   const words = ["trust", "accept", "9f86d081"];
@@ -13,10 +14,17 @@ test("a plain path is shown as it is typed, and no file where none is known", ()
 
 test("a shell takes every path for one word", () => {
   const path = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }).filter((text) => !text.includes("\0"));
-  const paths = fc.sample(path, { numRuns: 60, seed: 7 });
-  paths.push("/a b/it's $(id) `id`;\\.yaml", "-c", "~/x", "*");
-  // One shell for all of them: what follows `tagferry` is printed a word a line, ended by NUL.
-  const script = paths.map((file) => `printf '%s\\0' ${commandLine([], file).slice("tagferry -c ".length)}`).join("\n");
-  const out = execFileSync("sh", ["-c", script], { encoding: "utf8" });
-  expect(out.split("\0").slice(0, -1)).toEqual(paths);
+  const special = ["/a b/it's $(id) `id`;\\.yaml", "-c", "~/x", "*"];
+  fc.assert(
+    fc.property(fc.array(path, { minLength: 50, maxLength: 60 }), (random) => {
+      const paths = [...special, ...random];
+      // One shell for all of them: what follows `tagferry` is printed a word a line, ended by NUL.
+      const script = paths
+        .map((file) => `printf '%s\\0' ${commandLine([], file).slice("tagferry -c ".length)}`)
+        .join("\n");
+      const out = execFileSync("sh", ["-c", script], { encoding: "utf8" });
+      expect(out.split("\0").slice(0, -1)).toEqual(paths);
+    }),
+    runs(1),
+  );
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { float16, float32, shortestDecimal } from "../../../src/lib/shortest-decimal.ts";
+import { runs } from "../../support/property.ts";
 
 test("floats are given as the shortest decimal that is the same float", () => {
   expect(shortestDecimal(Math.fround(0.1), float32)).toBe(0.1);
@@ -15,7 +16,7 @@ test("floats are given as the shortest decimal that is the same float", () => {
       for (let fewer = 1; fewer < digits; fewer++)
         expect(Math.fround(Number(value.toPrecision(fewer)))).not.toBe(value);
     }),
-    { seed: 3, numRuns: 2_000 },
+    runs(2_000),
   );
 });
 
@@ -25,6 +26,6 @@ test("any decimal of up to six digits survives a float32 unharmed", () => {
       const decimal = Number(`${digits}e-${places}`);
       expect(shortestDecimal(Math.fround(decimal), float32)).toBe(decimal);
     }),
-    { seed: 4, numRuns: 2_000 },
+    runs(2_000),
   );
 });

@@ -5,6 +5,7 @@ import { isInputId } from "../../../src/core/point.ts";
 import { configuredInputs } from "../../../src/mapping/configured-inputs.ts";
 import { fillInput } from "../../../src/mapping/input-template.ts";
 import { tagOptions } from "../../../src/mapping/options.ts";
+import { runs } from "../../support/property.ts";
 
 const rules = (...inputs: readonly string[]) => inputs.map((input) => tagOptions.parse({ input }));
 
@@ -27,6 +28,6 @@ test("whatever a template gives is configured", () => {
       fc.pre(isInputId(input));
       expect(configuredInputs(rules(template)).has(input), `${template} ${input}`).toBe(true);
     }),
-    { seed: 7, numRuns: 1_000 },
+    runs(1_000),
   );
 });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isInputId } from "../../../src/core/point.ts";
 import { fillInput, literals, placeholders, sanitise } from "../../../src/mapping/input-template.ts";
+import { runs } from "../../support/property.ts";
 
 test("names in braces are filled with what was captured", () => {
   expect(fillInput("hall.{room}.temp", { room: "kitchen" })).toBe("hall.kitchen.temp");
@@ -47,6 +48,6 @@ test("whatever is captured, the result is an Input ID or empty", () => {
       const id = fillInput("{a}.{b}", { a, b });
       expect(id === "" || isInputId(id)).toBe(true);
     }),
-    { seed: 1, numRuns: 1_000 },
+    runs(1_000),
   );
 });

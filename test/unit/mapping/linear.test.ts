@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Linear } from "../../../src/mapping/linear.ts";
+import { runs } from "../../support/property.ts";
 
 test("a scale of a power of ten leaves no binary dust", () => {
   expect(new Linear(0.1, 0).apply(3)).toBe(0.3);
@@ -21,7 +22,7 @@ test("scale 1 and offset 0 change nothing, whatever the value", () => {
     fc.property(fc.double(), (value) => {
       expect(new Linear(1, 0).apply(value)).toBe(value);
     }),
-    { seed: 1 },
+    runs(100),
   );
 });
 
@@ -54,7 +55,7 @@ test("what decimals of a device's size come to is the decimal a person would com
         expect(result + 0).toBe(exactly(digits, places, scale, offset) + 0);
       },
     ),
-    { seed: 1, numRuns: 2_000 },
+    runs(2_000),
   );
 });
 

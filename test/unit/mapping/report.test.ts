@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
 import { reading, type TriedMapping, tryMapping } from "../../support/mapping.ts";
+import { runs } from "../../support/property.ts";
 
 const values = (points: readonly (readonly [string, number])[]) => points.map(([, value]) => value);
 const due = ({ mapping }: TriedMapping) => mapping.due().map(({ value }) => value);
@@ -202,6 +203,6 @@ test("whatever is read, the stored value is never further away than the dead ban
         expect((state?.stored ?? 0) + (state?.filtered ?? 0)).toBe(steps.length);
       },
     ),
-    { seed: 1, numRuns: 300 },
+    runs(300),
   );
 });

@@ -7,6 +7,7 @@ import { stateTimes } from "../../../src/service/query/state-times.ts";
 import { timeZone, utc } from "../../../src/service/query/time-zone.ts";
 import { parseRfcDuration } from "../../../src/wire/rfc-duration.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/wire/timestamp.ts";
+import { runs } from "../../support/property.ts";
 
 const at = (text: string) => parseTimestamp(text) ?? Number.NaN;
 
@@ -68,7 +69,7 @@ test("every time is in its bucket, and the next bucket begins where it ends, in 
         expect(bucketOf(end).start).toBe(end);
       },
     ),
-    { seed: 9, numRuns: 400 },
+    runs(400),
   );
 });
 
@@ -127,7 +128,7 @@ test("a rollup is what adding up each bucket by hand gives, wherever blocks are 
         last: values.map((group) => group.at(-1)),
       });
     }),
-    { seed: 9, numRuns: 200 },
+    runs(200),
   );
 });
 

@@ -4,6 +4,7 @@ import { checkFrame } from "../../../src/service/method/check-frame.ts";
 import { Faults } from "../../../src/service/method/rpc-fault.ts";
 import { insertParams } from "../../../src/wire/insert.ts";
 import { parseTimestamp } from "../../../src/wire/timestamp.ts";
+import { runs } from "../../support/property.ts";
 
 const integration = "c8ktonqsahsmemfs7lv0";
 const at = (text: string) => parseTimestamp(text) ?? Number.NaN;
@@ -73,7 +74,7 @@ test("it refuses exactly what the schema of the method refuses", () => {
       expect(faults.any).toBe(!schema.success);
       if (faults.any) refused++;
     }),
-    { seed: 5, numRuns: 3_000 },
+    runs(3_000),
   );
   expect(refused).toBeGreaterThan(500);
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { scanEnvelope } from "../../../src/service/http/envelope.ts";
+import { runs } from "../../support/property.ts";
 
 const scan = (text: string) => scanEnvelope(Buffer.from(text));
 
@@ -35,6 +36,6 @@ test("for every JSON object it finds what JSON.parse finds", () => {
       expect(method).toBe(typeof parsed["method"] === "string" ? parsed["method"] : undefined);
       expect(id === undefined ? undefined : JSON.parse(id)).toEqual(parsed["id"]);
     }),
-    { seed: 3, numRuns: 300 },
+    runs(300),
   );
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { computeFormula, FormulaError, namesIn, parseFormula } from "../../../src/service/query/formula.ts";
+import { runs } from "../../support/property.ts";
 
 const scope = {
   rows: 2,
@@ -94,6 +95,6 @@ test("whatever is written, it is computed or refused", () => {
         expect(error).toBeInstanceOf(FormulaError);
       }
     }),
-    { seed: 2, numRuns: 3_000 },
+    runs(3_000),
   );
 });

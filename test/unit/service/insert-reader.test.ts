@@ -4,6 +4,7 @@ import { checkFrame } from "../../../src/service/method/check-frame.ts";
 import { ColumnFrame, readInsert } from "../../../src/service/method/insert-reader.ts";
 import type { RpcFault } from "../../../src/service/method/rpc-fault.ts";
 import { Faults } from "../../../src/service/method/rpc-fault.ts";
+import { runs } from "../../support/property.ts";
 
 interface Params {
   readonly data?: unknown;
@@ -74,7 +75,7 @@ test("what it reads is what JSON.parse and the checks make of it, bit for bit", 
         params: { ...(parsed as { params: object }).params, data: 0 },
       });
     }),
-    { seed: 8, numRuns: 1_000 },
+    runs(1_000),
   );
 });
 
@@ -93,7 +94,7 @@ test("what it does not give back is good JSON and without fault, however the byt
       understood++;
       expect(outcomeOf(read)).toEqual(outcomeOf(JSON.parse(changed)));
     }),
-    { seed: 8, numRuns: 4_000 },
+    runs(4_000),
   );
   expect(understood).toBeGreaterThan(400);
 });

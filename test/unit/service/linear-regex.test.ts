@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LinearRegex, RegexBudgetError } from "../../../src/service/query/linear-regex.ts";
+import { runs } from "../../support/property.ts";
 
 const matches = (pattern: string, text: string) => new LinearRegex(pattern).test(text, { left: 1e6 });
 
@@ -48,7 +49,7 @@ test("it matches what JavaScript's regular expressions match", () => {
       const expected = new RegExp(source.replaceAll("[]a]", "[\\]a]"), "u").test(subject);
       expect(matches(source, subject)).toBe(expected);
     }),
-    { seed: 11, numRuns: 1_200 },
+    runs(1_200),
   );
 });
 

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { Columns } from "../../../src/service/store/point-block.ts";
 import { decodeBlock, encodeBlock, mergeColumns } from "../../../src/service/store/point-block.ts";
 import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
+import { runs } from "../../support/property.ts";
 
 function memoryStore() {
   const db = new DatabaseSync(":memory:");
@@ -52,7 +53,7 @@ test("a block is read back bit for bit, whatever its times", () => {
         expect(decodeBlock(shifted.subarray(3))).toEqual(block);
       },
     ),
-    { seed: 3, numRuns: 300 },
+    runs(300),
   );
 });
 
@@ -133,7 +134,7 @@ test("whatever is written in whatever order, a scan is what a map would hold", (
         db.close();
       },
     ),
-    { seed: 3, numRuns: 70 },
+    runs(70),
   );
 });
 

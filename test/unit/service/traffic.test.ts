@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Traffic } from "../../../src/service/http/traffic.ts";
+import { runs } from "../../support/property.ts";
 
 function trafficOf(starts: readonly number[]) {
   const traffic = new Traffic();
@@ -31,7 +32,7 @@ test("spacing and density are those of the sorted starts, whatever the order req
       const density = Math.max(...sorted.map((from) => sorted.filter((to) => to >= from && to - from < 1_000).length));
       expect(trafficOf(starts)).toMatchObject({ smallestSpacingMs: spacing, maxStartsPerSecond: density });
     }),
-    { seed: 3, numRuns: 500 },
+    runs(500),
   );
 });
 

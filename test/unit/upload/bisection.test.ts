@@ -5,6 +5,7 @@ import type { InputId } from "../../../src/core/point.ts";
 import { Bisection } from "../../../src/upload/bisection.ts";
 import { Breaker } from "../../../src/upload/breaker.ts";
 import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
+import { runs } from "../../support/property.ts";
 
 /** `sizes[k]` points of series k; each has its number as value and slot. */
 function portion(sizes: readonly number[]): Portion {
@@ -53,7 +54,7 @@ test("every bad point is found and every good one stored, once each", () => {
       expect(found.toSorted((a, b) => a - b)).toEqual([...bad].toSorted((a, b) => a - b));
       expect([...found, ...stored].toSorted((a, b) => a - b)).toEqual(pointsOf(whole));
     }),
-    { seed: 6, numRuns: 400 },
+    runs(400),
   );
 });
 

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Columns } from "../../../src/upload/columns.ts";
+import { runs } from "../../support/property.ts";
 
 function sorted(times: readonly number[]): [number, number][] {
   const columns = new Columns();
@@ -25,6 +26,6 @@ test("the last value of each time stands, by ascending time", () => {
       const last = new Map(times.map((time, i) => [time, i]));
       expect(sorted(times)).toEqual([...last].toSorted(([a], [b]) => a - b));
     }),
-    { seed: 3, numRuns: 300 },
+    runs(300),
   );
 });

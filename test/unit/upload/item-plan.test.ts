@@ -8,6 +8,7 @@ import { itemView, planItem } from "../../../src/upload/item-plan.ts";
 import { qualityRule, unmetRules } from "../../../src/upload/quality-rules.ts";
 import { signalView } from "../../../src/upload/signal-check.ts";
 import type { StoredItem } from "../../../src/upload/stored-signals.ts";
+import { runs } from "../../support/property.ts";
 
 function wanted(signal: PartialSignalMetadata, visible = false) {
   const view = signalView("a" as InputId, signal);
@@ -96,7 +97,7 @@ test("no attribute that differs from what was published last is ever overwritten
         expect(result.get(key), key).toEqual(goal);
       }
     }),
-    { seed: 5, numRuns: 300 },
+    runs(300),
   );
 });
 
@@ -106,7 +107,7 @@ test("a view laid flat is the same view again", () => {
       const view = wanted({ ...signal, gapDetection: null });
       expect(unflatten(flatten(view))).toEqual(JSON.parse(JSON.stringify(view)));
     }),
-    { seed: 6, numRuns: 100 },
+    runs(100),
   );
 });
 

@@ -9,6 +9,7 @@ import { FrameWriter } from "../../../src/upload/frame-writer.ts";
 import type { PackedPlan } from "../../../src/upload/packed-column.ts";
 import { Packer } from "../../../src/upload/packer.ts";
 import { Window } from "../../../src/upload/window.ts";
+import { runs } from "../../support/property.ts";
 import { seeded } from "../../support/runtime.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");
@@ -151,7 +152,7 @@ test("every point goes out exactly once, in frames within the limit and of the s
         expect(settled.map((each) => each.block).toSorted((a, b) => a - b)).toEqual(many.map((_, id) => id));
       },
     ),
-    { seed: 5, numRuns: 400 },
+    runs(400),
   );
 });
 
@@ -208,7 +209,7 @@ test("windows of groups, devices and single tags go out once, within the limit, 
       expect(sentPoints).toBe(expected.size);
       expect(seen).toEqual(expected);
     }),
-    { seed: 8, numRuns: 100 },
+    runs(100),
   );
 });
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RowSet } from "../../../src/upload/row-set.ts";
 import { finished } from "../../support/packing.ts";
+import { runs } from "../../support/property.ts";
 
 test("it holds what was added since it was cleared, and nothing else", () => {
   const rows = new RowSet();
@@ -19,6 +20,6 @@ test("it holds what was added since it was cleared, and nothing else", () => {
       for (const time of asked) expect(rows.has(time)).toBe(set.has(time));
       expect([...finished(rows.sorted())]).toEqual([...set].toSorted((a, b) => a - b));
     }),
-    { seed: 9, numRuns: 60 },
+    runs(60),
   );
 });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { numberForm, scaledNumber, textLength, unscaledNumber, writeNumber } from "../../../src/upload/number-text.ts";
 import { isWritableTime, TimeWriter, timeLength } from "../../../src/upload/time-text.ts";
+import { runs } from "../../support/property.ts";
 
 function numberText(value: number): string {
   const bytes = Buffer.alloc(40, "#");
@@ -20,7 +21,7 @@ test("any finite double is written as JSON.stringify writes it", () => {
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
       expect(numberText(value)).toBe(JSON.stringify(value));
     }),
-    { seed: 1, numRuns: 8_000 },
+    runs(8_000),
   );
 });
 
@@ -30,7 +31,7 @@ test("decimals as devices send them are written as JSON.stringify writes them", 
       const value = mantissa / 10 ** decimals;
       expect(numberText(value)).toBe(JSON.stringify(value));
     }),
-    { seed: 2, numRuns: 8_000 },
+    runs(8_000),
   );
   fc.assert(
     fc.property(
@@ -41,7 +42,7 @@ test("decimals as devices send them are written as JSON.stringify writes them", 
         expect(numberText(value)).toBe(JSON.stringify(value));
       },
     ),
-    { seed: 3, numRuns: 8_000 },
+    runs(8_000),
   );
 });
 
@@ -108,7 +109,7 @@ test("times are written as Date writes them, in microseconds and without needles
       expect(bytes.toString("latin1", 2, end)).toBe(trimmed(value));
       expect(end - 2).toBe(timeLength(value));
     }),
-    { seed: 4, numRuns: 8_000 },
+    runs(8_000),
   );
 });
 

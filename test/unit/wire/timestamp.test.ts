@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/wire/timestamp.ts";
-
-const runs = { seed: 7, numRuns: 2_000 };
+import { runs } from "../../support/property.ts";
 
 test("what is formatted is read back to the microsecond", () => {
   const range = { min: Date.parse("1700-01-01") * 1_000, max: Date.parse("2250-01-01") * 1_000 };
@@ -11,7 +10,7 @@ test("what is formatted is read back to the microsecond", () => {
     fc.property(fc.integer(range), (micros) => {
       expect(parseTimestamp(formatTimestamp(epochMicros(micros)))).toBe(micros);
     }),
-    runs,
+    runs(2_000),
   );
 });
 
@@ -32,7 +31,7 @@ test("dates and offsets mean what Date says they mean", () => {
       const text = `${date.toISOString().slice(0, 19)}${sign}${hours}:${String(Math.abs(offset) % 60).padStart(2, "0")}`;
       expect(parseTimestamp(text)).toBe(Date.parse(text) * 1_000);
     }),
-    runs,
+    runs(2_000),
   );
 });
 

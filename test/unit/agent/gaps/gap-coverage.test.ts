@@ -7,6 +7,7 @@ import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { connected, gapStory } from "../../../support/gap-story.ts";
+import { runs } from "../../../support/property.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 type Event =
@@ -70,7 +71,7 @@ test("every moment without a connection is covered by a row, over outages, stops
         await story.end();
       }
     }),
-    { numRuns: 25, seed: 8 },
+    runs(25),
   );
 });
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Interval, joined, without } from "../../../../src/agent/gaps/moments.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
+import { runs } from "../../../support/property.ts";
 
 const interval = fc
   .tuple(fc.integer({ min: 0, max: 20 }), fc.integer({ min: 1, max: 20 }))
@@ -29,7 +30,7 @@ test("what was added and not taken away since is there, in order and without tou
         expect(from).toBeGreaterThanOrEqual(moments[i - 1]?.[1] ?? 0);
       }
     }),
-    { numRuns: 500, seed: 5 },
+    runs(500),
   );
 });
 

@@ -5,6 +5,7 @@ import { readColumns, writeColumns } from "../../../../src/buffer/disk/columns.t
 import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import { recordHeaderBytes, recordTypes, writeRecord } from "../../../../src/buffer/disk/record.ts";
 import { SeriesSorter } from "../../../../src/buffer/disk/series-sorter.ts";
+import { runs } from "../../../support/property.ts";
 
 interface Point {
   readonly series: number;
@@ -52,7 +53,7 @@ test("what was appended comes out bit by bit, by series and in the order of time
       );
       expect(read.every(({ value }, i) => Object.is(value, sorted[i]?.value))).toBe(true);
     }),
-    { seed: 1, numRuns: 300 },
+    runs(300),
   );
 });
 
@@ -79,7 +80,7 @@ test("bytes that are no columns are refused, never taken for many points", () =>
       }
       expect(points).toBeLessThan(5_000);
     }),
-    { seed: 2, numRuns: 500 },
+    runs(500),
   );
 });
 

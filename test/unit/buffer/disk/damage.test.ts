@@ -5,6 +5,7 @@ import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
 import type { Checksum } from "../../../../src/buffer/disk/record.ts";
 import { append, folder, moment, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
+import { runs } from "../../../support/property.ts";
 
 // Hundreds of short runs: a machine that is busy with other things takes its time.
 vi.setConfig({ testTimeout: 180_000 });
@@ -253,7 +254,6 @@ test("whatever is done to the bytes of a segment, the buffer opens and gives no 
     fc.record({ kind: fc.constant("cut" as const), at: place }),
     fc.record({ kind: fc.constant("grow" as const), bytes: fc.uint8Array({ maxLength: 300 }) }),
   );
-  const runs = Number(process.env.TAGFERRY_FUZZ_RUNS ?? 250);
   fc.assert(
     fc.property(fc.array(change, { minLength: 1, maxLength: 5 }), (changes) => {
       const { wrong } = readDamaged(from, records, (original) => {
@@ -267,6 +267,6 @@ test("whatever is done to the bytes of a segment, the buffer opens and gives no 
       });
       expect(wrong).toBe(0);
     }),
-    { seed: 3, numRuns: runs },
+    runs(250),
   );
 });

@@ -5,6 +5,7 @@ import { runSteps, steps } from "../../../support/buffer-model.ts";
 import { keptFailures } from "../../../support/buffer-model-failures.ts";
 import { append, moment, openStore, settle, take } from "../../../support/disk-store.ts";
 import { type Fault, MemoryDisk } from "../../../support/memory-disk.ts";
+import { runs } from "../../../support/property.ts";
 
 // Hundreds of short runs: a machine that is busy with other things takes its time.
 vi.setConfig({ testTimeout: 180_000 });
@@ -14,14 +15,14 @@ const t0 = 1_767_225_600_000_000;
 test("whatever happens in whatever order, nothing acknowledged is lost and nothing settled is counted twice", () => {
   fc.assert(
     fc.property(steps, (all) => runSteps(all)),
-    { seed: 4, numRuns: 250, examples: [...keptFailures] },
+    runs(250, { examples: [...keptFailures] }),
   );
 });
 
 test("the same with a buffer that overflows: what is missing is counted, to the point", () => {
   fc.assert(
     fc.property(steps, (all) => runSteps(all, undefined, 18_000)),
-    { seed: 6, numRuns: 250, examples: [...keptFailures] },
+    runs(250, { examples: [...keptFailures] }),
   );
 });
 
@@ -30,7 +31,7 @@ describe("without a safeguard the same test fails", () => {
     expect(() =>
       fc.assert(
         fc.property(steps, (all) => runSteps(all, lie)),
-        { seed: 4, numRuns: 400, endOnFailure: true },
+        runs(400, { endOnFailure: true }),
       ),
     ).toThrow("Property failed");
 

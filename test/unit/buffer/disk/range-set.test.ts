@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RangeSet } from "../../../../src/buffer/disk/range-set.ts";
+import { runs } from "../../../support/property.ts";
 
 test("ranges hold what a plain set of numbers holds", () => {
   const step = fc.record({ add: fc.boolean(), from: fc.nat(40), length: fc.nat(12) });
@@ -23,6 +24,6 @@ test("ranges hold what a plain set of numbers holds", () => {
       expect(ranges.countIn(from, from + length)).toBe(asked.filter((n) => plain.has(n)).length);
       expect(ranges.bounds.every((bound, i) => i === 0 || bound > ranges.bounds[i - 1]!)).toBe(true);
     }),
-    { seed: 1, numRuns: 1_000 },
+    runs(1_000),
   );
 });

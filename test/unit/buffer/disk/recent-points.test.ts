@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RecentPoints } from "../../../../src/buffer/disk/recent-points.ts";
+import { runs } from "../../../support/property.ts";
 
 const points = (list: readonly (readonly [number, number, number])[]) => ({
   inputs: Uint32Array.from(list, ([input]) => input),
@@ -44,7 +45,7 @@ test("no time of an input ever carries two values, and the same value is stored 
         for (let i = 0; i < kept; i++) model.set(`${group.inputs[i]} ${group.times[i]}`, group.values[i]!);
       }
     }),
-    { seed: 1, numRuns: 500 },
+    runs(500),
   );
 });
 

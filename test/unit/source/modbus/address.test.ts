@@ -4,6 +4,7 @@ import type { Address } from "../../../../src/source/modbus/address.ts";
 import { addressFrom, formatAddress, modiconNumber, parseAddress } from "../../../../src/source/modbus/address.ts";
 import type { ValueType } from "../../../../src/source/modbus/value-type.ts";
 import { orders, registersOf } from "../../../../src/source/modbus/value-type.ts";
+import { runs } from "../../../support/property.ts";
 
 const parsed = (input: string | number) => {
   const result = parseAddress(input);
@@ -124,7 +125,7 @@ test("every address reads back from its text, and from its parts", () => {
       expect(parseAddress(formatAddress(address))).toEqual({ ok: true, address });
       expect(addressFrom(address)).toEqual({ ok: true, address });
     }),
-    { seed: 1, numRuns: 2_000 },
+    runs(2_000),
   );
 });
 
@@ -134,7 +135,7 @@ test("every place reads back from its Modicon number", () => {
       const result = parseAddress(modiconNumber({ table, address }));
       expect(result.ok && { table: result.address.table, address: result.address.address }).toEqual({ table, address });
     }),
-    { seed: 2, numRuns: 2_000 },
+    runs(2_000),
   );
 });
 
@@ -155,6 +156,6 @@ test("no text makes the parser throw, and an address it gives lies within the de
         else expect(result.error).not.toBe("");
       },
     ),
-    { seed: 3, numRuns: 3_000 },
+    runs(3_000),
   );
 });

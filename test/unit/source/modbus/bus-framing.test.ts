@@ -6,6 +6,7 @@ import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
 import { Doubts } from "../../../../src/source/modbus/doubts.ts";
 import type { Answer, ReadRequest } from "../../../../src/source/modbus/pdu.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
+import { runs, seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
 const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, table: "hr", start, count });
@@ -269,7 +270,7 @@ describe.each([
         expect(answer.bytes).toEqual(honest(request).subarray(2));
       }
     });
-    fc.assert(check, { seed: 7, numRuns: 200 });
+    fc.assert(check, runs(200));
     expect(taken).toBeGreaterThan(400);
   });
 
@@ -294,12 +295,12 @@ describe.each([
           if (codec === rtuCodec) expect(frames).toContainEqual({ unit: 1, pdu: one(word) });
         },
       ),
-      { seed: 1, numRuns: 1_000 },
+      runs(1_000),
     );
   });
 
-  test("no mischief of a device is ever taken for a value", () => {
-    const random = seeded(43);
+  test(`no mischief of a device is ever taken for a value, seed ${seed}`, () => {
+    const random = seeded(seed);
     // Of a letter in hexadecimal a flipped bit may make the same letter.
     const without = codec === asciiCodec ? ["wrongId", "flipped", "lyingLength"] : ["wrongId"];
     const device = adversary((_id, unit, pdu) => codec.encode({ unit, pdu }), random, { without });

@@ -8,6 +8,7 @@ import { identify } from "../../../../src/source/modbus/identification.ts";
 import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
 import type { IdentityRequest } from "../../../../src/source/modbus/pdu.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
+import { runs } from "../../../support/property.ts";
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
 const objects: IdentityRequest = { unit: 1, identity: "objects", category: "regular", from: 0 };
@@ -71,7 +72,7 @@ test("whatever comes, scanning for an identification ends and never throws", () 
       const { rest } = rtuCodec.scan(bytes(1, 43, 14, ...noise), request);
       expect(rest).toBeLessThanOrEqual(noise.length + 3);
     }),
-    { seed: 1, numRuns: 2_000 },
+    runs(2_000),
   );
 });
 

@@ -4,6 +4,7 @@ import type { RegisterFormat } from "../../../../src/source/modbus/registers.ts"
 import { decodeBit, decodeRegisters, scaled } from "../../../../src/source/modbus/registers.ts";
 import type { Order, ValueType } from "../../../../src/source/modbus/value-type.ts";
 import { orders, registersOf } from "../../../../src/source/modbus/value-type.ts";
+import { runs } from "../../../support/property.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(" ", ""), "hex"));
 const decode = (text: string, type: ValueType, extra: Partial<RegisterFormat> = {}) => {
@@ -129,7 +130,7 @@ test("any number comes back from its registers in every order, at every place", 
               : value,
         );
       }),
-      { seed: 1, numRuns: 300 },
+      runs(300),
     );
   }
 });
@@ -154,7 +155,7 @@ test("no bytes make decoding throw, and what comes out is finite", () => {
         else expect(decoded.reason).not.toBe("");
       },
     ),
-    { seed: 2, numRuns: 3_000 },
+    runs(3_000),
   );
 });
 
@@ -183,7 +184,7 @@ test("a power of ten from a register leaves no binary dust", () => {
     fc.property(fc.integer(), fc.integer({ min: -10, max: 10 }), (value, exponent) => {
       expect(scaled(value, exponent)).toBe(Number(`${value}e${exponent}`));
     }),
-    { seed: 5, numRuns: 1_000 },
+    runs(1_000),
   );
 });
 

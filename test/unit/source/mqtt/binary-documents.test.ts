@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { cborDocument } from "../../../../src/source/mqtt/decoders/cbor.ts";
 import { messagePackDocument } from "../../../../src/source/mqtt/decoders/message-pack.ts";
 import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+import { runs } from "../../../support/property.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");
 
@@ -96,7 +97,7 @@ describe.each([
           expect(error).toBeInstanceOf(PayloadError);
         }
       }),
-      { seed: 5, numRuns: 3_000 },
+      runs(3_000),
     );
     const name = Buffer.from("__proto__");
     const head = decode === cborDocument ? [0xa1, 0x60 + name.length] : [0x81, 0xa0 + name.length];

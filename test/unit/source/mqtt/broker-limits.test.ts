@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { generate } from "mqtt-packet";
 import { expect, test } from "vitest";
 import { brokerLimits, packetsOf, refusalOf } from "../../../../src/source/mqtt/broker-limits.ts";
+import { runs } from "../../../support/property.ts";
 
 test("what CONNACK does not say is not limited", () => {
   const limits = brokerLimits({});
@@ -38,6 +39,6 @@ test("no packet is larger than the broker takes or has more than 8 filters, and 
         expect(some.length).toBeLessThanOrEqual(8);
       }
     }),
-    { seed: 9, numRuns: 200 },
+    runs(200),
   );
 });

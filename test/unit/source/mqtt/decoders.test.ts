@@ -8,6 +8,7 @@ import { type DecoderName, DecoderTable } from "../../../../src/source/mqtt/deco
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { numberDecoder } from "../../../../src/source/mqtt/decoders/number.ts";
 import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+import { runs } from "../../../support/property.ts";
 
 const now = epochMicros(Date.UTC(2026, 0, 1, 12) * 1_000);
 
@@ -123,7 +124,7 @@ test("an integer that a double cannot hold comes out exact, wherever in the payl
       const document = jsonDocument(Buffer.from(text));
       expect(document).toEqual({ [`b${before}`]: unsafe ? n : Number(n), z: after });
     }),
-    { seed: 5, numRuns: 300 },
+    runs(300),
   );
 });
 
@@ -194,7 +195,7 @@ test("whatever the bytes are, a decoder returns a value or throws a PayloadError
         }
       }
     }),
-    { seed: 8, numRuns: 500 },
+    runs(500),
   );
 });
 
@@ -206,7 +207,7 @@ test("every JSON document is read as JSON.parse reads it, long integers excepted
       );
       expect(rounded).toBe(JSON.stringify(JSON.parse(text)));
     }),
-    { seed: 9, numRuns: 300 },
+    runs(300),
   );
 });
 

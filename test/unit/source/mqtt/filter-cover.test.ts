@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { coverage, minimalCover } from "../../../../src/source/mqtt/filter-cover.ts";
 import { TopicTrie } from "../../../../src/source/mqtt/topic-trie.ts";
+import { runs } from "../../../support/property.ts";
 
 test.each([
   [["a/#", "a/+/x", "a/b", "a"], ["a/#"]],
@@ -43,7 +44,7 @@ test("the cover matches every topic that the filters match, and no filter of it 
       expect(matches(cover, levels)).toBe(matches(filters, levels));
       for (const each of cover) expect(coverage(cover.filter((other) => other !== each))(each)).toBe(false);
     }),
-    { seed: 5, numRuns: 1_000 },
+    runs(1_000),
   );
 });
 
@@ -52,7 +53,7 @@ test("what is said to be covered matches no topic that the cover does not", () =
     fc.property(fc.array(filter, { maxLength: 6 }), filter, topic, (wide, narrow, levels) => {
       if (coverage(wide)(narrow) && matches([narrow], levels)) expect(matches(wide, levels)).toBe(true);
     }),
-    { seed: 6, numRuns: 1_000 },
+    runs(1_000),
   );
 });
 

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
 import { type Batch, Inbox } from "../../../../src/source/mqtt/inbox.ts";
+import { runs } from "../../../support/property.ts";
 
 const { signal } = new AbortController();
 
@@ -49,7 +50,7 @@ test("packets are acknowledged in the order of arrival and once, however batches
       inbox.settle();
       expect(acknowledged).toEqual(sent);
     }),
-    { seed: 10, numRuns: 300 },
+    runs(300),
   );
 });
 

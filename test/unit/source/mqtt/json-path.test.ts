@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { lookUp, parseJsonPath } from "../../../../src/source/mqtt/json-path.ts";
+import { runs } from "../../../support/property.ts";
 
 test.each([
   ["$", []],
@@ -55,6 +56,6 @@ test("a path made of any names finds what stands there", () => {
       const document = path.reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), value);
       expect(parsed && lookUp(document, parsed)).toBe(value);
     }),
-    { seed: 7, numRuns: 300 },
+    runs(300),
   );
 });

@@ -13,6 +13,7 @@ import { qualityOf } from "../../../../src/source/mqtt/sparkplug/quality-code.ts
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
 import { ScopeCaptures } from "../../../../src/source/mqtt/sparkplug/scope.ts";
 import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
+import { runs } from "../../../support/property.ts";
 import { type MetricText, type PayloadText, sparkplugPayload } from "../../../support/sparkplug.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
@@ -365,7 +366,7 @@ test("in whatever order a life of a node arrives within 2 s, its data are read o
         expect(host.asked).toEqual([]);
       },
     ),
-    { seed: 64, numRuns: 100 },
+    runs(100),
   );
 });
 
@@ -482,7 +483,7 @@ test("whatever the bytes are, they are decoded or refused with a PayloadError", 
         expect(error).toBeInstanceOf(PayloadError);
       }
     }),
-    { seed: 11, numRuns: 2_000 },
+    runs(2_000),
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TopicTrie } from "../../../../src/source/mqtt/topic-trie.ts";
+import { runs } from "../../../support/property.ts";
 
 test.each([
   ["a/b", "a/b", true],
@@ -38,7 +39,7 @@ test("finds exactly the filters that match one by one", () => {
       const expected = filters.flatMap((each, i) => (matchesByTheBook(each, levels) ? [i] : []));
       expect(trie.match(levels).toSorted((a, b) => a - b)).toEqual(expected);
     }),
-    { seed: 4, numRuns: 500 },
+    runs(500),
   );
 });
 

@@ -7,6 +7,7 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import { type HistoryPage, type HistoryRange, readHistory } from "../../../../src/source/opcua/history.ts";
 import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
 import { BatchSize } from "../../../../src/source/opcua/services.ts";
+import { runs } from "../../../support/property.ts";
 
 interface Historian {
   /** Source times in milliseconds, ascending, by node. */
@@ -123,7 +124,7 @@ test("whatever the server allows, every recorded value of every gap is read", as
         expect(server.points.size).toBe(0);
       },
     ),
-    { numRuns: 300, seed: 8 },
+    runs(300),
   );
 });
 

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Positions } from "../../../../src/source/opcua/positions.ts";
+import { runs } from "../../../support/property.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -57,7 +58,7 @@ test("whenever the process dies, what is written is what was reached, or was bei
       }
       expect((await Positions.open(path, log)).next(first)).toBe(reached + 1);
     }),
-    { numRuns: 20, seed: 8 },
+    runs(20),
   );
 });
 

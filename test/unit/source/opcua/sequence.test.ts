@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SequenceTracker } from "../../../../src/source/opcua/sequence.ts";
+import { runs } from "../../../support/property.ts";
 
 const data = (sequenceNumber: number, available: number[] = []) => ({ sequenceNumber, keepAlive: false, available });
 const keepAlive = (sequenceNumber: number, available: number[] = []) => ({
@@ -123,6 +124,6 @@ test("whatever is dropped on the way, every message is had once and in order", (
       }
       expect(had).toEqual(sent);
     }),
-    { seed: 1, numRuns: 200 },
+    runs(200),
   );
 });

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { chooseServer, holdMs, type ServiceLevel } from "../../../../src/source/opcua/service-level.ts";
+import { runs } from "../../../support/property.ts";
 
 const long = 10 * holdMs;
 const choose = (levels: Readonly<Record<string, ServiceLevel>>, inUse: string | undefined, sinceMs = long) =>
@@ -48,6 +49,6 @@ test("whatever the levels do, a server that was just chosen stays while it serve
         expect(choose(named, chosen, 0)).toBe(chosen);
       },
     ),
-    { numRuns: 1_000, seed: 8 },
+    runs(1_000),
   );
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { BatchSize, inBatches } from "../../../../src/source/opcua/services.ts";
+import { runs } from "../../../support/property.ts";
 
 test("results come in the order of the items, however few of them a server takes in one call", async () => {
   await fc.assert(
@@ -23,7 +24,7 @@ test("results come in the order of the items, however few of them a server takes
         expect(refused).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(20)) + 2);
       },
     ),
-    { seed: 5, numRuns: 300 },
+    runs(300),
   );
 });
 

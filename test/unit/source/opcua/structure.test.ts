@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { convertField, parseField } from "../../../../src/source/opcua/field.ts";
 import type { KnownTypes, StructureField, StructureType } from "../../../../src/source/opcua/structure.ts";
+import { runs } from "../../../support/property.ts";
 
 /** Writes values in the Binary encoding, by hand of the standard. */
 class Bytes {
@@ -152,6 +153,6 @@ test("no bytes whatever bring the reader down", () => {
       const got = read(body, "E", types);
       expect("reason" in got || "value" in got).toBe(true);
     }),
-    { seed: 8, numRuns: 2_000 },
+    runs(2_000),
   );
 });

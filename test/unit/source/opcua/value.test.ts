@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { convert } from "../../../../src/source/opcua/value.ts";
+import { runs } from "../../../support/property.ts";
 
 const scalar = (dataType: number, value: unknown) => convert({ dataType, arrayType: 0, value });
 
@@ -74,6 +75,6 @@ test("of a matrix an element is a value, and what is outside of it is none", () 
         inside ? { value: index.map((i) => `${i},`).join("") } : { reason: `the array has no element ${index.join()}` },
       );
     }),
-    { seed: 1, numRuns: 300 },
+    runs(300),
   );
 });

@@ -1,0 +1,26 @@
+// Seed and number of runs of every property test:
+//
+//   fc.assert(fc.property(…), runs(300));
+//
+// The short form takes the same seed each time, so that a change is not held up by what it did not cause. The long form
+// takes another seed each time:
+//
+//   TAGFERRY_RUNS=20 npx vitest run …    20 times as many runs, each property for at most a minute
+//   TAGFERRY_PEERS=1 npx vitest run …    the `*.peer` files: as many runs as they name
+//   TAGFERRY_SEED=123 …                  the run that failed, once more
+//
+// A property that fails prints its seed and its shrunk counterexample. The counterexample is committed with the fix, as
+// one of `examples`, which are tried before anything random: `runs(300, { examples: [[…]] })`.
+import type { Parameters } from "fast-check";
+
+const factor = Number(process.env.TAGFERRY_RUNS ?? 1);
+const isLong = process.env.TAGFERRY_RUNS !== undefined || process.env.TAGFERRY_PEERS !== undefined;
+const longestMs = 60_000;
+
+/** For tests that draw from `seeded`: put it into the name of the test, which is what a failure prints. */
+export const seed = Number(process.env.TAGFERRY_SEED ?? (isLong ? Math.floor(Math.random() * 2 ** 31) : 1));
+
+/** `count` is the number of runs of the short form. */
+export function runs<Ts>(count: number, more: Parameters<Ts> = {}): Parameters<Ts> {
+  return { seed, numRuns: count * factor, ...(factor > 1 && { interruptAfterTimeLimit: longestMs }), ...more };
+}
