@@ -27,6 +27,8 @@ interface Tag {
 
 /** Most refusals that `refusals` gives. */
 const maxRefusals = 100;
+/** An arrival this far before the previous one means that the clock was set back: a million readings read together span as much. */
+const clockStepUs = 1_000_000;
 
 /** See `Mapping`. */
 export class SourceMapping implements Mapping {
@@ -155,7 +157,8 @@ export class SourceMapping implements Mapping {
     if (quality === "bad" && rule.badQuality === "drop")
       return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
     if (converter.rounded) this.#tellRounding(state);
-    const time = tag.alignUs === 0 ? reading.time : align(reading.time, tag.alignUs);
+    const taken = reading.clock === "agent" ? arrivalTime(state, reading.time) : reading.time;
+    const time = tag.alignUs === 0 ? taken : align(taken, tag.alignUs);
     if (historical) return this.#emit(state, time, value);
     if (state.failing) {
       state.failing = false;
@@ -163,7 +166,7 @@ export class SourceMapping implements Mapping {
     }
     state.address = reading.address;
     state.value = value;
-    state.time = reading.time;
+    state.time = taken;
     state.quality = quality;
     state.reason = reading.reason;
     if (!report) return this.#emit(state, time, value);
@@ -259,6 +262,16 @@ function deadbandOf({ report, valid }: TagRule, { range }: InputState): number {
   const min = valid?.min ?? range?.min;
   const max = valid?.max ?? range?.max;
   return min === undefined || max === undefined ? Number.NaN : (report.deadband.percent / 100) * (max - min);
+}
+
+/**
+ * The arrival time of a reading that carries no time of its own: `time`, or 1 µs after the previous one of its input,
+ * since messages that are read together share a time. Inputs that arrive together keep sharing it.
+ */
+function arrivalTime(state: InputState, time: EpochMicros): EpochMicros {
+  const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
+  state.arrival = isShared ? state.arrival + 1 : time;
+  return epochMicros(state.arrival);
 }
 
 /** The multiple of `gridUs` nearest to `time`. */
