@@ -1,7 +1,9 @@
 // Prometheus' own tool judges the alert rules, and what a running agent gives out. Debian's package `prometheus` brings it.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { lossReasons } from "../../src/buffer/disk/loss-ledger.ts";
 import { startAgent } from "../support/agent-process.ts";
 import { declaredMetrics } from "../support/declared-metrics.ts";
 import { eventually } from "../support/eventually.ts";
@@ -12,6 +14,47 @@ const rules = resolve(import.meta.dirname, "../../config/alerts.yaml");
 test("Prometheus takes the alert rules", () => {
   expect(execFileSync("promtool", ["check", "rules", rules], { encoding: "utf8" })).toContain("10 rules found");
 });
+
+test.each([
+  ["the first loss of a running agent", "0x20 5x30", "22m", 5],
+  ["a loss that a start finds after a night without the agent", "0x60 _x600 7x10", "662m", 7],
+  ["a second loss that a start finds", "5x60 _x600 7x10", "662m", 2],
+])("Prometheus alerts on %s", (_what, values, time, points) => {
+  using folder = temporaryFolder();
+  const labels = { instance: "gw1", job: "tagferry", reason: "missing" };
+  const series = `tagferry_buffer_lost_points_total{instance="gw1",job="tagferry",reason="missing"}`;
+  const rule = (at: string, alerts: readonly unknown[]) => ({
+    eval_time: at,
+    alertname: "TagferryPointsLost",
+    exp_alerts: alerts,
+  });
+  const summary = (lost: number) => ({
+    exp_labels: { ...labels, severity: "critical" },
+    exp_annotations: expectedAnnotations(lost),
+  });
+  const test = {
+    rule_files: [rules],
+    evaluation_interval: "1m",
+    tests: [
+      {
+        interval: "1m",
+        input_series: [{ series, values }],
+        alert_rule_test: [rule("19m", []), rule(time, [summary(points)])],
+      },
+    ],
+  };
+  writeFileSync(folder.file("test.json"), JSON.stringify(test));
+
+  const run = spawnSync("promtool", ["test", "rules", folder.file("test.json")], { encoding: "utf8" });
+
+  expect(run).toMatchObject({ status: 0, stderr: "" });
+});
+
+function expectedAnnotations(points: number) {
+  const { description = "" } =
+    /alert: TagferryPointsLost[^]*?description: "(?<description>.*)"/.exec(readFileSync(rules, "utf8"))?.groups ?? {};
+  return { summary: `gw1: ${points} points are lost for good (missing)`, description };
+}
 
 test("Prometheus finds nothing to object to in what an agent gives out, and all of it is declared", async () => {
   using folder = temporaryFolder();
@@ -34,5 +77,7 @@ sources: { demo: { type: simulator, tags: [{ input: sine, wave: sine }] } }
   const names = new Set(declaredMetrics().map(({ name }) => name));
   const given = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = ""]) => name);
   expect(given.filter((name) => !names.has(name))).toEqual([]);
+  const reasons = [...text.matchAll(/^tagferry_buffer_lost_points_total\{reason="(\w+)"\} 0$/gm)];
+  expect(reasons.map(([, reason]) => reason)).toEqual([...lossReasons]);
   expect(Number(/^tagferry_upload_lag_seconds (\S+)$/m.exec(text)?.[1])).toBeGreaterThan(0);
 });

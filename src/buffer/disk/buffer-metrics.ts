@@ -1,6 +1,7 @@
-// The counters of the buffer, taken from its books.
+// The counters of the buffer, taken from its accounts.
 import type { BufferStats } from "../../core/buffer.ts";
 import type { MetricDeclaration, Metrics } from "../../core/runtime.ts";
+import { lossReasons } from "./loss-ledger.ts";
 
 const counted = {
   appendedPoints: { name: "buffer_appended_points_total", help: "Points written to disk" },
@@ -19,19 +20,26 @@ const measured = {
 } as const satisfies Record<string, MetricDeclaration>;
 const lost = {
   name: "buffer_lost_points_total",
-  help: "Points that will never be delivered",
+  help: "Points that will never be delivered, since the buffer was created",
   labels: ["reason"],
 } as const satisfies MetricDeclaration<"reason">;
 
-/** Feeds the metrics with the differences between one look at the books and the next. */
+/**
+ * Feeds the metrics with the differences between two snapshots of the accounts. Losses count from the creation of the
+ * buffer, across restarts: losses that a start finds then show as an increase over the last scrape before it.
+ */
 export class BufferMetrics {
   readonly #metrics: Metrics;
   readonly #before = new Map<string, number>();
 
   constructor(metrics: Metrics) {
     this.#metrics = metrics;
-    // Shown as 0 while there is none, so that an increase can be seen.
+    // A series has to exist at 0, or `increase()` misses the first step.
     for (const declaration of Object.values(counted)) metrics.counter(declaration).add(0);
+    for (const reason of lossReasons) {
+      metrics.counter(lost).add(0, { reason });
+      this.#before.set(`lost ${reason}`, 0);
+    }
   }
 
   update(stats: BufferStats): void {

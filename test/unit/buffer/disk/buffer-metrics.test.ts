@@ -1,0 +1,54 @@
+// What a scraper sees of losses: each reason from the start, each loss once, across restarts.
+import { expect, test } from "vitest";
+import { BufferMetrics } from "../../../../src/buffer/disk/buffer-metrics.ts";
+import { lossReasons } from "../../../../src/buffer/disk/loss-ledger.ts";
+import type { BufferStats } from "../../../../src/core/buffer.ts";
+import { testRuntime } from "../../../support/runtime.ts";
+
+const stats = (losses: BufferStats["losses"], settledPoints = 0): BufferStats => ({
+  bytes: 0,
+  segments: 0,
+  appendedPoints: 0,
+  settledPoints,
+  refusedPoints: 0,
+  unsettledPoints: 0,
+  oldest: undefined,
+  duplicatePoints: 0,
+  collidedPoints: 0,
+  losses,
+  degraded: undefined,
+});
+const loss = (reason: string, points: number) => ({ reason, points, from: undefined, to: undefined });
+
+test("the first loss of a reason is counted like every other one", () => {
+  const runtime = testRuntime();
+  const metrics = new BufferMetrics(runtime.metrics);
+  metrics.update(stats([]));
+  metrics.update(stats([loss("maxSize", 40)]));
+  metrics.update(stats([loss("maxSize", 40), loss("damaged", 3)]));
+
+  expect(runtime.metric("buffer_lost_points_total", { reason: "maxSize" })).toBe(40);
+  expect(runtime.metric("buffer_lost_points_total", { reason: "damaged" })).toBe(3);
+});
+
+test("losses count since the buffer was created, deliveries since the program started", () => {
+  const runtime = testRuntime();
+  const metrics = new BufferMetrics(runtime.metrics);
+  metrics.update(stats([loss("missing", 12)], 1_000));
+  metrics.update(stats([loss("missing", 12)], 1_005));
+
+  expect(runtime.metric("buffer_lost_points_total", { reason: "missing" })).toBe(12);
+  expect(runtime.metric("buffer_settled_points_total")).toBe(5);
+});
+
+test("every reason has its series before anything is lost", () => {
+  const added: string[] = [];
+  const { metrics } = testRuntime();
+  const counter = (declaration: { name: string }) => ({
+    add: (n: number, labels?: Readonly<Record<string, string>>) =>
+      added.push(`${declaration.name} ${labels?.reason} ${n}`),
+  });
+  new BufferMetrics({ ...metrics, counter });
+
+  for (const reason of lossReasons) expect(added).toContain(`buffer_lost_points_total ${reason} 0`);
+});
