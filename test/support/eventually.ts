@@ -3,7 +3,7 @@
 /** Resolves with the first result of `probe` that is neither undefined nor false. Rejects after `withinMs` with what was seen last. */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
-  withinMs = 30_000,
+  withinMs = Number(process.env.TAGFERRY_WITHIN_MS ?? 30_000),
 ): Promise<Exclude<T, undefined | false>> {
   const end = performance.now() + withinMs;
   let last: unknown;

@@ -1,0 +1,84 @@
+// Runs test files on changed sources, one change after the other, in one process: what a test run costs beyond its tests
+// is paid once. Started in a copy of the project. Reads one `Trial` a line and writes one `Result` a line.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { TestCase } from "vitest/node";
+import { createVitest } from "vitest/node";
+
+export interface Trial {
+  /** What is changed; undefined: nothing. `code` occurs once in `file`. */
+  readonly change?: { readonly file: string; readonly code: string; readonly without: string };
+  readonly tests: readonly string[];
+  /** Part of the names of the tests to run; all by default. */
+  readonly name?: string | undefined;
+}
+
+export interface Result {
+  readonly passed: number;
+  /** Tests that failed, with the message of their first error, and errors that no test caught. */
+  readonly failed: readonly { readonly name: string; readonly message: string }[];
+  /** What kept a file from being loaded. */
+  readonly broken: readonly string[];
+}
+
+const vitest = await createVitest("test", {
+  config: join(process.cwd(), "test/vitest.config.ts"),
+  root: process.cwd(),
+  watch: false,
+  reporters: [],
+  bail: 1,
+  maxWorkers: 1,
+});
+await vitest.standalone();
+for await (const line of createInterface({ input: process.stdin })) {
+  const result = await attempt(JSON.parse(line) as Trial);
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+}
+await vitest.close();
+
+async function attempt({ change, tests, name }: Trial): Promise<Result> {
+  const undo = change && apply(change);
+  try {
+    // Names hold characters that mean something in a regular expression.
+    if (name === undefined) vitest.resetGlobalTestNamePattern();
+    else vitest.setGlobalTestNamePattern(new RegExp(name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+    const specifications = await vitest.globTestSpecifications([...tests]);
+    if (specifications.length < tests.length)
+      return { passed: 0, failed: [], broken: [`not all found: ${tests.join(", ")}`] };
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+    const all = testModules.flatMap((module) => [...module.children.allTests()]);
+    return {
+      passed: all.filter((test) => test.result().state === "passed").length,
+      failed: [
+        ...all.filter((test) => test.result().state === "failed").map((test) => failure(test)),
+        ...unhandledErrors.map((error) => ({ name: "unhandled", message: messageOf(error) })),
+      ],
+      broken: testModules.flatMap((module) => module.errors()).map(messageOf),
+    };
+  } finally {
+    undo?.();
+  }
+}
+
+function failure(test: TestCase): { readonly name: string; readonly message: string } {
+  const [error] = test.result().errors ?? [];
+  return { name: test.fullName, message: messageOf(error) };
+}
+
+function messageOf(error: unknown): string {
+  const { name, message } = Object(error) as Partial<Error>;
+  return `${name}: ${message}`;
+}
+
+function apply({ file, code, without }: NonNullable<Trial["change"]>): () => void {
+  const path = join(process.cwd(), file);
+  const whole = readFileSync(path, "utf8");
+  const write = (text: string) => {
+    writeFileSync(path, text);
+    vitest.invalidateFile(path);
+  };
+  if (whole.split(code).length !== 2) throw new Error(`${file} does not hold once: ${code}`);
+  write(whole.replace(code, () => without));
+  return () => write(whole);
+}

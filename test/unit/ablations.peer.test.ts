@@ -1,0 +1,48 @@
+// A test that cannot fail proves nothing: each safeguard is taken out of a copy of the sources, and its test has to fail.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { ablations } from "../support/ablations/all.ts";
+import { bufferAblations } from "../support/ablations/buffer.ts";
+import { Workbench } from "../support/ablations/workbench.ts";
+
+vi.setConfig({ testTimeout: 600_000 });
+
+let workbench: Workbench;
+beforeAll(() => {
+  workbench = new Workbench();
+});
+afterAll(() => workbench[Symbol.asyncDispose]());
+
+test("with every safeguard in its place these tests pass", { timeout: 1_200_000 }, async () => {
+  const tests = [...new Set(ablations.map((each) => `test/${each.test}`))];
+
+  expect(await workbench.attempt({ tests })).toEqual({ passed: expect.any(Number), failed: [], broken: [] });
+});
+
+test.each(ablations)("without $safeguard $test fails", async ({ file, code, without, test: path, name }) => {
+  const change = { file: `src/${file}`, code, without };
+
+  const { failed, broken } = await workbench.attempt({ change, tests: [`test/${path}`], name });
+
+  // What fails is what the test states, not the code: that was loaded and ran.
+  expect(broken).toEqual([]);
+  expect(failed).not.toEqual([]);
+  for (const { message } of failed) expect(message).toMatch(/AssertionError|Property failed|did not come true/);
+});
+
+test("no sync of a file or folder of the buffer is without a line in the table", () => {
+  const sources = join(import.meta.dirname, "../../src/buffer/disk");
+  const missing: string[] = [];
+  for (const file of readdirSync(sources).filter((name) => name.endsWith(".ts"))) {
+    const text = readFileSync(join(sources, file), "utf8");
+    const inTable = bufferAblations.filter((each) => each.file === `buffer/disk/${file}`);
+    for (const [line] of text.matchAll(
+      /^(?!.*function|.*: void;).*(?:[fF]ile\.sync\(\)|\bsync(?:Folder)?\((?:dirname|this|folder|`)).*$/gm,
+    ))
+      if (!inTable.some(({ code, without }) => code.includes(line.trim()) && !without.includes(line.trim())))
+        missing.push(`${file}: ${line.trim()}`);
+  }
+
+  expect(missing).toEqual([]);
+});
