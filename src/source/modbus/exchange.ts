@@ -1,14 +1,14 @@
 // One request and its answer over one connection, always within its deadline.
 import { AgentError } from "../../core/errors.ts";
-import type { EpochMicros } from "../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { ByteStream } from "./byte-stream.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, UnitRequest } from "./pdu.ts";
 
-/** What became of a request. `at`: when the answer was complete. */
+/** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
 export type Result =
-  | (Answer & { readonly at: EpochMicros })
+  | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
   /** Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came. */
   | { readonly kind: "silence"; readonly mismatch: string | undefined; readonly heard: boolean };
 
@@ -30,6 +30,8 @@ export interface Exchange extends AsyncDisposable {
 
 interface Pending {
   heard: boolean;
+  /** The answer, of which the last byte came at `heardAt`. */
+  answered(answer: Answer): void;
   settle(result: Result): void;
   fail(error: unknown): void;
 }
@@ -105,7 +107,7 @@ export function streamExchange(
       // Noise is no frame: it must not hold anything up.
       if (framing.holding && (!held || framing.discarded > discardedBefore))
         held = { since: held?.since ?? heardAt, lastAt: heardAt };
-      if (answer) pending?.settle({ ...answer, at: clock.now() });
+      if (answer) pending?.answered(answer);
     },
     closed: lose,
   });
@@ -166,7 +168,7 @@ export function streamExchange(
           }
           const answer = framing.expire();
           if (answer) {
-            current.settle({ ...answer, at: clock.now() });
+            current.answered(answer);
             return;
           }
           expiredAt = clock.monotonic();
@@ -184,6 +186,11 @@ export function streamExchange(
         };
         const current: Pending = {
           heard: false,
+          answered(answer) {
+            // An answer that was held back came before now.
+            const at = epochMicros(clock.now() - Math.round((clock.monotonic() - heardAt) * 1_000));
+            current.settle({ ...answer, at, tookMs: Math.max(0, heardAt - sentAt) });
+          },
           settle(result) {
             finish();
             if (result.kind !== "silence") givenUp.delete(request.unit);

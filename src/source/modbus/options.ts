@@ -28,7 +28,7 @@ export const modbusOptions = z.strictObject({
     .enum(["poll", "reply"])
     .default("poll")
     .describe(
-      "`poll`: one time for a whole poll cycle, its start, which packs well; `reply`: each reply its own, for long cycles on slow buses.",
+      "`poll`: the time of the slot for what is read within 100 ms of it, which packs well; later the time it was read, rounded down to 100 ms. `reply`: when each reply was complete.",
     ),
   interRequestDelay: duration({ max: 60_000 })
     .default(0)

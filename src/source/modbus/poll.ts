@@ -13,11 +13,12 @@ import type { Block, Cut } from "./plan.ts";
 import { cheapest, plan, split } from "./plan.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { Refusals } from "./refusals.ts";
+import { timeOfReply } from "./schedule.ts";
 import type { PollTarget, Wanted } from "./wanted.ts";
 
 export interface PollOptions {
   readonly target: PollTarget;
-  /** `poll`: all readings of a cycle have its time; `reply`: each has that of its reply. */
+  /** `poll`: as `timeOfReply` says; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
   /** How often a request without an answer is repeated; a unit that is down gets no second chance. */
   readonly retries: number;
@@ -80,25 +81,25 @@ export class Poll {
    * Reads everything once: adds one reading for each tag to `into`. Rejects with `SOURCE_*` when the link is lost, or
    * with `signal.reason`; what was read until then is in `into`.
    */
-  async cycle(time: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
+  async cycle(slot: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
     this.#busyLeft = busyRetries;
     const blocks: WantedBlock[] = [];
-    for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, time, into, signal)));
+    for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, slot, into, signal)));
     this.#blocks = blocks;
   }
 
   /** Adds a reading for each item of `block`; gives the blocks to ask for instead of it from now on. */
   async #fetch(
     block: WantedBlock,
-    time: EpochMicros,
+    slot: EpochMicros,
     into: Reading[],
     signal: AbortSignal,
     search?: "shorter",
   ): Promise<readonly WantedBlock[]> {
     const { breaker } = this.#options;
     const fail = (reason: string) => {
-      into.push(...failedReadings(block, reason, time));
+      into.push(...failedReadings(block, reason, slot));
       return [block];
     };
     const refused = this.#refusals.reason(block);
@@ -115,7 +116,7 @@ export class Poll {
     if (result.kind === "silence") {
       const reason = this.#silence(result.mismatch, ms);
       // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
-      if (search) return this.#fetchHalves(block, reason, time, into, signal, search);
+      if (search) return this.#fetchHalves(block, reason, slot, into, signal, search);
       this.#failed(reason, ms);
       const silences = this.#silences.add(block);
       if (silences < failuresToSplit || breaker.down !== undefined) return fail(reason);
@@ -123,14 +124,14 @@ export class Poll {
       if (least === block || !isAlive((await this.#ask(least, signal)).result))
         return fail(this.#refuse(block, reason, false));
       this.#succeeded();
-      return this.#fetchHalves(block, reason, time, into, signal, "shorter");
+      return this.#fetchHalves(block, reason, slot, into, signal, "shorter");
     }
     if (result.kind === "data") {
       this.#succeeded();
       this.#refusals.lift(block);
       this.#silences.end(block);
       this.#faults.end(block);
-      into.push(...decodeBlock(block, result.bytes, this.#options.time === "reply" ? result.at : time));
+      into.push(...decodeBlock(block, result.bytes, timeOfReply(this.#options.time, slot, result)));
       return [block];
     }
 
@@ -141,10 +142,10 @@ export class Poll {
       return fail(reason);
     }
     this.#succeeded();
-    if (consequence === "split") return this.#fetchHalves(block, reason, time, into, signal, search);
+    if (consequence === "split") return this.#fetchHalves(block, reason, slot, into, signal, search);
     if (consequence === "unsupported") return fail(this.#refuse(block, reason, true));
     if (consequence === "fault" && (await this.#isOfBlock(block, signal, search)))
-      return this.#fetchHalves(block, reason, time, into, signal, "shorter");
+      return this.#fetchHalves(block, reason, slot, into, signal, "shorter");
     return fail(reason);
   }
 
@@ -160,7 +161,7 @@ export class Poll {
   async #fetchHalves(
     block: WantedBlock,
     reason: string,
-    time: EpochMicros,
+    slot: EpochMicros,
     into: Reading[],
     signal: AbortSignal,
     search?: "shorter",
@@ -170,7 +171,7 @@ export class Poll {
     const [, second] = halves;
     const readings: Reading[] = [];
     const blocks: WantedBlock[] = [];
-    for (const half of halves) blocks.push(...(await this.#fetch(half, time, readings, signal, search)));
+    for (const half of halves) blocks.push(...(await this.#fetch(half, slot, readings, signal, search)));
     if (second && readings.some((reading) => reading.quality === "good")) {
       into.push(...readings);
       this.#options.learned.add({ table: block.table, address: second.start });
@@ -178,7 +179,7 @@ export class Poll {
     }
     // What failed for another reason may be there: the whole is asked for again with the next poll.
     const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
-    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, false), time) : readings));
+    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, false), slot) : readings));
     return [block];
   }
 

@@ -4,7 +4,7 @@ import { epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 
 export interface Slot {
-  /** Start of the poll: the time of the grid, or now where it comes late. */
+  /** The time on the grid that the poll is for, however late it begins; a poll outside the grid has the time of its start. */
   readonly time: EpochMicros;
   /** Slots left out since the last one, because what was done in it took too long. */
   readonly skipped: number;
@@ -12,8 +12,10 @@ export interface Slot {
 
 /** Starting up waits no longer than this for the grid: polling once an hour gives a first value at once. */
 const longestFirstWaitMs = 1_000;
-/** So much later than its time on the grid a poll is stamped with the clock instead. */
-const latenessMs = 100;
+/** What is read at most this much after its slot, in microseconds, has the time of the slot. */
+const latenessUs = 100_000;
+/** What is read later has the last multiple of this: blocks that are read together share a time, of whichever source. */
+const lateGridUs = 100_000;
 /** The wall clock is looked at again so often while waiting: it may be set. */
 const longestSleepMs = 30_000;
 
@@ -33,16 +35,33 @@ export async function* slots(everyMs: number, clock: Clock, signal: AbortSignal)
   }
   for (;;) {
     const slot = await reach(every, served, clock, signal);
-    const late = clock.now() - slot;
+    const now = clock.now();
+    const late = now - slot;
     // Later than an interval: either nothing ran for so long, or the clock was set forward.
     const onGrid = clock.monotonic() - (late < every ? late / 1_000 : 0);
     const skipped = Math.max(0, Math.round((onGrid - served) / everyMs) - 1);
     served = onGrid;
     yield {
-      time: late > latenessMs * 1_000 ? clock.now() : epochMicros(slot),
+      time: epochMicros(late < every ? slot : Math.floor(now / every) * every),
       skipped: Number.isFinite(skipped) ? skipped : 0,
     };
   }
+}
+
+/**
+ * The time of the values of a reply in a poll for `slot`. `poll`: the device read its registers between the request and
+ * the reply; the middle is taken, which is wrong by half the round trip at most. Up to 100 ms after the slot it counts as
+ * the slot; later it is rounded down to the grid, so that it lies after this slot and before the next one that can be
+ * polled: the times of a value only grow.
+ */
+export function timeOfReply(
+  time: "poll" | "reply",
+  slot: EpochMicros,
+  { at, tookMs }: { readonly at: EpochMicros; readonly tookMs: number },
+): EpochMicros {
+  if (time === "reply") return at;
+  const readAt = at - tookMs * 500;
+  return Math.abs(readAt - slot) <= latenessUs ? slot : epochMicros(Math.floor(readAt / lateGridUs) * lateGridUs);
 }
 
 /** First time of the grid after `now`, both in microseconds. */

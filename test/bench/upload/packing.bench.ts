@@ -34,7 +34,15 @@ const grouped = (tick: number, tag: number) => {
   const group = tag < 500 ? Math.floor(tag / 100) : tag < 800 ? 5 + Math.floor((tag - 500) / 10) : tag;
   return tick * 1e6 + phases[group]! * 1_000;
 };
+/** A slow bus: 20 blocks of 50 registers in 2.4 s, every 5 s; when each block is read, to a grid of so many ms. */
+const slowBus = (gridMs: number) => (tick: number, tag: number) => {
+  const readMs = tick * 5_000 + Math.floor(tag / 50) * 120 + (phases[tick * 20 + Math.floor(tag / 50)]! % 30);
+  return Math.floor(readMs / gridMs) * gridMs * 1_000;
+};
 const workloads: Workload[] = [
+  { name: "slow bus, time of the slot", time: slowBus(5_000), tags: 1_000, ticks: 400 },
+  { name: "slow bus, read times by 100 ms", time: slowBus(100), tags: 1_000, ticks: 400 },
+  { name: "slow bus, read times by 1 ms", time: slowBus(1), tags: 1_000, ticks: 400 },
   { name: "A, 60 ticks", time: shared, tags: 1_000, ticks: 60 },
   { name: "A, 2,000 ticks", time: shared, tags: 1_000, ticks: 2_000 },
   { name: "B, 1 s", time: jittered, tags: 1_000, ticks: 1 },

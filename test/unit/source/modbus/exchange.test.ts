@@ -56,7 +56,7 @@ test("an answer carries the time at which it was complete", async () => {
   say(frame.subarray(0, 5));
   await clock.advance(40);
   say(frame.subarray(5));
-  expect(await result).toEqual({ kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now() });
+  expect(await result).toEqual({ kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 40 });
 });
 
 test("without an answer the deadline ends it, and says what came instead", async () => {

@@ -85,15 +85,15 @@ function asking(tell: (request: IdentityRequest, nth: number) => Result) {
 test("a device that knows only what every device must know is asked for that", async () => {
   const { ask, asked } = asking((request) =>
     request.identity === "objects" && request.category === "basic"
-      ? { kind: "data", bytes: answer(0, 0, object(0, "Acme")).slice(2), at: epochMicros(0) }
-      : { kind: "exception", code: request.identity === "objects" ? 3 : 1, at: epochMicros(0) },
+      ? { kind: "data", bytes: answer(0, 0, object(0, "Acme")).slice(2), at: epochMicros(0), tookMs: 0 }
+      : { kind: "exception", code: request.identity === "objects" ? 3 : 1, at: epochMicros(0), tookMs: 0 },
   );
   expect(await identify(1, ask)).toEqual([{ name: "VendorName", text: "Acme" }]);
   expect(asked).toHaveLength(3);
 });
 
 test("a device that knows neither function is asked twice; one that goes on for ever is left", async () => {
-  const none = asking(() => ({ kind: "exception", code: 1, at: epochMicros(0) }));
+  const none = asking(() => ({ kind: "exception", code: 1, at: epochMicros(0), tookMs: 0 }));
   expect(await identify(1, none.ask)).toEqual([]);
   expect(none.asked).toHaveLength(2);
 
@@ -101,6 +101,7 @@ test("a device that knows neither function is asked twice; one that goes on for 
     kind: "data",
     bytes: answer(0xff, nth, object(nth, "again")).slice(2),
     at: epochMicros(0),
+    tookMs: 0,
   }));
   await identify(1, endless.ask);
   expect(endless.asked.length).toBeLessThan(20);
@@ -109,6 +110,7 @@ test("a device that knows neither function is asked twice; one that goes on for 
     kind: "data",
     bytes: answer(0xff, 0, object(0, "again")).slice(2),
     at: epochMicros(0),
+    tookMs: 0,
   }));
   await identify(1, stuck.ask);
   expect(stuck.asked).toHaveLength(2);

@@ -22,7 +22,7 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
       asked.push([each, timeoutMs]);
       await clock.advance(afterMs);
       if (kind === "silence") return { kind, mismatch: undefined, heard: true };
-      return { kind, bytes: Uint8Array.of(0, 0), at: clock.now() };
+      return { kind, bytes: Uint8Array.of(0, 0), at: clock.now(), tookMs: 0 };
     },
     async [Symbol.asyncDispose]() {},
   };
@@ -65,8 +65,8 @@ test("requests are counted by unit and outcome, exceptions by code, and what was
   const runtime = testRuntime({ clock: new ManualClock() });
   let discarded = 0;
   const results: Result[] = [
-    { kind: "data", bytes: Uint8Array.of(0, 7), at: runtime.clock.now() },
-    { kind: "exception", code: 4, at: runtime.clock.now() },
+    { kind: "data", bytes: Uint8Array.of(0, 7), at: runtime.clock.now(), tookMs: 0 },
+    { kind: "exception", code: 4, at: runtime.clock.now(), tookMs: 0 },
     { kind: "silence", mismatch: "noise", heard: true },
   ];
   const exchange: Exchange = {

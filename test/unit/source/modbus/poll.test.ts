@@ -11,14 +11,14 @@ import { modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
-const at = epochMicros(0);
+const answered = { at: epochMicros(0), tookMs: 0 };
 const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
-const refused = (code: number): Result => ({ kind: "exception", code, at });
+const refused = (code: number): Result => ({ kind: "exception", code, ...answered });
 /** Each register holds its address. */
 const given = ({ start, count }: ReadRequest): Result => ({
   kind: "data",
   bytes: Uint8Array.from(Array.from({ length: count }, (_, i) => [(start + i) >> 8, (start + i) & 0xff]).flat()),
-  at,
+  ...answered,
 });
 
 /** One unit with a register a tag; `answer` says what it does. */

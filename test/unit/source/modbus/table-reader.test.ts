@@ -5,7 +5,7 @@ import type { UnitRequest } from "../../../../src/source/modbus/pdu.ts";
 import { tableReader } from "../../../../src/source/modbus/table-reader.ts";
 
 const silence: Result = { kind: "silence", mismatch: undefined, heard: false };
-const refusal = (code: number): Result => ({ kind: "exception", code, at: epochMicros(0) });
+const refusal = (code: number): Result => ({ kind: "exception", code, at: epochMicros(0), tookMs: 0 });
 
 /** A unit that answers as it is told, and counts. */
 function unit(answer: (request: UnitRequest) => Result) {

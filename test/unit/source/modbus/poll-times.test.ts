@@ -1,0 +1,142 @@
+// The times of polled values, judged by the device: each register holds the device's own clock when it was read.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Reading } from "../../../../src/core/source.ts";
+import type { Exchange, Result } from "../../../../src/source/modbus/exchange.ts";
+import { Learned } from "../../../../src/source/modbus/learned.ts";
+import { Link } from "../../../../src/source/modbus/link.ts";
+import { ModbusSource } from "../../../../src/source/modbus/source.ts";
+import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
+import { runs } from "../../../support/property.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+const start = Date.parse("2026-01-01T00:00:00Z");
+/** What the driver promises: 100 ms after the slot, and the grid of 100 ms behind it. */
+const allowedMs = 200;
+
+interface Bus {
+  readonly tags: readonly ModbusTagText[];
+  readonly timeoutMs?: number;
+  /** Milliseconds from a request to the reading of the registers, and from there to the answer; undefined: no answer. */
+  readonly takes: (unit: number, request: number) => readonly [before: number, after: number] | undefined;
+}
+
+/** Polls for `forMs`. Every register of two words is the milliseconds since `start` at which the device read it. */
+async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const config = modbusConfig({ url: "tcp://127.0.0.1", timeout: `${timeoutMs}ms` }, tags);
+  let requests = 0;
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    async run(request, waitMs, signal): Promise<Result> {
+      const { unit } = request;
+      const count = "count" in request ? request.count : 0;
+      const times = takes(unit, requests++);
+      if (!times) {
+        await clock.sleep(waitMs, signal);
+        return { kind: "silence", mismatch: undefined, heard: true };
+      }
+      const [before, after] = times;
+      if (before > 0) await clock.sleep(before, signal);
+      const bytes = Buffer.alloc(count * 2);
+      for (let i = 0; i + 1 < count; i += 2) bytes.writeUInt32BE(clock.now() / 1_000 - start, i * 2);
+      if (after > 0) await clock.sleep(after, signal);
+      return { kind: "data", bytes, at: clock.now(), tookMs: before + after };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const stop = new AbortController();
+  const options = {
+    name: "bus",
+    units: new Set([1]),
+    delayMs: 0,
+    pauseAfterConnectMs: 0,
+    connect: async () => exchange,
+  };
+  const link = await Link.open(options, runtime, stop.signal);
+  await using source = new ModbusSource(
+    config,
+    pollTargets(config),
+    link,
+    await Learned.load("/dev/null/nowhere", runtime),
+    runtime,
+  );
+  const readings: Reading[] = [];
+  const pulling = (async () => {
+    for await (const delivery of source.deliveries(stop.signal)) readings.push(...delivery.readings);
+  })();
+  await clock.advance(forMs);
+  stop.abort();
+  await pulling;
+  const good = readings.filter(({ quality }) => quality === "good");
+  return good.map(({ tag, time, value }) => ({ tag, time: time / 1_000 - start, device: Number(value) }));
+}
+
+type Polled = Awaited<ReturnType<typeof polled>>;
+const worst = (values: Polled) => Math.max(...values.map(({ time, device }) => Math.abs(time - device)));
+
+test("behind a dead unit each value has the time at which it was read, not that of the slot it waited since", async () => {
+  const values = await polled(
+    {
+      tags: [1, 2, 3].map((unit) => ({ at: "hr:0 u32", unit, every: 5_000 })),
+      timeoutMs: 5_000,
+      takes: (unit) => (unit === 1 ? undefined : [20, 20]),
+    },
+    60_000,
+  );
+  expect(values.length).toBeGreaterThan(10);
+  expect(worst(values)).toBeLessThanOrEqual(allowedMs);
+});
+
+test("on a slow bus the blocks of a cycle have the times at which they were read", async () => {
+  const values = await polled(
+    {
+      tags: Array.from({ length: 12 }, (_, i) => ({ at: `hr:${i * 100} u32`, every: 2_000 })),
+      takes: (_, request) => [75 + (request % 5) * 10, 75 - (request % 3) * 10],
+    },
+    20_000,
+  );
+  expect(values.length).toBeGreaterThan(50);
+  expect(worst(values)).toBeLessThanOrEqual(allowedMs);
+  expect(values.every(({ time }) => time % 100 === 0)).toBe(true);
+});
+
+test("a cycle that is read within 100 ms keeps one time, that of its slot", async () => {
+  const values = await polled(
+    {
+      tags: Array.from({ length: 4 }, (_, i) => ({ at: `hr:${i * 100} u32`, every: 250 })),
+      takes: () => [12, 12],
+    },
+    2_000,
+  );
+  expect(values.length).toBeGreaterThan(20);
+  expect(values.every(({ time }) => time % 250 === 0)).toBe(true);
+});
+
+test("times of a value only ever grow, and are right within half a round trip, whatever the bus does", async () => {
+  const takes = fc.option(fc.tuple(fc.integer({ max: 400, min: 0 }), fc.integer({ max: 400, min: 0 })), { freq: 8 });
+  const tag = fc.record({
+    at: fc.nat({ max: 4 }).map((i) => `hr:${i * 100} u32`),
+    unit: fc.integer({ min: 1, max: 3 }),
+    every: fc.constantFrom(50, 70, 130, 250, 1_000, 2_500),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(tag, { minLength: 1, maxLength: 8, selector: ({ at, unit }) => `${unit} ${at}` }),
+      fc.array(takes, { minLength: 1, maxLength: 20 }),
+      async (tags, all) => {
+        const values = await polled({ tags, takes: (_, n) => all[n % all.length] ?? undefined }, 8_000);
+        const roundTrip = Math.max(0, ...all.map((each) => (each ? each[0] + each[1] : 0)));
+        expect(worst(values)).toBeLessThanOrEqual(100 + roundTrip / 2);
+        for (const ofTag of Map.groupBy(values, (value) => value.tag).values())
+          for (const [i, { time }] of ofTag.entries()) expect(time).toBeGreaterThan(ofTag[i - 1]?.time ?? -1e9);
+      },
+    ),
+    runs(15),
+  );
+});
