@@ -30,7 +30,7 @@ test("a user's certificate is refused until the server trusts it, and logs in th
   for (const security of [insecure, {}]) {
     const setup = { stateDir, options: { url: server.url, userCertificate, ...security }, tags };
     if (security === insecure) {
-      await expect(openOpcuaSource(setup)).rejects.toMatchObject({
+      await expect(openTrusting(setup)).rejects.toMatchObject({
         code: "SOURCE_REFUSED",
         message: expect.stringMatching(/^logging in at .*: the server/),
       });

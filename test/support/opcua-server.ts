@@ -50,6 +50,8 @@ export interface OpcuaServerOptions {
   readonly transfer?: boolean;
   /** When the server's certificate ends; default ten years from now. */
   readonly validTo?: Date;
+  /** Changes how the server behaves, before it listens. */
+  readonly meddle?: (server: OPCUAServer) => void;
 }
 
 export interface OpcuaServer extends AsyncDisposable {
@@ -157,6 +159,7 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     serverInfo: { applicationUri },
   });
   await server.initialize();
+  options.meddle?.(server);
   if (options.transfer === false) Reflect.set(server, "_on_TransferSubscriptionsRequest", unknownService);
   const fastest = Subscription.minimumPublishingInterval;
   Subscription.minimumPublishingInterval = options.fastestPublishing ?? fastest;

@@ -7,7 +7,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
-import { discover } from "./discovery.ts";
+import { discover, verifyServer } from "./discovery.ts";
 import { chooseEndpoint, loginsOf, securityOf, weaknessOf } from "./endpoint.ts";
 import { identityOf } from "./identity.ts";
 import type { Item } from "./items.ts";
@@ -53,11 +53,9 @@ export async function* browseOpcua(
     () => chooseEndpoint(offered, open),
     () => chooseEndpoint(offered, options),
   );
-  if (endpoint.securityMode !== stack.ua.MessageSecurityMode.None) {
-    const { serverCertificate: certificate } = endpoint;
-    if (isTrusted(certificate, target.trust)) await pki.store.trustCertificate(certificate);
-    await pki.verify(certificate);
-  }
+  const { serverCertificate: certificate } = endpoint;
+  if (isTrusted(certificate, target.trust)) await pki.store.trustCertificate(certificate);
+  await verifyServer(endpoint, linkOptions);
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
   resources.defer(() => link.close({ deleteSubscriptions: true }));
@@ -66,8 +64,8 @@ export async function* browseOpcua(
 }
 
 /** Whether it is the one that a person has compared. */
-function isTrusted(certificate: Uint8Array, thumbprint: string | undefined): boolean {
-  if (thumbprint === undefined || certificate.length === 0) return false;
+function isTrusted(certificate: Uint8Array | undefined, thumbprint: string | undefined): boolean {
+  if (thumbprint === undefined || !certificate?.length) return false;
   const { fingerprint, fingerprint256 } = new X509Certificate(certificate);
   const plain = (text: string) => text.replaceAll(":", "").toLowerCase();
   return [fingerprint, fingerprint256].map(plain).includes(plain(thumbprint));
@@ -101,12 +99,15 @@ export async function offeredEndpoints(
   });
 }
 
-function optionsOf({ url, username, password = "", userCertificate, security }: BrowseTarget): OpcuaOptions {
+function optionsOf(target: BrowseTarget): OpcuaOptions {
+  const { url, username, password = "", userCertificate, security, options: source } = target;
   const parsed = opcuaOptions.safeParse({
     url,
     ...(userCertificate && { userCertificate }),
     ...(security && { security }),
     ...(username !== undefined && { username, password }),
+    // A source that accepts this risk accepts it for a look, too.
+    ...(source?.allowInsecurePassword === true && { allowInsecurePassword: true }),
   });
   if (parsed.success) return parsed.data;
   const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);

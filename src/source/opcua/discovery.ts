@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
-import { chooseEndpoint, securityOf } from "./endpoint.ts";
+import { chooseEndpoint, loginNeedsCertificate, securityOf } from "./endpoint.ts";
 import type { Stack } from "./stack.ts";
 
 /** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
@@ -27,13 +27,36 @@ export function connectionDigest({ options, pki }: LinkOptions, endpoint: Endpoi
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** The endpoint to use, its certificate checked. Rejects as `chooseEndpoint` and `Pki.verify` do. */
+/** The endpoint to use, its certificate checked. Rejects as `chooseEndpoint` and `verifyServer` do. */
 export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
   const endpoint = chooseEndpoint(await discover(stack, link, signal), link.options);
-  if (endpoint.securityMode !== stack.ua.MessageSecurityMode.None) {
-    if (!endpoint.serverCertificate?.length)
-      throw new AgentError("SOURCE_PROTOCOL", `${link.options.url} offers security without a certificate`);
-    await link.pki.verify(endpoint.serverCertificate);
-  }
+  await verifyServer(endpoint, link);
   return endpoint;
+}
+
+/**
+ * Verifies the certificate of an endpoint where the channel or the login depends on it. Rejects with `SOURCE_PROTOCOL` where
+ * the server sends none, else as `Pki.verify` does.
+ */
+export async function verifyServer(
+  endpoint: EndpointDescription,
+  { options, pki }: Pick<LinkOptions, "options" | "pki">,
+): Promise<void> {
+  const { serverCertificate: certificate, securityMode } = endpoint;
+  const login = loginNeedsCertificate(endpoint, options);
+  if (securityMode === noSecurity && !login) return;
+  const need = login ? loginNeed(options) : "security needs the server's certificate";
+  if (!certificate?.length)
+    throw new AgentError("SOURCE_PROTOCOL", `${options.url}: ${need}, and the server sends none`);
+  await pki.verify(certificate, login ? need : undefined);
+}
+
+/** MessageSecurityMode */
+const noSecurity = 1;
+
+/** Why a login over a channel without security needs the server's certificate. */
+export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
+  return userCertificate
+    ? "the user's certificate has to sign the server's certificate"
+    : "the password has to be encrypted with the server's certificate";
 }

@@ -59,7 +59,7 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
     const wanted = security ? `${security.mode}, ${security.policy ?? "any policy"}` : "an endpoint with security";
     throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wanted}, it offers ${offer}${advice}`);
   }
-  const tokenType = options.userCertificate ? 2 : options.username === undefined ? 0 : 1;
+  const tokenType = tokenTypeOf(options);
   const fitting = secure.filter((endpoint) => endpoint.userIdentityTokens?.some((t) => t.tokenType === tokenType));
   const best = fitting.toSorted((a, b) => rank(b) - rank(a))[0];
   if (!best) {
@@ -75,8 +75,8 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
   if (tokenType === 1 && !options.allowInsecurePassword && passwordInClear(best))
     throw new AgentError(
       "SOURCE_REFUSED",
-      `${url} would get the password in clear text over ${securityOf(best)}; ` +
-        "choose an endpoint with security, or set allowInsecurePassword: true",
+      `${url} would receive the password in clear text over ${securityOf(best)}; ` +
+        "use an endpoint with security, or set allowInsecurePassword: true",
     );
   return best;
 }
@@ -120,10 +120,56 @@ function rank({ securityMode, securityPolicyUri }: Endpoint): number {
 /** Whether anyone on the way can read a password: the channel is not encrypted, and neither is the token. */
 export function passwordInClear(endpoint: Endpoint): boolean {
   if (endpoint.securityMode === modes.signAndEncrypt) return false;
-  const tokens = (endpoint.userIdentityTokens ?? []).filter(({ tokenType }) => tokenType === 1);
-  const encrypts = tokens.map((token) => {
-    const policy = policyName(token.securityPolicyUri || endpoint.securityPolicyUri);
-    return policy !== "None" && policy !== "" && !unsafeForPasswords.includes(policy);
-  });
-  return !encrypts.includes(true);
+  const token = loginToken(endpoint, { username: "", userCertificate: undefined });
+  return token === undefined || !encryptsSafely(endpoint, token);
+}
+
+/**
+ * The token policy to log in with; the stack's own choice may be another one, or change with each answer of the server.
+ * For a password: inside an encrypted channel one without encryption of its own (some servers offer nothing else that
+ * works), otherwise the strongest. Undefined: the endpoint does not take this kind of login.
+ */
+export function loginToken<E extends Endpoint>(
+  endpoint: E,
+  options: Pick<OpcuaOptions, "username" | "userCertificate">,
+): NonNullable<E["userIdentityTokens"]>[number] | undefined {
+  const wanted = tokenTypeOf(options);
+  const tokens = (endpoint.userIdentityTokens ?? []).filter(({ tokenType }) => tokenType === wanted);
+  const bare = tokens.find(({ securityPolicyUri: uri }) => !uri || policyName(uri) === "None");
+  if (wanted === 1 && endpoint.securityMode === modes.signAndEncrypt && bare) return bare;
+  const strength = (token: TokenPolicy) => policies.indexOf(tokenPolicyName(endpoint, token));
+  return tokens.toSorted((a, b) => strength(b) - strength(a))[0];
+}
+
+/**
+ * Whether the login is worth nothing against an impostor unless the server's certificate is verified, although the channel
+ * has no security: the password is encrypted with that certificate, a user's certificate signs it.
+ */
+export function loginNeedsCertificate(endpoint: Endpoint, options: OpcuaOptions): boolean {
+  if (endpoint.securityMode !== modes.none) return false;
+  if (options.userCertificate) return true;
+  return options.username !== undefined && !options.allowInsecurePassword && !passwordInClear(endpoint);
+}
+
+/** What is insecure about how the password travels. Undefined: nothing, or there is no password. */
+export function passwordWarning(endpoint: Endpoint, options: OpcuaOptions): string | undefined {
+  if (options.username === undefined) return undefined;
+  if (passwordInClear(endpoint)) return "the password goes in clear text";
+  return endpoint.securityMode === modes.none && options.allowInsecurePassword
+    ? "the password is encrypted with a certificate that is not verified (allowInsecurePassword)"
+    : undefined;
+}
+
+function tokenTypeOf({ username, userCertificate }: Pick<OpcuaOptions, "username" | "userCertificate">): 0 | 1 | 2 {
+  return userCertificate ? 2 : username === undefined ? 0 : 1;
+}
+
+/** The policy that protects a token: its own, else that of the endpoint. */
+function tokenPolicyName({ securityPolicyUri }: Endpoint, token: TokenPolicy): string {
+  return policyName(token.securityPolicyUri || securityPolicyUri);
+}
+
+function encryptsSafely(endpoint: Endpoint, token: TokenPolicy): boolean {
+  const policy = tokenPolicyName(endpoint, token);
+  return policy !== "None" && policy !== "" && !unsafeForPasswords.includes(policy);
 }

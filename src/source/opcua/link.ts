@@ -5,6 +5,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { channelError, refusalOf, statusOf } from "./failure.ts";
+import { guardLogin } from "./login.ts";
 import type { OpcuaOptions } from "./options.ts";
 import type { Resumption, SessionRecord } from "./resumption.ts";
 import type { Stack, UaSession } from "./stack.ts";
@@ -43,6 +44,7 @@ export async function openLink(
 ): Promise<Link> {
   const { options } = link;
   const client = createClient(stack, link, endpoint);
+  guardLogin(stack.ua, client, endpoint, link);
   const lost = new AbortController();
   const fail = () => lost.abort(new AgentError("SOURCE_UNREACHABLE", `the connection to ${options.url} is lost`));
   client.on("connection_lost", fail);

@@ -4,7 +4,7 @@ import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DriverConfig, TagId } from "../../core/source.ts";
 import { connectionDigest, findEndpoint } from "./discovery.ts";
-import { passwordInClear, securityOf, weaknessOf } from "./endpoint.ts";
+import { passwordWarning, securityOf, weaknessOf } from "./endpoint.ts";
 import { HistoryMemory } from "./history-memory.ts";
 import { identityOf } from "./identity.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
@@ -49,8 +49,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const warnings: string[] = [];
   const weakness = weaknessOf(endpoint);
   if (weakness !== undefined) warnings.push(weakness);
-  if (config.options.username !== undefined && passwordInClear(endpoint))
-    warnings.push("the password goes in clear text");
+  const exposed = passwordWarning(endpoint, options);
+  if (exposed !== undefined) warnings.push(exposed);
   for (const warning of warnings) log.warn({ url: config.options.url, warning }, "insecure connection");
   if (pki.validTo.getTime() < Date.now() + certificateWarningMs)
     log.warn({ certificate: pki.certificateFile, validTo: pki.validTo.toISOString() }, "own certificate ends soon");

@@ -81,7 +81,9 @@ export const opcuaOptions = z
     allowInsecurePassword: z
       .boolean()
       .default(false)
-      .describe("send the password even where nothing encrypts it; default false"),
+      .describe(
+        "send the password even where nothing encrypts it, or encrypted for a server whose certificate is not verified; default false",
+      ),
     endpointHost: z
       .enum(["keep", "server"])
       .default("keep")

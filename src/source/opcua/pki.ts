@@ -18,8 +18,11 @@ export interface Pki extends AsyncDisposable {
   readonly validTo: Date;
   /** SHA-1 of the agent's own certificate in hex, as servers show it. */
   readonly thumbprint: string;
-  /** Rejects with `SOURCE_REFUSED` unless an operator trusts the certificate or its issuer; an unknown one is kept in `rejected`. */
-  verify(certificate: Uint8Array): Promise<void>;
+  /**
+   * Rejects with `SOURCE_REFUSED` unless an operator trusts the certificate or its issuer; an unknown one is kept in
+   * `rejected`. `need` begins the message where it is not obvious why the certificate matters.
+   */
+  verify(certificate: Uint8Array, need?: string): Promise<void>;
 }
 
 export interface PkiOptions {
@@ -52,12 +55,15 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
     applicationUri: uriOf(own) ?? `urn:${hostname()}:tagferry:${agent}`,
     validTo: new Date(own.validTo),
     thumbprint: thumbprintOf(own),
-    async verify(certificate) {
+    async verify(certificate, need) {
       const status = await store.checkCertificate(Buffer.from(certificate));
       if (status.isGood()) return;
       const accept = (thumbprint: string) =>
         `${commandLine(["trust", "accept", thumbprint], configFile)}; it waits in ${join(folder, "rejected")}`;
-      throw new AgentError("SOURCE_REFUSED", describe(certificate, status.name, remedy ?? accept));
+      throw new AgentError(
+        "SOURCE_REFUSED",
+        [need, describe(certificate, status.name, remedy ?? accept)].filter((part) => part !== undefined).join("; "),
+      );
     },
     [Symbol.asyncDispose]: () => store.dispose(),
   };
