@@ -64,7 +64,7 @@ export interface BufferReader extends AsyncDisposable {
    * without them goes on, and brings the memory back that it needs.
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
-  /** The service has these series of these blocks, or refused them for good. Persisted within 10 s; a segment is freed when all of it is settled. */
+  /** The service has these series of these blocks, or refused them for good. Resolves once that survives the death of the process; a power cut may undo the last 10 s. A segment is freed when all of it is settled. */
   settle(done: readonly Settlement[]): Promise<void>;
   /** Gives blocks back unsent: they may be taken again, by either lane. */
   release(blocks: readonly BlockId[]): void;

@@ -26,11 +26,10 @@ async function killBefore(call: number, home: TemporaryFolder, env: NodeJS.Proce
     unsure: setOf("unsure"),
     settled: setOf("settled"),
     done: setOf("done"),
+    returned: setOf("returned"),
   };
-  const problem = problemAfterRestart(() => openStore(nodeDisk(), { folder, at: 1_000, seed: 77 }), {
-    ...run,
-    errors: [],
-  });
+  const open = () => openStore(nodeDisk(), { folder, at: 1_000, seed: 77 });
+  const problem = problemAfterRestart(open, { ...run, errors: [] }, "killed");
   rmSync(folder, { recursive: true, force: true });
   return problem && `call ${call}: ${problem}`;
 }

@@ -40,14 +40,14 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
   const wrong: string[] = [];
   let [inFull, drawn] = [0, 0];
 
-  const look = (after: MemoryDisk) => {
+  const look = (after: MemoryDisk, end: "killed" | "powerCut") => {
     const content = after.fingerprint(checksums);
     seen.add(content);
     // The same content is another case when more was promised by then.
-    const key = `${run.acknowledged.size} ${run.done.size} ${content}`;
+    const key = `${run.acknowledged.size} ${run.done.size} ${end === "killed" ? run.returned.size : ""} ${content}`;
     if (checked.has(key)) return;
     checked.add(key);
-    const problem = problemOf(after, run, variant);
+    const problem = problemOf(after, run, variant, end);
     if (problem === undefined) return;
     wrong.push(`variant ${variant}, before call ${disk.calls}: ${problem}`);
     if (stopAtFirst) throw new Enough();
@@ -63,9 +63,9 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
     else drawn++;
     for (let i = 0; i < (all ? 2 ** choices : statesPerCall); i++) {
       let bit = 0;
-      look(disk.afterPowerCut(all ? () => ((i >> bit++) & 1) === 1 : () => random() < 0.5));
+      look(disk.afterPowerCut(all ? () => ((i >> bit++) & 1) === 1 : () => random() < 0.5), "powerCut");
     }
-    look(disk.afterKill());
+    look(disk.afterKill(), "killed");
     return lie(call, path);
   };
   try {
@@ -77,13 +77,13 @@ export function lookAtCrashStates(options: CrashStatesOptions): CrashStates {
 }
 
 /** Undefined: all is as promised. */
-function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number): string | undefined {
+function problemOf(disk: MemoryDisk, run: ScriptRun, variant: number, end: "killed" | "powerCut"): string | undefined {
   let mended = 0;
   disk.fault = (call, path) => {
     if (call === "setSize" && path.includes("/seg-")) mended++;
     return undefined;
   };
-  const problem = problemAfterRestart(() => openStore(disk, { at: 1_000, seed: 77 }), run);
+  const problem = problemAfterRestart(() => openStore(disk, { at: 1_000, seed: 77 }), run, end);
   if (problem !== undefined) return problem;
   // Read whole at a start is the segment that was being written. Another one, where the kill before met a seal not yet
   // synced, which it does not in the first script.

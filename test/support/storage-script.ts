@@ -25,6 +25,8 @@ export interface ScriptRun {
   readonly settled: Set<number>;
   /** Settled points of which the state on disk says so: they must not come again. Only right while no call fails. */
   readonly done: Set<number>;
+  /** Points whose settlement returned: a killed process must not find them again. Only right while no call fails. */
+  readonly returned: Set<number>;
   /** Errors of appends and of opening. */
   readonly errors: unknown[];
 }
@@ -45,12 +47,24 @@ export function keyOf([input, time, value]: Triple): number {
 }
 
 export function emptyRun(): ScriptRun {
-  return { acknowledged: new Set(), unsure: new Set(), settled: new Set(), done: new Set(), errors: [] };
+  return {
+    acknowledged: new Set(),
+    unsure: new Set(),
+    settled: new Set(),
+    done: new Set(),
+    returned: new Set(),
+    errors: [],
+  };
 }
 
-/** What is not as it was promised to the caller of the script, wherever that was stopped. Undefined: all is. */
-export function problemAfterRestart(open: () => OpenedStore, run: ScriptRun): string | undefined {
-  const { acknowledged, unsure, settled, done } = run;
+/** What is not as it was promised to the caller of the script, wherever that was stopped or killed. Undefined: all is. */
+export function problemAfterRestart(
+  open: () => OpenedStore,
+  run: ScriptRun,
+  end: "killed" | "powerCut",
+): string | undefined {
+  const { acknowledged, unsure, settled } = run;
+  const done = end === "killed" ? run.returned : run.done;
   try {
     const { store, notes } = open();
     const alarm = notes.find(({ level, message }) => level === "error" || message.includes("rebuilt"));
@@ -177,6 +191,7 @@ class Script {
       this.#settled.push(keyOf(point));
     }
     settle(store, block);
+    for (const point of block.points) this.#run.returned.add(keyOf(point));
   }
 
   settleAll(store: Store): void {

@@ -1,6 +1,7 @@
 // The books of the buffer: every point that came in is settled, refused, lost for a reason, or still there.
+
+import type { BufferState } from "./buffer-state.ts";
 import { LossLedger } from "./loss-ledger.ts";
-import type { BufferState } from "./state-file.ts";
 
 export class Accounts {
   /** Sequence number of the next point. */

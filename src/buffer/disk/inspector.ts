@@ -5,6 +5,7 @@
 // what was settled since the state was last written counts as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
+import type { BufferState } from "./buffer-state.ts";
 import { Coverage } from "./coverage.ts";
 import { crc32c } from "./crc32c.ts";
 import { type Disk, diskErrorCode, readFile } from "./disk.ts";
@@ -13,7 +14,7 @@ import { readPoints } from "./payload.ts";
 import { isPayloadWhole, readRecordHeader } from "./record.ts";
 import { parseSegmentName, readSegmentHeader, type SegmentHeader } from "./segment-header.ts";
 import { type Damage, type SegmentIndex, scanSegment } from "./segment-index.ts";
-import { type BufferState, StateFile } from "./state-file.ts";
+import { StateFile } from "./state-file.ts";
 
 export interface InspectedSegment {
   readonly name: string;
@@ -61,7 +62,9 @@ export class BufferInspector {
     disk.list(folder);
     this.#folder = folder;
     this.#disk = disk;
-    this.#state = StateFile.open(disk, folder).state;
+    const format = formatOf(disk, folder);
+    const { states } = StateFile.read(disk, folder);
+    this.#state = states.find(({ state }) => format === undefined || state.stream === format)?.state;
   }
 
   /** Whether anything here looks like a buffer. */
@@ -177,7 +180,7 @@ export class BufferInspector {
   #coverage(name: string, header: SegmentHeader | undefined): Coverage {
     const coverage = new Coverage();
     const known = this.#state?.segments.find((segment) => segment.name === name);
-    if (!known || (header && header.generation !== known.generation)) return coverage;
+    if (!known || (header && header.salt !== known.salt)) return coverage;
     for (let i = 0; i < known.whole.length; i += 2) coverage.addWhole(known.whole[i]!, known.whole[i + 1]!);
     for (const { place, bounds } of known.series)
       for (let i = 0; i < bounds.length; i += 2) coverage.addSeries(place, bounds[i]!, bounds[i + 1]!);
@@ -202,6 +205,16 @@ export class BufferInspector {
       if (error instanceof Error) return error;
       throw error;
     }
+  }
+}
+
+/** UUID of the buffer; undefined where nothing says it. */
+function formatOf(disk: Disk, folder: string): string | undefined {
+  try {
+    const format = readFormatFile(disk, folder);
+    return typeof format === "object" ? format.stream : undefined;
+  } catch {
+    return undefined;
   }
 }
 

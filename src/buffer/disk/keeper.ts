@@ -2,18 +2,21 @@
 // so, then the files go, then the folder is synced.
 import type { Accounts } from "./accounts.ts";
 import type { BlockShelf } from "./block-shelf.ts";
+import type { BufferState, SegmentState } from "./buffer-state.ts";
 import { type Disk, diskErrorCode, isFull } from "./disk.ts";
 import type { LossReason } from "./loss-ledger.ts";
 import type { Notes } from "./note.ts";
 import { recentWindow } from "./recent-points.ts";
 import type { Segment } from "./segment.ts";
-import type { BufferState, SegmentState, StateFile } from "./state-file.ts";
+import type { StateFile } from "./state-file.ts";
 import type { Moment } from "./store.ts";
 
 export interface KeeperOptions {
   readonly disk: Disk;
   readonly note: Notes;
   readonly folder: string;
+  /** UUID of the buffer. */
+  readonly stream: string;
   /** Integration ID that the points belong to. */
   readonly integration: string;
   readonly accounts: Accounts;
@@ -36,11 +39,14 @@ export class Keeper {
   /** Dropped ones whose files are still there. */
   readonly #condemned = new Set<Segment>();
   #persistedAt = Number.NEGATIVE_INFINITY;
+  /** The last time that the buffer was told. */
+  #now: Moment;
   /** Something is to be written that the state on disk does not tell. */
   changed = true;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
+    this.#now = { wall: 0, monotonic: options.opened };
   }
 
   /** Milliseconds that the buffer was open in its life. */
@@ -59,7 +65,20 @@ export class Keeper {
     if ((this.changed || shelf.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
   }
 
-  /** Writes the state, then removes what it says is done with. Says whether it was written; it is tried again when it is due. */
+  /**
+   * Writes the state without a sync after points were settled: the page cache outlives the process, so a kill repeats
+   * nothing that was settled before. A disk that does not take it now is tried again when the state is due.
+   */
+  writeSettled(): void {
+    const { note, stateFile } = this.#options;
+    try {
+      stateFile.write(this.#state(this.#now), false);
+    } catch (error) {
+      note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
+    }
+  }
+
+  /** Writes and syncs the state, then removes what it says is done with. Says whether it was written; it is tried again when it is due. */
   persist(now: Moment): boolean {
     const { note } = this.#options;
     this.#persistedAt = now.monotonic;
@@ -125,7 +144,8 @@ export class Keeper {
 
   #write(now: Moment): void {
     const { shelf, stateFile } = this.#options;
-    stateFile.write(this.#state(now));
+    this.#now = now;
+    stateFile.write(this.#state(now), true);
     this.changed = false;
     shelf.changed = false;
   }
@@ -157,17 +177,17 @@ export class Keeper {
   }
 
   #state(now: Moment): BufferState {
-    const { accounts, integration } = this.#options;
+    const { accounts, integration, stream } = this.#options;
     const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
     const segments: SegmentState[] = [];
     for (const { name, header, settledBySeries, settled: coverage } of this.#options.segments) {
       if (coverage.isEmpty) continue;
       const series = [...coverage.series()].map(([place, ranges]) => ({ place, bounds: ranges.bounds }));
-      segments.push({ name, generation: header.generation, settledBySeries, whole: coverage.whole.bounds, series });
+      segments.push({ name, salt: header.salt, settledBySeries, whole: coverage.whole.bounds, series });
     }
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
-    return { ...counts, integration, losses: losses.list(), segments, newest };
+    return { stream, ...counts, integration, losses: losses.list(), segments, newest };
   }
 }
 

@@ -4,6 +4,7 @@
 // record, it is sealed there, and the log goes on in a new segment: nothing is ever written behind a torn end.
 import { AgentError } from "../../core/errors.ts";
 import { Accounts } from "./accounts.ts";
+import type { BufferState } from "./buffer-state.ts";
 import { type Disk, diskErrorCode, isFull, withRetries } from "./disk.ts";
 import { formatFileName, readFormatFile, writeFormatFile } from "./format-file.ts";
 import type { LossReason } from "./loss-ledger.ts";
@@ -12,6 +13,7 @@ import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import { parseSegmentName } from "./segment-header.ts";
 import { type FoundSegment, openSegments, readHeader } from "./segment-opening.ts";
+import { applySettled, describes } from "./settled-state.ts";
 import { StateFile } from "./state-file.ts";
 
 export interface RecoveryOptions {
@@ -42,30 +44,30 @@ export function recover(options: RecoveryOptions): Recovered {
   const format = withRetries(() => readFormatFile(disk, folder));
   if (format === "newer") throw newer(folder);
   const found = readHeaders(options);
-  const stream = typeof format === "object" ? format.stream : (commonStream(found) ?? options.newStream);
+  const { states, slots } = StateFile.read(disk, folder);
+  const stream =
+    typeof format === "object" ? format.stream : (commonStream(found) ?? states[0]?.state.stream ?? options.newStream);
   if (typeof format !== "object") {
     // Said aloud, as a volume that is not mounted looks like this.
     if (found.length === 0) note("info", { part: "buffer", folder }, "made a new, empty buffer");
     if (found.length > 0) note("warn", { part: "buffer", folder }, `${formatFileName} was rebuilt from the segments`);
     writeFormat(stream, options);
   }
-  const { file: stateFile, state, slots } = StateFile.open(disk, folder);
+  const current = states.find(({ state: each }) => each.stream === stream);
+  const state = current?.state;
+  const strangers = states.filter(({ state: each }) => each.stream !== stream).length;
+  if (strangers > 0)
+    note(
+      state ? "warn" : "error",
+      { part: "buffer", slots: strangers },
+      "the state of another buffer was found and is not applied",
+    );
+  const stateFile = StateFile.open(disk, folder, states, current);
   // One slot and no segment: the power failed while the buffer was made for the first time.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const accounts = Accounts.from(state);
   const segments = openSegments(found, { ...options, stream, durable: accounts.next });
-
-  const states = new Map(state?.segments.map((segment) => [segment.name, segment]));
-  for (const segment of segments) {
-    const known = states.get(segment.name);
-    if (!known || (segment.headerKnown && known.generation !== segment.header.generation)) continue;
-    for (const coverage of [segment.settled, segment.taken]) {
-      for (let i = 0; i < known.whole.length; i += 2) coverage.addWhole(known.whole[i]!, known.whole[i + 1]!);
-      for (const { place, bounds } of known.series)
-        for (let i = 0; i < bounds.length; i += 2) coverage.addSeries(place, bounds[i]!, bounds[i + 1]!);
-    }
-    segment.settledBySeries = known.settledBySeries;
-  }
+  applyState(state, segments, options);
   const newest = parseSegmentName(state?.newest ?? "");
   if (newest && (found.at(-1)?.first ?? -1) < newest.first)
     note(
@@ -79,6 +81,23 @@ export function recover(options: RecoveryOptions): Recovered {
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
   return { stream, integration, segments, accounts, uptime: state?.uptime ?? 0, stateFile };
+}
+
+function applyState(
+  state: BufferState | undefined,
+  segments: readonly Segment[],
+  { disk, checksum, note }: RecoveryOptions,
+): void {
+  const states = new Map(state?.segments.map((each) => [each.name, each]));
+  for (const segment of segments) {
+    const known = states.get(segment.name);
+    if (!known || !describes(known, segment)) continue;
+    try {
+      withRetries(() => applySettled(segment, known, disk, checksum));
+    } catch (error) {
+      note("error", { part: "buffer", segment: segment.name, err: String(error) }, "a segment cannot be read");
+    }
+  }
 }
 
 /** A disk that is full now can still be opened: the file is made again at the next start. */

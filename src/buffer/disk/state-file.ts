@@ -1,88 +1,81 @@
-// What the buffer remembers beside its segments: what is settled, and its accounts. Two slots are written in turn, so
-// that a torn write costs the last ten seconds of it at most. It may lag behind what was settled and never leads; losing
-// both slots costs repeats, never points.
+// What the buffer remembers beside its segments: what is settled, and its accounts. It may lag behind what was settled
+// and never leads; losing all slots costs repeats, never points.
 //
-//   0  magic       8     "TFSTAT\r\n"
+// Three slots. One holds the state that was synced last and is not written to until another one is synced. The other two
+// take turns: each settlement is written to one of them without a sync, which survives the death of the process in the
+// page cache, and about every 5 s, and before a segment is removed, one is written and synced.
+//
+//   a  synced, generation 40          a killed process finds c, the newest
+//   b  written, generation 41         a power cut may tear b and c: a remains
+//   c  written, generation 42         the next state, 43, goes to b
+//
+//   0  magic       8     "TFSTA2\r\n"
 //   8  generation  f64   the higher one counts
 //  16  length      u32   of the payload that begins at 32
 //  20  payload CRC u32
 //  24  header CRC  u32   over bytes 0 to 23
-import type { Loss } from "../../core/buffer.ts";
-import { epochMicros } from "../../core/point.ts";
+import { type BufferState, readState, writeState } from "./buffer-state.ts";
 import { ByteReader, ByteWriter } from "./bytes.ts";
 import { crc32c } from "./crc32c.ts";
-import { type Disk, readFile, withRetries, writeFully } from "./disk.ts";
+import { type Disk, type DiskFile, diskErrorCode, isFull, readFile, withRetries, writeFully } from "./disk.ts";
 
-const slotNames = ["state-a.bin", "state-b.bin"] as const;
+const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
 const headerBytes = 32;
 /** Written in full when a slot is made, so that a full disk still takes it. */
 const reservedBytes = 64 * 1_024;
-const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x54, 0x0d, 0x0a]);
-
-export interface SegmentState {
-  readonly name: string;
-  readonly generation: number;
-  readonly settledBySeries: number;
-  /** Begin and end of the stretches that are done with, by sequence number. */
-  readonly whole: readonly number[];
-  readonly series: readonly { readonly place: number; readonly bounds: readonly number[] }[];
-}
-
-export interface BufferState {
-  /** How often the buffer was opened. */
-  readonly opens: number;
-  /** Milliseconds it was open in its life. */
-  readonly uptime: number;
-  /** All points before this sequence number were durable. */
-  readonly durable: number;
-  /** Sequence number at which the accounts begin: 0, or where they had to be started anew. */
-  readonly origin: number;
-  readonly integration: string;
-  readonly settled: number;
-  readonly refused: number;
-  readonly duplicates: number;
-  readonly collided: number;
-  readonly losses: readonly Loss[];
-  readonly segments: readonly SegmentState[];
-  /** Name of the segment that is being written; empty: none is, or a version before this field wrote the state. */
-  readonly newest: string;
-}
+const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x32, 0x0d, 0x0a]);
 
 export class StateFile {
   readonly #disk: Disk;
   readonly #folder: string;
   readonly #out = new ByteWriter();
   #generation: number;
-  #slot: 0 | 1;
+  /** Generation in each slot: −1 where it holds none of this buffer. */
+  readonly #slots: number[];
+  /** The slot that a power cut leaves as it is. */
+  #synced: number | undefined;
 
-  private constructor(disk: Disk, folder: string, generation: number, slot: 0 | 1) {
+  private constructor(disk: Disk, folder: string, generation: number, slots: number[], synced: number | undefined) {
     this.#disk = disk;
     this.#folder = folder;
     this.#generation = generation;
-    this.#slot = slot;
+    this.#slots = slots;
+    this.#synced = synced;
   }
 
-  /** How many slots there are, and the state of the newest that is whole. */
-  static open(disk: Disk, folder: string): { file: StateFile; state: BufferState | undefined; slots: number } {
-    let newest: { generation: number; state: BufferState; slot: 0 | 1 } | undefined;
-    let found = 0;
-    for (const slot of [0, 1] as const) {
-      const read = readSlot(disk, `${folder}/${slotNames[slot]}`);
-      if (read === undefined) continue;
-      found++;
-      if (read !== "damaged" && read.generation > (newest?.generation ?? -1)) newest = { ...read, slot };
+  /** The states in the slots that are whole, newest first, and how many slots there are. */
+  static read(disk: Disk, folder: string): { states: readonly FoundState[]; slots: number } {
+    const states: FoundState[] = [];
+    let slots = 0;
+    for (const [slot, name] of slotNames.entries()) {
+      const read = readSlot(disk, `${folder}/${name}`);
+      if (read !== undefined) slots++;
+      if (typeof read === "object") states.push({ ...read, slot });
     }
-    const next = newest?.slot === 0 ? 1 : 0;
-    const file = new StateFile(disk, folder, newest?.generation ?? 0, next);
-    return { file, state: newest?.state, slots: found };
+    return { states: states.toSorted((a, b) => b.generation - a.generation), slots };
   }
 
-  /** Durable when it returns. Throws what the disk throws; then the slot written before still counts. */
-  write(state: BufferState): void {
+  /** Goes on after `current`, one of the states that were `found`. */
+  static open(disk: Disk, folder: string, found: readonly FoundState[], current: FoundState | undefined): StateFile {
+    const slots = slotNames.map((_, slot) => {
+      const own = found.find((each) => each.slot === slot && each.state.stream === current?.state.stream);
+      return own?.generation ?? -1;
+    });
+    const generation = Math.max(0, ...found.map((each) => each.generation));
+    // The process before may have written it without a sync, and the slot that it had synced is written to next.
+    const isSynced = current !== undefined && syncSlot(disk, `${folder}/${slotNames[current.slot]}`);
+    return new StateFile(disk, folder, generation, slots, isSynced ? current.slot : undefined);
+  }
+
+  /**
+   * Survives the death of the process when it returns, and with `sync` a power cut. Throws what the disk throws; then the
+   * slot that was synced last still counts.
+   */
+  write(state: BufferState, sync: boolean): void {
     const out = this.#out;
     out.cut();
     out.skip(headerBytes);
-    writePayload(out, state);
+    writeState(out, state);
     const used = out.length;
     if (used < reservedBytes) out.skip(reservedBytes - used);
     const bytes = out.written();
@@ -92,19 +85,69 @@ export class StateFile {
     view.setUint32(16, used - headerBytes, true);
     view.setUint32(20, crc32c(bytes, headerBytes, used), true);
     view.setUint32(24, crc32c(bytes, 0, 24), true);
-    const name = slotNames[this.#slot];
-    const isNew = !this.#disk.list(this.#folder).includes(name);
-    const file = this.#disk.open(`${this.#folder}/${name}`, isNew ? "create" : "write");
+    const slot = this.#writeFreeSlot(bytes, used, sync);
+    this.#generation++;
+    this.#slots[slot] = this.#generation;
+    if (sync) this.#synced = slot;
+  }
+
+  /** Writes to the slot with the oldest state, but for the one that was synced last. Says which it was. */
+  #writeFreeSlot(bytes: Uint8Array, used: number, sync: boolean): number {
+    const free = slotNames.map((_, slot) => slot).filter((slot) => slot !== this.#synced);
+    free.sort((a, b) => this.#slots[a]! - this.#slots[b]!);
+    for (const slot of free)
+      try {
+        this.#slots[slot] = -1;
+        this.#writeSlot(`${this.#folder}/${slotNames[slot]}`, bytes, used, sync);
+        return slot;
+      } catch (error) {
+        // A full disk has no room for a slot that was never made: those that were have their blocks.
+        if (!isFull(error) || slot === free.at(-1)) throw error;
+      }
+    throw new Error("there is no slot to write to");
+  }
+
+  #writeSlot(path: string, bytes: Uint8Array, used: number, sync: boolean): void {
+    const { file, isNew } = openOrCreate(this.#disk, path);
     try {
       // The filling is written once, when the slot is made.
       writeFully(file, isNew ? bytes : bytes.subarray(0, used), 0);
-      file.sync();
+      if (sync || isNew) file.sync();
     } finally {
       file.close();
     }
     if (isNew) this.#disk.syncFolder(this.#folder);
-    this.#generation++;
-    this.#slot = this.#slot === 0 ? 1 : 0;
+  }
+}
+
+/** The state in a slot. */
+export interface FoundState {
+  readonly slot: number;
+  readonly generation: number;
+  readonly state: BufferState;
+}
+
+function openOrCreate(disk: Disk, path: string): { file: DiskFile; isNew: boolean } {
+  try {
+    return { file: disk.open(path, "write"), isNew: false };
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
+    return { file: disk.open(path, "create"), isNew: true };
+  }
+}
+
+/** Whether what is in the slot survives a power cut from now on. */
+function syncSlot(disk: Disk, path: string): boolean {
+  try {
+    const file = disk.open(path, "write");
+    try {
+      file.sync();
+    } finally {
+      file.close();
+    }
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -121,76 +164,8 @@ function readSlot(disk: Disk, path: string): { generation: number; state: Buffer
   if (view.getUint32(24, true) !== crc32c(bytes, 0, 24) || end > bytes.length) return "damaged";
   if (view.getUint32(20, true) !== crc32c(bytes, headerBytes, end)) return "damaged";
   try {
-    return { generation: view.getFloat64(8, true), state: readPayload(new ByteReader(bytes, headerBytes, end)) };
+    return { generation: view.getFloat64(8, true), state: readState(new ByteReader(bytes, headerBytes, end)) };
   } catch {
     return "damaged";
   }
 }
-
-function writePayload(out: ByteWriter, state: BufferState): void {
-  for (const count of [state.opens, Math.floor(state.uptime), state.durable, state.origin]) out.varint(count);
-  out.text(state.integration);
-  for (const count of [state.settled, state.refused, state.duplicates, state.collided]) out.varint(count);
-  out.varint(state.losses.length);
-  for (const loss of state.losses) {
-    out.text(loss.reason);
-    out.varint(loss.points);
-    out.f64(loss.from ?? Number.NaN);
-    out.f64(loss.to ?? Number.NaN);
-  }
-  out.varint(state.segments.length);
-  for (const segment of state.segments) {
-    out.text(segment.name);
-    out.varint(segment.generation);
-    out.varint(segment.settledBySeries);
-    writeBounds(out, segment.whole);
-    out.varint(segment.series.length);
-    for (const { place, bounds } of segment.series) {
-      out.varint(place);
-      writeBounds(out, bounds);
-    }
-  }
-  out.text(state.newest);
-}
-
-function readPayload(reader: ByteReader): BufferState {
-  const [opens, uptime, durable, origin] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
-  const integration = reader.text();
-  const [settled, refused, duplicates, collided] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
-  const losses = readList(reader, () => {
-    const [reason, points, from, to] = [reader.text(), reader.varint(), reader.f64(), reader.f64()];
-    return { reason, points, from: micros(from), to: micros(to) };
-  });
-  const segments = readList(reader, () => ({
-    name: reader.text(),
-    generation: reader.varint(),
-    settledBySeries: reader.varint(),
-    whole: readBounds(reader),
-    series: readList(reader, () => ({ place: reader.varint(), bounds: readBounds(reader) })),
-  }));
-  const newest = reader.left > 0 ? reader.text() : "";
-  const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
-  return { ...counts, integration, losses, segments, newest };
-}
-
-function writeBounds(out: ByteWriter, bounds: readonly number[]): void {
-  out.varint(bounds.length);
-  let before = 0;
-  for (const bound of bounds) {
-    out.varint(bound - before);
-    before = bound;
-  }
-}
-
-function readBounds(reader: ByteReader): number[] {
-  let before = 0;
-  return readList(reader, () => (before += reader.varint()));
-}
-
-function readList<T>(reader: ByteReader, read: () => T): T[] {
-  const list: T[] = [];
-  for (let left = reader.varint(); left > 0; left--) list.push(read());
-  return list;
-}
-
-const micros = (value: number) => (Number.isNaN(value) ? undefined : epochMicros(value));

@@ -73,6 +73,8 @@ export class StoreServer {
 
   /** Whoever else had the lock may have written since, so what is known here counts no more. */
   #leaveOutlived({ kind }: StoreRequest): void {
+    // What was settled is known in memory all the same, so the service's answer is not lost by the folder's.
+    if (kind === "settle") this.#isAway = this.#lock?.state() !== "held";
     if (kind !== "append" && kind !== "tick" && kind !== "close") return;
     const state = this.#lock?.state();
     this.#isAway = state === "away";
@@ -89,7 +91,8 @@ export class StoreServer {
       this.#learn(store, request.newInputs);
       throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
     }
-    if (kind === "take" || kind === "settle" || kind === "release") return this.#run(store, request);
+    if (kind === "settle") store.settle(request.done, false);
+    if (kind === "take" || kind === "release") return this.#run(store, request);
     if (kind === "close") this.#leave();
     return undefined;
   }

@@ -84,7 +84,7 @@ export class Store {
     this.#segments = segments;
     this.#accounts = accounts;
     const shelf = new BlockShelf({ ...ground, folder, inputs, accounts, segments });
-    const books = { disk, note, folder, integration, accounts, segments, shelf, stateFile };
+    const books = { disk, note, folder, stream, integration, accounts, segments, shelf, stateFile };
     const { recentSegments = mostRecentSegments } = options;
     const keeper = new Keeper({ ...books, recentSegments, uptimeBefore, opened: now.monotonic });
     const bounds = new Bounds(options, disk, segments, keeper);
@@ -123,8 +123,10 @@ export class Store {
     return this.#shelf.take(request);
   }
 
-  settle(done: readonly ShelfSettlement[]): void {
+  /** `write: false` leaves the disk alone: the state that says so is written with the next one that is due. */
+  settle(done: readonly ShelfSettlement[], write = true): void {
     this.#shelf.settle(done);
+    if (write) this.#keeper.writeSettled();
     this.#oldest = undefined;
   }
 

@@ -54,7 +54,7 @@ test("a damaged folder shows its damage and gives what is readable", () => {
     bytes[at + 32]! ^= 1;
     return bytes;
   });
-  for (const state of ["state-a.bin", "state-b.bin", "FORMAT"]) disk.remove(`${folder}/${state}`);
+  for (const state of disk.list(folder).filter((entry) => !entry.startsWith("seg-"))) disk.remove(`${folder}/${state}`);
 
   const inspector = new BufferInspector(folder, disk);
 

@@ -1,0 +1,106 @@
+// What a slot of the state holds, and its bytes.
+import type { Loss } from "../../core/buffer.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { ByteReader, ByteWriter } from "./bytes.ts";
+
+export interface SegmentState {
+  readonly name: string;
+  /** Of its header: a file that took the place of the segment has another one, a rewritten segment too. */
+  readonly salt: number;
+  readonly settledBySeries: number;
+  /** Begin and end of the stretches that are done with, by sequence number. */
+  readonly whole: readonly number[];
+  readonly series: readonly { readonly place: number; readonly bounds: readonly number[] }[];
+}
+
+export interface BufferState {
+  /** UUID of the buffer, 32 hexadecimal digits. */
+  readonly stream: string;
+  /** How often the buffer was opened. */
+  readonly opens: number;
+  /** Milliseconds it was open in its life. */
+  readonly uptime: number;
+  /** All points before this sequence number were durable. */
+  readonly durable: number;
+  /** Sequence number at which the accounts begin: 0, or where they had to be started anew. */
+  readonly origin: number;
+  readonly integration: string;
+  readonly settled: number;
+  readonly refused: number;
+  readonly duplicates: number;
+  readonly collided: number;
+  readonly losses: readonly Loss[];
+  readonly segments: readonly SegmentState[];
+  /** Name of the segment that is being written; empty: none is. */
+  readonly newest: string;
+}
+
+export function writeState(out: ByteWriter, state: BufferState): void {
+  out.text(state.stream);
+  for (const count of [state.opens, Math.floor(state.uptime), state.durable, state.origin]) out.varint(count);
+  out.text(state.integration);
+  for (const count of [state.settled, state.refused, state.duplicates, state.collided]) out.varint(count);
+  out.varint(state.losses.length);
+  for (const loss of state.losses) {
+    out.text(loss.reason);
+    out.varint(loss.points);
+    out.f64(loss.from ?? Number.NaN);
+    out.f64(loss.to ?? Number.NaN);
+  }
+  out.varint(state.segments.length);
+  for (const segment of state.segments) {
+    out.text(segment.name);
+    out.u32(segment.salt);
+    out.varint(segment.settledBySeries);
+    writeBounds(out, segment.whole);
+    out.varint(segment.series.length);
+    for (const { place, bounds } of segment.series) {
+      out.varint(place);
+      writeBounds(out, bounds);
+    }
+  }
+  out.text(state.newest);
+}
+
+export function readState(reader: ByteReader): BufferState {
+  const stream = reader.text();
+  const [opens, uptime, durable, origin] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
+  const integration = reader.text();
+  const [settled, refused, duplicates, collided] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
+  const losses = readList(reader, () => {
+    const [reason, points, from, to] = [reader.text(), reader.varint(), reader.f64(), reader.f64()];
+    return { reason, points, from: micros(from), to: micros(to) };
+  });
+  const segments = readList(reader, () => ({
+    name: reader.text(),
+    salt: reader.u32(),
+    settledBySeries: reader.varint(),
+    whole: readBounds(reader),
+    series: readList(reader, () => ({ place: reader.varint(), bounds: readBounds(reader) })),
+  }));
+  const newest = reader.text();
+  const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
+  return { stream, ...counts, integration, losses, segments, newest };
+}
+
+function writeBounds(out: ByteWriter, bounds: readonly number[]): void {
+  out.varint(bounds.length);
+  let before = 0;
+  for (const bound of bounds) {
+    out.varint(bound - before);
+    before = bound;
+  }
+}
+
+function readBounds(reader: ByteReader): number[] {
+  let before = 0;
+  return readList(reader, () => (before += reader.varint()));
+}
+
+function readList<T>(reader: ByteReader, read: () => T): T[] {
+  const list: T[] = [];
+  for (let left = reader.varint(); left > 0; left--) list.push(read());
+  return list;
+}
+
+const micros = (value: number) => (Number.isNaN(value) ? undefined : epochMicros(value));

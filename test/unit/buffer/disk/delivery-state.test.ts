@@ -1,0 +1,158 @@
+// What a restart knows of deliveries: nothing less than was settled before a kill, and nothing of another buffer.
+import { expect, test } from "vitest";
+import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+
+const t0 = 1_767_225_600_000_000;
+/** `ticks` polls of three tags. */
+const polls = (ticks: number, first = 0): Triple[] =>
+  Array.from({ length: ticks }, (_, i) =>
+    ["a", "b", "c"].map((input, k): Triple => [input, t0 + (first + i) * 1e6, (first + i) * 10 + k]),
+  ).flat();
+const segmentsOf = (disk: MemoryDisk) =>
+  disk
+    .list(folder)
+    .filter((name) => name.startsWith("seg-"))
+    .toSorted();
+const statesOf = (disk: MemoryDisk) => disk.list(folder).filter((name) => name.startsWith("state-"));
+
+function expectAccountsToBalance({ store }: ReturnType<typeof openStore>) {
+  const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
+  const lost = losses.reduce((sum, loss) => sum + loss.points, 0);
+  expect(settledPoints + refusedPoints + unsettledPoints + lost).toBe(appendedPoints);
+}
+
+test("a kill right after a settlement repeats nothing of it", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk);
+  append(store, polls(10));
+  settle(store, take(store, "backlog", 10)!);
+  settle(store, take(store, "backlog", 10)!, ["b"]);
+
+  const after = openStore(disk.afterKill());
+
+  expect(takeAll(after.store)).toHaveLength(10);
+  expect(after.store.stats()).toMatchObject({ settledPoints: 20, unsettledPoints: 10, losses: [] });
+});
+
+test("a power cut after a settlement falls back to the state that was synced", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk);
+  append(store, polls(10));
+  settle(store, take(store, "backlog", 10)!);
+  store.tick(moment(10));
+  for (let i = 0; i < 2; i++) settle(store, take(store, "backlog", 10)!);
+
+  const after = openStore(disk.afterPowerCut(() => false));
+
+  expect(takeAll(after.store)).toHaveLength(20);
+  expectAccountsToBalance(after);
+});
+
+test("a settlement is accepted while the disk takes no state, and written down once it does", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk);
+  append(store, polls(10));
+  disk.fault = (call, path) => {
+    if (call === "write" && path.includes("state-")) throw failure("EIO", path);
+    return undefined;
+  };
+  settle(store, take(store, "backlog", 10)!);
+  disk.fault = () => undefined;
+  expect(takeAll(openStore(disk.afterKill()).store)).toHaveLength(30);
+  store.tick(moment(10));
+
+  expect(takeAll(openStore(disk.afterKill()).store)).toHaveLength(20);
+});
+
+test("the state of another buffer is not applied, and the log says so", () => {
+  const delivered = new MemoryDisk();
+  const other = openStore(delivered, { seed: 8 }).store;
+  append(other, polls(1_000));
+  settle(other, take(other, "backlog", 1_000)!);
+  other.close(moment(10));
+  const disk = new MemoryDisk();
+  const own = openStore(disk, { seed: 9 }).store;
+  append(own, polls(1_000));
+  own.close(moment(10));
+  for (const name of statesOf(disk)) disk.change(`${folder}/${name}`, () => delivered.content(`${folder}/${name}`));
+
+  const after = openStore(disk.afterKill());
+
+  expect(takeAll(after.store)).toHaveLength(3_000);
+  expect(after.notes.map(({ message }) => message).join()).toContain("another buffer");
+  expectAccountsToBalance(after);
+});
+
+test("the state of one slot from another buffer costs nothing", () => {
+  const delivered = new MemoryDisk();
+  const other = openStore(delivered, { seed: 8 }).store;
+  append(other, polls(100));
+  for (let i = 0; i < 60; i++) other.tick(moment(i * 10));
+  const disk = new MemoryDisk();
+  const own = openStore(disk, { seed: 9 }).store;
+  append(own, polls(100));
+  settle(own, take(own, "backlog", 100)!);
+  own.tick(moment(10));
+  for (const [i, name] of statesOf(disk).entries()) {
+    const after = disk.afterKill();
+    const [foreign = ""] = statesOf(delivered);
+    after.change(`${folder}/${name}`, () => delivered.content(`${folder}/${foreign}`));
+    const opened = openStore(after);
+    // Only the newest slot may cost the last seconds.
+    expect({ i, points: takeAll(opened.store).length }).toEqual({ i, points: expect.toBeOneOf([200, 300]) });
+    expectAccountsToBalance(opened);
+  }
+});
+
+test("what was settled of a segment is not applied to another one of its name", () => {
+  const disk = new MemoryDisk();
+  const own = openStore(disk, { seed: 9 }).store;
+  append(own, polls(100));
+  settle(own, take(own, "backlog", 100)!);
+  own.tick(moment(10));
+  const older = new MemoryDisk();
+  const [name = ""] = segmentsOf(disk);
+  // The same buffer, as a backup would bring it back: with its UUID, and other segments under the same names.
+  older.makeFolder(folder);
+  older.open(`${folder}/FORMAT`, "create").write(disk.content(`${folder}/FORMAT`), 0);
+  append(openStore(older, { seed: 10 }).store, polls(100, 500));
+  const after = disk.afterKill();
+  after.change(`${folder}/${name}`, () => older.content(`${folder}/${segmentsOf(older)[0]}`));
+
+  expect(takeAll(openStore(after).store)).toHaveLength(300);
+});
+
+test.each(["whole records", "single series"])("truncating a segment settled by %s is counted exactly", (how) => {
+  for (const part of [0.3, 0.5, 0.9]) {
+    const disk = new MemoryDisk();
+    const { store } = openStore(disk);
+    for (let i = 0; i < 60; i++) append(store, polls(2, i * 2), i);
+    const expected = new Set(polls(120).map((point) => point.join()));
+    const drop = (points: readonly Triple[]) => points.forEach((point) => expected.delete(point.join()));
+    if (how === "whole records") {
+      const block = take(store, "backlog", 200)!;
+      settle(store, block);
+      drop(block.points);
+    } else {
+      const block = take(store, "backlog", 1e6, ["a"])!;
+      settle(store, block);
+      drop(block.points);
+      const rest = take(store, "live", 60)!;
+      settle(store, rest, ["b"]);
+      drop(rest.points.filter(([input]) => input === "b"));
+    }
+    store.close(moment(100));
+    const [name = ""] = segmentsOf(disk);
+    disk.change(`${folder}/${name}`, (bytes) => bytes.slice(0, 4_096 + (bytes.length - 4_096) * part));
+
+    const after = openStore(disk.afterKill(), { at: 200 });
+    const { losses, unsettledPoints } = after.store.stats();
+    const there = takeAll(after.store).map((point) => point.join());
+
+    expect(unsettledPoints).toBe(there.length);
+    expect(there.filter((point) => !expected.has(point))).toEqual([]);
+    expect(losses.reduce((sum, loss) => sum + loss.points, 0)).toBe(expected.size - there.length);
+    expectAccountsToBalance(after);
+  }
+});
