@@ -24,7 +24,7 @@ export interface PipelineParts {
   /** Where the times are recorded in which nothing is. */
   readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "written" | "lost" | "storing" | "bufferFailed">;
   /** Keeps deliveries back while the clock of the machine is not set. Undefined: it is. */
-  readonly hold?: ClockHold;
+  readonly hold?: Pick<ClockHold, "timed" | "close">;
 }
 
 /**

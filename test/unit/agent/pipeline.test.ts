@@ -8,6 +8,7 @@ import { AgentError } from "../../../src/core/errors.ts";
 import type { TagGap } from "../../../src/core/gap.ts";
 import { epochMicros, type InputId, type Point } from "../../../src/core/point.ts";
 import type { Delivery, Source } from "../../../src/core/source.ts";
+import { orAbort } from "../../../src/lib/abort.ts";
 import type { Mapping } from "../../../src/mapping/mapping.ts";
 import { eventually } from "../../support/eventually.ts";
 import { tagGap } from "../../support/gap-story.ts";
@@ -32,7 +33,7 @@ test("what a driver calls lost is in the gap record before the driver may forget
     gaps: [tagGap(1, "lost", 1, 2)],
   });
   await eventually(() => story.log.includes("ack 2"));
-  expect(story.log.filter((line) => !/^(?:open|pull|append|reconnected)/.test(line))).toEqual([
+  expect(story.log.filter((line) => !/^(?:open|pull|append|reconnected|online)/.test(line))).toEqual([
     "record",
     "written",
     "ack 1",
@@ -80,7 +81,7 @@ test("a disk that is full holds the source back until it is not, and nothing is 
   await story.stop();
 });
 
-test("what had been read when the agent stops is stored and acknowledged", async () => {
+test("what had been read when the agent stops is stored and acknowledged, although its reading has ended", async () => {
   const story = openStory({ deliveries: [[1]] });
   const stored = Promise.withResolvers<void>();
   story.buffer.storing = () => stored.promise;
@@ -101,6 +102,98 @@ test("a delivery that could not be stored before the stop is not acknowledged", 
   await story.stop();
 
   expect(story.log).not.toContain("ack 1");
+});
+
+test("a stop is not a loss: no gap begins and nothing is opened again", async () => {
+  const story = openStory({ deliveries: [[1]] });
+  await eventually(() => story.log.includes("ack 1"));
+
+  await story.stop();
+
+  expect(story.log).not.toContain("lost");
+  expect(story.log.filter((line) => line === "open")).toHaveLength(1);
+  expect(story.monitor.status()).toMatchObject({ state: "stopped" });
+});
+
+test("a source that ends by itself is a loss, from which the gap record counts, and is opened again", async () => {
+  const story = openStory({ deliveries: [[1]], ends: true });
+
+  await eventually(() => story.log.includes("lost"));
+  expect(story.monitor.status()).toMatchObject({ state: "waiting", error: "the source ended without a reason" });
+  await story.clock.advance(2_000);
+  await eventually(() => story.log.filter((line) => line === "online").length === 2);
+
+  await story.stop();
+});
+
+test("each connection begins before its values: for the gap record, for the mapping and on the status page", async () => {
+  const story = openStory({ deliveries: [[1]] });
+  await eventually(() => story.log.includes("ack 1"));
+
+  expect(story.log.slice(0, 5)).toEqual(["open", "online", "reconnected", "pull 1", "append 1"]);
+  expect(story.monitor.status()).toMatchObject({ state: "online", readings: 1, points: 1 });
+  await story.stop();
+});
+
+test("a connection that brought something begins the waits anew, one that brought nothing does not", async () => {
+  const waitsAfter = async (deliveries: readonly (readonly number[])[]) => {
+    const story = openStory({ deliveries, ends: true });
+    await story.clock.advance(120_000);
+    await story.stop();
+    return story.log.filter((line) => line === "open").length;
+  };
+
+  // Every second, and ever longer up to 30 s.
+  expect(await waitsAfter([[1]])).toBeGreaterThan(60);
+  expect(await waitsAfter([])).toBeLessThan(40);
+});
+
+test("a delivery that tells of no loss does not wait for the gap record", async () => {
+  const story = openStory({ deliveries: [[1]], gaps: [tagGap(1, "filled", 1, 2)] });
+  await eventually(() => story.log.includes("ack 1"));
+
+  expect(story.log).not.toContain("written");
+  await story.stop();
+});
+
+test("what waited for the gap record is acknowledged with the next delivery, whatever that tells", async () => {
+  const story = openStory({
+    deliveries: [[1], [2], [3]],
+    gaps: (values) => (values.includes(1) ? [tagGap(1, "lost", 1, 2)] : []),
+    written: (times) => times > 2,
+  });
+  await eventually(() => story.log.includes("ack 3"));
+
+  expect(story.log.filter((line) => line.startsWith("ack"))).toEqual(["ack 2", "ack 1", "ack 3"]);
+  await story.stop();
+});
+
+test("no more than 100 deliveries wait for a gap record that cannot be written: the oldest are told again instead", async () => {
+  let canWrite = false;
+  const values = Array.from({ length: 102 }, (_, i) => [i + 1]);
+  const story = openStory({
+    deliveries: values,
+    gaps: [tagGap(1, "lost", 1, 2)],
+    written: () => canWrite,
+    hold: (delivery) => {
+      canWrite = Number(delivery.readings[0]?.value) === 102;
+      return delivery;
+    },
+  });
+  await eventually(() => story.log.includes("ack 102"));
+
+  expect(story.log.filter((line) => line.startsWith("ack"))).toEqual(values.slice(1).map((value) => `ack ${value.join()}`));
+  await story.stop();
+});
+
+test("what waits for the clock passes through, and is given up at the stop", async () => {
+  const story = openStory({ deliveries: [[1]], hold: (delivery) => delivery });
+  await eventually(() => story.log.includes("ack 1"));
+  expect(story.log).not.toContain("hold closed");
+
+  await story.stop();
+
+  expect(story.log).toContain("hold closed");
 });
 
 test("what the mapping holds back is stored when its time has come, and the rest at the stop", async () => {
@@ -157,11 +250,17 @@ function openStory({
   deliveries,
   gaps = [],
   fail,
+  ends = false,
+  hold,
   written = () => true,
 }: {
   deliveries: readonly (readonly number[])[];
   /** Told with each delivery. */
-  gaps?: readonly TagGap[];
+  gaps?: readonly TagGap[] | ((values: readonly number[]) => readonly TagGap[]);
+  /** The source ends after its deliveries. */
+  ends?: boolean;
+  /** What becomes of a delivery while the clock is in doubt. */
+  hold?: (delivery: Delivery) => Delivery;
   fail?: () => Error | undefined;
   /** Whether the gap record can be written, when it is asked for so many times. */
   written?: (times: number) => boolean;
@@ -177,9 +276,9 @@ function openStory({
 
   const buffer = {
     storing: (): Promise<void> => Promise.resolve(),
-    async append(points: readonly Point[], _options: AppendOptions) {
+    async append(points: readonly Point[], _options: AppendOptions, signal: AbortSignal) {
       log.push(`append ${points.map(({ value }) => value).join()}`);
-      await buffer.storing();
+      await orAbort(buffer.storing(), signal);
       stored.push(...points.map(({ value }) => value));
     },
   };
@@ -207,7 +306,7 @@ function openStory({
       historical: false,
     })),
     descriptions: [],
-    gaps,
+    gaps: typeof gaps === "function" ? gaps(values) : gaps,
     awaited: true,
     ack: () => log.push(`ack ${values.join()}`),
   });
@@ -217,7 +316,7 @@ function openStory({
         log.push(`pull ${values.join()}`);
         yield delivery(values);
       }
-      if (!signal.aborted) await once(signal, "abort");
+      if (!signal.aborted && !ends) await once(signal, "abort");
     },
     async [Symbol.asyncDispose]() {
       log.push("dispose");
@@ -237,17 +336,18 @@ function openStory({
       buffer: buffer as unknown as PointBuffer,
       monitor,
       gaps: {
-        online: () => {},
+        online: () => log.push("online"),
         delivered: () => log.push("record"),
         written: async () => {
           await Promise.resolve();
           log.push("written");
           return written(log.filter((line) => line === "written").length);
         },
-        lost: () => {},
+        lost: () => log.push("lost"),
         storing: () => {},
         bufferFailed: () => {},
       },
+      ...(hold && { hold: clockHold(hold, log) }),
     },
     runtime,
     stop.signal,
@@ -265,5 +365,15 @@ function openStory({
       stop.abort(new Error("the test stops"));
       await running;
     },
+  };
+}
+
+/** Lets deliveries through at once. */
+function clockHold(change: (delivery: Delivery) => Delivery, log: string[]) {
+  return {
+    async *timed(deliveries: AsyncIterable<Delivery>) {
+      for await (const delivery of deliveries) yield change(delivery);
+    },
+    close: () => log.push("hold closed"),
   };
 }
