@@ -182,7 +182,9 @@ test("no more than 100 deliveries wait for a gap record that cannot be written: 
   });
   await eventually(() => story.log.includes("ack 102"));
 
-  expect(story.log.filter((line) => line.startsWith("ack"))).toEqual(values.slice(1).map((value) => `ack ${value.join()}`));
+  expect(story.log.filter((line) => line.startsWith("ack"))).toEqual(
+    values.slice(1).map((value) => `ack ${value.join()}`),
+  );
   await story.stop();
 });
 

@@ -1,8 +1,8 @@
 // Report by exception: dead band, minimum interval, heartbeat, and what a gap does to them.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { epochMicros } from "../../../src/core/point.ts";
-import { reading, type TriedMapping, tryMapping } from "../../support/mapping.ts";
+import { epochMicros, type Point } from "../../../src/core/point.ts";
+import { reading, type TriedMapping, tagId, tryMapping } from "../../support/mapping.ts";
 import { runs } from "../../support/property.ts";
 
 const values = (points: readonly (readonly [string, number])[]) => points.map(([, value]) => value);
@@ -100,6 +100,43 @@ test("what is held back at the end is stored", async () => {
   tried.read(2);
   expect(tried.mapping.flush().map(({ value }) => value)).toEqual([2]);
   expect(tried.mapping.flush()).toEqual([]);
+});
+
+test("what is held back is stored before the first value after a reconnection or a bad one", async () => {
+  const held = async () => {
+    const tried = tryMapping([{ report: { minInterval: "1h" } }]);
+    tried.read(1);
+    await tried.clock.advance(100);
+    expect(tried.read(2)).toEqual([]);
+    return tried;
+  };
+
+  const reconnected = await held();
+  reconnected.mapping.reconnected();
+  expect(values(reconnected.read(3))).toEqual([2, 3]);
+  expect(reconnected.mapping.flush()).toEqual([]);
+
+  const recovered = await held();
+  recovered.read(undefined, { quality: "bad" });
+  expect(values(recovered.read(3))).toEqual([2, 3]);
+  expect(recovered.mapping.flush()).toEqual([]);
+});
+
+test("a heartbeat waits while a newer value is held back, and after a reconnection for the first value", async () => {
+  const tried = tryMapping([{ report: { minInterval: "1h", heartbeat: "10s" } }]);
+  const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: true });
+  tried.read(1);
+  await tried.clock.advance(5_000);
+  tried.read(2);
+  await tried.clock.advance(20_000);
+  // The value of 20 s ago would come after the newer one.
+  expect(keepAlive()).toEqual([]);
+
+  const lost = tryMapping([{ report: { heartbeat: "10s" } }]);
+  lost.read(1);
+  lost.mapping.reconnected();
+  await lost.clock.advance(20_000);
+  expect(lost.mapping.map({ readings: [], descriptions: [], alive: true })).toEqual([]);
 });
 
 test("there is never more than one point in a minimum interval", async () => {
@@ -204,5 +241,53 @@ test("whatever is read, the stored value is never further away than the dead ban
       },
     ),
     runs(300),
+  );
+});
+
+test("of several inputs each is released by its own interval, with the time of its newest reading, and none is forgotten", async () => {
+  const intervals = [700, 1_000, 2_500];
+  /** Held points become due at multiples of this. */
+  const gridMs = 50;
+  const step = fc.record({ input: fc.nat(2), afterMs: fc.nat(900) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+      const rules = intervals.map((ms, i) => ({ input: `i${i}`, report: { minInterval: `${ms}ms` } }));
+      const { mapping, clock } = tryMapping(rules);
+      const readAt = new Map<number, number>();
+      const newest: (number | undefined)[] = [];
+      const stored: { readonly value: number; readonly atMs: number }[] = intervals.map(() => ({
+        value: Number.NaN,
+        atMs: Number.NEGATIVE_INFINITY,
+      }));
+      const take = (points: readonly Point[]) => {
+        for (const { input, time, value } of points) {
+          const i = Number(input.slice(1));
+          expect(time).toBe(readAt.get(value));
+          expect(clock.monotonic() - stored[i]!.atMs).toBeGreaterThanOrEqual(intervals[i]! - gridMs);
+          stored[i] = { value, atMs: clock.monotonic() };
+        }
+        for (const [i, value] of newest.entries())
+          if (value !== undefined && stored[i]!.value !== value)
+            expect(mapping.nextDue).toBeLessThanOrEqual(clock.monotonic() + intervals[i]! + gridMs);
+      };
+
+      for (const [n, { input, afterMs }] of steps.entries()) {
+        for (let leftMs = afterMs; leftMs > 0; ) {
+          const toDueMs = (mapping.nextDue ?? Number.POSITIVE_INFINITY) - clock.monotonic();
+          const waitMs = Math.min(leftMs, toDueMs);
+          await clock.advance(waitMs);
+          leftMs -= waitMs;
+          take(mapping.due());
+        }
+        newest[input] = n;
+        readAt.set(n, clock.now());
+        take(mapping.map({ readings: [reading(n, { tag: tagId(input), time: clock.now() })], descriptions: [] }));
+      }
+      await clock.advance(10_000);
+      take(mapping.due());
+      expect(stored.map(({ value }) => value)).toEqual(intervals.map((_, i) => newest[i] ?? Number.NaN));
+      expect(mapping.nextDue).toBeUndefined();
+    }),
+    runs(100),
   );
 });

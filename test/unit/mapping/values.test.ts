@@ -63,6 +63,8 @@ test("an integer beyond 2^53 is rounded, counted, and said once", () => {
   const { read, mapping, runtime } = tryMapping([{}]);
   expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
   expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
+  // An integer that doubles hold is not counted with those before it.
+  expect(read(7n)).toEqual([["a", 7]]);
   expect(runtime.metric("mapping_rounded_values_total")).toBe(2);
   expect(runtime.lines.filter(({ message }) => message.includes("2^53"))).toHaveLength(1);
   expect(mapping.tags()[0]).toMatchObject({ reason: "integers beyond 2^53 are rounded to the nearest double" });
@@ -74,6 +76,14 @@ test("values outside the valid range are counted and not stored", () => {
   expect(read(10.1)).toEqual([]);
   expect(read(-0.1)).toEqual([]);
   expect(mapping.tags()[0]).toMatchObject({ bad: 2, stored: 1, reason: "is -1, below valid.min 0" });
+});
+
+test("the bounds of the valid range are valid, and either may be left out", () => {
+  const { read } = tryMapping([{ valid: { min: -5, max: 100 } }]);
+  expect(read(-5)).toEqual([["a", -5]]);
+  expect(read(100)).toEqual([["a", 100]]);
+  expect(tryMapping([{ valid: { min: 0 } }]).read(1e300)).toEqual([["a", 1e300]]);
+  expect(tryMapping([{ valid: { max: 0 } }]).read(-1e300)).toEqual([["a", -1e300]]);
 });
 
 test("bad quality is dropped with the device's reason, or kept where the tag says so", () => {
