@@ -3,13 +3,13 @@ import { type EpochMicros, epochMicros, type InputId, type Point } from "../core
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Captures, Description, Reading, TagId } from "../core/source.ts";
+import { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
 import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState } from "./mapping.ts";
 import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
-import { RateLimitedLog } from "./rate-limited-log.ts";
 import { Reporter, type ReportRule } from "./report.ts";
 import { sameSignal, signalOf, statesOf } from "./signal.ts";
 import { type RefusedState, TagInputs } from "./tag-inputs.ts";

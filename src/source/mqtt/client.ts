@@ -12,18 +12,10 @@ import { connect, type IClientOptions, type IPublishPacket, type MqttClient } fr
 import { AgentError } from "../../core/errors.ts";
 import { encodeAcknowledgements, exactlyOnce, type HeldPacket } from "./acknowledgement.ts";
 import { type Attempt, explainFailure, explainLoss, type Failure, FailureRecord } from "./failure.ts";
+import { filterInput } from "./filtered-stream.ts";
+import type { Message } from "./message.ts";
+import { OversizeFilter } from "./oversize-filter.ts";
 import { grantedCodes } from "./reason-code.ts";
-
-/** A message as it arrived. */
-export interface Message {
-  readonly topic: string;
-  readonly payload: Buffer;
-  readonly retained: boolean;
-  /** User properties (MQTT 5). */
-  readonly properties?: Readonly<Record<string, unknown>> | undefined;
-  /** What to pass to `acknowledge` once it is on disk; undefined for QoS 0. */
-  readonly held: HeldPacket | undefined;
-}
 
 /** Takes messages, in the order they arrive. */
 export interface MessageHandler {
@@ -73,23 +65,30 @@ export interface Connected<Handler> {
 }
 
 /**
- * Connects once. `attach` gives the handler, which may be called before this resolves: a resumed session delivers at
- * once. What the broker or the network does is the result; rejects with `signal.reason` only.
+ * Connects once. Payloads beyond `maxPayload` bytes are skipped. `attach` gives the handler, which may be called before
+ * this resolves: a resumed session delivers at once. What the broker or the network does is the result; rejects with
+ * `signal.reason` only.
  */
 export async function connectOnce<Handler extends MessageHandler>(
   attempt: Attempt,
-  options: IClientOptions,
+  { maxPayload, ...options }: IClientOptions & { readonly maxPayload: number },
   attach: (link: Link) => Handler,
   signal: AbortSignal,
 ): Promise<Connected<Handler> | Failure> {
   signal.throwIfAborted();
   const client = connect({ ...options, ...ownTerms });
   const record = new FailureRecord();
-  const handler = attachHandler(client, attach);
+  const filter = new OversizeFilter({ maxPayload, protocolVersion: attempt.protocolVersion });
+  filterInput(client, filter);
+  const handler = attachHandler(client, filter, attach);
   const lost = Promise.withResolvers<AgentError>();
   const result = Promise.withResolvers<Connected<Handler> | Failure>();
 
-  client.on("error", (error) => record.note(error));
+  client.on("error", (error) => {
+    record.note(error);
+    // The parser loses its place in the stream with a packet that it cannot read.
+    client.stream.destroy();
+  });
   client.on("disconnect", (packet) => record.disconnected(packet.reasonCode));
   client.on("connect", ({ sessionPresent }) => {
     result.resolve({ connection: new Connection(client, sessionPresent, lost.promise), handler });
@@ -130,8 +129,14 @@ const ownTerms = {
 } as const satisfies IClientOptions;
 
 /** Leads messages from the library to the handler, and acknowledgements back. */
-function attachHandler<Handler extends MessageHandler>(client: MqttClient, attach: (link: Link) => Handler): Handler {
+function attachHandler<Handler extends MessageHandler>(
+  client: MqttClient,
+  filter: OversizeFilter,
+  attach: (link: Link) => Handler,
+): Handler {
   const qos2 = new Set<number>();
+  /** Of the message that the library hands over next. */
+  let skippedBytes: number | undefined;
   let stalled: (() => void) | undefined;
   const handler = attach({
     acknowledge(held) {
@@ -151,7 +156,9 @@ function attachHandler<Handler extends MessageHandler>(client: MqttClient, attac
     return qos2.size > 0 && qos2.delete(messageId) ? messageId + exactlyOnce : messageId;
   };
   client.on("packetreceive", (packet) => {
-    if (packet.cmd !== "publish" || packet.qos !== 2) return;
+    if (packet.cmd !== "publish") return;
+    skippedBytes = filter.nextPublish();
+    if (packet.qos !== 2) return;
     qos2.add(packet.messageId ?? 0);
     packet.qos = 1;
   });
@@ -161,7 +168,7 @@ function attachHandler<Handler extends MessageHandler>(client: MqttClient, attac
     const { topic, retain } = packet;
     const payload = typeof packet.payload === "string" ? Buffer.from(packet.payload) : packet.payload;
     const properties = packet.properties?.userProperties;
-    if (handler.receive({ topic, payload, retained: retain, properties, held })) readOn();
+    if (handler.receive({ topic, payload, skippedBytes, retained: retain, properties, held })) readOn();
     else stalled = readOn;
   };
   return handler;

@@ -37,7 +37,7 @@ export async function connectBroker<Handler extends MessageHandler>(
     const attempt = { url, username, clientId, protocolVersion };
     const result = await connectOnce(
       attempt,
-      { ...libraryOptions(url, options, clientId, protocolVersion), ...credentials },
+      { ...libraryOptions(url, options, clientId, protocolVersion), ...credentials, maxPayload: options.maxPayload },
       attach,
       signal,
     );

@@ -12,6 +12,10 @@ export class MessageCounts {
   malformed = 0;
   /** Topic and fault of the last of them. */
   lastMalformed: string | undefined;
+  /** Payload larger than `maxPayload`, discarded while it streamed in. */
+  oversized = 0;
+  /** Topic, size and remedy of the last of them. */
+  lastOversized: string | undefined;
   empty = 0;
   /** Values that were not in a message that others of its tags found theirs in. */
   missing = 0;
@@ -28,6 +32,11 @@ export class MessageCounts {
   unsupported = 0;
   /** Sparkplug B: births asked for. */
   rebirths = 0;
+
+  noteOversized(topic: string, bytes: number, maxPayload: number): void {
+    this.oversized++;
+    this.lastOversized = `${topic}: ${bytes} bytes; maxPayload is ${maxPayload}: raise it, or narrow the topic of the tag`;
+  }
 
   noteTimeFault(fault: TimeFault, topic: string): void {
     this.untimed[fault.kind]++;
@@ -60,6 +69,14 @@ const declarations = [
   [
     "malformed",
     { name: "source_mqtt_malformed_messages_total", help: "Messages whose payload could not be decoded", labels },
+  ],
+  [
+    "oversized",
+    {
+      name: "source_mqtt_oversized_messages_total",
+      help: "Messages acknowledged without their payload because it is larger than maxPayload",
+      labels,
+    },
   ],
   ["empty", { name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels }],
   ["missing", { name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels }],

@@ -1,7 +1,7 @@
 // A message becomes readings: decoded once, looked up for each tag that wants it.
 import type { EpochMicros } from "../../core/point.ts";
 import type { Reading } from "../../core/source.ts";
-import type { Message } from "./client.ts";
+import { type Message, payloadBytes } from "./message.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
 import { PayloadError } from "./payload-error.ts";
@@ -52,7 +52,7 @@ export class MessageReader {
       return;
     }
     // An empty retained message deletes one, and an empty one says nothing.
-    if (message.payload.length === 0) {
+    if (payloadBytes(message) === 0) {
       this.#counts.empty++;
       return;
     }
@@ -73,7 +73,7 @@ export class MessageReader {
       };
       let document: unknown;
       try {
-        this.#checkSize(message.payload);
+        this.#checkSize(payloadBytes(message));
         document = wanted[0]?.decode(message.payload, arrival);
       } catch (error) {
         for (const route of wanted) complain(route, error);
@@ -133,10 +133,9 @@ export class MessageReader {
     this.#options.unknown.note(message);
   }
 
-  #checkSize({ length }: Buffer): void {
+  #checkSize(bytes: number): void {
     const { maxPayload } = this.#options;
-    if (length > maxPayload)
-      throw new PayloadError(`of ${length} bytes is larger than maxPayload, ${maxPayload} bytes`);
+    if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload, ${maxPayload} bytes`);
   }
 }
 

@@ -1,8 +1,8 @@
 // Names that a device tells in messages of their own: which name stands for the `101` that its data go by.
 import type { Captures } from "../../core/source.ts";
-import type { Message } from "./client.ts";
 import { jsonDocument } from "./decoders/json.ts";
 import { scalarText } from "./json-path.ts";
+import { type Message, payloadBytes } from "./message.ts";
 import { expand, follow } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
 import type { MqttTag } from "./tag.ts";
@@ -46,12 +46,17 @@ export class NameTables {
    * Learns the names in `message`, in place of those its topic told before. Undefined: they come on other topics.
    * `changed`: there is something new to keep. Throws `PayloadError`.
    */
-  learn({ topic, payload }: Pick<Message, "topic" | "payload">, maxPayload: number): { changed: boolean } | undefined {
+  learn(
+    message: Pick<Message, "topic" | "payload" | "skippedBytes">,
+    maxPayload: number,
+  ): { changed: boolean } | undefined {
+    const { topic, payload } = message;
     const tellers = this.#tellersOf(topic);
     if (tellers.length === 0) return undefined;
     // A retained message that is deleted takes no name away: data may still come.
-    if (payload.length === 0) return { changed: false };
-    if (payload.length > maxPayload) throw new PayloadError(`of ${payload.length} bytes is larger than maxPayload`);
+    const bytes = payloadBytes(message);
+    if (bytes === 0) return { changed: false };
+    if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload`);
     const document = jsonDocument(payload);
     let changed = false;
     for (const names of tellers) {

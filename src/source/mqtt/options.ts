@@ -68,7 +68,7 @@ export const mqttOptions = z
       .describe("auto: 5, and if the broker does not speak it 4 (MQTT 3.1.1), then 3 (MQTT 3.1)."),
     maxPayload: byteSize({ min: 1, max: 268_435_455 })
       .prefault("1MiB")
-      .describe("Larger payloads are not decoded but counted as malformed."),
+      .describe("Larger payloads are skipped while they arrive: acknowledged and counted, never in memory as a whole."),
     caFile: z
       .string()
       .min(1)

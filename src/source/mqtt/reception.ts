@@ -2,10 +2,12 @@
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Reading, TagId, UnknownAddress } from "../../core/source.ts";
+import { RateLimitedLog } from "../../lib/rate-limited-log.ts";
 import type { HeldPacket } from "./acknowledgement.ts";
-import type { Link, Message, MessageHandler } from "./client.ts";
+import type { Link, MessageHandler } from "./client.ts";
 import { DecoderTable } from "./decoders/decoder.ts";
 import { type Batch, Inbox } from "./inbox.ts";
+import type { Message } from "./message.ts";
 import { MessageCounts } from "./message-counts.ts";
 import { MessageReader } from "./message-reader.ts";
 import { NameTables } from "./name-tables.ts";
@@ -45,6 +47,8 @@ const rememberedTopics = 50_000;
 export class Reception implements MessageHandler {
   readonly #runtime: Runtime;
   readonly #source: string;
+  readonly #maxPayload: number;
+  readonly #log: RateLimitedLog;
   readonly #link: Link;
   readonly #inbox: Inbox;
   readonly #reader: MessageReader;
@@ -63,6 +67,8 @@ export class Reception implements MessageHandler {
     const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
     this.#runtime = runtime;
     this.#source = source;
+    this.#maxPayload = maxPayload;
+    this.#log = new RateLimitedLog(runtime);
     this.#link = link;
     this.#inbox = new Inbox({
       maxReadings,
@@ -92,6 +98,7 @@ export class Reception implements MessageHandler {
     // Messages of one chunk are read in one turn of the event loop and share a time, which packs well.
     const arrival = (this.#arrival ??= this.#beginTurn());
     this.#counts.received++;
+    if (message.skippedBytes !== undefined) this.#noteOversized(message.topic, message.skippedBytes);
     this.#inbox.put(message.held, (sink) => this.#reader.read(message, arrival, sink));
     if (!this.#inbox.full) return true;
     this.#stalledSince ??= this.#runtime.clock.monotonic();
@@ -112,6 +119,11 @@ export class Reception implements MessageHandler {
   /** Topic and fault of the last message that could not be decoded. */
   get lastMalformed(): string | undefined {
     return this.#counts.lastMalformed;
+  }
+
+  /** Topic, size and remedy of the last message that was skipped for its size. */
+  get lastOversized(): string | undefined {
+    return this.#counts.lastOversized;
   }
 
   /** Topic and fault of the last time in a payload that could not be taken. */
@@ -202,6 +214,15 @@ export class Reception implements MessageHandler {
     if (this.#stalledSince === undefined || this.#inbox.full) return;
     this.#stalledSince = undefined;
     this.#link.resume();
+  }
+
+  #noteOversized(topic: string, bytes: number): void {
+    const maxPayload = this.#maxPayload;
+    this.#counts.noteOversized(topic, bytes, maxPayload);
+    this.#log.warn(
+      { source: this.#source, topic, bytes, maxPayload },
+      "a message is larger than maxPayload and was skipped; raise maxPayload or narrow the topic of the tag",
+    );
   }
 
   /** Once: the next message may be the same. */

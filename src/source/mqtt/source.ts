@@ -125,6 +125,7 @@ export class MqttSource implements Source {
       ...(config.options.verify === "none" && { certificate: "not checked" }),
       ...reception.sparkplugDetails,
       ...(reception.lastMalformed !== undefined && { lastMalformed: reception.lastMalformed }),
+      ...(reception.lastOversized !== undefined && { lastOversized: reception.lastOversized }),
       ...(reception.lastTimeFault !== undefined && { lastUnusableTime: reception.lastTimeFault }),
       ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
     };

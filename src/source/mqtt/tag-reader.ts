@@ -2,8 +2,8 @@
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Captures, Reading } from "../../core/source.ts";
-import type { Message } from "./client.ts";
 import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
+import type { Message } from "./message.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
 import { expand, type Found, follow, opened } from "./path-expansion.ts";

@@ -1,6 +1,6 @@
 // Topics that no tag wants, with a payload of each: what is needed to write the next tag.
 import type { UnknownAddress } from "../../core/source.ts";
-import type { Message } from "./client.ts";
+import type { Message } from "./message.ts";
 import { maxTopic } from "./topic-trie.ts";
 
 /** Topics that are counted apart; others only in the metric. */
@@ -13,11 +13,14 @@ const maxSample = 200;
 export class UnknownTopics {
   readonly #topics = new Map<string, { count: number; sample: string }>();
 
-  note({ topic, payload }: Pick<Message, "topic" | "payload">): void {
+  note({ topic, payload, skippedBytes }: Pick<Message, "topic" | "payload" | "skippedBytes">): void {
     const known = this.#topics.get(topic);
     if (known) known.count++;
     else if (this.#topics.size < maxTopics && topic.length <= maxTopic)
-      this.#topics.set(topic, { count: 1, sample: sampleOf(payload) });
+      this.#topics.set(topic, {
+        count: 1,
+        sample: skippedBytes === undefined ? sampleOf(payload) : `(${skippedBytes} bytes, skipped)`,
+      });
   }
 
   /** Those with the most messages, at most 50. */

@@ -5,7 +5,7 @@
 // overtake each other: what is ahead of its turn waits for it, a moment at most; then it is read as far as it can be
 // understood, and a birth is asked for.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Message } from "../client.ts";
+import type { Message } from "../message.ts";
 import type { MessageCounts } from "../message-counts.ts";
 import type { Route } from "../topic-router.ts";
 import { describeMetric } from "./description.ts";

@@ -1,9 +1,9 @@
 import { expect, test, vi } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
-import type { Message } from "../../../../src/source/mqtt/client.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
+import type { Message } from "../../../../src/source/mqtt/message.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
 import { MessageReader } from "../../../../src/source/mqtt/message-reader.ts";
 import { NameTables } from "../../../../src/source/mqtt/name-tables.ts";

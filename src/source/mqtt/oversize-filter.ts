@@ -1,0 +1,212 @@
+// Keeps PUBLISH packets with too large a payload away from the parser, which holds a packet in memory until it is
+// complete. Sits between the socket and the parser and reads nothing but fixed headers:
+//
+//   from the socket   | PUBLISH 20 B | PUBLISH 250 MB ........................ | PINGRESP |
+//   to the parser     | PUBLISH 20 B |                             | stand-in  | PINGRESP |
+//
+// The payload is discarded while it streams in. At its end the parser gets a stand-in: the same type, flags, topic and
+// packet identifier with an empty payload. The message then takes its place in the order of acknowledgements like any
+// other, with QoS 1 as with QoS 2; `nextPublish` says how large it was.
+//
+// Memory: at most `maxPayload` + `maxHead` bytes of a PUBLISH reach the parser, `maxControl` of any other packet. The
+// filter itself holds at most the topic of one packet (64 KiB). A packet that breaks these rules ends the connection.
+
+/** Bytes of the remaining length of packets other than PUBLISH. CONNACK with all its properties needs a few KiB. */
+const maxControl = 256 * 1_024;
+/** Bytes of MQTT 5 properties of a PUBLISH; with more of them the message is skipped. */
+const maxProperties = 64 * 1_024;
+
+const publishType = 3;
+
+export interface OversizeFilterOptions {
+  /** Bytes. A PUBLISH with a larger payload is skipped. */
+  readonly maxPayload: number;
+  readonly protocolVersion: 3 | 4 | 5;
+}
+
+/** A PUBLISH that the parser got a stand-in for. */
+interface StandIn {
+  /** Its position among all PUBLISH packets of the connection. */
+  readonly index: number;
+  readonly bytes: number;
+}
+
+/** One per connection. */
+export class OversizeFilter {
+  readonly #maxPayload: number;
+  readonly #hasProperties: boolean;
+  /** Bytes of a packet that is not decided on yet, and how many of them the next decision needs. */
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+  #needed = 0;
+  /** Bytes of the current packet that are still to come and to be passed on, or to be discarded. */
+  #toPass = 0;
+  #toDiscard = 0;
+  /** What the parser gets once the payload has been discarded. */
+  #standIn: Buffer | undefined;
+  #standInBytes = 0;
+  /** PUBLISH packets passed to the parser, and those that came out of it. */
+  #passed = 0;
+  #parsed = 0;
+  readonly #standIns: StandIn[] = [];
+
+  constructor({ maxPayload, protocolVersion }: OversizeFilterOptions) {
+    this.#maxPayload = maxPayload;
+    this.#hasProperties = protocolVersion === 5;
+  }
+
+  /**
+   * What of `chunk`, and of chunks before it, the parser may see. Throws when a length cannot be right or a packet other
+   * than PUBLISH is too large; the connection must be ended then.
+   */
+  pass(chunk: Buffer): Buffer {
+    let input = chunk;
+    if (this.#pendingBytes > 0) {
+      this.#pending.push(chunk);
+      this.#pendingBytes += chunk.length;
+      if (this.#pendingBytes < this.#needed) return nothing;
+      input = Buffer.concat(this.#pending, this.#pendingBytes);
+      this.#pending = [];
+      this.#pendingBytes = 0;
+    }
+    // Consecutive packets to pass are one part: mostly the whole chunk is.
+    const parts: Buffer[] = [];
+    let from = 0;
+    let at = 0;
+    while (at < input.length) {
+      if (this.#toDiscard > 0) {
+        at += this.#discard(input.length - at);
+        from = at;
+        if (this.#toDiscard === 0) this.#endDiscarding(parts);
+      } else if (this.#toPass > 0) {
+        const count = Math.min(this.#toPass, input.length - at);
+        this.#toPass -= count;
+        at += count;
+      } else {
+        const head = this.#decide(input, at);
+        if (head > 0) {
+          // Passed from here, header included, or discarded from behind the head.
+          if (this.#standIn === undefined) continue;
+          if (at > from) parts.push(input.subarray(from, at));
+          at += head;
+          from = at;
+          if (this.#toDiscard === 0) this.#endDiscarding(parts);
+        } else {
+          if (at > from) parts.push(input.subarray(from, at));
+          // A copy: a view would keep the whole chunk.
+          const rest = Buffer.from(input.subarray(at));
+          this.#pending = [rest];
+          this.#pendingBytes = rest.length;
+          return joined(parts);
+        }
+      }
+    }
+    if (from === 0 && parts.length === 0) return input;
+    if (at > from) parts.push(input.subarray(from, at));
+    return joined(parts);
+  }
+
+  /** To be called for each PUBLISH that the parser yields. The bytes of its payload if it is a stand-in, else undefined. */
+  nextPublish(): number | undefined {
+    const index = this.#parsed++;
+    return this.#standIns[0]?.index === index ? this.#standIns.shift()?.bytes : undefined;
+  }
+
+  #discard(available: number): number {
+    const count = Math.min(this.#toDiscard, available);
+    this.#toDiscard -= count;
+    return count;
+  }
+
+  #endDiscarding(parts: Buffer[]): void {
+    if (this.#standIn === undefined) return;
+    parts.push(this.#standIn);
+    this.#standIns.push({ index: this.#passed - 1, bytes: this.#standInBytes });
+    this.#standIn = undefined;
+  }
+
+  /**
+   * Decides on the packet that begins at `at`: sets `#toPass`, or `#toDiscard` and `#standIn`. Returns the length of what
+   * was decided by, 0 when that needs more bytes, `#needed` of them in all.
+   */
+  #decide(input: Buffer, at: number): number {
+    const first = input[at] ?? 0;
+    const remaining = variableInteger(input, at + 1);
+    if (remaining === undefined) return this.#need(input.length - at + 1);
+    const headerBytes = 1 + remaining.bytes;
+    const length = remaining.value;
+    const isPublish = first >> 4 === publishType;
+    if (!isPublish && length > maxControl)
+      throw new Error(`the broker sent a packet of type ${first >> 4} with ${length} bytes, which no broker needs`);
+    if (!isPublish || length <= this.#maxPayload) return this.#passOn(headerBytes, length, isPublish);
+
+    // | topic length 2 | topic | packet identifier 2 if QoS > 0 | MQTT 5: length of properties 1-4 | properties | payload |
+    const qos = (first >> 1) & 3;
+    const body = at + headerBytes;
+    if (input.length < body + 2) return this.#need(headerBytes + 2);
+    const identified = 2 + input.readUInt16BE(body) + (qos > 0 ? 2 : 0);
+    if (qos === 3 || identified > length) throw malformed();
+    let head = identified;
+    let properties = 0;
+    if (input.length < body + head) return this.#need(headerBytes + head);
+    if (this.#hasProperties) {
+      const found = variableInteger(input, body + head);
+      if (found === undefined) return this.#need(input.length - at + 1);
+      head += found.bytes;
+      properties = found.value;
+    }
+    const payload = length - head - properties;
+    if (payload < 0) throw malformed();
+    if (payload <= this.#maxPayload && properties <= maxProperties) return this.#passOn(headerBytes, length, true);
+    this.#passed++;
+    this.#toDiscard = length - head;
+    this.#standIn = standIn(first, input.subarray(body, body + identified), this.#hasProperties);
+    this.#standInBytes = payload;
+    return headerBytes + head;
+  }
+
+  #passOn(headerBytes: number, length: number, isPublish: boolean): number {
+    if (isPublish) this.#passed++;
+    this.#toPass = headerBytes + length;
+    return headerBytes;
+  }
+
+  #need(bytes: number): 0 {
+    this.#needed = bytes;
+    return 0;
+  }
+}
+
+const nothing = Buffer.alloc(0);
+
+function joined(parts: readonly Buffer[]): Buffer {
+  const [first = nothing] = parts;
+  return parts.length <= 1 ? first : Buffer.concat(parts);
+}
+
+/** The variable byte integer at `at` of `input`; undefined: it is not complete. Throws beyond four bytes. */
+function variableInteger(input: Buffer, at: number): { readonly value: number; readonly bytes: number } | undefined {
+  let value = 0;
+  for (let bytes = 0; bytes < 4; bytes++) {
+    const byte = input[at + bytes];
+    if (byte === undefined) return undefined;
+    value += (byte & 0x7f) * 128 ** bytes;
+    if (byte < 0x80) return { value, bytes: bytes + 1 };
+  }
+  throw new Error("the broker sent a packet whose length has more than four bytes");
+}
+
+function malformed(): Error {
+  return new Error("the broker sent a message whose topic or properties are longer than the message itself");
+}
+
+/** A PUBLISH of the same type and flags, topic and packet identifier, without properties and payload. */
+function standIn(first: number, identified: Buffer, hasProperties: boolean): Buffer {
+  const length = identified.length + (hasProperties ? 1 : 0);
+  const bytes: number[] = [first];
+  for (let rest = length; ; rest >>= 7) {
+    bytes.push((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+    if (rest <= 0x7f) break;
+  }
+  return Buffer.concat([Buffer.from(bytes), identified, Buffer.alloc(hasProperties ? 1 : 0)]);
+}
