@@ -9,6 +9,7 @@ import { Since } from "../lib/since.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { watchAppends } from "./append-watch.ts";
+import { BoundAddresses } from "./bound-addresses.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { ClockWatch } from "./clock-watch.ts";
 import { startDelivery } from "./delivery.ts";
@@ -138,6 +139,7 @@ export async function openWaitingAgent(
     buffer,
     catalog,
     owners: inputOwners(),
+    addresses: opened.use(await BoundAddresses.open(join(dataDir, "addresses.json"), runtime)),
     gaps,
     clockWatch,
   };

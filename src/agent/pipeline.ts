@@ -63,6 +63,7 @@ async function readUntilLost(
     monitor.online(source);
     gaps?.online(source);
     mapping.reconnected();
+    mapping.claim(source.addresses ?? []);
     const deliveries = source.deliveries(signal);
     for await (const delivery of hold?.timed(deliveries, signal) ?? deliveries) {
       arrived();

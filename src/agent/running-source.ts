@@ -1,5 +1,6 @@
 // One source as it runs: its mapping, its pipeline and what is seen of it.
 import { join } from "node:path";
+import { ambiguitiesOf } from "../config/ambiguities.ts";
 import type { ConfiguredSource } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
@@ -8,6 +9,7 @@ import { withoutUser } from "../lib/without-user.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping } from "../mapping/mapping.ts";
 import type { Catalog } from "../upload/catalog.ts";
+import type { BoundAddresses } from "./bound-addresses.ts";
 import { ClockHold } from "./clock-hold.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
@@ -30,6 +32,7 @@ export interface SourceParts {
   readonly buffer: PointBuffer;
   readonly catalog: Catalog;
   readonly owners: InputOwners;
+  readonly addresses: BoundAddresses;
   readonly gaps: GapRecord;
   readonly clockWatch: ClockWatch;
 }
@@ -40,15 +43,20 @@ const stopWithinMs = 5_000;
 /** Runs from now on; what becomes of it shows in its monitor. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, configFile, buffer, catalog, owners, gaps: record, clockWatch }: SourceParts,
+  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockWatch }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
   const url = sourceAddress(options);
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
   const gaps = new SourceGaps(record, { name, tags: tags.length }, runtime);
-  const mapping = openMapping({ source: name, rules, catalog, owners, watch: gaps }, own);
-  gaps.names((tag, captures) => mapping.inputOf(tag, captures));
+  const ambiguities = ambiguitiesOf(source);
+  const memory = ambiguities.size === 0 ? undefined : addresses.of(source);
+  const mapping = openMapping(
+    { source: name, rules, catalog, owners, addresses: memory, ambiguities, watch: gaps },
+    own,
+  );
+  gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));
   const monitor = new SourceMonitor(
     { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutUser(url) }) },
     runtime,

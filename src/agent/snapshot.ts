@@ -9,6 +9,7 @@ import { unsetClockHint } from "./clock-watch.ts";
 import type { RunningDelivery } from "./delivery.ts";
 import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
+import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
 import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
 import type {
@@ -62,6 +63,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
   const { time, agent, config, sources, buffer, delivery, gaps, doubt } = parts;
   const statuses = sources.map(({ monitor }) => monitor.status());
   const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving(statuses));
+  const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
   return {
     time,
     agent,
@@ -69,10 +71,11 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     buffer: { ...buffer, maxBytes: config.buffer.maxSize, maxAgeMs: config.buffer.maxAge },
     upload,
     gaps,
+    refusedInputs,
     warnings: [
       ...bufferWarnings(buffer),
       ...clockWarnings(doubt),
-      ...refusalWarnings(sources),
+      ...refusalWarnings(refusedInputs),
       ...rejectWarnings(delivery.status()?.unkept ?? 0),
       ...signalWarnings(delivery.status()?.signals),
       ...configWarnings(config),
@@ -204,18 +207,6 @@ function rejectWarnings(unkept: number): Warning[] {
   if (unkept === 0) return [];
   const message = `${unkept} points that the service refused for good cannot be written down; they stay in the buffer`;
   return [{ level: "error", message, remedy: "free disk space or mend the disk" }];
-}
-
-function refusalWarnings(sources: SnapshotParts["sources"]): Warning[] {
-  return sources.flatMap(({ mapping }) =>
-    mapping.refusals().map(
-      ({ input, reason, readings }): Warning => ({
-        level: "error",
-        message: `${input}: ${reason}; ${readings} readings were not stored`,
-        remedy: "change `input` or `maxInputs` of this tag",
-      }),
-    ),
-  );
 }
 
 function clockWarnings(doubt: string | undefined): Warning[] {

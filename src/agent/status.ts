@@ -19,6 +19,8 @@ export interface Status {
   readonly upload: UploadStatus;
   /** How many intervals there are in which tags were not recorded; which, `/api/gaps` tells. */
   readonly gaps: GapSummary;
+  /** Inputs and addresses that were refused: their readings are not stored. At most 100 of each source. */
+  readonly refusedInputs: readonly RefusedInputStatus[];
   /** What an operator should know or mend, worst first. Each a sentence for people. */
   readonly warnings: readonly Warning[];
 }
@@ -40,6 +42,20 @@ export interface AgentStatus {
   readonly version: string;
   readonly startedAt: EpochMicros;
   readonly uptimeMs: number;
+}
+
+export interface RefusedInputStatus {
+  readonly source: string;
+  /** The Input ID, or what was made of the template where it is none. */
+  readonly input: string;
+  /** The address whose readings are not stored; empty while nothing was read. */
+  readonly address: string;
+  /** Who feeds the Input ID; left out where there is no such Input ID. */
+  readonly fedBy?: { readonly source: string; readonly address: string };
+  readonly reason: string;
+  readonly remedy: string;
+  /** Readings that were not stored. */
+  readonly readings: number;
 }
 
 export interface Warning {

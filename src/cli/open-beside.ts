@@ -24,6 +24,7 @@ export async function openBeside(
   const owned = opened.move();
   return {
     deliveries: (stop) => source.deliveries(stop),
+    addresses: source.addresses,
     details: () => source.details?.() ?? {},
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -198,5 +198,5 @@ export function complainUnknown(owner: MapNode, names: readonly string[], issues
 
 /** Names of everything that may stand on a tag of this driver. */
 export function tagNames(driver: Driver): readonly string[] {
-  return [...Object.keys(driver.tag.shape), "input", ...cascadedKeys, ...tagKeys];
+  return [...Object.keys(driver.tag.shape), "input", "shared", ...cascadedKeys, ...tagKeys];
 }

@@ -77,7 +77,7 @@ export const logOptions = z.strictObject({
 });
 
 /** What may stand in `defaults`, on a source and on a device, and goes down to their tags. */
-export const cascadedOptions = tagOptions.omit({ input: true });
+export const cascadedOptions = tagOptions.omit({ input: true, shared: true });
 export const cascadedKeys: readonly string[] = Object.keys(cascadedOptions.shape);
 
 /** Names of sources become names of folders. */

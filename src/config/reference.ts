@@ -35,7 +35,7 @@ export function configReference(drivers: readonly Driver[]): string {
       ),
     ]),
     "## Tags",
-    "What a tag has whatever its protocol. All but `input` may also stand in `defaults`, on the source and on the device: what stands nearer to the tag goes before what stands further away. `report`, `signal` and `valid` come together key by key.",
+    "What a tag has whatever its protocol. All but `input` and `shared` may also stand in `defaults`, on the source and on the device: what stands nearer to the tag goes before what stands further away. `report`, `signal` and `valid` come together key by key.",
     table(
       Object.entries(schemaOf(tagOptions).properties ?? {}).flatMap(([key, field]) =>
         rows(key, field, key === "input"),

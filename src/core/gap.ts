@@ -18,6 +18,8 @@ export type Recovery =
 export interface TagGap {
   readonly tag: TagId;
   readonly captures: Captures;
+  /** As `Reading.address`: what a second address of an Input ID misses is not missing there. Undefined: the tag's only one. */
+  readonly address?: string;
   /** The value before the gap and the one after it; both are there. */
   readonly from: EpochMicros;
   readonly to: EpochMicros;

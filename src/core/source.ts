@@ -21,8 +21,14 @@ export interface Reading {
    * where that is cheap (one per topic): the mapping remembers its work by it.
    */
   readonly captures: Captures;
-  /** In the driver's notation, for people: a topic, `hr:40`, a NodeId. */
+  /**
+   * Where the value comes from, in the driver's notation: a topic, `hr:40`, a browse path. An Input ID takes the values
+   * of one address, so the same thing must have the same address for as long as the tag is configured: across
+   * reconnects, restarts of the device, births and aliases. Give the same string object again where that is cheap.
+   */
   readonly address: string;
+  /** The whole tag fails and there is no value: `address` is what is configured, not an address that was read. */
+  readonly wholeTag?: true;
   /** Undefined: there is none, see `reason`. */
   readonly value: number | bigint | boolean | string | undefined;
   readonly time: EpochMicros;
@@ -38,9 +44,19 @@ export interface Reading {
 export interface Description {
   readonly tag: TagId;
   readonly captures: Captures;
+  /** As `Reading.address`: a second address of an Input ID does not describe it. Undefined: the tag's only one. */
+  readonly address?: string;
   readonly signal: PartialSignalMetadata;
   /** Range of the value in engineering units, where the device knows it; what a dead band in percent is a part of. */
   readonly range?: { readonly min: number; readonly max: number };
+}
+
+/** An address that a tag leads to. */
+export interface FoundAddress {
+  readonly tag: TagId;
+  readonly captures: Captures;
+  /** As `Reading.address`. */
+  readonly address: string;
 }
 
 /** Readings that arrived together and are acknowledged together. */
@@ -72,6 +88,12 @@ export interface Source extends AsyncDisposable {
   readonly holder?: string | undefined;
   /** What becomes of the time since the connection before this one. Undefined: what happened in it is lost. */
   readonly recovery?: Recovery | undefined;
+  /**
+   * The addresses that this connection reads, in an order that does not depend on which value comes first, such as the
+   * order in which the server lists them. The first of several that come to one Input ID feeds it. Called before
+   * `deliveries`. Undefined: addresses are known only when a value comes.
+   */
+  readonly addresses?: readonly FoundAddress[] | undefined;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
   /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
@@ -92,6 +114,8 @@ export interface UnknownAddress {
 export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {
   /** Milliseconds between readings: poll interval in Modbus, sampling interval in OPC UA; of no effect in MQTT. From 50. */
   readonly every: number;
+  /** Captured names that fill `signal` alone. They describe a thing and do not distinguish it from another. */
+  readonly descriptive?: readonly string[];
 };
 
 /** Everything `open` needs, checked, cascaded and expanded: templates and devices are gone, each tag stands for itself. */
@@ -135,6 +159,14 @@ export interface ConfigWarning {
   readonly hint: string;
 }
 
+/** Several addresses that can come to one Input ID. */
+export interface Ambiguity {
+  /** Which addresses, to be read after the path of `input`: `several topics match sensors/+/temp`. */
+  readonly message: string;
+  /** How to tell them apart: `use {path}`. */
+  readonly remedy: string;
+}
+
 /** A protocol: what its options look like and how to open a connection. A new protocol is one folder that exports one driver. */
 export interface Driver<
   Type extends string = string,
@@ -161,6 +193,11 @@ export interface Driver<
    * Names that `tag` captures and that may stand in braces in `input` and `signal`. Undefined: it captures nothing.
    */
   captures?(tag: z.output<Tag>): readonly string[];
+  /**
+   * Whether several addresses of `tag` can come to one Input ID that is filled with `names` only, and what to write
+   * instead. Undefined: every address comes to an Input ID of its own.
+   */
+  ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
   /** All that is wrong with options and tags only when they are seen together. They are what `schema` and `tag` gave. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
   /** What is allowed but hardly meant: `check` tells it, and the log at each start. */

@@ -12,6 +12,7 @@ export const failures = [
   "notState",
   "outOfRange",
   "inputRefused",
+  "secondAddress",
 ] as const;
 export type Failure = (typeof failures)[number];
 

@@ -1,24 +1,52 @@
-// Who feeds which Input ID, over all sources of an agent, so that two tags never write to one signal.
+// Which tag feeds which Input ID, over all sources of an agent, so that two tags never write to one signal unnoticed.
 import type { InputId } from "../core/point.ts";
+import type { InputState } from "./input-state.ts";
+
+/** An input of a tag that claims its Input ID. */
+export interface Feeder {
+  readonly source: string;
+  /** Whether the tag has `shared: true`. */
+  readonly shared: boolean;
+  readonly state: Pick<InputState, "tag" | "input" | "address">;
+}
 
 export interface InputOwners {
-  /** Undefined: `input` is now `feeder`'s of `source`, or was before. Else it is somebody else's: `source: feeder`. */
-  claim(input: InputId, source: string, feeder: string): string | undefined;
-  /** Gives back everything of `source`. */
+  /**
+   * Undefined: `feeder` may feed its Input ID from now on, because it is the only one, or because all that feed it are
+   * shared. Else the feeder that has the Input ID.
+   */
+  claim(feeder: Feeder): Feeder | undefined;
+  /** Removes the claims of `source`. */
   release(source: string): void;
 }
 
 export function inputOwners(): InputOwners {
-  const owners = new Map<InputId, { readonly source: string; readonly feeder: string }>();
+  const owners = new Map<InputId, Feeder | readonly Feeder[]>();
   return {
-    claim(input, source, feeder) {
+    claim(feeder) {
+      const { input } = feeder.state;
       const owner = owners.get(input);
-      if (owner === undefined) owners.set(input, { source, feeder });
-      else if (owner.source !== source || owner.feeder !== feeder) return `${owner.source}: ${owner.feeder}`;
-      return undefined;
+      if (owner === undefined) {
+        owners.set(input, feeder);
+        return undefined;
+      }
+      const all = asList(owner);
+      const other = all.find(({ shared }) => !(shared && feeder.shared));
+      if (other === undefined) owners.set(input, [...all, feeder]);
+      return other;
     },
     release(source) {
-      for (const [input, owner] of owners) if (owner.source === source) owners.delete(input);
+      for (const [input, owner] of owners) {
+        const all = asList(owner);
+        const left = all.filter((feeder) => feeder.source !== source);
+        if (left.length === 0) owners.delete(input);
+        else if (left.length < all.length) owners.set(input, left);
+      }
     },
   };
+}
+
+/** One feeder is kept without a list around it: there may be 100,000 of them. */
+function asList(owner: Feeder | readonly Feeder[]): readonly Feeder[] {
+  return "state" in owner ? [owner] : owner;
 }

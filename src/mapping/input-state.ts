@@ -19,7 +19,10 @@ export class InputState {
   readonly tag: TagId;
   readonly input: InputId;
   readonly captures: Captures;
+  /** Where the values come from; empty while nothing was read. */
   address = "";
+  /** The address that feeds this input; others are refused. Undefined: no usable value came yet, or the tag is shared. */
+  boundTo: string | undefined;
   /** What was read last, stored or not. */
   value: number | undefined;
   time: EpochMicros | undefined;

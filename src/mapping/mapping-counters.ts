@@ -10,7 +10,7 @@ const metrics = {
   },
   dropped: {
     name: "mapping_dropped_readings_total",
-    help: "Readings that gave no point: no value, bad quality, out of range, no usable Input ID",
+    help: "Readings that gave no point: no value, bad quality, out of range, no usable Input ID, second address of an Input ID",
     labels: ["source", "reason"],
   },
   rounded: {
@@ -29,6 +29,7 @@ const noFailures: Readonly<Record<Failure, number>> = {
   notState: 0,
   outOfRange: 0,
   inputRefused: 0,
+  secondAddress: 0,
 };
 
 export class MappingCounters {

@@ -2,7 +2,8 @@
 import type { EpochMicros, InputId, Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Captures, Delivery, Quality, TagId } from "../core/source.ts";
+import type { Ambiguity, Captures, Delivery, FoundAddress, Quality, TagId } from "../core/source.ts";
+import type { AddressMemory } from "./address-memory.ts";
 import type { InputOwners } from "./input-owners.ts";
 import type { TagRule } from "./options.ts";
 import { SourceMapping } from "./source-mapping.ts";
@@ -15,6 +16,10 @@ export interface MappingParts {
   readonly catalog: SignalCatalog;
   /** Who uses which Input ID, shared by all sources of an agent. Without it, inputs are unique within this source only. */
   readonly owners?: InputOwners;
+  /** Without it, the address that feeds an Input ID is chosen again after each start. */
+  readonly addresses?: AddressMemory | undefined;
+  /** The tags whose addresses can come to one Input ID (`Driver.ambiguity`). */
+  readonly ambiguities?: ReadonlyMap<TagId, Ambiguity> | undefined;
   /** Told of every input that begins or ends to give nothing usable. */
   readonly watch?: InputWatch;
 }
@@ -23,7 +28,8 @@ export interface MappingParts {
 export interface InputWatch {
   /**
    * `since`: its last usable reading, or when the device says that it has been unusable; undefined: there was none.
-   * `refused`: there is no Input ID for it; `input` may be a template then.
+   * `refused`: there is no Input ID for it; `input` may be a template then, or an Input ID with the address that was
+   * refused in parentheses.
    */
   failed(input: string, since: EpochMicros | undefined, cause: "bad" | "refused", reason: string): void;
   /** With the time of the first usable reading. */
@@ -45,16 +51,23 @@ export interface Mapping extends Disposable {
   readonly nextDue: number | undefined;
   /** Everything that is held back, for the end. */
   flush(): readonly Point[];
+  /**
+   * The addresses that a new connection reads, in their order: each claims its Input ID unless that has one already.
+   * A second address of an Input ID shows in `refusals` before it gives a value.
+   */
+  claim(addresses: Iterable<FoundAddress>): void;
   /** There may have been a gap: the next good reading of every input is stored whatever `report` says. */
   reconnected(): void;
   /** One entry for each input seen, and one for each tag that has none yet. */
   tags(): readonly TagState[];
   /** Of `tags` those from `first` on, at most `count`, and how many there are: the others cost next to nothing. */
   tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] };
-  /** The Input ID that readings of this tag with these captures have. Undefined: they are refused. */
-  inputOf(tag: TagId, captures: Captures): InputId | undefined;
-  /** Inputs that were refused, at most 100, with the reason. */
+  /** The Input ID that readings of this tag with these captures, from this address, have. Undefined: they are refused. */
+  inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined;
+  /** Inputs and addresses that were refused, at most 100, with the reason. */
   refusals(): readonly RefusedInput[];
+  /** Why the last reading of this address was refused. Undefined: it was not, or it is not among `refusals`. */
+  refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined;
 }
 
 /** What is known of an input, or of a tag that has none yet. Counts are since the mapping was opened. */
@@ -86,7 +99,13 @@ export interface TagState {
 export interface RefusedInput {
   readonly tag: TagId;
   readonly input: string;
+  /** The address whose readings are not stored; empty while nothing was read. */
+  readonly address: string;
+  /** Who feeds the Input ID. Undefined: there is no such Input ID. */
+  readonly fedBy?: { readonly source: string; readonly address: string };
   readonly reason: string;
+  readonly remedy: string;
+  /** Readings that were not stored. */
   readonly readings: number;
 }
 

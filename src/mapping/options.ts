@@ -43,6 +43,12 @@ export const tagOptions = z.strictObject({
     .min(1, { error: "must not be empty" })
     .describe("Input ID the points go to. {name} is filled with what the tag's address captures, or with a variable.")
     .meta({ examples: ["hall1.m1.voltage", "hall.{room}.temp"] }),
+  shared: z
+    .boolean()
+    .default(false)
+    .describe(
+      "true: values of several addresses may go to this Input ID, in the order in which they come. Otherwise the first address feeds it, and the values of a second one are refused, counted and shown. Where several tags have the same Input ID, each of them must say so.",
+    ),
   every: duration({ min: 50, max: 604_800_000 })
     .prefault("1s")
     .describe("How often it is read: poll interval in Modbus, sampling interval in OPC UA, of no effect in MQTT."),

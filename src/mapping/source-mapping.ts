@@ -2,17 +2,19 @@
 import { type EpochMicros, epochMicros, type InputId, type Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Captures, Description, Reading, TagId } from "../core/source.ts";
+import type { Captures, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/rate-limited-log.ts";
+import { AddressBinding } from "./address-binding.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
 import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState } from "./mapping.ts";
 import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
+import { RefusedState } from "./refused-input.ts";
 import { Reporter, type ReportRule } from "./report.ts";
 import { sameSignal, signalOf, statesOf } from "./signal.ts";
-import { type RefusedState, TagInputs } from "./tag-inputs.ts";
+import { TagInputs } from "./tag-inputs.ts";
 import { tagState, unreadTag } from "./tag-state.ts";
 
 /** A tag's rule, made ready. */
@@ -38,13 +40,15 @@ export class SourceMapping implements Mapping {
   readonly #owners: InputOwners;
   readonly #watch: InputWatch | undefined;
   readonly #tags: readonly Tag[];
+  readonly #addresses: AddressBinding;
   readonly #reporter: Reporter;
   readonly #log: RateLimitedLog;
   readonly #counters;
   /** Points of the call that is running. */
   #points: Point[] = [];
 
-  constructor({ source, rules, catalog, owners, watch }: MappingParts, runtime: Runtime) {
+  constructor(parts: MappingParts, runtime: Runtime) {
+    const { source, rules, catalog, owners, watch, addresses, ambiguities = new Map() } = parts;
     this.#source = source;
     this.#runtime = runtime;
     this.#catalog = catalog;
@@ -52,6 +56,12 @@ export class SourceMapping implements Mapping {
     this.#owners = owners ?? inputOwners();
     this.#log = new RateLimitedLog(runtime);
     this.#reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
+    this.#addresses = new AddressBinding({
+      source,
+      memory: addresses,
+      ambiguities,
+      refused: (refused) => this.#tellRefused(refused),
+    });
     this.#counters = new MappingCounters(source, runtime.metrics);
     // The position in `rules` is the identity of a tag.
     this.#tags = rules.map((rule, index) => this.#ready(rule, index as TagId));
@@ -81,6 +91,16 @@ export class SourceMapping implements Mapping {
     return this.#taken();
   }
 
+  claim(addresses: Iterable<FoundAddress>): void {
+    for (const { tag: id, captures, address } of addresses) {
+      const tag = this.#tags[id];
+      const state = tag?.inputs.find(captures);
+      if (!(state instanceof InputState) || tag?.rule.shared === true) continue;
+      if (state.boundTo === undefined) this.#addresses.bind(state, address);
+      else if (state.boundTo !== address) this.#addresses.refuse(state, address, 0);
+    }
+  }
+
   reconnected(): void {
     this.#reporter.interrupt();
   }
@@ -105,17 +125,20 @@ export class SourceMapping implements Mapping {
     return { total, tags };
   }
 
-  inputOf(tag: TagId, captures: Captures): InputId | undefined {
+  inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined {
     const state = this.#tags[tag]?.inputs.find(captures);
-    return state instanceof InputState ? state.input : undefined;
+    return state instanceof InputState && !isSecond(state, address) ? state.input : undefined;
   }
 
   refusals(): readonly RefusedInput[] {
-    const refused: RefusedInput[] = [];
-    for (const { inputs } of this.#tags)
-      for (const { tag, input, reason, readings } of inputs.refusals())
-        if (refused.length < maxRefusals) refused.push({ tag, input, reason, readings });
-    return refused;
+    const refused = [...this.#addresses.list()];
+    for (const { inputs } of this.#tags) for (const state of inputs.refusals()) refused.push(state.describe());
+    return refused.slice(0, maxRefusals);
+  }
+
+  refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined {
+    const state = this.#tags[tag]?.inputs.find(captures);
+    return state instanceof RefusedState ? state.describe() : state && this.#addresses.find(state, address);
   }
 
   [Symbol.dispose](): void {
@@ -130,12 +153,13 @@ export class SourceMapping implements Mapping {
       report: report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 },
       alignUs: (rule.align ?? 0) * 1_000,
       inputs: new TagInputs({
+        source: this.#source,
         tag,
         template: rule.input,
         maxInputs: rule.maxInputs,
-        claim: (input, feeder) => this.#owners.claim(input, this.#source, feeder),
-        opened: (state) => this.#refresh(state, rule),
-        refused: (state) => this.#refuse(state),
+        claim: (state) => this.#owners.claim({ source: this.#source, shared: rule.shared, state }),
+        opened: (state) => this.#open(state, rule),
+        refused: (state) => this.#tellRefused(state.describe()),
       }),
     };
   }
@@ -143,13 +167,16 @@ export class SourceMapping implements Mapping {
   #read(reading: Reading, nowMs: number): void {
     const tag = this.#tags[reading.tag];
     const state = tag?.inputs.find(reading.captures);
-    if (!tag || !(state instanceof InputState)) {
-      if (state) state.readings++;
-      this.#counters.failed.inputRefused++;
-      return;
-    }
+    if (!tag || !(state instanceof InputState))
+      return this.#refuse(state instanceof RefusedState ? state : undefined, reading);
     const { converter, rule, report } = tag;
     const { value: raw, quality, historical } = reading;
+    // One comparison of references for most readings: drivers give the same string again.
+    const isBound = reading.address === state.boundTo;
+    if (!isBound && state.boundTo !== undefined && reading.wholeTag === undefined) {
+      this.#counters.failed.secondAddress++;
+      return this.#addresses.refuse(state, reading.address, 1);
+    }
     state.readings++;
     if (raw === undefined) return this.#fail(state, reading, "noValue", reading.reason ?? "the device gives no value");
     const value = converter.convert(raw, state.states);
@@ -159,12 +186,12 @@ export class SourceMapping implements Mapping {
     if (converter.rounded) this.#tellRounding(state);
     const taken = reading.clock === "agent" ? arrivalTime(state, reading.time) : reading.time;
     const time = tag.alignUs === 0 ? taken : align(taken, tag.alignUs);
+    if (!isBound) this.#bind(state, reading.address, rule);
     if (historical) return this.#emit(state, time, value);
     if (state.failing) {
       state.failing = false;
       this.#watch?.recovered(state.input, reading.time);
     }
-    state.address = reading.address;
     state.value = value;
     state.time = taken;
     state.quality = quality;
@@ -184,7 +211,7 @@ export class SourceMapping implements Mapping {
       state.failing = true;
       this.#watch?.failed(state.input, reading.clock === "device" ? reading.time : state.time, "bad", reason);
     }
-    state.address = reading.address;
+    if (state.boundTo === undefined) state.address = reading.address;
     state.value = value;
     state.time = reading.time;
     state.quality = "bad";
@@ -217,10 +244,10 @@ export class SourceMapping implements Mapping {
             this.#reporter.beat(state, report, alignUs === 0 ? now : align(now, alignUs), nowMs);
   }
 
-  #describe({ tag: id, captures, signal, range }: Description): void {
+  #describe({ tag: id, captures, address, signal, range }: Description): void {
     const tag = this.#tags[id];
     const state = tag?.inputs.find(captures);
-    if (!tag || !(state instanceof InputState)) return;
+    if (!tag || !(state instanceof InputState) || isSecond(state, address)) return;
     state.device = signal;
     state.range = range;
     this.#refresh(state, tag.rule);
@@ -242,9 +269,33 @@ export class SourceMapping implements Mapping {
     return this.#tags[state.tag]?.report ?? { heartbeat: undefined, minIntervalUs: 0 };
   }
 
-  #refuse({ tag, input, reason }: RefusedState): void {
-    this.#watch?.failed(input, undefined, "refused", reason);
-    this.#log.warn({ tag, input, reason }, "an Input ID was refused, its readings are not stored");
+  #open(state: InputState, rule: TagRule): void {
+    if (!rule.shared) this.#addresses.opened(state);
+    this.#refresh(state, rule);
+  }
+
+  /** The address of a usable value. The next ones of a shared tag may have another. */
+  #bind(state: InputState, address: string, { shared }: TagRule): void {
+    if (shared) state.address = address;
+    else this.#addresses.bind(state, address);
+  }
+
+  #refuse(state: RefusedState | undefined, { address }: Reading): void {
+    this.#counters.failed[state?.owner ? "secondAddress" : "inputRefused"]++;
+    if (!state) return;
+    state.readings++;
+    state.address = address;
+  }
+
+  #tellRefused({ tag, input, address, fedBy, reason }: RefusedInput): void {
+    this.#watch?.failed(fedBy && address !== "" ? `${input} (${address})` : input, undefined, "refused", reason);
+    const fields = { tag, input, ...(address !== "" && { address }), reason };
+    this.#log.warn(
+      fields,
+      fedBy
+        ? "a second address of an Input ID was refused, its readings are not stored"
+        : "an Input ID was refused, its readings are not stored",
+    );
   }
 
   #tellRounding(state: InputState): void {
@@ -253,6 +304,11 @@ export class SourceMapping implements Mapping {
     state.roundingTold = true;
     this.#log.warn({ input: state.input }, "integers beyond 2^53 are rounded to the nearest double");
   }
+}
+
+/** Whether another address than this one feeds the input. */
+function isSecond({ boundTo }: InputState, address: string | undefined): boolean {
+  return boundTo !== undefined && address !== undefined && address !== boundTo;
 }
 
 /** In the unit of the signal; NaN where it is a share of a range that is not known. */

@@ -1,32 +1,20 @@
 // The inputs of one tag: one where its Input ID is fixed, else one for each combination of captures that fills it.
-import type { InputId } from "../core/point.ts";
 import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
+import type { Feeder } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
 import { fillInput, placeholders } from "./input-template.ts";
-
-/** An Input ID that could not be used. */
-export class RefusedState {
-  readonly tag: TagId;
-  readonly input: string;
-  readonly reason: string;
-  readings = 0;
-
-  constructor(tag: TagId, input: string, reason: string) {
-    this.tag = tag;
-    this.input = input;
-    this.reason = reason;
-  }
-}
+import { RefusedState } from "./refused-input.ts";
 
 export interface TagInputsParts {
+  readonly source: string;
   readonly tag: TagId;
   /** Template as configured. */
   readonly template: string;
   /** Most inputs that the template may give rise to. */
   readonly maxInputs: number;
-  /** Who has `input` if it may not be used: see `InputOwners`. */
-  readonly claim: (input: InputId, feeder: string) => string | undefined;
+  /** Who has the Input ID of `state` if it may not be used: see `InputOwners`. */
+  readonly claim: (state: InputState) => Feeder | undefined;
   /** Called once for each new state. */
   readonly opened: (state: InputState) => void;
   readonly refused: (state: RefusedState) => void;
@@ -96,18 +84,17 @@ export class TagInputs {
     if (this.#inputs >= maxInputs) return this.#tooMany(template, maxInputs);
     const input = fillInput(template, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
-    const feeder = key === "" ? `tag ${tag}` : `tag ${tag} with ${key.replaceAll("\0", ", ")}`;
-    const owner = claim(input, feeder);
-    if (owner !== undefined) return this.#refuse(key, input, `is fed already by ${owner}`);
-    this.#inputs++;
     const state = new InputState(tag, input, captures);
+    const owner = claim(state);
+    if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
+    this.#inputs++;
     if (this.#names.length > 0) this.#byKey.set(key, state);
     this.#parts.opened(state);
     return state;
   }
 
-  #refuse(key: string, input: string, reason: string): RefusedState {
-    const state = new RefusedState(this.#parts.tag, input, reason);
+  #refuse(key: string, input: string, reason: string, owner?: Feeder): RefusedState {
+    const state = new RefusedState(this.#parts.source, this.#parts.tag, input, reason, owner);
     if (++this.#refusals > maxRefused) return this.#tooMany(input, maxRefused, "refused ");
     if (this.#names.length > 0) this.#byKey.set(key, state);
     this.#parts.refused(state);
@@ -117,6 +104,7 @@ export class TagInputs {
   #tooMany(input: string, most: number, which = ""): RefusedState {
     if (!this.#overflow) {
       this.#overflow = new RefusedState(
+        this.#parts.source,
         this.#parts.tag,
         input,
         `the tag has ${most} ${which}Input IDs already; maxInputs bounds them`,
@@ -125,6 +113,10 @@ export class TagInputs {
     }
     return this.#overflow;
   }
+}
+
+function nameOf({ source, state: { tag, address } }: Feeder): string {
+  return `${source}: ${address === "" ? `tag ${tag}` : address}`;
 }
 
 function whyNoInputId(input: string): string {

@@ -53,6 +53,7 @@ test("units, ranges, names and states come as descriptions", async () => {
   expect(line.descriptions[0]).toEqual({
     tag: 0,
     captures: {},
+    address: `nsu=${lineNamespace};s=Temp`,
     signal: { name: "Oven temperature", description: "in the middle", engUnit: "°C" },
     range: { min: 0, max: 200 },
   });

@@ -3,8 +3,8 @@ import type { z } from "zod";
 import { epochMicros } from "../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../src/core/signal.ts";
 import type { Captures, Reading, TagId } from "../../src/core/source.ts";
-import { type InputOwners, inputOwners } from "../../src/mapping/input-owners.ts";
-import { type Mapping, openMapping } from "../../src/mapping/mapping.ts";
+import { inputOwners } from "../../src/mapping/input-owners.ts";
+import { type Mapping, type MappingParts, openMapping } from "../../src/mapping/mapping.ts";
 import { type TagRule, tagOptions } from "../../src/mapping/options.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
 
@@ -22,17 +22,18 @@ export const rule = (given: Partial<z.input<typeof tagOptions>>): TagRule => tag
 
 export function tryMapping(
   rules: readonly Partial<z.input<typeof tagOptions>>[],
-  options: { source?: string; owners?: InputOwners } = {},
+  options: { source?: string } & Pick<MappingParts, "owners" | "addresses" | "ambiguities" | "watch"> = {},
 ): TriedMapping {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const described: [string, PartialSignalMetadata][] = [];
   const mapping = openMapping(
     {
-      source: options.source ?? "bus1",
+      source: "bus1",
       rules: rules.map(rule),
       catalog: { describe: (input, signal) => described.push([input, signal]) },
-      owners: options.owners ?? inputOwners(),
+      owners: inputOwners(),
+      ...options,
     },
     runtime,
   );

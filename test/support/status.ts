@@ -41,6 +41,7 @@ export function statusWith(changes: Partial<Status> = {}): Status {
       budgetShare: 0.98,
     },
     gaps: { open: 0, day: 0, dayLost: 0, revision: 1 },
+    refusedInputs: [],
     warnings: [],
     ...changes,
   };

@@ -34,7 +34,7 @@ export class SourceGaps implements Disposable {
   readonly #runtime: Runtime;
   readonly #failures: TagFailures;
   readonly #ticking: Disposable;
-  #inputOf: (tag: TagId, captures: Captures) => string | undefined = () => undefined;
+  #inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined = () => undefined;
   readonly #verdicts: Verdicts;
   /** The row of what goes on while there is no connection. */
   #outage: Verdict | undefined;
@@ -66,7 +66,7 @@ export class SourceGaps implements Disposable {
   }
 
   /** Given once, before the first delivery: which Input ID a tag of the driver has. */
-  names(inputOf: (tag: TagId, captures: Captures) => string | undefined): void {
+  names(inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined): void {
     this.#inputOf = inputOf;
   }
 
@@ -223,7 +223,7 @@ export class SourceGaps implements Disposable {
   }
 
   #take(gap: TagGap): void {
-    const input = this.#inputOf(gap.tag, gap.captures);
+    const input = this.#inputOf(gap.tag, gap.captures, gap.address);
     // Of what has no Input ID nothing is recorded anyway.
     if (input !== undefined) this.#verdicts.take(input, gap, this.#behindUs);
   }

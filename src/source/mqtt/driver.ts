@@ -1,5 +1,6 @@
 // The MQTT driver: its options, its tags, and the way to a connection.
 import type { Driver } from "../../core/source.ts";
+import { topicAmbiguity } from "./ambiguity.ts";
 import { clearTextWarnings } from "./clear-text.ts";
 import { mqttOptions } from "./options.ts";
 import { mqttTag } from "./tag.ts";
@@ -14,6 +15,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   tag: mqttTag,
   schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
+  ambiguity: topicAmbiguity,
   warnings: clearTextWarnings,
   async open(config, runtime, signal) {
     const { openMqttSource } = await import("./open.ts");

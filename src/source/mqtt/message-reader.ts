@@ -69,7 +69,7 @@ export class MessageReader {
         const fault = this.#faultOf(error);
         this.#counts.lastMalformed = `${message.topic}: payload ${fault.message}`;
         // Names that only the payload has are missing: it is not known which signal the reading would be of.
-        if (!isNamedByPayload(route)) readings.push(bad(route, message.topic, arrival, fault));
+        if (!isNamedByPayload(route)) readings.push(bad(route, arrival, fault));
       };
       let document: unknown;
       try {
@@ -151,7 +151,7 @@ function isNamedByPayload({ address }: Route): boolean {
   return address.numbered || address.captureNames.length > 0 || address.decoder === "sparkplugB";
 }
 
-function bad({ id, captures }: Route, address: string, time: EpochMicros, { message }: PayloadError): Reading {
+function bad({ id, captures, from: address }: Route, time: EpochMicros, { message }: PayloadError): Reading {
   return {
     tag: id,
     captures,

@@ -24,6 +24,7 @@ export function refusals(
         tag: index as TagId, // a TagId is the index of its tag
         captures: {},
         address: topic.text,
+        wholeTag: true,
         value: undefined,
         time,
         clock: "agent",

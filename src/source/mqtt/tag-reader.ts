@@ -1,7 +1,7 @@
 // What one tag reads out of a decoded message.
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
-import type { Captures, Reading } from "../../core/source.ts";
+import type { Reading } from "../../core/source.ts";
 import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
 import type { Message } from "./message.ts";
 import type { MessageCounts } from "./message-counts.ts";
@@ -10,7 +10,8 @@ import { expand, type Found, follow, opened } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
 import { arrivalTaken, noTime, payloadTime, type TimeFault, timeInRange } from "./payload-time.ts";
 import { readStruct } from "./struct.ts";
-import type { Route } from "./topic-router.ts";
+import type { MqttTag } from "./tag.ts";
+import type { Element, Route } from "./topic-router.ts";
 
 /** One message on its way through the tags that want it. */
 export interface Reception {
@@ -142,10 +143,11 @@ function readValue(
   if (fault && address.time?.unusable === "drop") return;
   const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
   const usable = isValue(found);
+  const { captures, from } = elementOf(route, keys, reception);
   const reading: Reading = {
     tag: id,
-    captures: capturesOf(route, keys, reception),
-    address: message.topic,
+    captures,
+    address: from,
     value: usable ? found : undefined,
     time: timed ? time : assumed,
     clock: timed ? "device" : "agent",
@@ -173,10 +175,11 @@ const maxRemembered = 1_000;
 /** Characters of those that are remembered. */
 const maxKey = 512;
 
-function capturesOf(route: Route, keys: readonly string[], { document, names: tables }: Reception): Captures {
-  const { address, captures, tag } = route;
+/** The route itself, unless the payload has a part in its captures. */
+function elementOf(route: Route, keys: readonly string[], { document, names: tables }: Reception): Element {
+  const { address, captures, from, tag } = route;
   const { captureNames: names, numbered } = address;
-  if (!numbered && names.length === 0) return captures;
+  if (!numbered && names.length === 0) return route;
   const found = numbered ? [keys.join(".")] : names.map((name) => textAt(document, address.capture[name], keys));
   if (tag.names) {
     const id = found[names.indexOf(tag.names.of)] ?? "";
@@ -191,8 +194,15 @@ function capturesOf(route: Route, keys: readonly string[], { document, names: ta
     ? { ...captures, i: key }
     : { ...captures, ...Object.fromEntries(names.map((name, i) => [name, found[i] ?? ""])) };
   if (tag.names) made["name"] = found.at(-1) ?? "";
-  if (elements.size < maxRemembered && key.length <= maxKey) elements.set(key, made);
-  return made;
+  const distinct = numbered ? [key] : found.filter((_, i) => isDistinct(names[i], tag));
+  const element = { captures: made, from: distinct.length === 0 ? from : `${from} ${distinct.join(" ")}` };
+  if (elements.size < maxRemembered && key.length <= maxKey) elements.set(key, element);
+  return element;
+}
+
+/** Whether a captured name tells one thing from another. The one of a table, which is no capture, may become known later. */
+function isDistinct(name: string | undefined, { descriptive }: MqttTag): boolean {
+  return name !== undefined && descriptive?.includes(name) !== true;
 }
 
 function textAt(document: unknown, path: JsonPath | undefined, keys: readonly string[]): string {

@@ -1,5 +1,6 @@
 // The fields of a tag that are MQTT's: where its messages come from and how a value and a time are found in them.
 import { z } from "zod";
+import type { DriverTag } from "../../core/source.ts";
 import { duration } from "../../lib/fields.ts";
 import { compressions } from "./decoders/compression.ts";
 import { payloadPath } from "./json-path.ts";
@@ -208,4 +209,4 @@ export const mqttTag = z
     if (when?.step !== undefined && each !== "sample") refuse(["time", "step"], "needs each: sample");
   });
 
-export type MqttTag = z.output<typeof mqttTag>;
+export type MqttTag = z.output<typeof mqttTag> & Pick<DriverTag<typeof mqttTag>, "descriptive">;

@@ -20,22 +20,33 @@ export interface Subscriber {
 /** One tag's share of the messages of one topic. The same object comes again for the same topic while it is remembered. */
 export interface Route extends Subscriber {
   readonly captures: Captures;
+  /** Address of the readings: the topic, in which a level that is a time stands as `{name}`. */
+  readonly from: string;
   /** Captures that the payload has a part in, by what it says; filled as they appear. */
-  elements?: Map<string, Captures>;
+  elements?: Map<string, Element>;
   /** Names that the device tells for its data; looked up once. */
   nameTable?: NameTable;
+}
+
+/** A part of a payload that has an Input ID of its own. */
+export interface Element {
+  readonly captures: Captures;
+  /** Address of its readings. */
+  readonly from: string;
 }
 
 /** Refers to its subscriber instead of repeating it: there is one for each topic. */
 class TopicRoute implements Route {
   readonly captures: Captures;
-  elements?: Map<string, Captures>;
+  readonly from: string;
+  elements?: Map<string, Element>;
   nameTable?: NameTable;
   readonly #subscriber: Subscriber;
 
-  constructor(subscriber: Subscriber, captures: Captures) {
+  constructor(subscriber: Subscriber, captures: Captures, from: string) {
     this.#subscriber = subscriber;
     this.captures = captures;
+    this.from = from;
   }
 
   get id(): TagId {
@@ -95,8 +106,22 @@ export class TopicRouter {
     const found = this.#trie.match(levels).toSorted((a, b) => a.id - b.id);
     const grouped = [...Map.groupBy(found, ({ decode }) => decode).values()].flat();
     // An array made by its length has no room to grow, which for one element would be the most of it.
-    return grouped.map((subscriber) => new TopicRoute(subscriber, capture(subscriber.tag, levels)));
+    return grouped.map(
+      (subscriber) => new TopicRoute(subscriber, capture(subscriber.tag, levels), addressOf(subscriber.tag, topic)),
+    );
   }
+}
+
+/** A topic that tells the time is another one each time, and the same address. */
+function addressOf({ topic: { captures }, time }: MqttTag, topic: string): string {
+  const timed = captures.find(({ name }) => name === time?.capture);
+  if (!timed) return topic;
+  const levels = topic.split("/");
+  return [
+    ...levels.slice(0, timed.level),
+    `{${timed.name}}`,
+    ...(timed.rest ? [] : levels.slice(timed.level + 1)),
+  ].join("/");
 }
 
 function capture({ topic }: MqttTag, levels: readonly string[]): Captures {

@@ -27,7 +27,7 @@ export async function describe(
   const known = await readProperties(ua, services, nodes, signal);
   const dataTypes = nodes.map((_, i) => attributes[i * 3 + 2]?.value?.value);
   const enumerations = await readEnumerations(ua, services, dataTypes, signal);
-  return items.map(({ tag, captures, field }, i) => {
+  return items.map(({ tag, captures, address, field }, i) => {
     const facts = known[i] ?? new Map<string, unknown>();
     const states = statesOf(facts) ?? enumerations.get(String(dataTypes[i]));
     const name = textOf(attributes[i * 3]?.value?.value);
@@ -39,11 +39,13 @@ export async function describe(
       return {
         tag,
         captures,
+        address,
         signal: { name: `${name ?? ""} ${fieldText(field)}`.trim(), ...(description && { description }) },
       };
     return {
       tag,
       captures,
+      address,
       signal: {
         ...(name && { name }),
         ...(description && { description }),

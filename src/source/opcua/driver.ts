@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Driver } from "../../core/source.ts";
+import { browseAmbiguity } from "./ambiguity.ts";
 import { opcuaOptions, opcuaTag } from "./options.ts";
 
 export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> = {
@@ -12,6 +13,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   schemes: ["opc.tcp"],
   ranges: true,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
+  ambiguity: browseAmbiguity,
   async open(config, runtime, signal) {
     if (config.options.servers.length > 0) {
       const { openRedundant } = await import("./redundant-set.ts");

@@ -72,10 +72,15 @@ export class Gaps<Item> {
 
 /** As the agent is told of it: each cause by itself, since it records them apart. */
 export function tagGaps(
-  { item, from, to, causes }: Pick<Gap<Pick<TagGap, "tag" | "captures">>, "item" | "from" | "to" | "causes">,
+  {
+    item,
+    from,
+    to,
+    causes,
+  }: Pick<Gap<Pick<TagGap, "tag" | "captures" | "address">>, "item" | "from" | "to" | "causes">,
   state: TagGap["state"],
   reason: string,
 ): TagGap[] {
-  const { tag, captures } = item;
-  return [...causes].map((cause) => ({ tag, captures, from, to, cause, state, reason }));
+  const { tag, captures, address = "" } = item;
+  return [...causes].map((cause) => ({ tag, captures, address, from, to, cause, state, reason }));
 }

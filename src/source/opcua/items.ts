@@ -1,8 +1,8 @@
 // From configured tags to the nodes of this server that hold their values: NodeIds, browse paths and browse patterns.
 import type { Captures, DriverTag, TagId } from "../../core/source.ts";
-import { AddressSpace } from "./address-space.ts";
+import { AddressSpace, type Found } from "./address-space.ts";
 import type { FieldStep } from "./field.ts";
-import { type Address, localNodeId, numericNamespaces, parsePath } from "./node-address.ts";
+import { type Address, localNodeId, numericNamespaces, parsePath, portableNodeId } from "./node-address.ts";
 import type { Deadband, opcuaTag } from "./options.ts";
 import { ClockCheck, type ReadingOf } from "./reading.ts";
 import type { NodeId, Services } from "./services.ts";
@@ -127,14 +127,28 @@ async function byPath(
   else {
     if (variables.length > limit) result.cut.push(tag);
     const fixed = steps.findIndex(({ name }) => name.includes("*"));
-    for (const { nodeId, trail } of variables.slice(0, limit)) {
+    const addresses = addressesOf(variables, resolver);
+    for (const [i, { nodeId, trail }] of variables.slice(0, limit).entries()) {
       const captures = pattern
         ? { name: trail.at(-1) ?? "", path: trail.slice(Math.max(0, fixed)).join("/") }
         : noCaptures;
-      const where = pattern ? trail.join("/") : address;
+      const where = pattern ? (addresses[i] ?? "") : address;
       result.items.push(itemOf(tag, config, resolver, { nodeId, captures, address: where }));
     }
   }
+}
+
+/**
+ * The browse path of each variable, the same for as long as the server has it there. Where several have one path, since
+ * their names differ in the namespace alone, the NodeId follows.
+ */
+function addressesOf(found: readonly Found[], { namespaces }: Resolver): readonly string[] {
+  const paths = found.map(({ trail }) => trail.map((name) => name.replaceAll(/[&/]/g, "&$&")).join("/"));
+  const paired = Map.groupBy(paths, (path) => path);
+  return paths.map((path, i) => {
+    const nodeId = found[i]?.nodeId.toString() ?? "";
+    return (paired.get(path)?.length ?? 1) === 1 ? path : `${path} (${portableNodeId(nodeId, namespaces)})`;
+  });
 }
 
 function itemOf(

@@ -241,7 +241,19 @@ interface Created {
 }
 
 /** A failure as a reading: there is no value, and why. */
-export function failureReading({ tag, captures, address, reason }: Failure, time: EpochMicros): Reading {
+export function failureReading({ tag, captures, address, reason, item }: Failure, time: EpochMicros): Reading {
   const quality: Quality = "bad";
-  return { tag, captures, address, value: undefined, time, clock: "agent", quality, reason, historical: false };
+  const failed = {
+    tag,
+    captures,
+    address,
+    value: undefined,
+    time,
+    clock: "agent",
+    quality,
+    reason,
+    historical: false,
+  } as const;
+  // Without an item the address is the pattern, of which nothing was found.
+  return item ? failed : { ...failed, wholeTag: true };
 }

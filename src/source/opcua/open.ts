@@ -186,6 +186,7 @@ async function begin(
     openAgain: subscriptions.length === 0 && none === "taken",
     history,
     tags,
+    items,
     details: {
       product: textOf(facts.product),
       ...(profile && { weakness: profile.weakness }),

@@ -146,6 +146,10 @@ class RedundantSource implements Source {
     return this.#source.recovery;
   }
 
+  get addresses() {
+    return this.#source.addresses;
+  }
+
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
     const leave = new AbortController();
     const stop = AbortSignal.any([signal, leave.signal]);

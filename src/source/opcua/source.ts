@@ -1,7 +1,7 @@
 // One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
 import type { Recovery, TagGap } from "../../core/gap.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, Source, TagId } from "../../core/source.ts";
+import type { Delivery, FoundAddress, Source, TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { Backfill, type BackfillOptions } from "./backfill.ts";
 import { Describing } from "./describing.ts";
@@ -42,6 +42,8 @@ export interface OpcuaSourceOptions {
   readonly openAgain: boolean;
   readonly history: HistoryOptions;
   readonly tags: readonly (readonly [TagId, Tag])[];
+  /** What they lead to, in the order of the configuration and of the server's answers. */
+  readonly items: readonly Item[];
   readonly details: Readonly<Record<string, string | number>>;
 }
 
@@ -50,6 +52,7 @@ type HistoryOptions = Pick<BackfillOptions, "maxGapMs" | "memory" | "serverStart
 export class OpcuaSource implements Source {
   readonly holder = "the server";
   readonly recovery: Recovery;
+  readonly addresses: readonly FoundAddress[];
   readonly #options: OpcuaSourceOptions;
   readonly #intake: Intake;
   readonly #publisher: Publisher | undefined;
@@ -62,6 +65,7 @@ export class OpcuaSource implements Source {
 
   constructor(options: OpcuaSourceOptions) {
     this.#options = options;
+    this.addresses = options.items;
     const { ua, link, runtime, config, monitoring, resumption, resolver } = options;
     const { subscriptions, formers } = monitoring;
     this.#intake = new Intake(runtime, { source: config.name, time: config.options.time });

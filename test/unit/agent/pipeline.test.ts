@@ -292,8 +292,10 @@ function openStory({
     reconnected: () => log.push("reconnected"),
     tags: () => [],
     tagsIn: () => ({ total: 0, tags: [] }),
+    claim: () => {},
     inputOf: () => undefined,
     refusals: () => [],
+    refusalOf: () => undefined,
     [Symbol.dispose]: () => {},
   };
   const delivery = (values: readonly number[]): Delivery => ({

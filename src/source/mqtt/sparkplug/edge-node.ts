@@ -9,6 +9,8 @@ export interface KnownMetric {
   readonly device: string;
   /** The same object for as long as the metric is known. */
   readonly captures: Captures;
+  /** Address of its readings, whichever message they come in; as long as `captures` the same object. */
+  readonly address: string;
 }
 
 /** Metrics of one edge node and its devices at most; a defective node must not fill the memory. */
@@ -61,6 +63,7 @@ export class EdgeNode {
             datatype,
             device,
             captures: known?.captures ?? { group: this.group, node: this.node, device, metric: name },
+            address: known?.address ?? addressOf(this.group, this.node, device, name),
           };
     if (known) this.#byName.set(key, metric);
     else if (this.#byName.size < maxMetrics && this.#room.characters > 0) {
@@ -82,4 +85,9 @@ export class EdgeNode {
   metrics(device: string): readonly KnownMetric[] {
     return [...this.#byName.values()].filter((metric) => device === "" || metric.device === device);
   }
+}
+
+/** The topic, in which `+` stands for the type of the message, and the metric. */
+function addressOf(group: string, node: string, device: string, metric: string): string {
+  return `spBv1.0/${group}/+/${node}${device === "" ? "" : `/${device}`} ${metric}`;
 }

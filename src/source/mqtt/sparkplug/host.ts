@@ -183,7 +183,12 @@ export class SparkplugHost {
       if (described)
         for (const route of routes)
           if (wants(route, known))
-            sink.descriptions.push({ tag: route.id, captures: capturesOf(route, known), ...described });
+            sink.descriptions.push({
+              tag: route.id,
+              captures: capturesOf(route, known),
+              address: known.address,
+              ...described,
+            });
       readMetric(arrival, metric, known);
     }
   }

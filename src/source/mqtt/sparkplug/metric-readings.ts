@@ -88,7 +88,7 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
   // To say no time is allowed here.
   const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
   const place = {
-    address: `${address} ${known.name}`,
+    address: known.address,
     time: typeof timed === "number" ? timed : now,
     clock: typeof timed === "number" ? ("device" as const) : ("agent" as const),
     historical: metric.isHistorical,
@@ -117,14 +117,14 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
 }
 
 /** What was last heard of these metrics is no longer so. The time in a death is that of a birth, so ours is taken. */
-export function markStale({ node, routes, address, time, sink }: Arrival, device: string, reason: string): void {
+export function markStale({ node, routes, time, sink }: Arrival, device: string, reason: string): void {
   for (const known of node.metrics(device))
     for (const route of routes)
       if (wants(route, known))
         sink.readings.push({
           tag: route.id,
           captures: capturesOf(route, known),
-          address: `${address} ${known.name}`,
+          address: known.address,
           value: undefined,
           time,
           clock: "agent",

@@ -44,7 +44,7 @@ test("data with aliases alone get names, types and signs from the birth", () => 
     {
       tag: 0,
       captures: { group: "G1", node: "E1", device: "D1", metric: "Line 1/Speed" },
-      address: "spBv1.0/G1/DDATA/E1/D1 Line 1/Speed",
+      address: "spBv1.0/G1/+/E1/D1 Line 1/Speed",
       value: -5,
       time: (t0 + 5) * 1_000,
       clock: "device",
@@ -147,6 +147,7 @@ test("properties of a birth describe the signal", () => {
   expect(host.descriptions).toEqual([
     {
       tag: 0,
+      address: "spBv1.0/G1/+/E1 t",
       captures: host.readings[0]?.captures,
       signal: { engUnit: "°C", description: "oil temperature" },
       range: { min: -10, max: 120 },
@@ -518,7 +519,7 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
     const id = index as TagId; // a TagId is the index of its tag
     const address = tagAddress(tag);
     const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
-    return { id, tag, address, decode: () => undefined, captures: {}, ...scoped };
+    return { id, tag, address, decode: () => undefined, captures: {}, from: "", ...scoped };
   });
   const receive = (topic: string, payload: Buffer, held?: number) => {
     const message = { topic, payload, retained: false, held };

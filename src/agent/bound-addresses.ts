@@ -1,0 +1,114 @@
+// Remembers on disk which address feeds an Input ID, for tags whose addresses can come to one (`Driver.ambiguity`): after
+// a restart the broker or the server may send another address first.
+//
+// One file for all sources: source → tag → Input ID → address. A tag is known by a hash of its configuration, so that a
+// choice ends with the configuration for which it was made.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import type { ConfiguredSource } from "../config/config.ts";
+import type { Runtime } from "../core/runtime.ts";
+import { isAbort } from "../lib/abort.ts";
+import { writeAtomically } from "../lib/atomic-file.ts";
+import type { AddressMemory } from "../mapping/address-memory.ts";
+
+const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
+
+/** Milliseconds between two writes: a first start may bind thousands of addresses. */
+const writeEveryMs = 1_000;
+
+/** Disposing it writes what has not been written yet. */
+export class BoundAddresses implements AsyncDisposable {
+  readonly #path: string;
+  readonly #runtime: Pick<Runtime, "clock" | "log">;
+  /** Addresses by source, tag and Input ID. */
+  readonly #sources: Map<string, Map<string, Map<string, string>>>;
+  readonly #stop = new AbortController();
+  #isWritten = true;
+  #writing = Promise.resolve();
+  #isWriting = false;
+
+  private constructor(path: string, sources: z.output<typeof content>, runtime: Pick<Runtime, "clock" | "log">) {
+    this.#path = path;
+    this.#runtime = runtime;
+    this.#sources = new Map(
+      Object.entries(sources).map(([source, tags]) => [
+        source,
+        new Map(Object.entries(tags).map(([tag, inputs]) => [tag, new Map(Object.entries(inputs))])),
+      ]),
+    );
+  }
+
+  /** A file that cannot be read counts as empty, and a warning is logged: the choice is made again then. */
+  static async open(path: string, runtime: Pick<Runtime, "clock" | "log">): Promise<BoundAddresses> {
+    try {
+      return new BoundAddresses(path, content.parse(JSON.parse(await readFile(path, "utf8"))), runtime);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "ENOENT"))
+        runtime.log.warn({ err: error, path }, "cannot read which address feeds which Input ID");
+      return new BoundAddresses(path, {}, runtime);
+    }
+  }
+
+  /** The memory of one source. Forgets tags that it no longer has. */
+  of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
+    const keys = tags.map((tag, i) => keyOf(tag, rules[i]?.input ?? ""));
+    const kept = new Map([...(this.#sources.get(name) ?? [])].filter(([key]) => keys.includes(key)));
+    this.#sources.set(name, kept);
+    return {
+      recall: (tag, input) => kept.get(keys[tag] ?? "")?.get(input),
+      remember: (tag, input, address) => {
+        const key = keys[tag] ?? "";
+        const inputs = kept.get(key) ?? new Map<string, string>();
+        if (inputs.get(input) === address) return;
+        kept.set(key, inputs.set(input, address));
+        this.#isWritten = false;
+        if (!this.#isWriting) this.#writing = this.#write();
+      },
+    };
+  }
+
+  async #write(): Promise<void> {
+    this.#isWriting = true;
+    try {
+      while (!this.#isWritten) {
+        this.#isWritten = true;
+        await writeAtomically(this.#path, JSON.stringify(this.#plain()));
+        await this.#runtime.clock.sleep(writeEveryMs, this.#stop.signal);
+      }
+    } catch (error) {
+      if (isAbort(error, this.#stop.signal)) return;
+      this.#isWritten = false;
+      this.#runtime.log.warn(
+        { err: error, path: this.#path },
+        "cannot persist which address feeds which Input ID; it is chosen again after a restart",
+      );
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  #plain(): z.output<typeof content> {
+    return Object.fromEntries(
+      [...this.#sources]
+        .filter(([, tags]) => tags.size > 0)
+        .map(([source, tags]) => [
+          source,
+          Object.fromEntries([...tags].map(([tag, inputs]) => [tag, Object.fromEntries(inputs)])),
+        ]),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new Error("the agent stops"));
+    await this.#writing;
+    if (!this.#isWritten) await this.#write();
+  }
+}
+
+function keyOf(tag: unknown, input: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([input, tag]))
+    .digest("hex")
+    .slice(0, 16);
+}

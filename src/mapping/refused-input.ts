@@ -1,0 +1,37 @@
+// An Input ID that a tag cannot use: none can be made of what was captured, or another tag has it.
+import type { TagId } from "../core/source.ts";
+import type { Feeder } from "./input-owners.ts";
+import type { RefusedInput } from "./mapping.ts";
+
+const anotherInput = "change `input` or `maxInputs` of this tag";
+const anotherTag = "give one of the tags another `input`, or write `shared: true` on both of them";
+const sameTag =
+  "what differs cannot stand in an Input ID, or `input` does not use it: use another name that the address captures, or write `shared: true`";
+
+export class RefusedState {
+  readonly tag: TagId;
+  readonly input: string;
+  readonly reason: string;
+  readonly #source: string;
+  /** Who has the Input ID. Undefined: it is none. */
+  readonly owner: Feeder | undefined;
+  /** The address that was refused last; empty while nothing was read. */
+  address = "";
+  readings = 0;
+
+  constructor(source: string, tag: TagId, input: string, reason: string, owner?: Feeder) {
+    this.#source = source;
+    this.tag = tag;
+    this.input = input;
+    this.reason = reason;
+    this.owner = owner;
+  }
+
+  describe(): RefusedInput {
+    const { tag, input, address, reason, readings, owner } = this;
+    if (owner === undefined) return { tag, input, address, reason, remedy: anotherInput, readings };
+    const { source, state } = owner;
+    const remedy = state.tag === tag && source === this.#source ? sameTag : anotherTag;
+    return { tag, input, address, fedBy: { source, address: state.address }, reason, remedy, readings };
+  }
+}

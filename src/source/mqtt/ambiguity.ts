@@ -1,0 +1,62 @@
+// Whether the messages of several topics, or several parts of a payload, can come to one Input ID. Pure.
+import type { Ambiguity } from "../../core/source.ts";
+import type { MqttTag } from "./tag.ts";
+import { tagAddress } from "./tag-address.ts";
+
+/** `names`: the captured names that fill the Input ID. */
+export function topicAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
+  return tag.format === "sparkplugB" ? sparkplugAmbiguity(tag, names) : messageAmbiguity(tag, names);
+}
+
+function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
+  const { levels, captures } = tag.topic;
+  // A level that is a time belongs to no address.
+  const told = new Set(
+    captures.filter(({ name }) => names.includes(name) || name === tag.time?.capture).map(({ level }) => level),
+  );
+  const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
+  const { captureNames } = tagAddress(tag);
+  const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
+  const [first] = wild;
+  if (first !== undefined) {
+    const known = captures.find(({ level }) => level === first);
+    const capture = known
+      ? `{${known.name}}`
+      : levels[first] === "#"
+        ? "{path...} in place of #"
+        : "{name} in place of +";
+    return {
+      message: `several topics match ${tag.topic.text} and come to one Input ID; the first one feeds it, values of the others are refused`,
+      remedy: known
+        ? `use ${capture} in \`input\`; or write \`shared: true\``
+        : `capture what differs, with ${capture}, and use it in \`input\`; or write \`shared: true\``,
+    };
+  }
+  if (missing.length === 0) return undefined;
+  const uses = missing.map((name) => `{${name}}`).join(" and ");
+  return {
+    message: `parts of a payload that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
+    remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
+  };
+}
+
+function sparkplugAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
+  const { scope } = tagAddress(tag);
+  if (!scope) return undefined;
+  const fills = new Set<string>(names);
+  for (const { name, part } of scope.names) if (names.includes(name)) fills.add(part);
+  const [group, node] = scope.levels.slice(scope.levels.indexOf("spBv1.0") + 1).filter((_, i) => i !== 1);
+  const varies = {
+    group: group === undefined || group === "+" || group === "#",
+    node: group === "#" || node === undefined || node === "+" || node === "#",
+    device: scope.device === undefined || scope.device === "+",
+    metric: tag.metric === undefined || tag.metric.endsWith("*"),
+  };
+  const missing = Object.entries(varies).flatMap(([name, many]) => (many && !fills.has(name) ? [name] : []));
+  if (missing.length === 0) return undefined;
+  const uses = missing.map((name) => `{${name}}`).join(" and ");
+  return {
+    message: `metrics that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
+    remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
+  };
+}

@@ -1,0 +1,43 @@
+// Which address feeds an Input ID, across restarts.
+import { writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { BoundAddresses } from "../../../src/agent/bound-addresses.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import { rule, tagId } from "../../support/mapping.ts";
+import { testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const input = "hall.temp" as InputId; // known to be one
+const source = (topic: string) => ({ name: "hall", tags: [{ every: 1_000, topic }], rules: [rule({ input })] });
+
+test("an address that feeds an Input ID feeds it after a restart, as long as the tag is the same", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("addresses.json");
+  {
+    await using bound = await BoundAddresses.open(path, testRuntime());
+    const memory = bound.of(source("+/temp"));
+    expect(memory.recall(tagId(0), input)).toBeUndefined();
+    memory.remember(tagId(0), input, "a/temp");
+    memory.remember(tagId(0), input, "b/temp");
+  }
+  await using bound = await BoundAddresses.open(path, testRuntime());
+  expect(bound.of(source("+/temp")).recall(tagId(0), input)).toBe("b/temp");
+  expect(bound.of(source("c/temp")).recall(tagId(0), input)).toBeUndefined();
+});
+
+test("a file that cannot be read or written is reported and stops nothing", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("addresses.json");
+  writeFileSync(path, "{");
+  const runtime = testRuntime();
+  await using bound = await BoundAddresses.open(path, runtime);
+  expect(runtime.lines.map(({ message }) => message)).toEqual(["cannot read which address feeds which Input ID"]);
+  expect(bound.of(source("+/temp")).recall(tagId(0), input)).toBeUndefined();
+
+  const blind = testRuntime();
+  {
+    await using unwritable = await BoundAddresses.open(folder.file("nowhere/addresses.json"), blind);
+    unwritable.of(source("+/temp")).remember(tagId(0), input, "a/temp");
+  }
+  expect(blind.lines[0]?.message).toMatch(/^cannot persist which address feeds which Input ID/);
+});

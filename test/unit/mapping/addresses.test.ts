@@ -1,0 +1,137 @@
+// Which address feeds an Input ID, and what becomes of the values of a second one.
+import { expect, test } from "vitest";
+import type { AddressMemory } from "../../../src/mapping/address-memory.ts";
+import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { tagId, tryMapping } from "../../support/mapping.ts";
+
+const ambiguities = new Map([[tagId(0), { message: "several", remedy: "use {path}" }]]);
+const from = (address: string) => ({ address });
+
+test("values of a second address are refused, counted and listed with both addresses and the remedy", () => {
+  const { read, mapping, runtime } = tryMapping([{ input: "line3.{name}" }], { ambiguities });
+  const captures = { name: "Current" };
+  expect(read(1, { captures, address: "M01/Current" })).toEqual([["line3.Current", 1]]);
+  expect(read(2, { captures, address: "M02/Current" })).toEqual([]);
+  expect(read(3, { captures, address: "M02/Current", historical: true })).toEqual([]);
+  expect(read(4, { captures, address: "M01/Current" })).toEqual([["line3.Current", 4]]);
+  expect(mapping.refusals()).toEqual([
+    {
+      tag: 0,
+      input: "line3.Current",
+      address: "M02/Current",
+      fedBy: { source: "bus1", address: "M01/Current" },
+      reason: "second address of this Input ID, which M01/Current feeds",
+      remedy: "use {path}",
+      readings: 2,
+    },
+  ]);
+  expect(runtime.metric("mapping_dropped_readings_total", { reason: "secondAddress" })).toBe(2);
+  expect(runtime.lines).toHaveLength(1);
+  expect(mapping.tags()).toMatchObject([{ address: "M01/Current", value: 4, readings: 2, bad: 0, quality: "good" }]);
+  expect(mapping.refusalOf(tagId(0), captures, "M02/Current")?.readings).toBe(2);
+  expect(mapping.refusalOf(tagId(0), captures, "M01/Current")).toBeUndefined();
+});
+
+test("what a second address fails to give does not make the input fail", () => {
+  const failed: string[] = [];
+  const watch = { failed: (input: string) => void failed.push(input), recovered() {} };
+  const { read, mapping } = tryMapping([{}], { watch });
+  read(1, from("a/temp"));
+  read(undefined, { address: "b/temp", quality: "bad", reason: "no JSON" });
+  expect(mapping.tags()).toMatchObject([{ value: 1, quality: "good", bad: 0 }]);
+  expect(failed).toEqual(["a (b/temp)"]);
+});
+
+test("only a usable value decides which address feeds an Input ID", () => {
+  const { read } = tryMapping([{ valid: { max: 10 } }]);
+  expect(read(undefined, { address: "x", quality: "bad" })).toEqual([]);
+  expect(read("offline", from("y"))).toEqual([]);
+  expect(read(11, from("z"))).toEqual([]);
+  expect(read(5, from("a/temp"))).toEqual([["a", 5]]);
+  expect(read(6, from("z"))).toEqual([]);
+});
+
+test("the address stays the same across a reconnect", () => {
+  const { read, mapping } = tryMapping([{}]);
+  read(1, from("a/temp"));
+  mapping.reconnected();
+  expect(read(2, from("b/temp"))).toEqual([]);
+  expect(read(3, from("a/temp"))).toEqual([["a", 3]]);
+});
+
+test("the first address that a connection lists feeds the Input ID, whichever value comes first", () => {
+  const { read, mapping } = tryMapping([{ input: "{name}" }]);
+  const found = ["M01", "M02", "M03"].map((motor) => ({
+    tag: tagId(0),
+    captures: { name: "Current" },
+    address: `${motor}/Current`,
+  }));
+  mapping.claim(found);
+  expect(mapping.refusals().map(({ address, readings }) => [address, readings])).toEqual([
+    ["M02/Current", 0],
+    ["M03/Current", 0],
+  ]);
+  expect(read(1, { captures: { name: "Current" }, address: "M03/Current" })).toEqual([]);
+  expect(read(2, { captures: { name: "Current" }, address: "M01/Current" })).toEqual([["Current", 2]]);
+  mapping.claim(found.toReversed());
+  expect(read(3, { captures: { name: "Current" }, address: "M01/Current" })).toEqual([["Current", 3]]);
+});
+
+test("a tag that fails as a whole shows at its input, whatever address it had", () => {
+  const { read, mapping } = tryMapping([{}]);
+  read(1, from("Motors/M01"));
+  read(undefined, { address: "Motors/**", wholeTag: true, quality: "bad", reason: "nothing there" });
+  expect(mapping.tags()).toMatchObject([{ quality: "bad", reason: "nothing there", address: "Motors/M01" }]);
+  expect(mapping.refusals()).toEqual([]);
+});
+
+test("shared: true lets several addresses of a tag feed its Input ID", () => {
+  const { read, mapping } = tryMapping([{ shared: true }]);
+  expect([read(1, from("a/temp")), read(2, from("b/temp")), read(3, from("a/temp"))]).toEqual([
+    [["a", 1]],
+    [["a", 2]],
+    [["a", 3]],
+  ]);
+  expect(mapping.refusals()).toEqual([]);
+  expect(mapping.tags()).toMatchObject([{ address: "a/temp" }]);
+});
+
+test("several tags feed one Input ID where all of them are shared, and only then", () => {
+  const owners = inputOwners();
+  const first = tryMapping([{ shared: true }], { source: "one", owners });
+  const second = tryMapping([{ shared: true }], { source: "two", owners });
+  const third = tryMapping([{}], { source: "three", owners });
+  expect(first.read(1)).toEqual([["a", 1]]);
+  expect(second.read(2)).toEqual([["a", 2]]);
+  expect(third.read(3, from("hr:7"))).toEqual([]);
+  expect(third.mapping.refusals()).toMatchObject([
+    { input: "a", address: "hr:7", fedBy: { source: "one", address: "hr:0" } },
+  ]);
+  // The claim of a source ends with it, and with it alone.
+  first.mapping[Symbol.dispose]();
+  expect(tryMapping([{}], { source: "four", owners }).read(4)).toEqual([]);
+});
+
+test("the choice among addresses is remembered, and nothing is where each has an Input ID of its own", () => {
+  const kept = new Map<string, string>();
+  const addresses: AddressMemory = {
+    recall: (tag, input) => kept.get(`${tag} ${input}`),
+    remember: (tag, input, address) => void kept.set(`${tag} ${input}`, address),
+  };
+  const rules = [{ input: "a" }, { input: "b" }];
+  const before = tryMapping(rules, { addresses, ambiguities });
+  before.read(1, from("x/temp"));
+  before.read(1, { tag: tagId(1), address: "hr:1" });
+  expect([...kept]).toEqual([["0 a", "x/temp"]]);
+
+  const { read } = tryMapping(rules, { addresses, ambiguities });
+  expect(read(2, from("b/temp"))).toEqual([]);
+  expect(read(3, from("x/temp"))).toEqual([["a", 3]]);
+});
+
+test("second addresses are listed up to a bound and counted beyond it", () => {
+  const { read, mapping, runtime } = tryMapping([{}]);
+  for (let n = 0; n < 1_000; n++) read(n, from(`t/${n}`));
+  expect(mapping.refusals()).toHaveLength(100);
+  expect(runtime.metric("mapping_dropped_readings_total", { reason: "secondAddress" })).toBe(999);
+});
