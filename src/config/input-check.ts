@@ -6,13 +6,19 @@ import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, child, type ScalarNode } from "./node.ts";
 import { listed, nearest } from "./suggest.ts";
 
-/** Which tag uses which Input ID, over all sources. */
-export type UsedInputs = Map<string, Place>;
+/** Which tag uses which Input ID or template of one, over all sources. */
+export type UsedInputs = Map<string, UsedInput>;
+
+interface UsedInput extends Place {
+  /** Whether the tag has `shared: true`. */
+  readonly shared: boolean;
+}
 
 /** `captured`: what the address of the tag captures; undefined where the address is wrong. */
 export function checkInput(
   tag: ExpandedTag,
   captured: readonly string[] | undefined,
+  shared: boolean,
   inputs: UsedInputs,
   issues: Issues,
 ): void {
@@ -24,9 +30,35 @@ export function checkInput(
     for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
     if (captured.includes("i") && !names.includes("i"))
       issues.error(node, "needs {i} in it, since [*] gives several values", "as in hall.{i}.temp");
-    else if (names.length === 0 && captured.length > 0) captureUnused(captured, node, issues);
   }
-  if (checkLetters(node, issues) && names.length === 0) claim(node.text, tag, inputs, issues);
+  if (!checkLetters(node, issues)) return;
+  if (names.length === 0) claim(node.text, tag, shared, inputs, issues);
+  else checkTemplate(node, tag.origin, shared, inputs, issues);
+}
+
+/**
+ * A template of an Input ID that serves two sources or two devices: where both capture the same, they meet. Different
+ * tags of one source may well have one template, for different parts of a topic.
+ */
+function checkTemplate(node: ScalarNode, { path }: Place, shared: boolean, inputs: UsedInputs, issues: Issues): void {
+  const first = inputs.get(node.text);
+  if (!first) {
+    inputs.set(node.text, { at: node.at, path, shared });
+    return;
+  }
+  const sameLine =
+    first.at.file === node.at.file && first.at.line === node.at.line && first.at.column === node.at.column;
+  if ((shared && first.shared) || (!sameLine && sourceOf(first.path) === sourceOf(path))) return;
+  issues.warn(
+    node,
+    `serves ${first.path} and ${path}, which come to one Input ID where they capture the same; the second one is refused`,
+    "put a variable that differs between them into input, as in {site}.{room}.temp with vars: { site: north }",
+  );
+}
+
+/** `sources.hall.tags[3]` → `sources.hall` */
+function sourceOf(path: string): string {
+  return path.replace(/\.(?:tags|devices)\[.*$/, "");
 }
 
 /** Whether everything but the names in braces may stand in an Input ID. */
@@ -46,15 +78,6 @@ function checkLetters(node: ScalarNode, issues: Issues): boolean {
     wrong.some((letter) => "{}".includes(letter)) ? braces : undefined,
   );
   return false;
-}
-
-function captureUnused(captured: readonly string[], node: ScalarNode, issues: Issues): void {
-  const names = captured.map((name) => `{${name}}`);
-  issues.warn(
-    node,
-    `whatever ${listed(names, "and")} captures goes to one Input ID`,
-    "put the names into input where each is a signal of its own",
-  );
 }
 
 function notFilled(name: string, captured: readonly string[], node: ConfigNode, issues: Issues): void {
@@ -77,18 +100,27 @@ export function checkSignalTexts(node: ConfigNode | undefined, captured: readonl
 }
 
 /** An Input ID that two tags write to would mix their points. */
-function claim(input: string, { fields, origin }: ExpandedTag, inputs: UsedInputs, issues: Issues): void {
+function claim(
+  input: string,
+  { fields, origin }: ExpandedTag,
+  shared: boolean,
+  inputs: UsedInputs,
+  issues: Issues,
+): void {
   // Where a template serves several devices, its line says nothing: the device does.
   const place = origin.at === fields.at ? (child(fields, "input") ?? origin) : origin;
   const first = inputs.get(input);
   if (!first) {
-    inputs.set(input, place);
+    inputs.set(input, { at: place.at, path: place.path, shared });
     return;
   }
+  if (shared && first.shared) return;
   const where = first.at.file === place.at.file ? `line ${first.at.line}` : `${first.at.file}:${first.at.line}`;
   issues.error(
     place,
     `Input ID ${input} is used twice, first in ${where} (${first.path})`,
-    "every Input ID takes the points of one tag; give one of them another",
+    shared || first.shared
+      ? "each tag that feeds a shared Input ID must have shared: true"
+      : "every Input ID takes the points of one tag; give one of them another, or write shared: true on both",
   );
 }

@@ -1,7 +1,9 @@
 // Checks one source: its driver's options, and each of its tags after everything has come together.
 import type { z } from "zod";
 import type { ConfigFault, Driver, DriverTag } from "../core/source.ts";
+import { placeholders } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
+import { ambiguityOf } from "./ambiguities.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
 import type { ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
@@ -96,7 +98,7 @@ function driverOptions(source: MapNode, driver: Driver, issues: Issues): MapNode
   const names = [...sourceKeys, ...own, ...cascaded];
   for (const key of source.entries.keys()) {
     if (names.includes(key)) continue;
-    if (Object.hasOwn(driver.tag.shape, key) || key === "input")
+    if (Object.hasOwn(driver.tag.shape, key) || key === "input" || key === "shared")
       issues.error(
         { at: source.entries.get(key)?.key ?? source.at, path: `${source.path}.${key}` },
         "stands on a tag, not on a source",
@@ -122,10 +124,25 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   const address = checkNode(driver.tag, some(addressKeys), issues);
   // What an address that is wrong captures is not known; the rest can be said all the same.
   const captured = address && (driver.captures?.(address) ?? []);
-  checkInput(expanded, captured, inputs, issues);
+  checkInput(expanded, captured, rule?.shared === true, inputs, issues);
   if (captured) checkSignalTexts(child(fields, "signal"), captured, issues);
   if (rule) checkPercent(rule, fields, driver, issues);
-  return rule && address && { rule, tag: { ...address, every: rule.every } };
+  if (!rule || !address) return undefined;
+  const tag = { ...address, every: rule.every, ...descriptiveOf(rule, captured ?? []) };
+  const ambiguity = ambiguityOf(driver, tag, rule);
+  if (ambiguity) issues.warn(child(fields, "input") ?? fields, ambiguity.message, ambiguity.remedy);
+  return { rule, tag };
+}
+
+/** Captured names that stand in `signal` alone. */
+function descriptiveOf(
+  { input, signal }: TagRule,
+  captured: readonly string[],
+): Pick<DriverTag<z.ZodObject>, "descriptive"> {
+  const inInput = placeholders(input);
+  const texts = new Set(placeholders(JSON.stringify(signal)));
+  const descriptive = captured.filter((name) => texts.has(name) && !inInput.includes(name));
+  return descriptive.length === 0 ? {} : { descriptive };
 }
 
 /** A share of a range that nobody can know. */
