@@ -133,6 +133,8 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
   readonly sharedDir?: string;
   /** Where the configuration was read, for commands that are proposed to people. */
   readonly configFile?: string | undefined;
+  /** A look next to a running agent, see `Driver.beside`: nothing of it may stay at the device, however it ends. */
+  readonly probe?: boolean;
   readonly options: z.output<Options>;
   /** `TagId` is the index in here. */
   readonly tags: readonly DriverTag<Tag>[];

@@ -1,6 +1,6 @@
 # An OPC UA server on asyncua, an independent stack: prints its port, then sets variables as told on standard input, one
 # JSON object a line ({"name": ..., "value": ..., "time": seconds since 1970, "id": ...}), tells of each
-# when it is held ({"held": id}), and ends with it.
+# when it is held ({"held": id}), counts its sessions and subscriptions when asked ({"count": id}), and ends with it.
 import asyncio
 import json
 import socket
@@ -13,6 +13,7 @@ from asyncua.crypto.cert_gen import setup_self_signed_certificate
 from asyncua.crypto.permission_rules import SimpleRoleRuleset
 from asyncua.common.type_dictionary_builder import DataTypeDictionaryBuilder
 from asyncua.common.structures104 import new_enum, new_struct, new_struct_field
+from asyncua.server.internal_session import InternalSession
 from asyncua.server.user_managers import UserManager
 from asyncua.crypto.permission_rules import User, UserRole
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -156,6 +157,13 @@ async def main():
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while text := await reader.readline():
             told = json.loads(text)
+            if "count" in told:
+                counted = {
+                    "sessions": InternalSession._current_connections,
+                    "subscriptions": len(server.iserver.subscription_service.subscriptions),
+                }
+                print(json.dumps({"counted": told["count"], **counted}), flush=True)
+                continue
             at = datetime.fromtimestamp(told["time"], timezone.utc)
             value = ua.DataValue(
                 ua.Variant(told["value"], TYPES[told["name"]]), SourceTimestamp=at, ServerTimestamp=at

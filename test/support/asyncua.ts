@@ -19,6 +19,8 @@ export interface Asyncua extends AsyncDisposable {
    * in the queue of every item that monitors the variable; never when the server ends before.
    */
   set(name: string, value: unknown, time?: number): Promise<void>;
+  /** What it has at the moment. */
+  count(): Promise<{ readonly sessions: number; readonly subscriptions: number }>;
   /** Ends it at once, as a power cut would. */
   kill(): Promise<void>;
 }
@@ -28,10 +30,12 @@ export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
   const python = await pythonWith("asyncua==2.1.0");
   const script = join(import.meta.dirname, "asyncua-server.py");
   const waiting = new Map<number, () => void>();
+  const counting = new Map<number, (counted: Said) => void>();
   const server = await peerServer(python, [script, JSON.stringify(options)], (line) => {
-    const { held } = JSON.parse(line) as { held: number }; // our own script's words
-    waiting.get(held)?.();
-    waiting.delete(held);
+    const said = JSON.parse(line) as Said; // our own script's words
+    counting.get(said.counted ?? 0)?.(said);
+    waiting.get(said.held ?? 0)?.();
+    waiting.delete(said.held ?? 0);
   });
   const { port } = JSON.parse(server.ready) as { port: number }; // our own script's words
   let ids = 0;
@@ -44,7 +48,23 @@ export async function asyncua(options: AsyncuaOptions): Promise<Asyncua> {
         waiting.set(id, resolve);
         server.tell(JSON.stringify({ name, value, time, id }));
       }),
+    count: () =>
+      new Promise((resolve) => {
+        const id = ++ids;
+        counting.set(id, ({ sessions = Number.NaN, subscriptions = Number.NaN }) =>
+          resolve({ sessions, subscriptions }),
+        );
+        server.tell(JSON.stringify({ count: id }));
+      }),
     kill: () => server.kill(),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
+}
+
+/** A line of the script. */
+interface Said {
+  readonly held?: number;
+  readonly counted?: number;
+  readonly sessions?: number;
+  readonly subscriptions?: number;
 }

@@ -25,8 +25,19 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   async beside(config, stateDir) {
     // The same certificates: whom the agent trusts and who trusts the agent. A session of its own. An agent that has never
     // run gets none from here, where somebody else may be at work.
-    const { sharedDir = config.stateDir } = config;
-    return { ...config, stateDir, sharedDir: (await hasPki(sharedDir)) ? sharedDir : stateDir };
+    const { sharedDir = config.stateDir, options } = config;
+    return {
+      ...config,
+      probe: true,
+      // Should it be killed, the server is rid of it soon.
+      options: {
+        ...options,
+        session: { timeout: Math.min(options.session.timeout, probeKeptMs) },
+        subscription: { ...options.subscription, lifetime: Math.min(options.subscription.lifetime, probeKeptMs) },
+      },
+      stateDir,
+      sharedDir: (await hasPki(sharedDir)) ? sharedDir : stateDir,
+    };
   },
   async *browse(target, runtime, signal) {
     const { browseOpcua } = await import("./browse.ts");
@@ -39,6 +50,9 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   },
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
 };
+
+/** How long a server may keep the session of a probe that was killed. */
+const probeKeptMs = 60_000;
 
 function hasPki(dir: string | undefined): Promise<boolean> {
   if (dir === undefined) return Promise.resolve(false);

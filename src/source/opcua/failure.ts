@@ -34,6 +34,17 @@ export function refusalOf(error: unknown): string | undefined {
   return status === undefined || transport.includes(status) || status.startsWith("BadTcp") ? undefined : status;
 }
 
+/** Undefined where the server refuses. Rejects where it cannot be asked. */
+export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  try {
+    return await asking;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (refusalOf(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
 interface Remedy {
   /** Whether the server turned us away. */
   readonly refused: boolean;

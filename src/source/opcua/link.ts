@@ -3,6 +3,7 @@
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
+import { orAbort } from "../../lib/abort.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { channelError, refusalOf, statusOf } from "./failure.ts";
 import { guardLogin } from "./login.ts";
@@ -49,6 +50,7 @@ export async function openLink(
   const fail = () => lost.abort(new AgentError("SOURCE_UNREACHABLE", `the connection to ${options.url} is lost`));
   client.on("connection_lost", fail);
   client.on("close", fail);
+  let creating: Promise<{ close(deleteSubscriptions: boolean): Promise<void> }> | undefined;
   try {
     const url = options.endpointHost === "server" ? (endpoint.endpointUrl ?? options.url) : options.url;
     const secure = endpoint.securityMode !== stack.ua.MessageSecurityMode.None;
@@ -58,15 +60,23 @@ export async function openLink(
       },
     );
     const former = await resume(stack, client, link, resumption, log, signal);
-    const login = () => client.createSession(link.identity);
+    const login = () => {
+      creating = client.createSession(link.identity);
+      return creating;
+    };
     // The stack declares less of a session than it gives.
     const used = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
     return makeLink(stack, client, used, former !== undefined, lost, options);
   } catch (error) {
+    // Given up while the server was creating it: it is closed when it is there.
+    const closed = creating?.then((session) => session.close(true)).catch(() => {});
+    if (closed && !lost.signal.aborted) await orAbort(closed, AbortSignal.timeout(closeWithinMs)).catch(() => {});
     await hangUp(client);
     throw error;
   }
 }
+
+const closeWithinMs = 3_000;
 
 /** Servers that do not answer to a session they do not know must not keep the agent out for ever. */
 const mostAttempts = 5;
@@ -146,7 +156,7 @@ function makeLink(
     closed = true;
     if (!lost.signal.aborted) {
       const request = new ua.CloseSessionRequest({ deleteSubscriptions });
-      await call(request, ua.CloseSessionResponse, new AbortController().signal, 3_000).catch(() => {});
+      await call(request, ua.CloseSessionResponse, new AbortController().signal, closeWithinMs).catch(() => {});
     }
     await hangUp(client);
   };

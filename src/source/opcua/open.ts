@@ -60,10 +60,11 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
     log,
   );
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
-  // What failed on the way is tried again on the same session.
-  resources.defer(() =>
-    signal.aborted ? link.close({ deleteSubscriptions: !resumption.transferable }) : link.hangUp(),
-  );
+  // What failed on the way is tried again on the same session, by all but a probe.
+  resources.defer(() => {
+    if (config.probe) return link.close({ deleteSubscriptions: true });
+    return signal.aborted ? link.close({ deleteSubscriptions: !resumption.transferable }) : link.hangUp();
+  });
   await resumption.remember({ session: link.session, attempts: 0 });
   const source = await begin(config, stack, link, resumption, runtime, signal);
   resources.move();
@@ -119,12 +120,12 @@ async function begin(
   );
   const since = runtime.clock.monotonic();
   const positions = await Positions.open(resumption.guest ? undefined : join(config.stateDir, "positions.json"), log);
-  const obtaining = { ua, link, facts, resumption, positions, log };
+  const counts = (publishingMs: number) => requestedCounts(options, publishingMs);
+  const obtaining = { ua, link, facts, resumption, positions, counts, log };
   const subscriptions: Subscription[] = [];
   let none: NoSubscription | undefined;
   for (const { key, publishingMs } of options.mode === "poll" ? [] : groups) {
-    const wanted = requestedCounts(options, publishingMs);
-    const subscription = await obtainSubscription(obtaining, key, wanted, signal);
+    const subscription = await obtainSubscription(obtaining, key, publishingMs, signal);
     if (typeof subscription !== "string") subscriptions.push(subscription);
     else {
       none = subscription;

@@ -175,8 +175,9 @@ export class OpcuaSource implements Source {
     const { link, pki, positions, resumption } = this.#options;
     await this.#backfill.save();
     await positions.flush();
+    if (this.#options.config.probe) await link.close({ deleteSubscriptions: true });
     // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
-    if (link.lost.aborted || this.#failed) await link.hangUp();
+    else if (link.lost.aborted || this.#failed) await link.hangUp();
     else {
       const keep = resumption.transferable;
       await link.close({ deleteSubscriptions: !keep });

@@ -1,7 +1,7 @@
 // A subscription on the server: created with explicit parameters, or taken up again with what it has kept.
-import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
-import { refusalOf, statusOf } from "./failure.ts";
+import { createSubscription } from "./create-subscription.ts";
+import { orRefused, statusOf } from "./failure.ts";
 import type { Link } from "./link.ts";
 import type { OpcuaOptions } from "./options.ts";
 import type { Positions } from "./positions.ts";
@@ -35,11 +35,10 @@ export interface Obtaining {
   readonly facts: ServerFacts;
   readonly resumption: Resumption;
   readonly positions: Positions;
+  /** What to ask for at a publishing interval. */
+  readonly counts: (publishingMs: number) => Counts;
   readonly log: Logger;
 }
-
-/** Most readings in one notification message: bounds what may be on its way when the agent stops asking. */
-const mostPerMessage = 5_000;
 
 export interface Counts {
   readonly publishingMs: number;
@@ -81,7 +80,7 @@ export type NoSubscription = "unsupported" | "taken";
 export async function obtainSubscription(
   obtaining: Obtaining,
   group: string,
-  wanted: Counts,
+  publishingMs: number,
   signal: AbortSignal,
 ): Promise<Subscription | NoSubscription> {
   const record = obtaining.resumption.subscriptions.find((each) => each.group === group);
@@ -90,15 +89,16 @@ export async function obtainSubscription(
     const firstSequence = obtaining.positions.next(record);
     // There may be more of them than when it began.
     const namespaces = [...obtaining.facts.namespaces];
+    const wanted = obtaining.counts(publishingMs);
     return { ...record, namespaces, firstSequence, origin: "kept", wanted, former: undefined };
   }
-  const created = await createIfAny(obtaining, group, wanted, signal);
+  const created = await createIfAny(obtaining, group, publishingMs, signal);
   if (!taken) return created;
   if (typeof created === "string") {
     // The former one takes the place that is wanted: what it has kept is missing then, as after any interruption.
     await deleteSubscription(obtaining.ua, obtaining.link, taken.former.id, signal).catch(() => {});
     signal.throwIfAborted();
-    return await createIfAny(obtaining, group, wanted, signal);
+    return await createIfAny(obtaining, group, publishingMs, signal);
   }
   return { ...created, nextHandle: taken.former.nextHandle, origin: "transferred", former: taken.former };
 }
@@ -164,61 +164,15 @@ async function takeUp(
   return undefined;
 }
 
-/** Undefined where the server refuses. Rejects where it cannot be asked. */
-async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+async function createIfAny(...args: Parameters<typeof createSubscription>): Promise<Subscription | NoSubscription> {
   try {
-    return await asking;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (refusalOf(error) === undefined) throw error;
-    return undefined;
-  }
-}
-
-async function createIfAny(...args: Parameters<typeof create>): Promise<Subscription | NoSubscription> {
-  try {
-    return await create(...args);
+    return await createSubscription(...args);
   } catch (error) {
     const status = statusOf(error) ?? "";
     if (status === "BadTooManySubscriptions") return "taken";
     if (["BadServiceUnsupported", "BadNotImplemented"].includes(status)) return "unsupported";
     throw error;
   }
-}
-
-async function create(
-  { ua, link, facts }: Obtaining,
-  group: string,
-  wanted: Counts,
-  signal: AbortSignal,
-): Promise<Subscription> {
-  const request = new ua.CreateSubscriptionRequest({
-    requestedPublishingInterval: wanted.publishingMs,
-    requestedMaxKeepAliveCount: wanted.keepAliveCount,
-    requestedLifetimeCount: wanted.lifetimeCount,
-    maxNotificationsPerPublish: mostPerMessage,
-    publishingEnabled: true,
-    priority: 0,
-  });
-  const answer = await link.call(request, ua.CreateSubscriptionResponse, signal);
-  if (!(answer.revisedPublishingInterval > 0) || !(answer.revisedMaxKeepAliveCount > 0))
-    throw new AgentError("SOURCE_PROTOCOL", "the server revised the subscription to intervals of zero");
-  return {
-    id: answer.subscriptionId,
-    group,
-    wanted,
-    publishingMs: answer.revisedPublishingInterval,
-    keepAliveCount: answer.revisedMaxKeepAliveCount,
-    lifetimeCount: answer.revisedLifetimeCount,
-    started: facts.started,
-    namespaces: [...facts.namespaces],
-    nextHandle: 1,
-    items: [],
-    begun: false,
-    firstSequence: 1,
-    origin: "new",
-    former: undefined,
-  };
 }
 
 /** Rejects with `SOURCE_*` when the server cannot be asked. */

@@ -16,6 +16,7 @@ const harmless = [
   "FindServers",
   "HistoryRead",
   "ModifyMonitoredItems",
+  "ModifySubscription",
   "Publish",
   "Read",
   "Republish",

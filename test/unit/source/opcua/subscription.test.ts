@@ -13,6 +13,12 @@ const { log } = testRuntime();
 const never = new AbortController().signal;
 const started = "2026-03-01T12:00:00.000Z";
 const counts = { publishingMs: 100, keepAliveCount: 100, lifetimeCount: 1_000 };
+/** 10 s until a keep-alive, 100 s until the end. */
+const countsFor = (publishingMs: number) => ({
+  publishingMs,
+  keepAliveCount: Math.ceil(10_000 / publishingMs),
+  lifetimeCount: Math.ceil(100_000 / publishingMs),
+});
 const record: SubscriptionRecord = {
   id: 7,
   group: "100",
@@ -34,10 +40,15 @@ interface Server {
   /** Knows SetPublishingMode. */
   readonly modes?: boolean;
   readonly record?: Partial<SubscriptionRecord>;
+  /** Publishing interval that it gives, whatever it is asked for. */
+  readonly publishes?: number;
+  /** Knows ModifySubscription. */
+  readonly modifies?: boolean;
 }
 
 /** What is obtained from a server, with the record of a subscription of an earlier connection. */
-async function obtain({ has, most, resumed, namespaces = record.namespaces, modes = true, record: change }: Server) {
+async function obtain(server: Server) {
+  const { has, most, resumed, namespaces = record.namespaces, modes = true, record: change } = server;
   using folder = temporaryFolder();
   const resumption = await Resumption.open(folder.file("session.json"), "", log);
   await resumption.remember({ subscriptions: [{ ...record, ...change }] });
@@ -59,12 +70,20 @@ async function obtain({ has, most, resumed, namespaces = record.namespaces, mode
       for (const id of request.subscriptionIds ?? []) has.delete(id);
       return new ua.DeleteSubscriptionsResponse({});
     }
+    if (request instanceof ua.ModifySubscriptionRequest) {
+      if (server.modifies === false) throw refuse("BadServiceUnsupported");
+      return new ua.ModifySubscriptionResponse({
+        revisedPublishingInterval: server.publishes ?? request.requestedPublishingInterval,
+        revisedMaxKeepAliveCount: request.requestedMaxKeepAliveCount,
+        revisedLifetimeCount: request.requestedLifetimeCount,
+      });
+    }
     if (has.size >= most) throw refuse("BadTooManySubscriptions");
     has.add(8);
     const { publishingMs, keepAliveCount, lifetimeCount } = counts;
     return new ua.CreateSubscriptionResponse({
       subscriptionId: 8,
-      revisedPublishingInterval: publishingMs,
+      revisedPublishingInterval: server.publishes ?? publishingMs,
       revisedMaxKeepAliveCount: keepAliveCount,
       revisedLifetimeCount: lifetimeCount,
     });
@@ -80,7 +99,7 @@ async function obtain({ has, most, resumed, namespaces = record.namespaces, mode
   const limits = { read: 0, browse: 0, monitor: 0, history: 0, itemsPerSubscription: 0 };
   const product = { name: "", uri: "", manufacturer: "", version: "" };
   const facts = { namespaces, limits, product, started };
-  return obtainSubscription({ ua, link, facts, resumption, positions, log }, "100", counts, never);
+  return obtainSubscription({ ua, link, facts, resumption, positions, counts: countsFor, log }, "100", 100, never);
 }
 
 test("a subscription whose session goes on is gone on with, from the first message that is not on disk", async () => {
@@ -121,4 +140,12 @@ test("where all are taken by others there is none, and it is said why", async ()
 
 test("a server that does not say whether it has the former gives a new one", async () => {
   expect(await obtain({ has: new Set([7]), most: 2, resumed: true, modes: false })).toMatchObject({ origin: "new" });
+});
+
+test("where the server publishes more slowly than asked, the counts are asked again for its interval", async () => {
+  const server = { has: new Set<number>(), most: 1, resumed: false, publishes: 5_000 };
+  const fitted = { publishingMs: 5_000, keepAliveCount: 2, lifetimeCount: 20 };
+  expect(await obtain(server)).toMatchObject({ ...fitted, wanted: counts });
+  const stubborn = { ...server, has: new Set<number>(), modifies: false };
+  expect(await obtain(stubborn)).toMatchObject({ ...counts, publishingMs: 5_000 });
 });
