@@ -37,9 +37,14 @@ export interface AppendOptions {
 export interface TakeOptions {
   /** False: resolves undefined at once when there is nothing. */
   readonly wait: boolean;
+  /** The block has no more, unless a single series of the log's smallest unit has. */
   readonly maxPoints: number;
-  /** Only these series; the others of a block stay to be taken. */
-  readonly inputs?: readonly InputId[];
+  /** The block ends at the first border of the log's units at which it has as many. Undefined: `maxPoints`. */
+  readonly enough?: number | undefined;
+  /** Only these series; the others stay to be taken. */
+  readonly inputs?: readonly InputId[] | undefined;
+  /** Without these series, which stay to be taken. */
+  readonly except?: readonly InputId[] | undefined;
 }
 
 /** Append-only log of points with settled ranges. Implementations pass `test/contract/buffer.ts`. */
@@ -58,10 +63,10 @@ export interface PointBuffer extends AsyncDisposable {
 export interface BufferReader extends AsyncDisposable {
   /**
    * `live`: the newest not yet handed out (a back end that cannot read backwards: whatever was appended since opening).
-   * `backlog`: the oldest, if `inputs` is given only of these series, as deep as `maxPoints` allows. A block is out to
-   * one lane at a time. Waits for one, or resolves undefined at once with `wait: false`. Only what is durable is given.
-   * Taking by `inputs` may find nothing for a while where very many series are out or settled by themselves: taking
-   * without them goes on, and brings the memory back that it needs.
+   * `backlog`: the oldest, as deep as `maxPoints` allows. Both only of the series that `inputs` and `except` leave. A block
+   * is out to one lane at a time. Waits for one, or resolves undefined at once with `wait: false`. Only what is durable is
+   * given. Taking by `inputs` may find nothing for a while where very many series are out or settled by themselves: taking
+   * without it goes on, and brings the memory back that it needs.
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
   /** The service has these series of these blocks, or refused them for good. Resolves once that survives the death of the process; a power cut may undo the last 10 s. A segment is freed when all of it is settled. */

@@ -124,6 +124,32 @@ export function bufferContract(place: () => BufferPlace): void {
     expect(seconds(oldest)).toEqual([1, 2]);
   });
 
+  test("series that are left out stay to be taken, also after a restart, and blocks end where enough was found", async () => {
+    await using home = place();
+    {
+      await using buffer = await home.open();
+      await using reader = await buffer.reader();
+      for (let i = 1; i <= 4; i++) await buffer.append(points(i), { awaited: true }, never);
+      const except = ["b" as InputId];
+      const oldest = (await reader.take("backlog", { ...all, enough: 2, except }, never))!;
+      const rest = (await reader.take("live", { ...all, except }, never))!;
+      expect([inputsOf(oldest), seconds(oldest)]).toEqual([["a"], [1, 2]]);
+      expect([inputsOf(rest), seconds(rest)]).toEqual([["a"], [3, 4]]);
+      expect(await reader.take("live", { ...all, except }, never)).toBeUndefined();
+      await reader.settle([oldest, rest].map((block) => ({ block: block.id, inputs: inputsOf(block) })));
+      expect(buffer.stats()).toMatchObject({ settledPoints: 4, unsettledPoints: 4 });
+    }
+
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    const some = (await reader.take("backlog", { ...all, enough: 2 }, never))!;
+    reader.release([some.id]);
+    const held = (await reader.take("live", all, never))!;
+
+    expect([inputsOf(held), seconds(held, "b")]).toEqual([["b"], [1, 2, 3, 4]]);
+    expect(buffer.stats()).toMatchObject({ settledPoints: 4, unsettledPoints: 4 });
+  });
+
   test("waiting for a block ends when there is one, and with the reason of the signal", async () => {
     await using home = place();
     await using buffer = await home.open();

@@ -24,6 +24,8 @@ export type Step =
       readonly lane: "live" | "backlog";
       readonly max: number;
       readonly input: number | undefined;
+      /** Left to be taken later. */
+      readonly except?: number | undefined;
     }
   | { readonly kind: "settle"; readonly block: number; readonly inputs: number | undefined }
   | { readonly kind: "release"; readonly block: number }
@@ -53,6 +55,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       lane: fc.constantFrom("live" as const, "backlog" as const),
       max: fc.integer({ min: 1, max: 60 }),
       input: fc.option(fc.nat(4), { nil: undefined }),
+      except: fc.option(fc.nat(4), { nil: undefined }),
     }),
   },
   {
@@ -164,13 +167,25 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         break;
       }
       case "take": {
-        const block = take(
-          opened.store,
-          each.lane,
-          each.max,
-          each.input === undefined ? undefined : [`i${each.input}`],
-        );
-        if (!block) break;
+        const only = each.input === undefined ? undefined : [`i${each.input}`];
+        const without = each.except === undefined ? undefined : [`i${each.except}`];
+        const block = take(opened.store, each.lane, each.max, only, without);
+        if (!block) {
+          // Then nothing that was asked for is free.
+          const leased = new Set(out.flatMap(({ points }) => points.map(keyOf)));
+          const { losses } = opened.store.stats();
+          const free = [...acknowledged].filter(
+            ([key, [input]]) =>
+              input !== "" &&
+              !settled.has(key) &&
+              !leased.has(key) &&
+              (only ?? [input]).includes(input) &&
+              !without?.includes(input),
+          );
+          expect(losses.length > 0 ? [] : free).toEqual([]);
+          break;
+        }
+        expect(block.points.filter(([input]) => without?.includes(input))).toEqual([]);
         for (const point of block.points) {
           const key = keyOf(point);
           expect({

@@ -85,11 +85,14 @@ export function take(
   store: Store,
   lane: "live" | "backlog" = "backlog",
   maxPoints = 1e6,
-  inputs?: readonly string[],
+  only?: readonly string[],
+  without?: readonly string[],
 ): TakenBlock | undefined {
-  const wanted = inputs && new Set(inputs.map((input) => store.inputs.numberOf(input as InputId)));
-  let taken = store.take({ lane, maxPoints, inputs: wanted });
-  while (taken.resumeAt !== undefined) taken = store.take({ lane, maxPoints, inputs: wanted, from: taken.resumeAt });
+  const numbers = (of: readonly string[] | undefined) =>
+    of && new Set(of.map((input) => store.inputs.numberOf(input as InputId)));
+  const request = { lane, maxPoints, inputs: numbers(only), except: numbers(without) };
+  let taken = store.take(request);
+  while (taken.resumeAt !== undefined) taken = store.take({ ...request, from: taken.resumeAt });
   const { block } = taken;
   if (!block) return undefined;
   const points: Triple[] = [];

@@ -18,8 +18,11 @@ export interface CutSeries {
 }
 
 export interface Cut {
-  /** Stretches of which the block holds every series; empty when it holds series by themselves. */
+  /** Stretches of which the block holds every series but `leftOut`; empty when it holds series by themselves. */
   readonly whole: RangeSet;
+  /** Series that are not wanted: where they lie in `whole`, by place. */
+  readonly leftOut: ReadonlyMap<number, RangeSet>;
+  readonly leftOutPoints: number;
   /** By place in the segment's dictionary; empty when the block holds every series. */
   readonly series: ReadonlyMap<number, CutSeries>;
   readonly points: number;
@@ -32,13 +35,22 @@ export interface Cut {
 export interface CutOptions {
   readonly lane: Lane;
   readonly maxPoints: number;
+  /** The block ends with the first record at which it has as many. */
+  readonly enough: number;
   /** Whether the series at this place of the dictionary is wanted. Undefined: all are. */
   readonly wanted: ((place: number) => boolean) | undefined;
+  /** Only few series are wanted, or names are lost: series are taken by themselves. */
+  readonly bySeries: boolean;
+  /** Whether the name of the series at this place is known. */
+  readonly isNamed: (place: number) => boolean;
   /** Called for records that cannot be read any more. */
   readonly onDamage: (record: number) => void;
 }
 
-/** Undefined when nothing in the segment is free. */
+/**
+ * Undefined when nothing that is wanted is free. Records that hold nothing that is wanted are marked in `segment.taken` as
+ * taken but for gaps, so that the next call passes over them without reading them.
+ */
 export function cutBlock(
   segment: Segment,
   index: SegmentIndex,
@@ -64,6 +76,10 @@ class Cutter {
   readonly #options: CutOptions;
   readonly #whole = new RangeSet();
   readonly #series = new Map<number, CutSeries>();
+  readonly #leftOut = new Map<number, RangeSet>();
+  #leftOutPoints = 0;
+  /** Where series that are wanted are free though `taken.whole` has the record. */
+  readonly #openGaps: RangeSet;
   #places = new Uint32Array(1_024);
   #times = new Float64Array(1_024);
   #values = new Float64Array(1_024);
@@ -77,12 +93,14 @@ class Cutter {
     this.#segment = segment;
     this.#index = index;
     this.#options = options;
+    this.#openGaps = segment.taken.gapsOf(options.wanted ?? (() => true));
   }
 
-  /** Whether all of the record is taken. */
+  /** Whether all of the record that is wanted is taken. */
   passesOver(record: number): boolean {
     const from = this.#index.sequences[record]!;
-    const taken = this.#segment.taken.whole.covers(from, from + this.#index.points[record]!);
+    const to = from + this.#index.points[record]!;
+    const taken = this.#segment.taken.whole.covers(from, to) && !this.#openGaps.touches(from, to);
     if (taken) this.passOver();
     return taken;
   }
@@ -114,32 +132,66 @@ class Cutter {
     const points = this.#index.points[record]!;
     const sequence = this.#index.sequences[record]!;
     const end = sequence + points;
-    const { maxPoints, wanted } = this.#options;
+    const { maxPoints, enough } = this.#options;
     const isFirst = this.#points === 0;
     // Also when the first record alone is too much: some of its series, then.
     const bySeries =
-      wanted !== undefined || this.#segment.taken.mayTouchSeries(sequence, end) || (isFirst && points > maxPoints);
+      this.#options.bySeries || this.#segment.taken.mayTouchSeries(sequence, end) || (isFirst && points > maxPoints);
     if (isFirst) this.#bySeries = bySeries;
     else if (bySeries !== this.#bySeries || (!bySeries && this.#points + points > maxPoints)) {
       this.isFull = true;
       return;
     }
     if (this.#points + points > this.#times.length) this.#grow(this.#points + points);
-    if (bySeries) {
-      this.#addSeries(content, sequence, end);
+    if (bySeries) this.#addSeries(content, sequence, end);
+    else this.#addWhole(content, sequence, end);
+    if (this.#points >= Math.min(maxPoints, enough)) this.isFull = true;
+  }
+
+  /** Takes all of a record but the series that are not wanted. */
+  #addWhole({ bytes, at, header }: RecordBytes, sequence: number, end: number): void {
+    const { wanted } = this.#options;
+    const before = this.#points;
+    const left = new Set<number>();
+    let leftPoints = 0;
+    readPoints(bytes, at, header, (place, time, value) => {
+      if (wanted === undefined || wanted(place)) this.#push(place, time, value);
+      else {
+        left.add(place);
+        leftPoints++;
+      }
+    });
+    if (this.#points - before + leftPoints !== end - sequence)
+      throw new RangeError("other points than the header says");
+    if (this.#points === before) {
+      this.#markUnwanted(left, sequence, end);
       return;
     }
-    const before = this.#points;
-    readPoints(content.bytes, content.at, content.header, (place, time, value) => this.#push(place, time, value));
-    if (this.#points - before !== points) throw new RangeError("other points than the header says");
     this.#whole.add(sequence, end);
-    if (this.#points === maxPoints) this.isFull = true;
+    this.#leftOutPoints += leftPoints;
+    for (const place of left) {
+      const ranges = this.#leftOut.get(place) ?? new RangeSet();
+      ranges.add(sequence, end);
+      this.#leftOut.set(place, ranges);
+    }
+  }
+
+  /** Nothing of the record is wanted, and of these series it holds free points. */
+  #markUnwanted(places: ReadonlySet<number>, sequence: number, end: number): void {
+    const { isNamed } = this.#options;
+    // What has no name is counted as lost once all else is settled.
+    for (const place of places) if (!isNamed(place)) return;
+    const { taken } = this.#segment;
+    taken.addWhole(sequence, end);
+    for (const place of places) taken.removeSeries(place, sequence, end);
   }
 
   result(): Cut | undefined {
     if (this.#points === 0) return undefined;
     return {
       whole: this.#whole,
+      leftOut: this.#leftOut,
+      leftOutPoints: this.#leftOutPoints,
       series: this.#series,
       points: this.#points,
       places: this.#places,
@@ -152,6 +204,7 @@ class Cutter {
   #addSeries({ bytes, at, header }: RecordBytes, sequence: number, end: number): void {
     const { maxPoints, wanted } = this.#options;
     const before = this.#points;
+    const left = new Set<number>();
     let current = -1;
     let start = before;
     let free = false;
@@ -170,14 +223,16 @@ class Cutter {
         closeSeries();
         current = place;
         start = this.#points;
-        free =
-          !this.isFull && (wanted === undefined || wanted(place)) && !this.#segment.taken.covers(place, sequence, end);
+        const isWanted = wanted === undefined || wanted(place);
+        const isFree = !this.#segment.taken.covers(place, sequence, end);
+        free = !this.isFull && isWanted && isFree;
+        if (isFree && !isWanted) left.add(place);
       }
       if (free) this.#push(place, time, value);
       else this.#breakSeries(place);
     });
     closeSeries();
-    if (this.#points >= maxPoints) this.isFull = true;
+    if (this.#points === before && !this.isFull && !this.#options.bySeries) this.#markUnwanted(left, sequence, end);
   }
 
   /** One stretch goes on over records in between that hold nothing of the series: few stretches are quick to remember. */

@@ -1,7 +1,7 @@
 // Hands out blocks and takes back what becomes of them. Knows which points are free, handed out, settled or lost.
 import type { Accounts } from "./accounts.ts";
 import { cutBlock } from "./block-cut.ts";
-import { layOut, type ShelfBlock } from "./block-layout.ts";
+import { layOut } from "./block-layout.ts";
 import { countDamage, writeOffRest } from "./damage-books.ts";
 import { type Disk, diskErrorCode } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
@@ -38,6 +38,8 @@ interface BlockOut {
   readonly series: SeriesOut;
   /** When it was handed out. */
   readonly points: number;
+  /** `settled.whole` has its stretches, with gaps for what is not settled. */
+  asWhole: boolean;
 }
 
 const nothing: Taken = { block: undefined, resumeAt: undefined };
@@ -71,13 +73,13 @@ export class BlockShelf {
 
   take(request: TakeRequest): Taken {
     const { segments } = this.#options;
-    const { lane, inputs, from } = request;
+    const { lane, inputs, except, from } = request;
     if (inputs && segments.reduce((sum, { taken }) => sum + taken.seriesCount, 0) >= maxSeries) return nothing;
     let reads = 0;
     for (let i = 0; i < segments.length; i++) {
       const segment = segments[lane === "backlog" ? i : segments.length - 1 - i]!;
       if (from !== undefined && (lane === "backlog" ? segment.first < from : segment.first > from)) continue;
-      if (segment.points === 0 || segment.taken.whole.covers(segment.first, segment.endSequence)) continue;
+      if (segment.points === 0 || isTaken(segment, inputs, except)) continue;
       if (inputs && !segment.index && reads++ === maxReads) return { block: undefined, resumeAt: segment.first };
       try {
         const block = this.#takeFrom(segment, request);
@@ -113,16 +115,14 @@ export class BlockShelf {
     for (const id of blocks) {
       const out = this.#out.get(id);
       if (!out) continue;
-      const { segment, series } = out;
+      const { segment, series, asWhole } = out;
       const { whole } = series;
-      if (whole.isEmpty) for (const { place, bounds } of series.parts()) uncover(segment, place, bounds);
+      if (whole.isEmpty || asWhole) for (const { place, bounds } of series.parts()) uncover(segment, place, bounds);
       else {
-        for (let i = 0; i < whole.bounds.length; i += 2)
-          segment.taken.whole.remove(whole.bounds[i]!, whole.bounds[i + 1]!);
+        for (const [from, to] of whole.ranges()) segment.taken.removeWhole(from, to);
         // What was settled of it already is settled.
         for (const [place, ranges] of segment.settled.series())
-          for (let i = 0; i < ranges.bounds.length; i += 2)
-            segment.taken.addSeries(place, ranges.bounds[i]!, ranges.bounds[i + 1]!);
+          for (const [from, to] of ranges.ranges()) segment.taken.addSeries(place, from, to);
       }
       this.#return(id, out);
     }
@@ -161,17 +161,21 @@ export class BlockShelf {
     }
   }
 
-  #takeFrom(segment: Segment, { lane, maxPoints, inputs }: TakeRequest): ShelfBlock | undefined {
+  #takeFrom(segment: Segment, { lane, maxPoints, enough = maxPoints, inputs, except }: TakeRequest) {
     const { disk, checksum } = this.#options;
     const index = this.index(segment);
     const numbers = index.dictionary.map((name) =>
       name === undefined ? nameless : this.#options.inputs.numberOf(name),
     );
+    segment.numbers = segment.taken.hasGaps || except ? numbers : undefined;
     if (inputs && !numbers.some((number) => inputs.has(number))) return undefined;
-    // Where names may be lost, series are looked at one by one.
     const isNamed = (place: number) => (numbers[place] ?? nameless) !== nameless;
-    const careful = index.damage.length > 0 ? isNamed : undefined;
-    const wanted = inputs ? (place: number) => inputs.has(numbers[place] ?? nameless) : careful;
+    const isDamaged = index.damage.length > 0;
+    const leavesOut = except !== undefined && numbers.some((number) => except.has(number));
+    const wanted = (place: number) => {
+      const number = numbers[place] ?? nameless;
+      return (!isDamaged || number !== nameless) && (inputs?.has(number) ?? true) && !except?.has(number);
+    };
     using reader = new SegmentReader(disk, segment, index, lane === "backlog", checksum);
     const onDamage = (record: number) => {
       const from = index.sequences[record]!;
@@ -179,39 +183,55 @@ export class BlockShelf {
       const lost = { from, to, earliest: index.earliest[record], latest: index.latest[record] };
       if (countDamage(this.#options, segment, lost)) this.changed = true;
     };
-    const cut = cutBlock(segment, index, reader, { lane, maxPoints, wanted, onDamage });
+    const cut = cutBlock(segment, index, reader, {
+      lane,
+      maxPoints,
+      enough,
+      wanted: inputs || leavesOut || isDamaged ? wanted : undefined,
+      // Where names may be lost, series are looked at one by one.
+      bySeries: inputs !== undefined || isDamaged,
+      isNamed,
+      onDamage,
+    });
     if (!cut) {
-      if (!inputs && writeOffRest(this.#options, segment)) this.changed = true;
+      if (!inputs && !leavesOut && writeOffRest(this.#options, segment)) this.changed = true;
       return undefined;
     }
-    for (let i = 0; i < cut.whole.bounds.length; i += 2)
-      segment.taken.addWhole(cut.whole.bounds[i]!, cut.whole.bounds[i + 1]!);
+    const { taken } = segment;
+    for (const [from, to] of cut.whole.ranges()) taken.addWhole(from, to);
+    for (const [place, ranges] of cut.leftOut)
+      for (const [from, to] of ranges.ranges()) taken.removeSeries(place, from, to);
     if (cut.whole.isEmpty)
       for (const { place, ranges } of cut.series.values())
-        for (let i = 0; i < ranges.bounds.length; i += 2)
-          segment.taken.addSeries(place, ranges.bounds[i]!, ranges.bounds[i + 1]!);
+        for (const [from, to] of ranges.ranges()) taken.addSeries(place, from, to);
     segment.blocksOut++;
     const id = this.#nextId++;
     const { block, places } = layOut(id, cut, numbers, this.#sorter);
     const series = new SeriesOut(cut, block.inputs, places, block.valueStarts);
-    this.#out.set(id, { segment, series, points: cut.points });
+    this.#out.set(id, { segment, series, points: cut.points, asWhole: false });
     return block;
   }
 
-  #settleSeries({ segment, series, points: all }: BlockOut, inputs: readonly number[]): number {
+  #settleSeries(out: BlockOut, inputs: readonly number[]): number {
+    const { segment, series, points: all } = out;
+    const { whole, leftOut, leftOutPoints } = series;
     const before = series.points;
     const settled = series.settle(inputs);
     const points = before - series.points;
-    const { whole } = series;
-    if (whole.isEmpty || series.count > 0) {
+    segment.settledBySeries += points;
+    if (whole.isEmpty || out.asWhole || series.count > series.size / 2) {
       for (const { place, bounds } of settled)
         for (let i = 0; i < bounds.length; i += 2) segment.settled.addSeries(place, bounds[i]!, bounds[i + 1]!);
-      segment.settledBySeries += points;
       return points;
     }
-    // All of these records is settled: one stretch says so better than many series do.
-    segment.settledBySeries -= all - before;
-    for (let i = 0; i < whole.bounds.length; i += 2) segment.settled.addWhole(whole.bounds[i]!, whole.bounds[i + 1]!);
+    // Most of it is settled: whole stretches with a few gaps say so in less room than many series do.
+    out.asWhole = true;
+    segment.settledBySeries -= all + leftOutPoints;
+    for (const [from, to] of whole.ranges()) segment.settled.addWhole(from, to);
+    for (const { place, bounds } of series.parts())
+      for (let i = 0; i < bounds.length; i += 2) segment.settled.removeSeries(place, bounds[i]!, bounds[i + 1]!);
+    for (const [place, ranges] of leftOut)
+      for (const [from, to] of ranges.ranges()) segment.settled.removeSeries(place, from, to);
     return points;
   }
 
@@ -224,6 +244,22 @@ export class BlockShelf {
     const { segments } = this.#options;
     return segments[segments.indexOf(segment) + 1]?.first ?? Number.POSITIVE_INFINITY;
   }
+}
+
+/** Whether nothing of it is free that these filters leave. */
+function isTaken(
+  { first, endSequence, taken, numbers }: Segment,
+  inputs: TakeRequest["inputs"],
+  except: TakeRequest["except"],
+): boolean {
+  if (!taken.whole.covers(first, endSequence)) return false;
+  if (!taken.hasGaps) return true;
+  if (!numbers) return false;
+  for (const [place] of taken.gaps()) {
+    const number = numbers[place];
+    if (number === undefined || ((inputs?.has(number) ?? true) && !except?.has(number))) return false;
+  }
+  return true;
 }
 
 function uncover(segment: Segment, place: number, bounds: ArrayLike<number>): void {

@@ -2,15 +2,14 @@
 import type { Loss } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { ByteReader, ByteWriter } from "./bytes.ts";
+import type { SeriesState, SettledState } from "./coverage.ts";
 
-export interface SegmentState {
+export interface SegmentState extends SettledState {
   readonly name: string;
   /** Of its header: a file that took the place of the segment has another one, a rewritten segment too. */
   readonly salt: number;
+  /** Points of `series` less those of `gaps`. */
   readonly settledBySeries: number;
-  /** Begin and end of the stretches that are done with, by sequence number. */
-  readonly whole: readonly number[];
-  readonly series: readonly { readonly place: number; readonly bounds: readonly number[] }[];
 }
 
 export interface BufferState {
@@ -51,15 +50,21 @@ export function writeState(out: ByteWriter, state: BufferState): void {
   for (const segment of state.segments) {
     out.text(segment.name);
     out.u32(segment.salt);
-    out.varint(segment.settledBySeries);
+    out.varint(Math.max(0, segment.settledBySeries));
+    out.varint(Math.max(0, -segment.settledBySeries));
     writeBounds(out, segment.whole);
-    out.varint(segment.series.length);
-    for (const { place, bounds } of segment.series) {
-      out.varint(place);
-      writeBounds(out, bounds);
-    }
+    writeSeries(out, segment.series);
+    writeSeries(out, segment.gaps);
   }
   out.text(state.newest);
+}
+
+function writeSeries(out: ByteWriter, series: readonly SeriesState[]): void {
+  out.varint(series.length);
+  for (const { place, bounds } of series) {
+    out.varint(place);
+    writeBounds(out, bounds);
+  }
 }
 
 export function readState(reader: ByteReader): BufferState {
@@ -74,13 +79,18 @@ export function readState(reader: ByteReader): BufferState {
   const segments = readList(reader, () => ({
     name: reader.text(),
     salt: reader.u32(),
-    settledBySeries: reader.varint(),
+    settledBySeries: reader.varint() - reader.varint(),
     whole: readBounds(reader),
-    series: readList(reader, () => ({ place: reader.varint(), bounds: readBounds(reader) })),
+    series: readSeries(reader),
+    gaps: readSeries(reader),
   }));
   const newest = reader.text();
   const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
   return { stream, ...counts, integration, losses, segments, newest };
+}
+
+function readSeries(reader: ByteReader): SeriesState[] {
+  return readList(reader, () => ({ place: reader.varint(), bounds: readBounds(reader) }));
 }
 
 function writeBounds(out: ByteWriter, bounds: readonly number[]): void {

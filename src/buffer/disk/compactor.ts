@@ -169,7 +169,7 @@ export class Compactor {
     for (let i = first; i < end; i++) {
       const sequence = index.sequences[i]!;
       const to = sequence + index.points[i]!;
-      if (segment.settled.whole.covers(sequence, to)) continue;
+      if (segment.settled.coversAll(sequence, to)) continue;
       const record = reader.record(i);
       if (!record) throw new Error(`a record of ${segment.name} is damaged`);
       const mayBeSettled = segment.settled.hasSeries;

@@ -23,7 +23,8 @@ export class DiskReader implements BufferReader {
     this.#options = options;
   }
 
-  async take(lane: Lane, { wait, maxPoints, inputs }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+  async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    const { wait, maxPoints, enough, inputs, except } = options;
     let from: number | undefined;
     let { promise: news } = this.#news;
     for (;;) {
@@ -31,7 +32,7 @@ export class DiskReader implements BufferReader {
       if (this.#closed) throw closedError();
       if (this.#revoked) throw this.#revoked;
       if (from === undefined) news = this.#news.promise;
-      const reply = this.#options.call({ kind: "take", lane, maxPoints, inputs, from });
+      const reply = this.#options.call({ kind: "take", lane, maxPoints, enough, inputs, except, from });
       let block: ShelfBlock | undefined;
       try {
         ({ block, resumeAt: from } = await orAbort(reply, signal));

@@ -137,7 +137,7 @@ export class BufferInspector {
     for (let i = 0; i < index.sequences.length; i++) {
       const from = index.sequences[i]!;
       const to = from + index.points[i]!;
-      if (!all && coverage.whole.covers(from, to)) continue;
+      if (!all && coverage.coversAll(from, to)) continue;
       const points: InspectedPoint[] = [];
       this.#visit(read, i, (place, time, value) => {
         const input = index.dictionary[place];
@@ -152,7 +152,7 @@ export class BufferInspector {
     const coverage = this.#coverage(name, read.header);
     const from = read.index.sequences[record]!;
     const to = from + read.index.points[record]!;
-    if (coverage.whole.covers(from, to)) return 0;
+    if (coverage.coversAll(from, to)) return 0;
     if (!coverage.hasSeries) return to - from;
     let points = 0;
     this.#visit(read, record, (place) => {
@@ -181,9 +181,7 @@ export class BufferInspector {
     const coverage = new Coverage();
     const known = this.#state?.segments.find((segment) => segment.name === name);
     if (!known || (header && header.salt !== known.salt)) return coverage;
-    for (let i = 0; i < known.whole.length; i += 2) coverage.addWhole(known.whole[i]!, known.whole[i + 1]!);
-    for (const { place, bounds } of known.series)
-      for (let i = 0; i < bounds.length; i += 2) coverage.addSeries(place, bounds[i]!, bounds[i + 1]!);
+    coverage.restore(known);
     return coverage;
   }
 

@@ -182,8 +182,7 @@ export class Keeper {
     const segments: SegmentState[] = [];
     for (const { name, header, settledBySeries, settled: coverage } of this.#options.segments) {
       if (coverage.isEmpty) continue;
-      const series = [...coverage.series()].map(([place, ranges]) => ({ place, bounds: ranges.bounds }));
-      segments.push({ name, salt: header.salt, settledBySeries, whole: coverage.whole.bounds, series });
+      segments.push({ name, salt: header.salt, settledBySeries, ...coverage.state() });
     }
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";

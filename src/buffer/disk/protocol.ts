@@ -20,7 +20,9 @@ export type StoreRequest = { readonly now: Moment } & (
       readonly kind: "take";
       readonly lane: Lane;
       readonly maxPoints: number;
+      readonly enough: number | undefined;
       readonly inputs: readonly InputId[] | undefined;
+      readonly except: readonly InputId[] | undefined;
       /** `resumeAt` of the reply before, where that gave no block. */
       readonly from: number | undefined;
     }

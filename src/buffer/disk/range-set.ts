@@ -18,6 +18,12 @@ export class RangeSet {
     return this.#bounds;
   }
 
+  /** Begin and end of what each range has between `from` and `to`. */
+  *ranges(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): Generator<[from: number, to: number]> {
+    for (let i = this.#after(from) & ~1; i < this.#bounds.length && this.#bounds[i]! < to; i += 2)
+      yield [Math.max(from, this.#bounds[i]!), Math.min(to, this.#bounds[i + 1]!)];
+  }
+
   /** How many numbers are in it. */
   get count(): number {
     let count = 0;

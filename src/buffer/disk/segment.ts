@@ -29,8 +29,10 @@ export class Segment {
   readonly settled = new Coverage();
   /** The same and what is handed out now. */
   readonly taken = new Coverage();
-  /** Points settled by single series, beyond `settled.whole`. */
+  /** Points settled by single series beyond `settled.whole`, less those in its gaps. */
   settledBySeries = 0;
+  /** Numbers of the inputs by place in the dictionary, while `taken` has gaps: the index may not be in memory. */
+  numbers: readonly number[] | undefined;
   /** Blocks handed out and neither settled nor given back. */
   blocksOut = 0;
 
@@ -64,6 +66,7 @@ export class Segment {
     this.bytes = index.endOffset;
     this.settled.clear();
     this.taken.clear();
+    this.numbers = undefined;
     this.settledBySeries = 0;
   }
 
@@ -89,8 +92,7 @@ export class Segment {
     let oldest = Number.POSITIVE_INFINITY;
     for (let i = 0; i < index.sequences.length; i++) {
       const from = index.sequences[i]!;
-      if (index.earliest[i]! < oldest && !settled.whole.covers(from, from + index.points[i]!))
-        oldest = index.earliest[i]!;
+      if (index.earliest[i]! < oldest && !settled.coversAll(from, from + index.points[i]!)) oldest = index.earliest[i]!;
     }
     return Number.isFinite(oldest) ? oldest : this.earliest;
   }

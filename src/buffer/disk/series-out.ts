@@ -13,8 +13,10 @@ export interface SeriesPart {
 }
 
 export class SeriesOut {
-  /** Stretches of which the block holds every series; empty when it holds series by themselves. */
+  /** Stretches of which the block holds every series but `leftOut`; empty when it holds series by themselves. */
   readonly whole: RangeSet;
+  readonly leftOut: ReadonlyMap<number, RangeSet>;
+  readonly leftOutPoints: number;
   /** Numbers, ascending. The other columns are in their order. */
   readonly #inputs: Uint32Array;
   readonly #places: Uint32Array;
@@ -30,6 +32,8 @@ export class SeriesOut {
   constructor(cut: Cut, inputs: Uint32Array, places: Uint32Array, valueStarts: Uint32Array) {
     const { whole, series } = cut;
     this.whole = whole;
+    this.leftOut = cut.leftOut;
+    this.leftOutPoints = cut.leftOutPoints;
     this.#count = inputs.length;
     const order = Uint32Array.from(inputs.keys());
     if (inputs.some((input, i) => i > 0 && input < inputs[i - 1]!)) order.sort((a, b) => inputs[a]! - inputs[b]!);
@@ -44,6 +48,11 @@ export class SeriesOut {
       this.#starts[i + 1] = bounds.length;
     }
     this.#bounds = Float64Array.from(bounds);
+  }
+
+  /** Series of the block. */
+  get size(): number {
+    return this.#inputs.length;
   }
 
   /** Series that are not settled. */

@@ -29,6 +29,7 @@ export function applySettled(segment: Segment, state: SegmentState, disk: Disk, 
   for (const coverage of [segment.settled, segment.taken]) {
     each(state.whole, (from, to) => coverage.addWhole(from, to));
     for (const { place, bounds } of state.series) each(bounds, (from, to) => coverage.addSeries(place, from, to));
+    for (const { place, bounds } of state.gaps) each(bounds, (from, to) => coverage.removeSeries(place, from, to));
   }
   segment.settledBySeries = state.settledBySeries;
   if (isClipped) recount(segment, disk, checksum);

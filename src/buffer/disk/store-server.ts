@@ -113,9 +113,10 @@ export class StoreServer {
         return undefined;
       }
       case "take": {
-        const { lane, maxPoints, inputs, from } = request;
-        const numbers = inputs && new Set(inputs.map((input) => store.inputs.numberOf(input)));
-        return store.take({ lane, maxPoints, inputs: numbers, from });
+        const { lane, maxPoints, enough, inputs, except, from } = request;
+        const numbers = (of: readonly InputId[] | undefined) =>
+          of && new Set(of.map((input) => store.inputs.numberOf(input)));
+        return store.take({ lane, maxPoints, enough, inputs: numbers(inputs), except: numbers(except), from });
       }
       case "settle":
         store.settle(request.done);

@@ -5,8 +5,12 @@ import type { ShelfBlock } from "./block-layout.ts";
 export interface TakeRequest {
   readonly lane: Lane;
   readonly maxPoints: number;
+  /** As in `TakeOptions`. Undefined: `maxPoints`. */
+  readonly enough?: number | undefined;
   /** Numbers of the series that are wanted. Undefined: all. */
   readonly inputs?: ReadonlySet<number> | undefined;
+  /** Numbers of the series that are not wanted. */
+  readonly except?: ReadonlySet<number> | undefined;
   /** Sequence number of the segment to begin with: `resumeAt` of the request before. */
   readonly from?: number | undefined;
 }

@@ -15,7 +15,7 @@ export function unsettledInRecords(
   for (let i = 0; i < index.sequences.length; i++) {
     const from = index.sequences[i]!;
     const to = from + index.points[i]!;
-    if (settled.whole.covers(from, to)) continue;
+    if (settled.coversAll(from, to)) continue;
     const record = reader.record(i);
     let points = 0;
     try {
