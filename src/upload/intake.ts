@@ -11,6 +11,8 @@ export interface IntakeParts {
   readonly newsMs: number;
   /** Points of a lane beyond which no more are taken now. */
   readonly mostPoints: (lane: Lane) => number;
+  /** Points of a block of the backlog that are few beside those of a frame, which ends where a block does. */
+  readonly blockPoints: () => number;
 }
 
 /** Points asked for at a time, so that others run in between. */
@@ -29,6 +31,8 @@ interface Take {
   readonly wait: boolean;
   /** Undefined: as much as there is room for. */
   readonly most?: number;
+  /** A block need not have more. */
+  readonly enough?: number;
 }
 
 export class Intake {
@@ -48,7 +52,7 @@ export class Intake {
     for (;;) {
       const most = mostPoints("backlog");
       if (most - window.points("backlog") < Math.min(mostPerTake, most * leastShare)) break;
-      const block = await this.#take("backlog", { wait: false }, signal);
+      const block = await this.#take("backlog", { wait: false, enough: this.#parts.blockPoints() }, signal);
       if (!block) break;
       this.#add("backlog", block);
     }
@@ -94,11 +98,11 @@ export class Intake {
     return unsendable;
   }
 
-  async #take(lane: Lane, { wait, most = mostPerTake }: Take, signal: AbortSignal): Promise<Block | undefined> {
+  async #take(lane: Lane, { wait, most = mostPerTake, enough }: Take, signal: AbortSignal): Promise<Block | undefined> {
     const { reader, window, mostPoints } = this.#parts;
     const maxPoints = Math.min(mostPerTake, most, window.room, mostPoints(lane) - window.points(lane));
     if (maxPoints < leastRoom && !wait) return undefined;
-    return await reader.take(lane, { wait, maxPoints: Math.max(maxPoints, leastRoom) }, signal);
+    return await reader.take(lane, { wait, maxPoints: Math.max(maxPoints, leastRoom), enough }, signal);
   }
 
   #add(lane: Lane, block: Block): void {

@@ -27,6 +27,8 @@ const leastRiders = 8;
 /** Bounds the work of one plan, in points looked at beside those that a frame can hold, and clusters that did not fit. */
 const mostWork = 4_000_000;
 const mostMisfits = 64;
+/** How often a border is looked for at which no member of a cluster is cut. */
+const mostBorders = 4;
 /** How often a frame of one cluster is begun again with more rows. */
 const mostTries = 2;
 
@@ -111,10 +113,10 @@ export class Packer {
     const [first] = members;
     if (first && members.length === 1 && first.ascending) {
       const count = yield* draft.prefix(first);
-      if (count > 0) yield* draft.add(first, count);
+      if (count > 0) yield* draft.add(first, first.wholeBlocks(count) || count);
       return;
     }
-    let rows = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
+    let rows = uncut(members, rowsThatFit(members, cluster.rows, maxBytes - draft.bytes));
     for (let tries = 0; rows > 0; tries++) {
       let fits = true;
       for (const member of members) {
@@ -122,11 +124,11 @@ export class Packer {
         if (!fits) break;
       }
       // The oldest values may be shorter or longer than all are on average.
-      const more = Math.min(cluster.rows, Math.floor(rows * (maxBytes / draft.bytes) * 0.998));
+      const more = uncut(members, Math.min(cluster.rows, Math.floor(rows * (maxBytes / draft.bytes) * 0.998)));
       if (fits && (tries >= mostTries || more < rows * 1.02)) return;
       draft.begin(this.#limits.envelopeBytes, maxBytes);
       if (fits) rows = more;
-      else rows = members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98);
+      else rows = uncut(members, members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98));
     }
     // Too wide for even one row: as many members as fit.
     yield* this.#addPart(cluster);
@@ -170,8 +172,25 @@ export class Packer {
     const alone = this.#draft.width === 0;
     const least = alone ? 1 : Math.max(1, queue.count / 8);
     let count = queue.ascending ? yield* this.#draft.prefix(queue) : queue.count >> 1;
+    // A block is cut only where none goes out otherwise.
+    count = queue.wholeBlocks(count) || (alone ? count : 0);
     while (count >= least && !(yield* this.#draft.add(queue, count))) count >>= 1;
   }
+}
+
+/**
+ * The most rows, `rows` at most, that cut no block: a kill repeats what was delivered of a block of which the rest was not.
+ * `rows` where the oldest block is deeper than that, or where the members came in different blocks.
+ */
+function uncut(members: readonly SeriesQueue[], rows: number): number {
+  let most = rows;
+  for (let tries = 0; tries < mostBorders; tries++) {
+    const before = most;
+    for (const member of members) most = Math.min(most, member.wholeBlocks(most));
+    if (most === 0) break;
+    if (most === before) return most;
+  }
+  return rows;
 }
 
 /** About how many rows of series that share their times fit into `room`; all of them only if they do for certain. */

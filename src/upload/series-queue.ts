@@ -21,6 +21,9 @@ export class SeriesQueue {
   #timesHash = 0;
   #lastTime = Number.NEGATIVE_INFINITY;
   #ascending = true;
+  /** How many points came in which block, one entry a block, oldest first. */
+  readonly #runs: number[] = [];
+  #lastBlock = -1;
 
   constructor(lane: Lane, input: InputId, arena: PointArena) {
     this.lane = lane;
@@ -78,6 +81,9 @@ export class SeriesQueue {
     arena.values[at] = scaled;
     arena.forms[at] = form;
     arena.blocks[at] = block;
+    if (block === this.#lastBlock) this.#runs[this.#runs.length - 1]!++;
+    else this.#runs.push(1);
+    this.#lastBlock = block;
     this.#count++;
     this.#textBytes += textLength(form);
     this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
@@ -132,31 +138,48 @@ export class SeriesQueue {
     return new ChainCursor(this.#arena, this.#head, this.#headOffset);
   }
 
-  /** Removes the oldest `count` points; `visit` is told how many came in which block, block by block. */
-  drop(count: number, visit: (block: number, points: number) => void): void {
-    const { times, forms, blocks, next } = this.#arena;
-    let run = 0;
-    let runBlock = -1;
-    for (let left = count; left > 0; left--) {
-      const at = this.#head * segmentPoints + this.#headOffset++;
-      this.#textBytes -= textLength(forms[at]!);
-      this.#timesHash = (this.#timesHash - hashOf(times[at]!)) | 0;
-      if (blocks[at] === runBlock) run++;
-      else {
-        if (run > 0) visit(runBlock, run);
-        runBlock = blocks[at]!;
-        run = 1;
-      }
-      if (this.#headOffset === segmentPoints) {
+  /**
+   * Removes the oldest `count` points. Calls `visit` once for each block they came in, oldest first; `last` is true when
+   * the queue holds no further point of that block.
+   */
+  drop(count: number, visit: (block: number, points: number, last: boolean) => void): void {
+    const { times, forms, next } = this.#arena;
+    let done = 0;
+    for (let left = count; left > 0; ) {
+      const run = this.#runs[done]!;
+      const points = Math.min(run, left);
+      const block = this.firstBlock;
+      for (let i = 0; i < points; i++) {
+        const at = this.#head * segmentPoints + this.#headOffset++;
+        this.#textBytes -= textLength(forms[at]!);
+        this.#timesHash = (this.#timesHash - hashOf(times[at]!)) | 0;
+        if (this.#headOffset < segmentPoints) continue;
         const freed = this.#head;
         this.#head = next[freed]!;
         this.#headOffset = 0;
         this.#arena.free(freed);
       }
+      left -= points;
+      if (points === run) done++;
+      else this.#runs[done] = run - points;
+      visit(block, points, points === run);
     }
-    if (run > 0) visit(runBlock, run);
+    this.#runs.splice(0, done);
     this.#count -= count;
     if (this.#count === 0) this.#clear();
+  }
+
+  /**
+   * The most points, `count` at most, that end where a block ends: the next point came in another block, or there is none.
+   * 0 when the oldest block has more than `count`.
+   */
+  wholeBlocks(count: number): number {
+    let points = 0;
+    for (const run of this.#runs) {
+      if (points + run > count) break;
+      points += run;
+    }
+    return points;
   }
 
   /** Copies the oldest `count` points as they came, with the slots of their blocks. */
@@ -190,6 +213,7 @@ export class SeriesQueue {
     this.#tailUsed = 0;
     this.#ascending = true;
     this.#lastTime = Number.NEGATIVE_INFINITY;
+    this.#lastBlock = -1;
   }
 }
 

@@ -23,14 +23,32 @@ interface OpenBlock {
   readonly inputs: readonly InputId[];
   /** When it was taken, on the monotonic clock in milliseconds. */
   readonly since: number;
-  /** Points that are neither stored by the service nor refused. */
-  left: number;
+  /** Series of it that have points here. */
+  series: number;
+  /** Series settled since the last `takeSettled`, and how many of their points the service refused. */
+  done: InputId[];
   refused: number;
-  /** Some of its points were forgotten: it is given back when nothing of it is left here. */
+  /** Series of which points are outside the queues, extracted or unsendable. */
+  readonly apart: Map<InputId, SeriesApart>;
+  /** Some of its points were forgotten: the buffer gets the block back when nothing of it is left here. */
   forgotten: boolean;
 }
 
-/** Holds what was taken from the buffer. A block is settled when all its points are; until then a restart brings it again. */
+/** A series of a block of which some points left the queue undecided. */
+interface SeriesApart {
+  /** Points outside the queue that are undecided. */
+  left: number;
+  refused: number;
+  /** The queue holds further points of it. */
+  queued: boolean;
+  /** Points of it were forgotten: it is not settled, and comes again. */
+  forgotten: boolean;
+}
+
+/**
+ * Holds what was taken from the buffer. A series of a block is settled when the service has stored or refused all of its
+ * points in that block. Until then a restart delivers these points again.
+ */
 export class Window {
   readonly #arena: PointArena;
   readonly #queues: Readonly<Record<Lane, Map<InputId, SeriesQueue>>> = { live: new Map(), backlog: new Map() };
@@ -38,7 +56,8 @@ export class Window {
   /** Slot → block. */
   readonly #blocks: (OpenBlock | undefined)[] = [];
   readonly #freeSlots: number[] = [];
-  #settled: Settlement[] = [];
+  /** Blocks of which series were settled since the last `takeSettled`. */
+  readonly #progressed = new Set<OpenBlock>();
   #released: BlockId[] = [];
   #lastInputs: readonly InputId[] = [];
 
@@ -71,8 +90,10 @@ export class Window {
       id: block.id,
       inputs: this.#inputsOf(block),
       since,
-      left: 0,
+      series: block.series.length,
+      done: [],
       refused: 0,
+      apart: new Map(),
       forgotten: false,
     };
     const slot = this.#freeSlots.pop() ?? this.#blocks.length;
@@ -81,53 +102,74 @@ export class Window {
     for (const { input, times, values } of block.series) {
       let queue = this.#queues[lane].get(input);
       if (!queue) this.#queues[lane].set(input, (queue = new SeriesQueue(lane, input, this.#arena)));
+      const before = queue.count;
       for (let i = 0; i < times.length; i++) {
         const time = times[i] ?? Number.NaN;
         const value = values[i] ?? Number.NaN;
         const form = numberForm(value);
-        if (form !== 0 && isWritableTime(time)) {
-          queue.append(time, scaledNumber(value, form), form, slot);
-          open.left++;
-        } else {
+        if (form !== 0 && isWritableTime(time)) queue.append(time, scaledNumber(value, form), form, slot);
+        else {
           const reason = form === 0 ? "value is not a finite number" : "time is outside the years 1 to 9999";
           unsendable.push({ input, time, value, reason, slot });
         }
       }
+      const queued = queue.count - before;
+      this.#points[lane] += queued;
+      if (queued < times.length)
+        open.apart.set(input, { left: times.length - queued, refused: 0, queued: queued > 0, forgotten: false });
+      else if (queued === 0) this.#finish(slot, open, input);
     }
-    this.#points[lane] += open.left;
-    open.left += unsendable.length;
-    if (open.left === 0) this.#close(slot, open);
+    if (block.series.length === 0) this.#close(slot, open);
     return unsendable;
   }
 
   /** The service has the oldest `count` points of `queue`. */
   settle(queue: SeriesQueue, count: number): void {
     this.#points[queue.lane] -= count;
-    queue.drop(count, (slot, points) => this.#settleIn(slot, points, 0));
+    queue.drop(count, (slot, _points, last) => last && this.#leave(slot, queue.input));
   }
 
   /** Takes the oldest `count` points of `queue` out; they stay unsettled until `settleExtracted`. */
   extract(queue: SeriesQueue, count: number): PortionColumn {
+    const { input } = queue;
     const { times, values, slots } = queue.copy(count);
     this.#points[queue.lane] -= count;
-    queue.drop(count, () => {});
-    return new PortionColumn(queue.input, times, values, slots);
+    queue.drop(count, (slot, points, last) => {
+      const open = this.#blocks[slot];
+      if (!open) return;
+      const apart = open.apart.get(input) ?? { left: 0, refused: 0, queued: true, forgotten: false };
+      apart.left += points;
+      apart.queued = !last;
+      open.apart.set(input, apart);
+    });
+    return new PortionColumn(input, times, values, slots);
   }
 
   /** Points that were taken out are stored, or refused for good. */
-  settleExtracted({ slots }: PortionColumn, refused: boolean): void {
-    for (const slot of slots) this.#settleIn(slot, 1, refused ? 1 : 0);
+  settleExtracted({ input, slots }: PortionColumn, refused: boolean): void {
+    for (let from = 0; from < slots.length; ) {
+      let to = from + 1;
+      while (to < slots.length && slots[to] === slots[from]) to++;
+      this.#decide(slots[from]!, input, to - from, refused);
+      from = to;
+    }
   }
 
   /** Points that cannot be sent count as refused for good. */
   settleUnsendable(unsendable: readonly Unsendable[]): void {
-    for (const { slot } of unsendable) this.#settleIn(slot, 1, 1);
+    for (const { slot, input } of unsendable) this.#decide(slot, input, 1, true);
   }
 
   /** What was settled since the last call. */
   takeSettled(): Settlement[] {
-    const settled = this.#settled;
-    this.#settled = [];
+    const settled: Settlement[] = [];
+    for (const open of this.#progressed) {
+      const { id: block, done: inputs, refused } = open;
+      settled.push(refused > 0 ? { block, inputs, refused } : { block, inputs });
+      open.done = [];
+      open.refused = 0;
+    }
+    this.#progressed.clear();
     return settled;
   }
 
@@ -135,13 +177,7 @@ export class Window {
   *forget(lane: Lane): Steps<void> {
     for (const queue of this.#queues[lane].values()) {
       yield queue.count;
-      queue.drop(queue.count, (slot, points) => {
-        const open = this.#blocks[slot];
-        if (!open) return;
-        open.left -= points;
-        open.forgotten = true;
-        if (open.left === 0) this.#close(slot, open);
-      });
+      this.#forgetQueue(queue);
     }
     this.#queues[lane].clear();
     this.#points[lane] = 0;
@@ -159,17 +195,54 @@ export class Window {
     return [...new Set(this.#blocks.flatMap((open) => (open ? [open.id] : [])))];
   }
 
-  #settleIn(slot: number, points: number, refused: number): void {
-    const open = this.#blocks[slot];
-    if (!open) return;
-    open.left -= points;
-    open.refused += refused;
-    if (open.left === 0) this.#close(slot, open);
+  #forgetQueue(queue: SeriesQueue): void {
+    const { input } = queue;
+    queue.drop(queue.count, (slot, _points, last) => {
+      const open = this.#blocks[slot];
+      if (!open) return;
+      open.forgotten = true;
+      const apart = open.apart.get(input);
+      if (apart) apart.forgotten = true;
+      if (last) this.#leave(slot, input, true);
+    });
   }
 
-  #close(slot: number, { id, inputs, refused, forgotten }: OpenBlock): void {
-    if (forgotten) this.#released.push(id);
-    else this.#settled.push(refused > 0 ? { block: id, inputs, refused } : { block: id, inputs });
+  /** The queue of `input` holds no further point of that block. */
+  #leave(slot: number, input: InputId, forgotten = false): void {
+    const open = this.#blocks[slot];
+    if (!open) return;
+    const apart = open.apart.get(input);
+    if (apart) apart.queued = false;
+    if (!apart || apart.left === 0) this.#finish(slot, open, input, forgotten);
+  }
+
+  /** Points outside the queue are stored or refused. */
+  #decide(slot: number, input: InputId, points: number, refused: boolean): void {
+    const open = this.#blocks[slot];
+    const apart = open?.apart.get(input);
+    if (!open || !apart) return;
+    apart.left -= points;
+    if (refused) apart.refused += points;
+    if (apart.left === 0 && !apart.queued) this.#finish(slot, open, input);
+  }
+
+  /** Nothing of this series of the block is left here. */
+  #finish(slot: number, open: OpenBlock, input: InputId, forgotten = false): void {
+    const apart = open.apart.get(input);
+    if (!forgotten && apart?.forgotten !== true) {
+      open.done.push(input);
+      open.refused += apart?.refused ?? 0;
+      this.#progressed.add(open);
+    }
+    open.apart.delete(input);
+    open.series--;
+    if (open.series === 0) this.#close(slot, open);
+  }
+
+  #close(slot: number, open: OpenBlock): void {
+    // A block without series has nothing that could be settled one by one.
+    if (open.inputs.length === 0) this.#progressed.add(open);
+    if (open.forgotten) this.#released.push(open.id);
     this.#blocks[slot] = undefined;
     this.#freeSlots.push(slot);
   }

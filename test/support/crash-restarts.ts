@@ -108,18 +108,20 @@ export async function crashAndRestart(restarts: number): Promise<CrashResult> {
   const limits = { limits: { maxRequest: "64KiB" } };
   for (let crash = 0; crash < restarts; crash++) {
     service.proxied = crash > restarts / 2;
-    const times = Float64Array.from({ length: 100 }, (_, i) => start + crash * 100e6 + i * 1e6);
-    const series = Array.from({ length: 60 }, (_, k) => ({
-      input: `tag${k}` as InputId,
-      times,
-      values: times.map((_, i) => (crash % 10 === 3 && k === 7 && i === 50 ? bad : crash + k * i)),
-    }));
-    for (const { input, values } of series)
-      for (const [i, value] of values.entries()) {
-        if (value === bad) expectedRefused++;
-        else expected.add(`${input} ${new Date(times[i]! / 1e3).toISOString().replace(".000Z", "Z")} ${value}`);
-      }
-    blocks.append({ id: (crash + 1) as BlockId, series });
+    for (let part = 0; part < 10; part++) {
+      const times = Float64Array.from({ length: 10 }, (_, i) => start + (crash * 100 + part * 10 + i) * 1e6);
+      const series = Array.from({ length: 60 }, (_, k) => ({
+        input: `tag${k}` as InputId,
+        times,
+        values: times.map((_, i) => (crash % 10 === 3 && k === 7 && part * 10 + i === 50 ? bad : crash + k * i)),
+      }));
+      for (const { input, values } of series)
+        for (const [i, value] of values.entries()) {
+          if (value === bad) expectedRefused++;
+          else expected.add(`${input} ${new Date(times[i]! / 1e3).toISOString().replace(".000Z", "Z")} ${value}`);
+        }
+      blocks.append({ id: (crash * 10 + part + 1) as BlockId, series });
+    }
     const agent = await bornUploader(world, folder.path, blocks, service, limits);
     await world.advance(random() * 4_000);
     await agent.kill();

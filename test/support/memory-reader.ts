@@ -26,6 +26,11 @@ export class MemoryReader implements BufferReader {
     return id;
   }
 
+  /** Points that were settled as refused. */
+  get refused(): number {
+    return this.settled.reduce((sum, { refused = 0 }) => sum + refused, 0);
+  }
+
   /** Blocks that are neither waiting nor settled. */
   get out(): number {
     return this.#out.size;
@@ -59,8 +64,11 @@ export class MemoryReader implements BufferReader {
     for (const settlement of done) {
       const block = this.#out.get(settlement.block);
       if (!block) throw new Error(`block ${settlement.block} is not out`);
-      if (settlement.inputs.length !== block.series.length) throw new Error("settled in part");
-      this.#out.delete(settlement.block);
+      const done = new Set(settlement.inputs);
+      const rest = block.series.filter(({ input }) => !done.has(input));
+      if (rest.length !== block.series.length - done.size) throw new Error(`block ${block.id} has no such series`);
+      if (rest.length > 0) this.#out.set(block.id, { ...block, series: rest });
+      else this.#out.delete(block.id);
       this.settled.push(settlement);
     }
   }

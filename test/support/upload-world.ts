@@ -15,7 +15,6 @@ const never = new Promise<never>(() => {});
 /** Blocks that are settled for good once `settle` was called by a process that lived to see it. */
 export class DurableBlocks {
   readonly #free = new Map<BlockId, Block>();
-  readonly #settled = new Set<BlockId>();
   #wake = Promise.withResolvers<void>();
   /** Points that were settled as refused. */
   refused = 0;
@@ -50,11 +49,14 @@ export class DurableBlocks {
       },
       settle: async (done: readonly Settlement[]) => {
         if (!alive()) return await never;
-        for (const { block, refused = 0 } of done) {
+        for (const { block, inputs, refused = 0 } of done) {
           this.refused += refused;
-          if (this.#settled.has(block)) throw new Error(`block ${block} was settled before`);
-          this.#settled.add(block);
-          this.#free.delete(block);
+          const left = this.#free.get(block)?.series ?? [];
+          const rest = left.filter(({ input }) => !inputs.includes(input));
+          if (rest.length !== left.length - inputs.length)
+            throw new Error(`of block ${block} a series was settled before`);
+          if (rest.length > 0) this.#free.set(block, { id: block, series: rest });
+          else this.#free.delete(block);
         }
       },
       release: (blocks) => {

@@ -281,7 +281,7 @@ test("fresh points that lie between those of the backlog go out in a frame of th
   ]);
 });
 
-test("a block is settled when the last of its points is, and names what was refused of it", () => {
+test("a series of a block is settled when the last of its points is, and names what was refused of it", () => {
   const window = new Window(100);
   window.add(
     "live",
@@ -297,12 +297,12 @@ test("a block is settled when the last of its points is, and names what was refu
   const [a, b] = [...window.queues("live")];
   window.settle(a!, 1);
   window.settle(b!, 1);
-  expect(window.takeSettled()).toEqual([]);
+  expect(window.takeSettled()).toEqual([{ block: 1, inputs: ["a"] }]);
   const taken = window.extract(b!, 1);
   expect(window.takeSettled()).toEqual([]);
   window.settleExtracted(taken, true);
   expect(window.takeSettled()).toEqual([
-    { block: 1, inputs: ["a", "b"], refused: 1 } satisfies Partial<Settlement> | object,
+    { block: 1, inputs: ["b"], refused: 1 } satisfies Partial<Settlement> | object,
   ]);
 });
 
@@ -377,9 +377,9 @@ function poll(machine: string, from: number, to: number, everySeconds = 1): Reco
 
 test("a poll of which some series came first goes out with the others, in frames of all of them", () => {
   const window = new Window(200_000);
-  window.add("backlog", block(1, poll("machine2", 0, 300)), 0);
-  const some = Object.entries(poll("machine2", 300, 310)).slice(0, 40);
-  window.add("backlog", block(2, Object.fromEntries(some)), 0);
+  for (let i = 0; i < 38; i++) window.add("backlog", block(i, poll("machine2", i * 10, (i + 1) * 10)), 0);
+  const some = Object.entries(poll("machine2", 380, 390)).slice(0, 40);
+  window.add("backlog", block(38, Object.fromEntries(some)), 0);
   const sent = drain(window, 65_536);
   const before = sent.slice(0, -1);
   expect(before.length).toBeGreaterThan(1);
@@ -389,7 +389,41 @@ test("a poll of which some series came first goes out with the others, in frames
 
 test("series that begin together and go on apart are not taken for one poll", () => {
   const window = new Window(200_000);
-  window.add("backlog", block(1, { ...poll("fast", 0, 300), ...poll("slow", 0, 250, 1.5) }), 0);
+  for (let i = 0; i < 30; i++)
+    window.add(
+      "backlog",
+      block(i, { ...poll("fast", i * 10, (i + 1) * 10), ...poll("slow", i * 8, (i + 1) * 8, 1.5) }),
+      0,
+    );
   const [first] = drain(window, 65_536);
   expect([first?.plan.columns.length, first?.plan.nulls]).toEqual([100, 0]);
+});
+
+test("a frame cuts no block: what a kill would repeat is settled with the request that delivers it", () => {
+  const window = new Window(200_000);
+  for (let i = 0; i < 20; i++) window.add("backlog", block(i, poll("dense", i * 15, (i + 1) * 15)), 0);
+  for (let i = 0; i < 20; i++) {
+    const unrelated = Array.from({ length: 30 }, (_, tag): [string, [number, number][]] => [
+      `line2.t${tag}`,
+      Array.from({ length: 20 }, (__, k): [number, number] => [(i * 20 + k) * 1e6 + tag * 7 + 1, k]),
+    ]);
+    window.add("backlog", block(100 + i, Object.fromEntries(unrelated)), 0);
+  }
+  const packer = new Packer();
+  const left = () => [...window.queues("backlog")].filter((queue) => queue.count > 0);
+  let frames = 0;
+  let settled = 0;
+  for (;;) {
+    const candidates = left().map((queue) => ({ queue, since: 0 }));
+    const limits = { maxBytes: 65_536, envelopeBytes: envelope.bytes, maxSeries: 1_000, urgentBefore: -1 };
+    const plan = finished(packer.plan(candidates, limits));
+    if (!plan) break;
+    frames++;
+    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    // Each series of a block that a frame has begun is settled with it.
+    settled += plan.points;
+    const series = window.takeSettled().flatMap(({ block: id, inputs }) => inputs.map(() => (id < 100 ? 15 : 20)));
+    expect(series.reduce((sum, points) => sum + points, 0)).toBe(plan.points);
+  }
+  expect([frames > 3, settled]).toEqual([true, 20 * 1_500 + 20 * 600]);
 });
