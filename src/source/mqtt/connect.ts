@@ -8,6 +8,7 @@ import { type Connected, connectOnce, type Link, type MessageHandler } from "./c
 import type { Failure } from "./failure.ts";
 import type { MqttOptions } from "./options.ts";
 import type { SessionState } from "./session-state.ts";
+import { cutMessages } from "./web-socket-frames.ts";
 
 type Version = 3 | 4 | 5;
 
@@ -104,7 +105,11 @@ function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): I
     ...(serverName !== undefined && { servername: serverName }),
     ...(keyPassphrase !== undefined && { passphrase: keyPassphrase.reveal() }),
   };
-  return { ...checks, ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }), wsOptions: checks } as IClientOptions; // RequestOptions and theirs name the same fields of TLS
+  return {
+    ...checks,
+    ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }),
+    wsOptions: { ...checks, ...cutMessages },
+  } as IClientOptions; // RequestOptions and theirs name the same fields of TLS
 }
 
 async function readCredentials(options: MqttOptions): Promise<IClientOptions> {

@@ -5,6 +5,7 @@ import { eventually } from "../../support/eventually.ts";
 import { brief, openMqttSource, pull } from "../../support/mqtt-source.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { politeAnswer, type ScriptedClient, scriptedBroker } from "../../support/scripted-broker.ts";
+import { openWebSocketBridge } from "../../support/web-socket-bridge.ts";
 
 const { signal } = new AbortController();
 const tags = [{ topic: "line/{n}" }];
@@ -98,6 +99,26 @@ test("a connection that is lost in the middle of such a message ends without a c
 
   await eventually(() => acknowledged(broker.connections[1]).length === 1);
   expect(runtime.metric("source_mqtt_oversized_messages_total")).toBe(1);
+});
+
+test("over a WebSocket a packet that comes as one message is skipped while it comes in, too", async () => {
+  await using broker = await scriptedBroker((packet, client) => politeAnswer(packet, client), { version: 4 });
+  await using bridge = await openWebSocketBridge(broker);
+  const runtime = testRuntime();
+  const text = { options: optionsOf(bridge.url, 4), tags };
+  await using source = await openMqttSource(text, runtime, signal);
+  const [client] = broker.connections;
+
+  // Beyond what the WebSocket library is allowed to hold: in one piece it would end the connection.
+  const huge = "x".repeat(5_000_000);
+  client?.send(publish(1, 1, "line/big", huge), publish(2, 1, "line/a", "1"));
+
+  expect(brief(await pull(source, signal).readings(2))).toEqual([
+    "line/big=payload of 5000000 bytes is larger than maxPayload, 1024 bytes",
+    "line/a=1",
+  ]);
+  await eventually(() => acknowledged(client).length === 2);
+  expect(bridge.largestMessage).toBeGreaterThan(5_000_000);
 });
 
 test.each([
