@@ -1,9 +1,11 @@
 // The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Warning } from "../agent/status.ts";
 import type { Config } from "../config/config.ts";
 import { AgentError, errorCodes, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
+import { inputOwners } from "../mapping/input-owners.ts";
 import { openCredentials } from "../upload/open-credentials.ts";
 import { Pacer } from "../upload/pacer.ts";
 import { answerBytes, RpcClient } from "../upload/rpc-client.ts";
@@ -12,6 +14,7 @@ import { TurnFolder } from "../upload/turns.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { openBeside } from "./open-beside.ts";
+import { refusedAddresses } from "./refused-addresses.ts";
 
 export interface Reached {
   /** `service`, or the name of a source. */
@@ -22,6 +25,8 @@ export interface Reached {
   readonly remedy?: string;
   /** What the device gives to consider although it answers. */
   readonly advice?: string;
+  /** Addresses whose values would not be stored, since another one feeds their Input ID. */
+  readonly refused?: readonly Warning[];
   readonly exit: ExitStatus;
 }
 
@@ -31,6 +36,7 @@ const withinMs = 60_000;
 /** Asks all of them side by side. Nothing is stored, read or acknowledged. Rejects with `signal.reason` only. */
 export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
+  const owners = inputOwners();
   return Promise.all([
     reach("service", (stop) => reachService(config, version, runtime, stop), signal),
     ...config.sources.map((source) =>
@@ -39,7 +45,8 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
         async (stop) => {
           await using opened = await openBeside(source, config, runtime, stop);
           const { advice } = opened.details?.() ?? {};
-          return advice === undefined ? undefined : String(advice);
+          const refused = await refusedAddresses(source, opened, owners, runtime, stop);
+          return { ...(advice !== undefined && { advice: String(advice) }), ...(refused.length > 0 && { refused }) };
         },
         signal,
       ),
@@ -47,17 +54,17 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
   ]);
 }
 
-/** `ask` gives advice, or none. */
 async function reach(
   what: string,
-  ask: (signal: AbortSignal) => Promise<string | undefined | void>,
+  ask: (signal: AbortSignal) => Promise<Pick<Reached, "advice" | "refused"> | void>,
   signal: AbortSignal,
 ): Promise<Reached> {
   const started = performance.now();
   const elapsed = () => Math.round(performance.now() - started);
   try {
-    const advice = await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
-    return { what, ok: true, ms: elapsed(), ...(advice !== undefined && { advice }), exit: exitStatus.done };
+    const found = await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
+    const exit = found?.refused ? exitStatus.failed : exitStatus.done;
+    return { what, ok: exit === exitStatus.done, ms: elapsed(), ...found, exit };
   } catch (error) {
     signal.throwIfAborted();
     const known = isAgentError(error)

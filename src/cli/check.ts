@@ -22,7 +22,8 @@ export interface CheckOptions {
 
 /**
  * Resolves with `config` where the file is wrong, after every error was printed; with `online` as `unreachable` or
- * `refused` where the service or a source would not have it.
+ * `refused` where the service or a source would not have it, and with `failed` where values would not be stored since
+ * another address feeds their Input ID.
  */
 export async function check(
   { config: file, json = false, online = false }: CheckOptions,
@@ -56,9 +57,13 @@ async function reach(config: Config, signal: AbortSignal): Promise<readonly Reac
   return checkOnline(config, version(), signal);
 }
 
-function reachedLines({ what, ok, ms, error = "", remedy = "", advice }: Reached): readonly string[] {
-  if (ok) return [`${what}: answers, ${ms} ms`, ...(advice === undefined ? [] : [visible(`  ${advice}`)])];
-  return [visible(`${what}: ${error}`), `  ${remedy}`];
+function reachedLines({ what, ms, error, remedy = "", advice, refused = [] }: Reached): readonly string[] {
+  if (error !== undefined) return [visible(`${what}: ${error}`), `  ${remedy}`];
+  return [
+    `${what}: answers, ${ms} ms`,
+    ...(advice === undefined ? [] : [visible(`  ${advice}`)]),
+    ...refused.flatMap((each) => [visible(`  ${each.message}`), visible(`    ${each.remedy}`)]),
+  ];
 }
 
 function jsonOf(result: object): string {

@@ -1,9 +1,11 @@
 // What a source reads, raw and mapped, for a person who looks. Nothing is buffered, sent or acknowledged.
+import { ambiguitiesOf } from "../config/ambiguities.ts";
 import type { Config, ConfiguredSource } from "../config/config.ts";
 import type { EpochMicros, Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Delivery, Quality, Reading, TagId } from "../core/source.ts";
-import { type Mapping, openMapping, type TagState } from "../mapping/mapping.ts";
+import type { InputOwners } from "../mapping/input-owners.ts";
+import { type Mapping, openMapping, type RefusedInput, type TagState } from "../mapping/mapping.ts";
 import { openBeside } from "./open-beside.ts";
 
 /** One reading as it came, and what becomes of it. */
@@ -22,24 +24,36 @@ export interface Looked {
   readonly clock: Reading["clock"];
   readonly quality: Quality;
   readonly reason: string | undefined;
+  /** Another address feeds the Input ID, or there is none: the agent would not store it. */
+  readonly refused: boolean;
   readonly tag: TagId;
 }
 
-/** Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
+/** `told` is called with all that is refused so far. Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
 export async function* look(
   source: ConfiguredSource,
   config: Config,
+  owners: InputOwners,
+  told: (refused: readonly RefusedInput[]) => void,
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<readonly Looked[]> {
   // What a reading comes to is shown whatever `report` would make of it.
   const rules = source.rules.map((rule) => ({ ...rule, report: "off" as const }));
-  using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} } }, runtime);
+  const ambiguities = ambiguitiesOf(source);
+  using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
   await using opened = await openBeside(source, config, runtime, signal);
+  mapping.claim(opened.addresses ?? []);
+  told(mapping.refusals());
   for await (const delivery of opened.deliveries(signal)) {
     const points = pointsOf(delivery, mapping);
     const states = index(mapping.tags());
-    yield delivery.readings.map((reading, i) => looked(source.name, reading, points[i], states));
+    yield delivery.readings.map((reading, i) => {
+      const { tag, captures, address } = reading;
+      const refusal = points[i] ? undefined : mapping.refusalOf(tag, captures, address);
+      return looked(source.name, reading, points[i], refusal, states);
+    });
+    told(mapping.refusals());
   }
 }
 
@@ -64,7 +78,13 @@ function index(states: readonly TagState[]): States {
   };
 }
 
-function looked(source: string, reading: Reading, point: Point | undefined, states: States): Looked {
+function looked(
+  source: string,
+  reading: Reading,
+  point: Point | undefined,
+  refusal: RefusedInput | undefined,
+  states: States,
+): Looked {
   const { tag, address, value: raw, time, clock, quality, reason } = reading;
   const state = point
     ? states.byInput.get(point.input)
@@ -73,7 +93,7 @@ function looked(source: string, reading: Reading, point: Point | undefined, stat
   return {
     source,
     tag,
-    input: point?.input ?? state?.input ?? "",
+    input: point?.input ?? refusal?.input ?? state?.input ?? "",
     address,
     raw,
     value,
@@ -82,6 +102,9 @@ function looked(source: string, reading: Reading, point: Point | undefined, stat
     time,
     clock,
     quality,
-    reason: reason ?? (point ? undefined : (state?.reason ?? "no point comes of it")),
+    reason: refusal
+      ? `${refusal.reason}; ${refusal.remedy}`
+      : (reason ?? (point ? undefined : (state?.reason ?? "no point comes of it"))),
+    refused: refusal !== undefined,
   };
 }

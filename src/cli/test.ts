@@ -1,9 +1,12 @@
 // `tagferry test`: reads every tag of a configuration and shows what comes and what becomes of it. Nothing is buffered,
 // sent or acknowledged, and an agent that runs on the same configuration does not notice.
+import { refusalWarnings } from "../agent/refused-inputs.ts";
 import type { Config, ConfiguredSource } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { errorCodes, isAgentError } from "../core/errors.ts";
 import { isAbort } from "../lib/abort.ts";
+import { type InputOwners, inputOwners } from "../mapping/input-owners.ts";
+import type { RefusedInput } from "../mapping/mapping.ts";
 import { formatTimestamp } from "../wire/timestamp.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
@@ -39,6 +42,7 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
     );
     return exitStatus.usage;
   }
+  const owners = inputOwners();
   const live =
     io.screen && options.once !== true && options.json !== true
       ? new LiveTable(
@@ -47,7 +51,7 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
           cells,
         )
       : undefined;
-  const ends = await Promise.all(sources.map((source) => testSource(source, config, options, live, io)));
+  const ends = await Promise.all(sources.map((source) => testSource(source, config, owners, options, live, io)));
   live?.end();
   return ends.find((end) => end !== exitStatus.done) ?? exitStatus.done;
 }
@@ -55,6 +59,7 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
 async function testSource(
   source: ConfiguredSource,
   config: Config,
+  owners: InputOwners,
   { once = false, json = false, within }: TestOptions,
   live: LiveTable | undefined,
   io: Console,
@@ -67,12 +72,15 @@ async function testSource(
   over?.catch(() => {});
   const silent = new Set(rules.keys());
   const bad = new Set<number>();
+  let refused: readonly RefusedInput[] = [];
   try {
-    for await (const readings of look(source, config, runtime, stop)) {
-      for (const { tag, value } of readings) {
-        silent.delete(tag);
-        if (value === undefined) bad.add(tag);
-        else bad.delete(tag);
+    for await (const readings of look(source, config, owners, (all) => (refused = all), runtime, stop)) {
+      for (const reading of readings) {
+        const { tag, value } = reading;
+        const isFirst = silent.delete(tag);
+        // A second address says nothing of the one that feeds the input.
+        if (value === undefined && (isFirst || !reading.refused)) bad.add(tag);
+        else if (value !== undefined) bad.delete(tag);
       }
       if (live) live.add(name, readings);
       else for (const line of json ? readings.map(jsonOf) : columns(readings.map(cells))) io.print(line);
@@ -95,7 +103,11 @@ async function testSource(
   if (silent.size > 0 && driver.silence !== undefined) io.complain(`${name} (${driver.type}): ${driver.silence}`);
   const wrong = silent.size + bad.size;
   io.complain(`${name} (${driver.type}): ${count(rules.length - wrong, "tag")} of ${rules.length} with a good value`);
-  return wrong === 0 ? exitStatus.done : exitStatus.failed;
+  for (const { message, remedy = "" } of refusalWarnings(refused.map((each) => ({ source: name, ...each })))) {
+    io.complain(visible(`${name} (${driver.type}): ${message}`));
+    io.complain(visible(`  ${remedy}`));
+  }
+  return wrong + refused.length === 0 ? exitStatus.done : exitStatus.failed;
 }
 
 /** Says it, so that the other sources go on. */
@@ -126,7 +138,7 @@ function short(text: string): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
-function jsonOf({ tag: _tag, time, raw, ...rest }: Looked): string {
+function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: Looked): string {
   const exact = typeof raw === "bigint" ? (Number.isSafeInteger(Number(raw)) ? Number(raw) : String(raw)) : raw;
   return JSON.stringify({ ...rest, raw: exact, time: formatTimestamp(time) });
 }
