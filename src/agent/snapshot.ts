@@ -1,6 +1,6 @@
 // Gathers what the parts know into one `Status`.
 import type { Config } from "../config/config.ts";
-import type { BufferStats } from "../core/buffer.ts";
+import type { BufferStats, Loss } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Mapping, TagState } from "../mapping/mapping.ts";
@@ -186,12 +186,10 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
   const lost = buffer.losses
     .filter(({ points }) => points > 0)
     .map(
-      ({ reason, points, from, to }): Warning => ({
+      (loss): Warning => ({
         level: "error",
-        message: `${points} points were lost from the buffer: ${reason}${
-          from === undefined || to === undefined ? "" : `, times from ${rfc3339(from)} to ${rfc3339(to)}`
-        }`,
-        ...(lossRemedies[reason] && { remedy: lossRemedies[reason] }),
+        message: `${loss.points} points were lost from the buffer: ${loss.reason}${timesOf(loss)}`,
+        ...(lossRemedies[loss.reason] && { remedy: lossRemedies[loss.reason] }),
       }),
     );
   if (buffer.degraded === undefined) return lost;
@@ -201,6 +199,14 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
     remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
   };
   return [full, ...lost];
+}
+
+/** Of several intervals the last one: between them points were delivered. */
+function timesOf({ from, to, intervals }: Loss): string {
+  const last = intervals.length > 1 ? intervals.at(-1) : { from, to };
+  if (last?.from === undefined || last.to === undefined) return "";
+  const times = `from ${rfc3339(last.from)} to ${rfc3339(last.to)}`;
+  return intervals.length > 1 ? `, in ${intervals.length} intervals, the last ${times}` : `, times ${times}`;
 }
 
 function rejectWarnings(unkept: number): Warning[] {

@@ -16,7 +16,7 @@ export async function bufferStat(
   const opened = inspectBuffer(directory);
   const segments: InspectedSegment[] = [];
   for await (const segment of inspectedSegments(opened, io)) segments.push(segment);
-  const totals = totalsOf(segments);
+  const totals = totalsOf(segments, opened.inspector.accounts?.leased ?? []);
   if (json) {
     const { folder, inspector } = opened;
     io.print(JSON.stringify({ folder, ...totals, accounts: inspector.accounts, segments }, undefined, 2));
@@ -24,12 +24,16 @@ export async function bufferStat(
   return exitStatus.done;
 }
 
-function totalsOf(segments: readonly InspectedSegment[]) {
+/** `leased`: points of dropped segments that an agent has in a request. */
+function totalsOf(segments: readonly InspectedSegment[], leased: readonly { readonly points: number }[]) {
   const sum = (of: (segment: InspectedSegment) => number) => segments.reduce((total, each) => total + of(each), 0);
   return {
     bytes: sum(({ bytes }) => bytes),
     points: sum(({ points }) => points),
-    unsettledPoints: sum(({ unsettledPoints }) => unsettledPoints),
+    unsettledPoints: leased.reduce(
+      (total, each) => total + each.points,
+      sum(({ unsettledPoints }) => unsettledPoints),
+    ),
     lostPoints: sum(lostIn),
     earliest: least(segments.map(({ earliest }) => earliest)),
     latest: greatest(segments.map(({ latest }) => latest)),
@@ -53,9 +57,16 @@ function report(
           `since it was created: ${count(accounts.settledPoints, "point")} delivered, ${count(accounts.refusedPoints, "point")} refused, ${count(accounts.duplicatePoints, "duplicate")}, ${count(accounts.collidedPoints, "point")} moved on by 1 µs`,
           ...accounts.losses
             .filter((loss) => loss.points > 0)
-            .map(
-              ({ reason, points: lost, from, to }) => `lost: ${count(lost, "point")}, ${reason}${between(from, to)}`,
-            ),
+            .flatMap(({ reason, points: lost, from, to, intervals }) => [
+              `lost: ${count(lost, "point")}, ${reason}${between(from, to)}`,
+              ...(intervals.length > 1
+                ? intervals.map((each) => `  ${count(each.points, "point")}${between(each.from, each.to)}`)
+                : []),
+            ]),
+          ...accounts.leased.map(
+            ({ reason, points: leased, from, to }) =>
+              `on their way to the service, and not on disk any more (${reason}): ${count(leased, "point")}${between(from, to)}`,
+          ),
         ]
       : ["the accounts are damaged or not there: what is delivered cannot be told from what is not"]),
     "",

@@ -75,12 +75,25 @@ export interface BufferReader extends AsyncDisposable {
   release(blocks: readonly BlockId[]): void;
 }
 
+/** Lost points that followed each other: of the series that are lost, nothing in between was delivered. */
+export interface LossInterval {
+  /** Ascends over the life of the buffer. An interval that is given again under its number has grown. */
+  readonly number: number;
+  readonly points: number;
+  /** Times of its earliest and latest point; undefined where nothing tells them any more. */
+  readonly from: EpochMicros | undefined;
+  readonly to: EpochMicros | undefined;
+}
+
 /** Points that will never be delivered, and why. */
 export interface Loss {
   readonly reason: string;
   readonly points: number;
+  /** Times of the earliest and the latest of them: much in between may have been delivered, see `intervals`. */
   readonly from: EpochMicros | undefined;
   readonly to: EpochMicros | undefined;
+  /** The last 32, oldest first. */
+  readonly intervals: readonly LossInterval[];
 }
 
 /** All counts are since the buffer was created unless said otherwise; `unsettledPoints` is now. */
@@ -91,6 +104,7 @@ export interface BufferStats {
   readonly appendedPoints: number;
   readonly settledPoints: number;
   readonly refusedPoints: number;
+  /** Not settled, refused or lost. Those of a dropped segment whose blocks are out are among them until they are settled or given back. */
   readonly unsettledPoints: number;
   /** Time of the oldest unsettled point. */
   readonly oldest: EpochMicros | undefined;

@@ -1,11 +1,9 @@
-// Rows for points that were lost from the buffer: it says how many, why, and of which time; here that becomes intervals.
-import type { BufferStats } from "../../core/buffer.ts";
+// Rows for points that were lost from the buffer: one for each interval that it reports.
+import type { BufferStats, Loss, LossInterval } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
+import type { AccountedLosses } from "./gap-file.ts";
 import type { GapRecord } from "./gap-record.ts";
-
-/** Losses for the same reason that follow each other within this time are one row. */
-const togetherMs = 600_000;
 
 const reasons: Readonly<Record<string, string>> = {
   maxSize: "the buffer was full (buffer.maxSize), the oldest points were dropped",
@@ -20,51 +18,64 @@ const reasons: Readonly<Record<string, string>> = {
 export class BufferGaps {
   readonly #record: GapRecord;
   readonly #clock: Clock;
-  readonly #rows = new Map<string, { readonly id: number; atMs: number }>();
 
   constructor(record: GapRecord, clock: Clock) {
     this.#record = record;
     this.#clock = clock;
   }
 
-  /** Takes up what has been lost since it was asked the last time, also by an agent before this one. */
+  /** Adds rows for what has been lost since the last call, also where that was an agent before this one: one for each interval. */
   look({ losses }: Pick<BufferStats, "losses">): void {
-    for (const { reason, points, from, to } of losses) {
-      const before = this.#record.losses[reason];
-      const lost = points - (before?.points ?? 0);
-      if (lost <= 0) continue;
-      const now = this.#clock.now();
-      const end = to ?? now;
-      // What is dropped is the oldest: what was lost before this was older.
-      const begin = Math.min(end, Math.max(from ?? end, before?.to ?? 0));
-      this.#add(reason, lost, begin, end);
-      this.#record.losses = { ...this.#record.losses, [reason]: { points, ...(to !== undefined && { to }) } };
+    for (const loss of losses) {
+      const known = this.#record.losses[loss.reason];
+      // Fewer than before: another buffer has taken the place of that one.
+      const before = known && known.points <= loss.points ? known : { points: 0 };
+      if (loss.points > before.points) this.#take(loss, before);
     }
   }
 
-  #add(reason: string, points: number, from: number, to: number): void {
-    const nowMs = this.#clock.monotonic();
-    const known = this.#rows.get(reason);
-    const row = known && nowMs - known.atMs < togetherMs ? this.#record.get(known.id) : undefined;
-    if (known && row) {
-      known.atMs = nowMs;
-      this.#record.change(row.id, {
-        points: (row.points ?? 0) + points,
-        from: epochMicros(Math.min(row.from, from)),
-        to: epochMicros(Math.max(row.to ?? 0, to)),
-      });
-      return;
+  #take({ reason, points, intervals }: Loss, before: AccountedLosses[string]): void {
+    let { last } = before;
+    let left = points - before.points;
+    for (const interval of intervals) {
+      const known = last?.number === interval.number ? last : undefined;
+      if (last && !known && interval.number <= last.number) continue;
+      const added = interval.points - (known?.points ?? 0);
+      if (added <= 0) continue;
+      const row = known && this.#grow(known, interval) ? known.row : this.#add(reason, added, interval, known?.to);
+      const { number, points: counted, to } = interval;
+      last = { number, points: counted, row, ...(to !== undefined && { to }) };
+      left -= added;
     }
-    const id = this.#record.add({
+    // More intervals than the buffer keeps passed by since the last call.
+    if (left > 0) this.#add(reason, left, { from: intervals[0]?.from, to: intervals[0]?.from }, undefined);
+    this.#record.losses = { ...this.#record.losses, [reason]: { points, ...(last && { last }) } };
+  }
+
+  /** False: the row is not there any more. */
+  #grow({ row }: { readonly row: number }, { points, from, to }: LossInterval): boolean {
+    if (!this.#record.get(row)) return false;
+    this.#record.change(row, { points, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
+    return true;
+  }
+
+  /** Gives the number of the row. `since`: up to when the interval has been told of in a row that is gone. */
+  #add(
+    reason: string,
+    points: number,
+    { from, to }: Pick<LossInterval, "from" | "to">,
+    since: number | undefined,
+  ): number {
+    const end = to ?? this.#clock.now();
+    return this.#record.add({
       cause: "buffer",
       reason: reasons[reason] ?? reason,
-      from: epochMicros(from),
-      to: epochMicros(to),
+      from: epochMicros(Math.min(end, Math.max(from ?? end, since ?? 0))),
+      to: epochMicros(end),
       state: "lost",
       tags: 0,
       inputs: [],
       points,
     });
-    this.#rows.set(reason, { id, atMs: nowMs });
   }
 }

@@ -7,12 +7,14 @@ import { epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { type Gap, gapSchema } from "./gap.ts";
 
+/** An interval may grow: how many of its points were counted, in which row. */
+const lastInterval = z.object({ number: z.int(), points: z.int(), row: z.int(), to: z.number().optional() });
 const line = z.union([
   z.object({ gap: gapSchema }),
   /** A row that became part of another, or was too old. */
   z.object({ gone: z.int() }),
-  /** Points lost from the buffer, by reason, that rows account for, and up to which time. */
-  z.object({ losses: z.record(z.string(), z.object({ points: z.int(), to: z.number().optional() })) }),
+  /** Points lost from the buffer, by reason, that rows account for, and the last interval of them. */
+  z.object({ losses: z.record(z.string(), z.object({ points: z.int(), last: lastInterval.optional() })) }),
 ]);
 export type GapLine = z.output<typeof line>;
 export type AccountedLosses = Extract<GapLine, { readonly losses: unknown }>["losses"];

@@ -1,7 +1,7 @@
 // The books of the buffer: every point that came in is settled, refused, lost for a reason, or still there.
 
 import type { BufferState } from "./buffer-state.ts";
-import { LossLedger } from "./loss-ledger.ts";
+import { LossLedger, type LossReason } from "./loss-ledger.ts";
 
 export class Accounts {
   /** Sequence number of the next point. */
@@ -26,6 +26,8 @@ export class Accounts {
     accounts.collided = state.collided;
     accounts.opens = state.opens + 1;
     accounts.losses = new LossLedger(state.losses);
+    // The process that had them in a request is gone.
+    for (const { reason, ...leased } of state.leased) accounts.losses.add(reason as LossReason, leased);
     return accounts;
   }
 

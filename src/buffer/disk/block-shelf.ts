@@ -4,11 +4,14 @@ import { cutBlock } from "./block-cut.ts";
 import { layOut } from "./block-layout.ts";
 import { countDamage, writeOffRest } from "./damage-books.ts";
 import { type Disk, diskErrorCode } from "./disk.ts";
+import { DroppedBlocks } from "./dropped-blocks.ts";
 import type { InputTable } from "./input-table.ts";
+import type { LossReason } from "./loss-ledger.ts";
 import type { Notes } from "./note.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
+import { type SegmentLoss, segmentLoss, wholeLoss } from "./segment-loss.ts";
 import { loadIndex, SegmentReader } from "./segment-reader.ts";
 import { SeriesOut } from "./series-out.ts";
 import { SeriesSorter } from "./series-sorter.ts";
@@ -58,6 +61,8 @@ const nameless = -1;
 export class BlockShelf {
   readonly #options: ShelfOptions;
   readonly #out = new Map<number, BlockOut>();
+  /** Leased when their segments were dropped. */
+  readonly dropped: DroppedBlocks;
   readonly #sorter = new SeriesSorter();
   /** Segments whose index was loaded from disk, the one used last at the end. */
   readonly #indexed: Segment[] = [];
@@ -67,6 +72,7 @@ export class BlockShelf {
 
   constructor(options: ShelfOptions) {
     this.#options = options;
+    this.dropped = new DroppedBlocks(options.accounts);
     // At random, since another buffer that takes the place of this one may have been opened as often.
     this.#nextId = options.accounts.opens * 2 ** 32 + (options.random32() >>> 1);
   }
@@ -100,8 +106,11 @@ export class BlockShelf {
   settle(done: readonly ShelfSettlement[]): void {
     for (const { block, inputs, refused } of done) {
       const out = this.#out.get(block);
-      // Settled before, or its segment was dropped meanwhile and counted as that.
-      if (!out) continue;
+      if (!out) {
+        // Where it is neither, all of it was settled before.
+        if (this.dropped.settle(block, inputs, refused)) this.changed = true;
+        continue;
+      }
       const points = this.#settleSeries(out, inputs);
       const { accounts } = this.#options;
       accounts.refused += Math.min(refused, points);
@@ -114,7 +123,10 @@ export class BlockShelf {
   release(blocks: Iterable<number>): void {
     for (const id of blocks) {
       const out = this.#out.get(id);
-      if (!out) continue;
+      if (!out) {
+        if (this.dropped.release(id)) this.changed = true;
+        continue;
+      }
       const { segment, series, asWhole } = out;
       const { whole } = series;
       if (whole.isEmpty || asWhole) for (const { place, bounds } of series.parts()) uncover(segment, place, bounds);
@@ -130,6 +142,37 @@ export class BlockShelf {
 
   releaseAll(): void {
     this.release([...this.#out.keys()]);
+    this.dropped.releaseAll();
+  }
+
+  /**
+   * The segment is dropped: says what of it is lost now. Leased points are lost when their block is released, and delivered
+   * when it is settled.
+   */
+  drop(segment: Segment, reason: LossReason): SegmentLoss {
+    const blocks = new Map<number, SeriesOut>();
+    for (const [id, out] of this.#out) if (out.segment === segment) blocks.set(id, out.series);
+    const loss = this.#lossOf(segment, blocks);
+    for (const [id, series] of blocks)
+      this.dropped.add(id, { reason, series, times: loss.leased.get(id) ?? new Map() });
+    segment.settleAll();
+    this.forget(segment);
+    return loss;
+  }
+
+  #lossOf(segment: Segment, blocks: ReadonlyMap<number, SeriesOut>): SegmentLoss {
+    let leasedPoints = 0;
+    for (const { points } of blocks.values()) leasedPoints += points;
+    if (segment.taken.isEmpty) return wholeLoss(segment, 0);
+    try {
+      const { disk, checksum } = this.#options;
+      const index = this.index(segment);
+      using reader = new SegmentReader(disk, segment, index, true, checksum);
+      return segmentLoss(segment, index, reader, blocks);
+    } catch {
+      // A file that is gone or cannot be read tells no more than the accounts do.
+      return wholeLoss(segment, leasedPoints);
+    }
   }
 
   /** The segment is gone: what is out of it can no longer be settled. */

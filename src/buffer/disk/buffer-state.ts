@@ -12,6 +12,13 @@ export interface SegmentState extends SettledState {
   readonly settledBySeries: number;
 }
 
+export interface LeasedLoss {
+  readonly reason: string;
+  readonly points: number;
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+}
+
 export interface BufferState {
   /** UUID of the buffer, 32 hexadecimal digits. */
   readonly stream: string;
@@ -29,6 +36,8 @@ export interface BufferState {
   readonly duplicates: number;
   readonly collided: number;
   readonly losses: readonly Loss[];
+  /** Points of dropped segments that are on their way to the service: with the process they are lost. */
+  readonly leased: readonly LeasedLoss[];
   readonly segments: readonly SegmentState[];
   /** Name of the segment that is being written; empty: none is. */
   readonly newest: string;
@@ -41,11 +50,17 @@ export function writeState(out: ByteWriter, state: BufferState): void {
   for (const count of [state.settled, state.refused, state.duplicates, state.collided]) out.varint(count);
   out.varint(state.losses.length);
   for (const loss of state.losses) {
-    out.text(loss.reason);
-    out.varint(loss.points);
-    out.f64(loss.from ?? Number.NaN);
-    out.f64(loss.to ?? Number.NaN);
+    writeLoss(out, loss);
+    out.varint(loss.intervals.length);
+    for (const { number, points, from, to } of loss.intervals) {
+      out.varint(number);
+      out.varint(points);
+      out.f64(from ?? Number.NaN);
+      out.f64(to ?? Number.NaN);
+    }
   }
+  out.varint(state.leased.length);
+  for (const leased of state.leased) writeLoss(out, leased);
   out.varint(state.segments.length);
   for (const segment of state.segments) {
     out.text(segment.name);
@@ -73,9 +88,14 @@ export function readState(reader: ByteReader): BufferState {
   const integration = reader.text();
   const [settled, refused, duplicates, collided] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
   const losses = readList(reader, () => {
-    const [reason, points, from, to] = [reader.text(), reader.varint(), reader.f64(), reader.f64()];
-    return { reason, points, from: micros(from), to: micros(to) };
+    const total = readLoss(reader);
+    const intervals = readList(reader, () => {
+      const [number, points, from, to] = [reader.varint(), reader.varint(), reader.f64(), reader.f64()];
+      return { number, points, from: micros(from), to: micros(to) };
+    });
+    return { ...total, intervals };
   });
+  const leased = readList(reader, () => readLoss(reader));
   const segments = readList(reader, () => ({
     name: reader.text(),
     salt: reader.u32(),
@@ -86,7 +106,19 @@ export function readState(reader: ByteReader): BufferState {
   }));
   const newest = reader.text();
   const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
-  return { stream, ...counts, integration, losses, segments, newest };
+  return { stream, ...counts, integration, losses, leased, segments, newest };
+}
+
+function writeLoss(out: ByteWriter, { reason, points, from, to }: LeasedLoss): void {
+  out.text(reason);
+  out.varint(points);
+  out.f64(from ?? Number.NaN);
+  out.f64(to ?? Number.NaN);
+}
+
+function readLoss(reader: ByteReader) {
+  const [reason, points, from, to] = [reader.text(), reader.varint(), reader.f64(), reader.f64()];
+  return { reason, points, from: micros(from), to: micros(to) };
 }
 
 function readSeries(reader: ByteReader): SeriesState[] {

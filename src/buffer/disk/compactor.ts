@@ -194,7 +194,8 @@ export class Compactor {
     const { out } = encoder;
     out.cut();
     encoder.writeDictionary(0, target.endSequence);
-    const totals = { ...sealOf(segment), endSequence: target.endSequence };
+    const { endSequence, earliestTime: earliest = Number.NaN, latestTime: latest = Number.NaN } = target;
+    const totals = { ...sealOf(segment), endSequence, earliest, latest };
     writeSeal(out, totals, header.salt, ground.checksum);
     writeFully(file, out.written(), target.endOffset);
     target.endOffset += out.length;

@@ -25,7 +25,7 @@ export function countDamage(
   if (points <= 0) return false;
   segment.settled.addWhole(from, to);
   segment.taken.addWhole(from, to);
-  books.accounts.losses.add("damaged", points, earliest, latest);
+  books.accounts.losses.add("damaged", { points, from: earliest, to: latest, first: from, end: to });
   copyDamage(books, segment, from);
   books.note(
     "error",
@@ -39,7 +39,7 @@ export function countDamage(
 export function writeOffRest(books: DamageBooks, segment: Segment): boolean {
   if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
   const points = segment.unsettledPoints;
-  books.accounts.losses.add("damaged", points, segment.earliest, segment.latest);
+  books.accounts.losses.add("damaged", { points, from: segment.earliest, to: segment.latest });
   segment.settleAll();
   books.note(
     "error",

@@ -40,7 +40,7 @@ export async function openDiskBuffer(
     maxAgeMs: config.maxAge,
     reserveFreeDisk: config.reserveFreeDisk,
     whenFull: config.whenFull,
-    segmentBytes: segmentBytes ?? Math.min(8 * 2 ** 20, Math.max(4 * 2 ** 20, config.maxSize / 64)),
+    segmentBytes: segmentBytes ?? Math.min(8 * 2 ** 20, Math.max(2 * 2 ** 20, config.maxSize / 64)),
   };
   let again = false;
   const open = async (stop: AbortSignal) => {

@@ -5,7 +5,7 @@
 // what was settled since the state was last written counts as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
-import type { BufferState } from "./buffer-state.ts";
+import type { BufferState, LeasedLoss } from "./buffer-state.ts";
 import { Coverage } from "./coverage.ts";
 import { crc32c } from "./crc32c.ts";
 import { type Disk, diskErrorCode, readFile } from "./disk.ts";
@@ -50,6 +50,8 @@ export interface InspectedAccounts {
   readonly duplicatePoints: number;
   readonly collidedPoints: number;
   readonly losses: readonly Loss[];
+  /** Points of dropped segments that were on their way to the service. */
+  readonly leased: readonly LeasedLoss[];
 }
 
 export class BufferInspector {
@@ -84,7 +86,7 @@ export class BufferInspector {
   /** Undefined: both copies are damaged or not there. */
   get accounts(): InspectedAccounts | undefined {
     if (!this.#state) return undefined;
-    const { integration, settled, refused, duplicates, collided, losses } = this.#state;
+    const { integration, settled, refused, duplicates, collided, losses, leased } = this.#state;
     return {
       integration,
       settledPoints: settled,
@@ -92,6 +94,7 @@ export class BufferInspector {
       duplicatePoints: duplicates,
       collidedPoints: collided,
       losses,
+      leased,
     };
   }
 
@@ -121,8 +124,8 @@ export class BufferInspector {
       inputs: index.dictionary.filter((input) => input !== undefined).length,
       points: index.points.reduce((sum, points) => sum + points, 0),
       unsettledPoints,
-      earliest: index.earliest.length > 0 ? index.earliest.reduce((a, b) => Math.min(a, b)) : undefined,
-      latest: index.latest.length > 0 ? index.latest.reduce((a, b) => Math.max(a, b)) : undefined,
+      earliest: index.earliestTime,
+      latest: index.latestTime,
       damage,
       error: undefined,
     };

@@ -98,25 +98,24 @@ export class Keeper {
     return true;
   }
 
-  /** Gives a segment up: counts what of it was not settled, and removes it. */
+  /** Drops a segment: counts what of it is lost, and removes it. */
   drop(segment: Segment, reason: LossReason, now: Moment): void {
     const { accounts, note, shelf } = this.#options;
-    const points = segment.unsettledPoints;
-    accounts.losses.add(reason, points, segment.earliest, segment.latest);
-    segment.settleAll();
-    shelf.forget(segment);
+    let points = 0;
+    for (const stretch of shelf.drop(segment, reason).stretches) {
+      accounts.losses.add(reason, stretch);
+      points += stretch.points;
+    }
     this.#condemned.add(segment);
     this.changed = true;
-    const message =
-      reason === "missing" ? "points that had been stored are not there any more" : "dropped the oldest points";
+    const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
     if (points > 0) note("error", { part: "buffer", points, reason, segment: segment.name }, message);
     this.persist(now);
   }
 
-  /** The segment to be dropped next: the oldest that is sealed, one of which nothing is on its way if there is one. */
+  /** The segment to be dropped next: the oldest that is sealed, also where blocks of it are leased. */
   oldestSealed(): Segment | undefined {
-    const sealed = this.#options.segments.filter((segment) => segment.sealed && !this.#condemned.has(segment));
-    return sealed.find((segment) => segment.blocksOut === 0) ?? sealed[0];
+    return this.#options.segments.find((segment) => segment.sealed && !this.#condemned.has(segment));
   }
 
   /**
@@ -177,7 +176,7 @@ export class Keeper {
   }
 
   #state(now: Moment): BufferState {
-    const { accounts, integration, stream } = this.#options;
+    const { accounts, integration, shelf, stream } = this.#options;
     const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
     const segments: SegmentState[] = [];
     for (const { name, header, settledBySeries, settled: coverage } of this.#options.segments) {
@@ -186,7 +185,8 @@ export class Keeper {
     }
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
-    return { stream, ...counts, integration, losses: losses.list(), segments, newest };
+    const leased = shelf.dropped.list();
+    return { stream, ...counts, integration, losses: losses.list(), leased, segments, newest };
   }
 }
 

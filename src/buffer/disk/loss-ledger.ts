@@ -21,11 +21,30 @@ export const lossReasons = [
 ] as const;
 export type LossReason = (typeof lossReasons)[number];
 
+/** Intervals that are kept of each reason. */
+const intervalsKept = 32;
+
+/** Lost points of one place in the log: sequence numbers and times. */
+export interface Stretch {
+  readonly points: number;
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+  /** Sequence numbers it lies in, half open; undefined where they are not known. */
+  readonly first?: number;
+  readonly end?: number;
+}
+
 export class LossLedger {
   readonly #losses = new Map<string, Loss>();
+  #nextNumber = 0;
+  /** Where the interval added last ends in the log: one that begins there makes it longer. */
+  #last: { readonly reason: string; readonly end: number } | undefined;
 
   constructor(losses: readonly Loss[] = []) {
-    for (const loss of losses) this.#losses.set(loss.reason, loss);
+    for (const loss of losses) {
+      this.#losses.set(loss.reason, loss);
+      for (const { number } of loss.intervals) this.#nextNumber = Math.max(this.#nextNumber, number + 1);
+    }
   }
 
   get points(): number {
@@ -34,20 +53,35 @@ export class LossLedger {
     return points;
   }
 
-  add(reason: LossReason, points: number, from: number | undefined, to: number | undefined): void {
+  add(reason: LossReason, { points, from, to, first, end }: Stretch): void {
     if (points <= 0) return;
     const before = this.#losses.get(reason);
+    const intervals = [...(before?.intervals ?? [])];
+    const grows = first !== undefined && this.#last?.reason === reason && this.#last.end === first;
+    const last = grows ? intervals.pop() : undefined;
+    const added = { number: last?.number ?? this.#nextNumber++, ...joined(last, { points, from, to }) };
+    intervals.push(added);
     this.#losses.set(reason, {
       reason,
-      points: (before?.points ?? 0) + points,
-      from: micros(Math.min(before?.from ?? Number.POSITIVE_INFINITY, from ?? Number.POSITIVE_INFINITY)),
-      to: micros(Math.max(before?.to ?? Number.NEGATIVE_INFINITY, to ?? Number.NEGATIVE_INFINITY)),
+      ...joined(before, { points, from, to }),
+      intervals: intervals.slice(-intervalsKept),
     });
+    this.#last = end === undefined ? undefined : { reason, end };
   }
 
   list(): Loss[] {
     return [...this.#losses.values()];
   }
+}
+
+type Span = Pick<Stretch, "points" | "from" | "to">;
+
+function joined(a: Span | undefined, b: Span) {
+  return {
+    points: (a?.points ?? 0) + b.points,
+    from: micros(Math.min(a?.from ?? Number.POSITIVE_INFINITY, b.from ?? Number.POSITIVE_INFINITY)),
+    to: micros(Math.max(a?.to ?? Number.NEGATIVE_INFINITY, b.to ?? Number.NEGATIVE_INFINITY)),
+  };
 }
 
 const micros = (value: number) => (Number.isFinite(value) ? epochMicros(value) : undefined);

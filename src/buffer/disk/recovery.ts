@@ -171,6 +171,6 @@ function settleAccounts(
   let reason: LossReason = "missing";
   if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
   else if (logEnd < durable && segments.length > 0) reason = "diskLied";
-  accounts.losses.add(reason, lost, undefined, undefined);
-  note("error", { part: "buffer", points: lost, reason }, "points that had been stored are not there any more");
+  accounts.losses.add(reason, { points: lost, from: undefined, to: undefined });
+  note("error", { part: "buffer", points: lost, reason }, "stored points are missing");
 }

@@ -45,6 +45,15 @@ export class SegmentIndex {
     this.salt = salt;
   }
 
+  /** Of all records; undefined while there is none. */
+  get earliestTime(): number | undefined {
+    return this.earliest.length === 0 ? undefined : this.earliest.reduce((a, b) => Math.min(a, b));
+  }
+
+  get latestTime(): number | undefined {
+    return this.latest.length === 0 ? undefined : this.latest.reduce((a, b) => Math.max(a, b));
+  }
+
   add(offset: number, header: { sequence: number; points: number; from: number; to: number }): void {
     this.offsets.push(offset);
     this.sequences.push(header.sequence);

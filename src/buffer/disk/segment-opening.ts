@@ -152,9 +152,8 @@ function takeIndex(segment: Segment, index: SegmentIndex): void {
   segment.bytes = index.endOffset;
   segment.header = { ...segment.header, salt: index.salt ?? 0 };
   segment.endSequence = index.endSequence;
-  if (index.sequences.length === 0) return;
-  segment.earliest = index.earliest.reduce((a, b) => Math.min(a, b));
-  segment.latest = index.latest.reduce((a, b) => Math.max(a, b));
+  segment.earliest = index.earliestTime;
+  segment.latest = index.latestTime;
 }
 
 function withFile<T>(disk: Disk, path: string, use: (file: DiskFile) => T): T {

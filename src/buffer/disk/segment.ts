@@ -64,6 +64,8 @@ export class Segment {
     this.index = index;
     this.endSequence = index.endSequence;
     this.bytes = index.endOffset;
+    this.earliest = index.earliestTime;
+    this.latest = index.latestTime;
     this.settled.clear();
     this.taken.clear();
     this.numbers = undefined;

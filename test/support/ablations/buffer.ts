@@ -88,14 +88,14 @@ export const bufferAblations: readonly Ablation[] = [
     file: "buffer/disk/state-file.ts",
     code: "      file.sync();\n    } finally {\n      file.close();\n    }\n    return true;",
     without: "    } finally {\n      file.close();\n    }\n    return true;",
-    test: states,
+    test: "unit/buffer/disk/delivery-state.test.ts",
   },
   {
     safeguard: "the state that was synced last is not written over",
     file: "buffer/disk/state-file.ts",
     code: ".filter((slot) => slot !== this.#synced)",
     without: "",
-    test: states,
+    test: "unit/buffer/disk/delivery-state.test.ts",
   },
   {
     safeguard: "the state is written with each settlement",

@@ -9,11 +9,11 @@ import { environmentOf, head, withPassword } from "../../support/config.ts";
 import { tryMapping } from "../../support/mapping.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
-test("a loss is told with its cause, its times and a remedy", async () => {
+test("a loss is reported with its cause, its times and a remedy", async () => {
   const { warnings } = await snapshotOf({
     losses: [
-      { reason: "diskFull", points: 12, from: epochMicros(1_000_000), to: epochMicros(2_000_000) },
-      { reason: "maxAge", points: 0, from: undefined, to: undefined },
+      { reason: "diskFull", points: 12, from: epochMicros(1_000_000), to: epochMicros(2_000_000), intervals: [] },
+      { reason: "maxAge", points: 0, from: undefined, to: undefined, intervals: [] },
     ],
   });
 
@@ -25,6 +25,27 @@ test("a loss is told with its cause, its times and a remedy", async () => {
       remedy: expect.stringContaining("whenFull: block"),
     },
   ]);
+});
+
+test("several losses of one cause are not one long interval", async () => {
+  const seconds = (from: number, to: number) => ({ from: epochMicros(from * 1e6), to: epochMicros(to * 1e6) });
+  const { warnings } = await snapshotOf({
+    losses: [
+      {
+        reason: "maxSize",
+        points: 12,
+        ...seconds(1, 9),
+        intervals: [
+          { number: 0, points: 5, ...seconds(1, 2) },
+          { number: 4, points: 7, ...seconds(8, 9) },
+        ],
+      },
+    ],
+  });
+
+  expect(warnings[0]?.message).toBe(
+    "12 points were lost from the buffer: maxSize, in 2 intervals, the last from 1970-01-01T00:00:08.000Z to 1970-01-01T00:00:09.000Z",
+  );
 });
 
 test("a page gets the rows that it asks for, whatever the sources they belong to, and nearest the end where there are no more", async () => {

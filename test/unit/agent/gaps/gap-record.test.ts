@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BufferGaps } from "../../../../src/agent/gaps/buffer-gaps.ts";
 import { readGapFolder } from "../../../../src/agent/gaps/gap-file.ts";
+import type { LossInterval } from "../../../../src/core/buffer.ts";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
@@ -367,21 +368,48 @@ test("a disk that neither stores nor fails is a gap as soon as it hangs", () =>
 test("points lost from the buffer are rows with their number, also over restarts, and never counted twice", () =>
   told(async (story) => {
     const at = (seconds: number) => epochMicros(story.clock.now() + seconds * 1e6);
-    const loss = (points: number, to: EpochMicros) => ({ losses: [{ reason: "maxSize", points, from: at(-100), to }] });
-    const ends = [at(-50), at(-40)] as const;
+    const interval = (number: number, points: number, from: number, to: number) => ({
+      number,
+      points,
+      from: at(from),
+      to: at(to),
+    });
+    const first = interval(0, 10, -100, -50);
+    const grown = interval(0, 25, -100, -40);
+    const second = interval(3, 5, -20, -10);
+    const loss = (points: number, ...intervals: LossInterval[]) => ({
+      losses: [{ reason: "maxSize", points, from: at(-100), to: intervals.at(-1)?.to, intervals }],
+    });
+    const rows = () =>
+      story.record
+        .list(0, 9)
+        .gaps.filter(({ cause }) => cause === "buffer")
+        .map(({ points, from, to }) => ({ points, from, to }));
+    const spanOf = ({ points, from, to }: LossInterval) => ({ points, from, to });
     const before = new BufferGaps(story.record, story.clock);
-    before.look(loss(10, ends[0]));
-    before.look(loss(10, ends[0]));
+    before.look(loss(10, first));
+    before.look(loss(10, first));
+    expect(rows()).toEqual([spanOf(first)]);
     await story.restart({ killed: false, afterMs: 1 });
     const after = new BufferGaps(story.record, story.clock);
-    after.look(loss(10, ends[0]));
-    after.look(loss(25, ends[1]));
-    const rows = story.record.list(0, 9).gaps.filter(({ cause }) => cause === "buffer");
-    expect(rows.map(({ points, to }) => ({ points, to }))).toEqual([
-      { points: 15, to: ends[1] },
-      { points: 10, to: ends[0] },
-    ]);
-    expect(rows[0]?.from).toBe(ends[0]);
+    after.look(loss(10, first));
+    after.look(loss(25, grown));
+    expect(rows()).toEqual([spanOf(grown)]);
+    after.look(loss(30, grown, second));
+    // What was delivered between two losses is in none of their rows.
+    expect(rows()).toEqual([spanOf(second), spanOf(grown)]);
+  }));
+
+test("losses of a buffer that took the place of another one are rows, too", () =>
+  told(async (story) => {
+    const at = epochMicros(story.clock.now());
+    const loss = (points: number) => ({
+      losses: [{ reason: "missing", points, from: at, to: at, intervals: [{ number: 0, points, from: at, to: at }] }],
+    });
+    const gaps = new BufferGaps(story.record, story.clock);
+    gaps.look(loss(100));
+    gaps.look(loss(7));
+    expect(story.record.list(0, 9).gaps.map(({ points }) => points)).toEqual([7, 100]);
   }));
 
 test("a record that was torn while it was written keeps its other rows, and is for the owner alone", () =>

@@ -18,7 +18,7 @@ const stats = (losses: BufferStats["losses"], settledPoints = 0): BufferStats =>
   losses,
   degraded: undefined,
 });
-const loss = (reason: string, points: number) => ({ reason, points, from: undefined, to: undefined });
+const loss = (reason: string, points: number) => ({ reason, points, from: undefined, to: undefined, intervals: [] });
 
 test("the first loss of a reason is counted like every other one", () => {
   const runtime = testRuntime();

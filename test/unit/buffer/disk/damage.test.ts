@@ -194,7 +194,8 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
     "damaged",
     (disk, path) =>
       disk.change(path, (bytes) => {
-        bytes[40]! ^= 1;
+        // How often the buffer was opened: behind the header and the UUID of the buffer.
+        bytes[65]! ^= 1;
         return bytes;
       }),
   ],

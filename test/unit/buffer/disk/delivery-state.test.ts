@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+import { seeded } from "../../../support/runtime.ts";
 
 const t0 = 1_767_225_600_000_000;
 /** `ticks` polls of three tags. */
@@ -49,6 +50,45 @@ test("a power cut after a settlement falls back to the state that was synced", (
   expectAccountsToBalance(after);
 });
 
+/** Long enough for several sectors in the state. */
+const manySeries = Array.from({ length: 200 }, (_, i): Triple => [`tag-${i}`, t0 + i, i]);
+
+test("whatever a power cut leaves of the states that were not synced, what was synced before stays settled", () => {
+  const random = seeded(3);
+  const disk = new MemoryDisk();
+  const opened = openStore(disk);
+  append(opened.store, manySeries);
+  append(opened.store, [["other", t0, 1]]);
+  const block = take(opened.store, "backlog", 200)!;
+  expect(block.points).toHaveLength(200);
+  settle(
+    opened.store,
+    block,
+    block.points.slice(0, 100).map(([input]) => input),
+  );
+  opened.store.tick(moment(10));
+  const done = new Set(block.points.slice(0, 100).map(([input]) => input));
+  const problems: string[] = [];
+  const look = (at: MemoryDisk) => {
+    for (let i = 0; i < 4; i++) {
+      const after = openStore(at.afterPowerCut(() => random() < 0.5));
+      for (const [input] of takeAll(after.store)) if (done.has(input)) problems.push(`${input} again`);
+    }
+  };
+  const watch = (at: MemoryDisk) => {
+    at.fault = (call) => {
+      if (["write", "sync", "close"].includes(call)) look(at);
+      return undefined;
+    };
+  };
+  watch(disk);
+  for (let i = 100; i < 112; i++) settle(opened.store, block, [block.points[i]![0]]);
+  // The process is killed, the next one begins, and the power fails then.
+  openStore(disk, { seed: 2, at: 20 });
+
+  expect(problems.slice(0, 3)).toEqual([]);
+});
+
 test("a settlement is accepted while the disk takes no state, and written down once it does", () => {
   const disk = new MemoryDisk();
   const { store } = openStore(disk);
@@ -68,7 +108,7 @@ test("a settlement is accepted while the disk takes no state, and written down o
 test("the state of another buffer is not applied, and the log says so", () => {
   const delivered = new MemoryDisk();
   const other = openStore(delivered, { seed: 8 }).store;
-  append(other, polls(1_000));
+  append(other, polls(2_000));
   settle(other, take(other, "backlog", 1_000)!);
   other.close(moment(10));
   const disk = new MemoryDisk();
@@ -81,6 +121,7 @@ test("the state of another buffer is not applied, and the log says so", () => {
 
   expect(takeAll(after.store)).toHaveLength(3_000);
   expect(after.notes.map(({ message }) => message).join()).toContain("another buffer");
+  expect(after.store.stats()).toMatchObject({ appendedPoints: 3_000, settledPoints: 0, unsettledPoints: 3_000 });
   expectAccountsToBalance(after);
 });
 

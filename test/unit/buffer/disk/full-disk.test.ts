@@ -139,7 +139,13 @@ test("when the drops let points in, the oldest go on making room at once, as a r
   const { losses, appendedPoints, unsettledPoints } = store.stats();
   expect(appendedPoints).toBe(next * 3);
   expect(losses).toEqual([
-    { reason: "diskFull", points: appendedPoints - unsettledPoints, from: t0, to: expect.any(Number) },
+    {
+      reason: "diskFull",
+      points: appendedPoints - unsettledPoints,
+      from: t0,
+      to: expect.any(Number),
+      intervals: [expect.objectContaining({ from: t0 })],
+    },
   ]);
   const kept = takeAll(store).toSorted((x, y) => x[1] - y[1]);
   expect(kept).toHaveLength(unsettledPoints);

@@ -33,7 +33,7 @@ const stats: BufferStats = {
   oldest: epochMicros(1.7e15),
   duplicatePoints: 8,
   collidedPoints: 9,
-  losses: [{ reason: "maxAge", points: 7, from: undefined, to: undefined }],
+  losses: [{ reason: "maxAge", points: 7, from: undefined, to: undefined, intervals: [] }],
   degraded: undefined,
 };
 const reply: StoreReply = {
@@ -74,7 +74,7 @@ test.each<[string, Partial<StoreReply>]>([
   ["more losses", { stats: { ...stats, losses: [...stats.losses, ...stats.losses] } }],
   [
     "a greater loss",
-    { stats: { ...stats, losses: [{ reason: "maxAge", points: 8, from: undefined, to: undefined }] } },
+    { stats: { ...stats, losses: [{ reason: "maxAge", points: 8, from: undefined, to: undefined, intervals: [] }] } },
   ],
   ["no counts", { stats: undefined }],
 ])("%s is told in a message", (_, more) => {
