@@ -12,6 +12,7 @@ import {
   take,
 } from "./disk-store.ts";
 import { type Fault, MemoryDisk } from "./memory-disk.ts";
+import "./property.ts";
 import { seeded } from "./runtime.ts";
 
 const t0 = 1_767_225_600_000_000;

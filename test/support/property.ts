@@ -11,7 +11,10 @@
 //
 // A property that fails prints its seed and its shrunk counterexample. The counterexample is committed with the fix, as
 // one of `examples`, which are tried before anything random: `runs(300, { examples: [[…]] })`.
-import type { Parameters } from "fast-check";
+import fc, { type Parameters } from "fast-check";
+
+// A bound is meant: without this an array of at most 60 steps has 10 at most, 5 on average, and orders of events go unseen.
+fc.configureGlobal({ defaultSizeToMaxWhenMaxSpecified: true });
 
 const factor = Number(process.env.TAGFERRY_RUNS ?? 1);
 const isLong = process.env.TAGFERRY_RUNS !== undefined || process.env.TAGFERRY_PEERS !== undefined;

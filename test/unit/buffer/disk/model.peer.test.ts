@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { runSteps, steps } from "../../../support/buffer-model.ts";
 import { runs } from "../../../support/property.ts";
 
-const count = Number(process.env.TAGFERRY_MODEL_RUNS ?? 10_000);
+const count = Number(process.env.TAGFERRY_MODEL_RUNS ?? 4_000);
 
 test.each([2 ** 30, 18_000])(
   `${count} random orders of what may happen, in a buffer of %i bytes`,

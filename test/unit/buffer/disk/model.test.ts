@@ -15,14 +15,14 @@ const t0 = 1_767_225_600_000_000;
 test("whatever happens in whatever order, nothing acknowledged is lost and nothing settled is counted twice", () => {
   fc.assert(
     fc.property(steps, (all) => runSteps(all)),
-    runs(250, { examples: [...keptFailures] }),
+    runs(150, { examples: [...keptFailures] }),
   );
 });
 
 test("the same with a buffer that overflows: what is missing is counted, to the point", () => {
   fc.assert(
     fc.property(steps, (all) => runSteps(all, undefined, 18_000)),
-    runs(250, { examples: [...keptFailures] }),
+    runs(150, { examples: [...keptFailures] }),
   );
 });
 
