@@ -76,6 +76,8 @@ test("a disk that is full holds the source back until it is not, and nothing is 
   await story.clock.advance(2_000);
   await eventually(() => story.log.includes("ack 2"));
   expect(story.stored).toEqual([1, 2]);
+  // A device that keeps nothing would have lost what it gave before a new connection.
+  expect(story.log.filter((line) => line === "open")).toHaveLength(1);
   expect(story.monitor.status().error).toBeUndefined();
 
   await story.stop();

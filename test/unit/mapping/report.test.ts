@@ -122,6 +122,24 @@ test("what is held back is stored before the first value after a reconnection or
   expect(recovered.mapping.flush()).toEqual([]);
 });
 
+test("an input whose held value is given up leaves that of another due", async () => {
+  const rules = ["a", "b"].map((input) => ({ input, report: { minInterval: "1s" } }));
+  const { mapping, clock } = tryMapping(rules);
+  const read = (tag: number, value: number) =>
+    mapping.map({ readings: [reading(value, { tag: tagId(tag), time: clock.now() })], descriptions: [] });
+  for (const value of [1, 2]) {
+    read(0, value);
+    read(1, value);
+    await clock.advance(100);
+  }
+
+  read(0, 1);
+
+  expect(mapping.nextDue).toBe(1_000);
+  await clock.advance(1_000);
+  expect(mapping.due().map(({ input, value }) => [input, value])).toEqual([["b", 2]]);
+});
+
 test("a heartbeat waits while a newer value is held back, and after a reconnection for the first value", async () => {
   const tried = tryMapping([{ report: { minInterval: "1h", heartbeat: "10s" } }]);
   const keepAlive = () => tried.mapping.map({ readings: [], descriptions: [], alive: true });

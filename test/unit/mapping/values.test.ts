@@ -1,6 +1,7 @@
 // What becomes of a value: numbers, booleans, words, states, ranges and qualities.
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
+import type { Reading } from "../../../src/core/source.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 
 test("a number is scaled and stored under its input", () => {
@@ -63,8 +64,8 @@ test("an integer beyond 2^53 is rounded, counted, and said once", () => {
   const { read, mapping, runtime } = tryMapping([{}]);
   expect(read(2n ** 53n + 1n)).toEqual([["a", 2 ** 53]]);
   expect(read(2n ** 53n + 3n)).toEqual([["a", 2 ** 53 + 4]]);
-  // An integer that doubles hold is not counted with those before it.
-  expect(read(7n)).toEqual([["a", 7]]);
+  // What comes as a double is not counted with those before it.
+  expect(read(7)).toEqual([["a", 7]]);
   expect(runtime.metric("mapping_rounded_values_total")).toBe(2);
   expect(runtime.lines.filter(({ message }) => message.includes("2^53"))).toHaveLength(1);
   expect(mapping.tags()[0]).toMatchObject({ reason: "integers beyond 2^53 are rounded to the nearest double" });
@@ -118,4 +119,31 @@ test("align rounds times to a grid and shows the device's own", () => {
   expect(at(1.4)).toBe(1_000_000);
   expect(at(1.6)).toBe(2_000_000);
   expect(mapping.tags()[0]?.time).toBe(1_600_000);
+});
+
+test("the time in which an input gives nothing usable is reported once, from its last good reading or the device's word", () => {
+  const reported: unknown[] = [];
+  const watch = {
+    failed: (...args: unknown[]) => reported.push(["failed", ...args]),
+    recovered: (...args: unknown[]) => reported.push(["recovered", ...args]),
+  };
+  const { read } = tryMapping([{ valid: { max: 10 } }, { input: "{x}" }], { watch });
+  const at = (time: number, given: Partial<Reading> = {}) => ({ time: epochMicros(time), ...given });
+  read(1, at(100));
+  read(11, at(200, { clock: "agent" }));
+  read(12, at(300, { clock: "agent" }));
+  read(undefined, at(350, { historical: true, quality: "bad" }));
+  read(2, at(400));
+  read(undefined, at(500, { reason: "no link" }));
+  read(3, at(600));
+  read(4, at(700));
+  read(1, at(800, { tag: tagId(1) }));
+
+  expect(reported).toEqual([
+    ["failed", "a", 100, "bad", "is 11, above valid.max 10"],
+    ["recovered", "a", 400],
+    ["failed", "a", 500, "bad", "no link"],
+    ["recovered", "a", 600],
+    ["failed", "", undefined, "refused", expect.any(String)],
+  ]);
 });

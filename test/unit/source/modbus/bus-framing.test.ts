@@ -104,6 +104,13 @@ describe.each([
     framing.receive(frame(1));
     framing.begin(read(0, 1));
     expect(framing.expire()).toBeUndefined();
+
+    // Nor where a part of it comes after the request.
+    const torn = onLine();
+    torn.receive(frame(1).subarray(0, 4));
+    torn.begin(read(0, 1));
+    expect(torn.receive(frame(1).subarray(4))).toBeUndefined();
+    expect(torn.expire()).toBeUndefined();
   });
 
   test("after a time-out the late answer of a unit is not taken for the next one, which comes behind it", () => {

@@ -56,6 +56,10 @@ test("an exception is an answer", () => {
   const framing = new MbapFraming({ anyUnit: false, firstId: 7 });
   framing.begin(read(0, 1));
   expect(framing.receive(mbapFrame(7, 1, bytes(0x83, 2)))).toEqual({ kind: "exception", code: 2 });
+
+  framing.begin(read(0, 1));
+  expect(framing.receive(mbapFrame(8, 1, bytes(0x83, 2, 0)))).toBeUndefined();
+  expect(framing.mismatch).toBe("an exception of 3 bytes instead of 2");
 });
 
 test("another unit than was asked is no answer, unless the device is known to echo anything", () => {
