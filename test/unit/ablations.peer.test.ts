@@ -20,15 +20,28 @@ test("with every safeguard in its place these tests pass", { timeout: 1_200_000 
   expect(await workbench.attempt({ tests })).toEqual({ passed: expect.any(Number), failed: [], broken: [] });
 });
 
-test.each(ablations)("without $safeguard $test fails", async ({ file, code, without, test: path, name }) => {
+// Each is named in full.
+const named = ablations.map((each) => [each.safeguard, each.test, each] as const);
+
+test.each(named)("without %s %s fails", async (_safeguard, _test, { file, code, without, test: path, ...expected }) => {
   const change = { file: `src/${file}`, code, without };
 
-  const { failed, broken } = await workbench.attempt({ change, tests: [`test/${path}`], name });
+  const { failed, broken } = await workbench.attempt({ change, tests: [`test/${path}`], name: expected.name });
 
   // What fails is what the test states, not the code: that was loaded and ran.
   expect(broken).toEqual([]);
   expect(failed).not.toEqual([]);
-  for (const { message } of failed) expect(message).toMatch(/AssertionError|Property failed|did not come true/);
+  const reasons = [
+    "AssertionError",
+    "Property failed",
+    "did not come true",
+    ...(expected.message ? [expected.message] : []),
+  ];
+  for (const { message } of failed)
+    expect(
+      reasons.some((part) => message.includes(part)),
+      message,
+    ).toBe(true);
 });
 
 test("no sync of a file or folder of the buffer is without a line in the table", () => {

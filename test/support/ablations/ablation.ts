@@ -10,4 +10,6 @@ export interface Ablation {
   readonly test: string;
   /** Part of the names of the tests that are run; all of the file by default. Saves time where a file takes long. */
   readonly name?: string;
+  /** Part of the message, where it is no assertion that fails: an error that the test would have let through, a wait without end. */
+  readonly message?: string;
 }

@@ -1,5 +1,17 @@
 // The safeguards of all parts.
 import type { Ablation } from "./ablation.ts";
+import { agentAblations } from "./agent.ts";
 import { bufferAblations } from "./buffer.ts";
+import { mappingAblations } from "./mapping.ts";
+import { modbusAblations } from "./modbus.ts";
+import { mqttAblations } from "./mqtt.ts";
+import { opcuaAblations } from "./opcua.ts";
 
-export const ablations: readonly Ablation[] = [...bufferAblations];
+export const ablations: readonly Ablation[] = [
+  ...agentAblations,
+  ...mappingAblations,
+  ...modbusAblations,
+  ...mqttAblations,
+  ...opcuaAblations,
+  ...bufferAblations,
+];

@@ -28,6 +28,7 @@ const vitest = await createVitest("test", {
   watch: false,
   reporters: [],
   bail: 1,
+  testTimeout: 20_000,
   maxWorkers: 1,
 });
 await vitest.standalone();
@@ -39,6 +40,8 @@ await vitest.close();
 
 async function attempt({ change, tests, name }: Trial): Promise<Result> {
   const undo = change && apply(change);
+  // Those of the trial before.
+  vitest.state.clearErrors();
   try {
     // Names hold characters that mean something in a regular expression.
     if (name === undefined) vitest.resetGlobalTestNamePattern();
@@ -46,15 +49,18 @@ async function attempt({ change, tests, name }: Trial): Promise<Result> {
     const specifications = await vitest.globTestSpecifications([...tests]);
     if (specifications.length < tests.length)
       return { passed: 0, failed: [], broken: [`not all found: ${tests.join(", ")}`] };
+    const wanted = new Set(specifications.map(({ moduleId }) => moduleId));
     const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-    const all = testModules.flatMap((module) => [...module.children.allTests()]);
+    // Those of earlier trials are there, too.
+    const modules = testModules.filter(({ moduleId }) => wanted.has(moduleId));
+    const all = modules.flatMap((module) => [...module.children.allTests()]);
     return {
       passed: all.filter((test) => test.result().state === "passed").length,
       failed: [
         ...all.filter((test) => test.result().state === "failed").map((test) => failure(test)),
         ...unhandledErrors.map((error) => ({ name: "unhandled", message: messageOf(error) })),
       ],
-      broken: testModules.flatMap((module) => module.errors()).map(messageOf),
+      broken: modules.flatMap((module) => module.errors()).map(messageOf),
     };
   } finally {
     undo?.();

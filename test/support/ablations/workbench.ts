@@ -16,7 +16,14 @@ export class Workbench implements AsyncDisposable {
   #stderr = "";
 
   constructor() {
-    for (const part of ["src", "test/support", "test/unit", "test/vitest.config.ts", "package.json"])
+    for (const part of [
+      "src",
+      "test/support",
+      "test/unit",
+      "test/integration",
+      "test/vitest.config.ts",
+      "package.json",
+    ])
       cpSync(join(root, part), this.#copy.file(part), { recursive: true });
     symlinkSync(join(root, "node_modules"), this.#copy.file("node_modules"));
     const { TAGFERRY_PEERS: _peers, TAGFERRY_RESULTS: _results, ...env } = process.env;

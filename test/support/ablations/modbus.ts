@@ -1,0 +1,148 @@
+// The safeguards of Modbus: a wrong, late or damaged reply is never a value.
+import type { Ablation } from "./ablation.ts";
+
+const mbap = "unit/source/modbus/mbap-framing.test.ts";
+const bus = "unit/source/modbus/bus-framing.test.ts";
+const exchange = "unit/source/modbus/exchange.test.ts";
+
+export const modbusAblations: readonly Ablation[] = [
+  {
+    safeguard: "the transaction of a reply",
+    file: "source/modbus/mbap-framing.ts",
+    code: "if (!current || id !== current.id) {",
+    without: "if (!current) {",
+    test: mbap,
+  },
+  {
+    safeguard: "not using an id whose answer may still come",
+    file: "source/modbus/mbap-framing.ts",
+    code: "    while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;\n",
+    without: "",
+    test: mbap,
+  },
+  {
+    safeguard: "the unit of a reply",
+    file: "source/modbus/mbap-framing.ts",
+    code: "    if (unit !== request.unit && !this.#anyUnit)\n",
+    without: "    if (false)\n",
+    test: mbap,
+  },
+  {
+    safeguard: "the protocol identifier of a reply",
+    file: "source/modbus/mbap-framing.ts",
+    code: "if ((bytes[2] ?? 0) !== 0 || (bytes[3] ?? 0) !== 0)\n",
+    without: "if (false)\n",
+    test: mbap,
+  },
+  {
+    safeguard: "no answer with bytes behind its end",
+    file: "source/modbus/mbap-framing.ts",
+    code: 'return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;',
+    without: "return answer;",
+    test: mbap,
+  },
+  {
+    safeguard: "closing a connection on which half a frame is stuck",
+    file: "source/modbus/mbap-framing.ts",
+    code: "return this.#received.length === 0;",
+    without: "return true;",
+    test: mbap,
+  },
+  {
+    safeguard: "a copy of what the socket will overwrite",
+    file: "source/modbus/mbap-framing.ts",
+    code: "this.#received = copied(bytes);",
+    without: "this.#received = bytes;",
+    test: mbap,
+    message: "not Modbus TCP",
+  },
+  {
+    safeguard: "the function of a reply",
+    file: "source/modbus/pdu.ts",
+    code: "  if (first !== code) return",
+    without: "  if (false) return",
+    test: mbap,
+  },
+  {
+    safeguard: "the byte count of a reply",
+    file: "source/modbus/pdu.ts",
+    code: "  if (second !== expected) return",
+    without: "  if (false) return",
+    test: mbap,
+  },
+  {
+    safeguard: "the length of a reply",
+    file: "source/modbus/pdu.ts",
+    code: "  if (pdu.length !== expected + 2) return",
+    without: "  if (false) return",
+    test: mbap,
+  },
+  {
+    safeguard: "the length of an exception",
+    file: "source/modbus/pdu.ts",
+    code: "return pdu.length === 2 ?",
+    without: "return true ?",
+    test: mbap,
+  },
+  {
+    safeguard: "forgetting what came before a request on a bus",
+    file: "source/modbus/bus-framing.ts",
+    code: "earlier: this.#doubts.count(unit) };\n    this.#received = new Uint8Array(0);\n",
+    without: "earlier: this.#doubts.count(unit) };\n",
+    test: bus,
+    name: "what came before a request",
+  },
+  {
+    safeguard: "doubt about answers to requests that were given up",
+    file: "source/modbus/bus-framing.ts",
+    code: "      this.#doubts.add(this.#current.request);\n      if",
+    without: "      if",
+    test: bus,
+    name: "after a time-out the late answer",
+  },
+  {
+    safeguard: "holding back an answer that may be a late one",
+    file: "source/modbus/bus-framing.ts",
+    code: "    this.#sure = !doubtful;",
+    without: "    this.#sure = true;",
+    test: bus,
+    name: "after a time-out the late answer",
+  },
+  {
+    safeguard: "the unit of an answer on a bus",
+    file: "source/modbus/bus-framing.ts",
+    code: "    if (unit !== request?.unit) {",
+    without: "    if (!request) {",
+    test: bus,
+    name: "a wrong checksum, unit",
+  },
+  {
+    safeguard: "the echo of a request is no answer",
+    file: "source/modbus/bus-framing.ts",
+    code: "    this.#stripEcho();\n",
+    without: "",
+    test: bus,
+    name: "the echo of a request",
+  },
+  {
+    safeguard: "closing a connection on which a late answer may come",
+    file: "source/modbus/exchange.ts",
+    code: "if (!framing.abandon()) retire();",
+    without: "framing.abandon();",
+    test: exchange,
+  },
+  {
+    safeguard: "doubt about what was under way when the connection was lost",
+    file: "source/modbus/exchange.ts",
+    code: "    if (pending) framing.abandon();\n",
+    without: "",
+    test: exchange,
+  },
+  {
+    safeguard: "the silence of a line after a time-out",
+    file: "source/modbus/exchange.ts",
+    code: "      if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);\n",
+    without: "",
+    test: exchange,
+  },
+];

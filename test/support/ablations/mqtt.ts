@@ -1,0 +1,90 @@
+// The safeguards of MQTT: a message is acknowledged once, in the order of arrival, on its own connection, and not before it
+// is on disk.
+import type { Ablation } from "./ablation.ts";
+
+const inbox = "unit/source/mqtt/inbox.test.ts";
+const acknowledgement = "integration/mqtt/acknowledgement.test.ts";
+const backPressure = "integration/mqtt/back-pressure.test.ts";
+
+export const mqttAblations: readonly Ablation[] = [
+  {
+    safeguard: "no acknowledgement before that of an earlier batch",
+    file: "source/mqtt/inbox.ts",
+    code: "this.#unacknowledged.splice(0, pending < 0 ? this.#unacknowledged.length : pending)",
+    without: "this.#unacknowledged.splice(this.#unacknowledged.indexOf(batch), 1)",
+    test: inbox,
+  },
+  {
+    safeguard: "a message of several batches is acknowledged with the last",
+    file: "source/mqtt/inbox.ts",
+    code: "    const before = batch.readings.length;\n    read(batch);\n",
+    without:
+      "    const before = batch.readings.length;\n    if (held !== undefined) batch.held.push(held);\n    held = undefined;\n    read(batch);\n",
+    test: inbox,
+  },
+  {
+    safeguard: "giving out what waits when the connection is lost",
+    file: "source/mqtt/inbox.ts",
+    code: "      const batch = this.takeNow();\n      if (batch) return batch;\n      if (this.#failure) throw this.#failure.error;",
+    without:
+      "      if (this.#failure) throw this.#failure.error;\n      const batch = this.takeNow();\n      if (batch) return batch;",
+    test: inbox,
+    message: "Error: lost",
+  },
+  {
+    safeguard: "the bound of what waits",
+    file: "source/mqtt/inbox.ts",
+    code: "return second !== undefined || (first !== undefined && this.#isFull(first));",
+    without: "return false;",
+    test: inbox,
+  },
+  {
+    safeguard: "no acknowledgement by the library",
+    file: "source/mqtt/client.ts",
+    code: "() => done(notYet)",
+    without: "() => done()",
+    test: acknowledgement,
+    name: "nothing is acknowledged before",
+  },
+  {
+    safeguard: "QoS 2 is not confirmed by the library",
+    file: "source/mqtt/client.ts",
+    code: "    packet.qos = 1;\n",
+    without: "",
+    test: acknowledgement,
+    name: "QoS 2",
+  },
+  {
+    safeguard: "QoS 2 is confirmed by PUBREC",
+    file: "source/mqtt/acknowledgement.ts",
+    code: "packet >= exactlyOnce ? 0x50 : 0x40",
+    without: "0x40",
+    test: acknowledgement,
+    name: "QoS 2",
+    message: "timed out",
+  },
+  {
+    safeguard: "acknowledging what no tag wants",
+    file: "source/mqtt/inbox.ts",
+    code: "    this.#waiting.shift();\n    this.release(first);\n",
+    without: "    this.#waiting.shift();\n",
+    test: acknowledgement,
+    name: "no tag wants",
+  },
+  {
+    safeguard: "the socket is not read while nothing is taken",
+    file: "source/mqtt/client.ts",
+    code: "else stalled = readOn;",
+    without: "else readOn();",
+    test: backPressure,
+    name: "at most 10,000 readings",
+  },
+  {
+    safeguard: "giving out at the stop what has arrived",
+    file: "source/mqtt/reception.ts",
+    code: "    for (let batch = this.#inbox.takeNow(); batch; batch = this.#inbox.takeNow()) yield this.#delivery(batch);\n",
+    without: "",
+    test: backPressure,
+    name: "handed out when the source stops",
+  },
+];

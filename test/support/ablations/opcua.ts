@@ -1,0 +1,72 @@
+// The safeguards of OPC UA: every message the server has is had once and in order, and acknowledged when it is on disk.
+import type { Ablation } from "./ablation.ts";
+
+const sequence = "unit/source/opcua/sequence.test.ts";
+const positions = "unit/source/opcua/positions.test.ts";
+const publisher = "unit/source/opcua/publisher.test.ts";
+
+export const opcuaAblations: readonly Ablation[] = [
+  {
+    safeguard: "missing messages are asked for",
+    file: "source/opcua/sequence.ts",
+    code: "new Set([...(between ?? []),",
+    without: "new Set([",
+    test: sequence,
+  },
+  {
+    safeguard: "a message that was had before is not had again",
+    file: "source/opcua/sequence.ts",
+    code: "if (old && !anew) return { missing: [], known: !keepAlive, beyond: false };",
+    without: "if (old && !anew) return { missing: [], known: false, beyond: false };",
+    test: sequence,
+  },
+  {
+    safeguard: "a server that counts anew is listened to",
+    file: "source/opcua/sequence.ts",
+    code: "const anew = unheard && !keepAlive && this.isOld(sequenceNumber);",
+    without: "const anew = false;",
+    test: sequence,
+  },
+  {
+    safeguard: "what the server still has from before is asked for",
+    file: "source/opcua/sequence.ts",
+    code: "...(unheard || !between ? kept : [])",
+    without: "",
+    test: sequence,
+  },
+  {
+    safeguard: "the wrap of the numbers",
+    file: "source/opcua/sequence.ts",
+    code: "return number === last ? 1 : number + 1;",
+    without: "return number + 1;",
+    test: sequence,
+  },
+  {
+    safeguard: "a position never goes back",
+    file: "source/opcua/positions.ts",
+    code: "    if (before !== undefined && !behind(before, next)) return Promise.resolve();\n",
+    without: "",
+    test: positions,
+  },
+  {
+    safeguard: "a position is written before the server is told",
+    file: "source/opcua/positions.ts",
+    code: "    this.#next.set(key, next);\n    return this.#write();",
+    without: "    this.#next.set(key, next);\n    return Promise.resolve();",
+    test: positions,
+  },
+  {
+    safeguard: "a server that started again has other subscriptions",
+    file: "source/opcua/positions.ts",
+    code: "return `${id} ${started}`;",
+    without: "return `${id}`;",
+    test: positions,
+  },
+  {
+    safeguard: "telling an acknowledgement again whose request failed",
+    file: "source/opcua/publisher.ts",
+    code: "      this.#acknowledged.unshift(...acknowledged);\n",
+    without: "",
+    test: publisher,
+  },
+];
