@@ -33,6 +33,8 @@ export interface AgentOptions {
   readonly timeEvidence?: TimeEvidence;
   /** Where points go; the service of the configuration unless a test puts something else. */
   readonly sink?: Sink;
+  /** Whether it stops for good, asked when it stops: then nothing of it stays at the devices. Left out: it may come again. */
+  readonly final?: () => boolean;
 }
 
 /**
@@ -142,6 +144,7 @@ export async function openWaitingAgent(
     addresses: opened.use(await BoundAddresses.open(join(dataDir, "addresses.json"), runtime)),
     gaps,
     clockWatch,
+    final: options.final,
   };
   const sources = new SourceSet(parts, runtime);
   opened.defer(async () => {

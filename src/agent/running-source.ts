@@ -23,6 +23,8 @@ export interface RunningSource extends AsyncDisposable {
   readonly configured: ConfiguredSource;
   readonly monitor: SourceMonitor;
   readonly mapping: Mapping;
+  /** No connection of this source follows: nothing of it may stay at the device once it is disposed of. */
+  retire(): void;
 }
 
 export interface SourceParts {
@@ -35,6 +37,8 @@ export interface SourceParts {
   readonly addresses: BoundAddresses;
   readonly gaps: GapRecord;
   readonly clockWatch: ClockWatch;
+  /** Whether the agent stops for good, asked when it stops. */
+  readonly final?: (() => boolean) | undefined;
 }
 
 /** How long a source may take to stop before it is left behind, in milliseconds. */
@@ -43,7 +47,7 @@ const stopWithinMs = 5_000;
 /** Runs from now on; what becomes of it shows in its monitor. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockWatch }: SourceParts,
+  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockWatch, final }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
@@ -63,12 +67,14 @@ export function startSource(
   );
   const hold = new ClockHold(name, clockWatch, own);
   const stop = new AbortController();
+  let retired = false;
   const driverConfig = {
     name,
     agent: agent.name,
     stateDir: join(agent.dataDir, "sources", name),
     sharedDir: agent.dataDir,
     configFile,
+    final: () => retired || final?.() === true,
     options,
     tags,
   };
@@ -81,6 +87,9 @@ export function startSource(
     configured: source,
     monitor,
     mapping,
+    retire: () => {
+      retired = true;
+    },
     async [Symbol.asyncDispose]() {
       using _mapping = mapping;
       using _gaps = gaps;

@@ -46,6 +46,9 @@ export class SourceSet implements AsyncDisposable {
     );
     const ended = this.#running.filter((source) => !kept.includes(source));
     this.#running = kept;
+    for (const source of ended)
+      if (!sources.some((next) => next.name === source.configured.name && sameIdentity(next, source.configured)))
+        source.retire();
     // What ends gives its Input IDs back before anything new claims them.
     await Promise.all(ended.map((source) => source[Symbol.asyncDispose]()));
     const before = new Set(ended.map(({ configured }) => configured.name));
@@ -72,4 +75,9 @@ export class SourceSet implements AsyncDisposable {
     await this.#busy;
     await Promise.all(this.#running.map((source) => source[Symbol.asyncDispose]()));
   }
+}
+
+/** Whether a source takes up what a device has kept for it before its configuration changed. */
+function sameIdentity(a: ConfiguredSource, b: ConfiguredSource): boolean {
+  return a.driver.type === b.driver.type && a.driver.identity?.(a.options) === b.driver.identity?.(b.options);
 }

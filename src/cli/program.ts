@@ -13,6 +13,7 @@ import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import type { InitOptions } from "./init.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
 import type { InstallServiceOptions } from "./install-service.ts";
+import type { RunOptions } from "./run.ts";
 import { addSignalsCommands } from "./signals-commands.ts";
 import { toItsEnd } from "./to-its-end.ts";
 import { version } from "./version.ts";
@@ -61,8 +62,9 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .command("run")
     .description("run the agent until it is told to stop")
     .option("-c, --config <file>", "configuration", defaultConfig)
+    .option("--final", "close the sessions at OPC UA servers when it stops, instead of leaving them to the next start")
     .addHelpText("after", "\nExample: tagferry run -c tagferry.yaml")
-    .action(async (options: { config: string }) => ended(await (await import("./run.ts")).run(options, io)));
+    .action(async (options: RunOptions) => ended(await (await import("./run.ts")).run(options, io)));
 
   program
     .command("check")

@@ -1,4 +1,6 @@
 // `tagferry run`: the agent and its status page, until a signal ends them.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { AgentOptions } from "../agent/agent.ts";
 import { bufferOf } from "../agent/buffer-of.ts";
 import { openLog } from "../agent/log.ts";
@@ -11,8 +13,17 @@ import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { surviveDefects } from "./survive-defects.ts";
 
+export interface RunOptions {
+  readonly config: string;
+  /** Ends its sessions at the devices when it stops. */
+  readonly final?: boolean;
+}
+
+/** In the data directory: an agent that stops while it is there stops for good. The package leaves it before it is removed. */
+const finalStop = "final-stop";
+
 export async function run(
-  { config: file }: { readonly config: string },
+  { config: file, final = false }: RunOptions,
   io: Console,
   parts: Omit<AgentOptions, "version"> = {},
 ): Promise<ExitStatus> {
@@ -37,7 +48,21 @@ export async function run(
     const buffer = (parts.openBuffer ?? openBuffer)(bufferOf(config), runtime, io.signal);
     buffer.catch(() => {}); // the agent waits for it, and tells
     const { serve } = await import("./serve.ts");
-    await serve({ file, config, log, metrics, agent: { ...parts, openBuffer: () => buffer } }, runtime, io);
+    await serve(
+      {
+        file,
+        config,
+        log,
+        metrics,
+        agent: {
+          ...parts,
+          openBuffer: () => buffer,
+          final: () => final || existsSync(join(config.agent.dataDir, finalStop)),
+        },
+      },
+      runtime,
+      io,
+    );
   } finally {
     log.flush();
   }

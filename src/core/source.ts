@@ -133,8 +133,11 @@ export interface DriverConfig<Options extends z.ZodObject, Tag extends z.ZodObje
   readonly sharedDir?: string;
   /** Where the configuration was read, for commands that are proposed to people. */
   readonly configFile?: string | undefined;
-  /** A look next to a running agent, see `Driver.beside`: nothing of it may stay at the device, however it ends. */
-  readonly probe?: boolean;
+  /**
+   * Asked when the connection ends: true where none follows, so that nothing of it may stay at the device (a probe, a source
+   * that was removed). Otherwise, and where it is left out, what the device keeps for the next connection stays there.
+   */
+  readonly final?: () => boolean;
   readonly options: z.output<Options>;
   /** `TagId` is the index in here. */
   readonly tags: readonly DriverTag<Tag>[];
@@ -209,6 +212,11 @@ export interface Driver<
    * device. Two sources of this driver with the same name are an error. Undefined: any number may.
    */
   connection?(options: z.output<Options>): string | undefined;
+  /**
+   * Names what the state that a device keeps for this source belongs to: the device, and who logs in. A source whose options
+   * change it does not take that state up again. Undefined: the device keeps none.
+   */
+  identity?(options: z.output<Options>): string;
   /** Connects. Rejects with `SOURCE_UNREACHABLE`, `SOURCE_REFUSED` or `SOURCE_PROTOCOL`, or with `signal.reason`. */
   open(config: DriverConfig<Options, Tag>, runtime: Runtime, signal: AbortSignal): Promise<Source>;
   /**

@@ -42,6 +42,7 @@ test("what the server's queue threw away is filled from its history, and what wa
     await eventually(() => burst.every((value) => line.values(0).includes(value)), 30_000);
     expect(line.readings.some(({ historical }) => historical)).toBe(true);
   }
+  server.endSessions();
   const away = [2_001, 2_002, 2_003];
   for (const value of [...away, 2_004]) set(value);
   await using line = collect(await openOpcuaSource({ stateDir, options, tags, runtime: hurried() }));
@@ -69,6 +70,7 @@ test("what comes of each gap is told: filled from the history, lost where there 
     expect(line.source.recovery).toEqual({ how: "history" });
     expect(line.gaps).toEqual([]);
   }
+  server.endSessions();
   server.set("Temp", 31, new Date(Date.now() - 20));
   server.set("Temp", 32);
   server.set("Count", 2);
@@ -93,6 +95,7 @@ test("without backfill every gap is told as lost", { timeout: 60_000 }, async ()
     await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
     await eventually(() => line.values(0).length > 0);
   }
+  server.endSessions();
   server.set("Temp", 31);
   await using line = collect(await openOpcuaSource({ ...setup, runtime: hurried() }));
   await eventually(() => line.gaps.some(({ state, reason }) => state === "lost" && reason === "backfill is off"));

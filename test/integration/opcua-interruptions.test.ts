@@ -92,7 +92,7 @@ test("what was delivered but not acknowledged comes again", async () => {
   await has(after, delivered);
 });
 
-test("after the agent's own restart the server hands over what was not acknowledged, and goes on", async () => {
+test("where the session ended while the agent was away the server hands over what was not acknowledged, and goes on", async () => {
   const stateDir = freshState();
   const secure = { security: { mode: "signAndEncrypt" } };
   const subscriptions = server.subscriptions;
@@ -102,6 +102,7 @@ test("after the agent's own restart the server hands over what was not acknowled
     unacknowledged.push(...(await countUp(3)));
     await has(before, unacknowledged);
   }
+  server.endSessions("kept");
   await using after = collect(await open(stateDir, secure));
   expect(after.source.details?.()).toMatchObject({ subscription: "transferred" });
   // One: while two subscriptions sample, a number that only one of them saw is no loss.
@@ -124,6 +125,7 @@ test("fast and slow tags are published each at its pace, and each subscription k
     await has(before, unacknowledged);
     await eventually(() => before.values(1).includes(77));
   }
+  server.endSessions("kept");
   {
     await using after = collect(await open(stateDir, secure, testRuntime(), both), { acknowledge: false });
     expect(after.source.details?.()).toMatchObject({ publishing: "100 ms, 1000 ms", subscription: "transferred" });
@@ -135,6 +137,7 @@ test("fast and slow tags are published each at its pace, and each subscription k
     server.set("Temp", 78);
     await eventually(() => after.values(1).includes(78));
   }
+  server.endSessions("kept");
   // The slow tag is a fast one now: what its old subscription has kept comes all the same.
   await using now = collect(await open(stateDir, secure, testRuntime(), [count, { ...both[1], every: 50 }]));
   expect(now.source.details?.()).toMatchObject({ publishing: "100 ms", subscription: "transferred" });
@@ -145,16 +148,19 @@ test("fast and slow tags are published each at its pace, and each subscription k
   await eventually(() => server.subscriptions === subscriptions + 1);
 });
 
-test("where the server moves no subscription none is left behind", async () => {
+test("a restart takes up session and subscription, and a source that ends for good leaves neither", async () => {
   const stateDir = freshState();
-  for (const subscriptions of [1, 0]) {
-    const before = server.subscriptions;
-    {
-      await using line = collect(await open(stateDir));
-      expect(line.source.details?.()).toMatchObject({ subscription: "new" });
-    }
-    expect(server.subscriptions - before).toBe(subscriptions);
+  const [sessions, subscriptions] = [server.sessions, server.subscriptions];
+  for (const subscription of ["new", "kept", "kept"]) {
+    await using line = collect(await open(stateDir));
+    expect(line.source.details?.()).toMatchObject({ subscription });
+    await has(line, await countUp(1));
+    await line[Symbol.asyncDispose]();
+    expect([server.sessions, server.subscriptions]).toEqual([sessions + 1, subscriptions + 1]);
   }
+  const options = { url: `opc.tcp://127.0.0.1:${network.port}`, security: { mode: "none" } };
+  await (await openOpcuaSource({ stateDir, options, tags: [count], final: true }))[Symbol.asyncDispose]();
+  expect([server.sessions, server.subscriptions]).toEqual([sessions, subscriptions]);
 });
 
 test("messages lost on the way are fetched again in their order, without waiting for the next keep-alive", async () => {

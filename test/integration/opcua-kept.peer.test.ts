@@ -122,6 +122,7 @@ test("an agent that was killed before it had written down what is missing looks 
     const value = await set();
     await line.reading((reading) => reading.value === value);
   }
+  server.endSessions();
   const missed = await setUnseen();
   // Subscribed, and then killed: nothing was taken.
   const killed = await open(stateDir);

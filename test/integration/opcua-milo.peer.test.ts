@@ -165,7 +165,7 @@ test("after the agent's own restart the server hands over what was not acknowled
   server.set("Count", 4_712);
   await using after = collect(await openOpcuaSource(setup(stateDir, secure, [node("Count")])));
   await eventually(() => after.values(0).includes(4_711) && after.values(0).includes(4_712));
-  expect(after.source.details?.()).toMatchObject({ subscription: "transferred" });
+  expect(after.source.details?.()).toMatchObject({ subscription: "kept" });
 });
 
 test("a server that was killed and comes back with other namespace indexes gives the same variables", async () => {

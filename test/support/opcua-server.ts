@@ -69,8 +69,8 @@ export interface OpcuaServer extends AsyncDisposable {
   readonly unacknowledged: number;
   /** Throws away the messages that are not acknowledged, as servers do that keep none. */
   forget(): void;
-  /** Ends all sessions and subscriptions, as when their time is out. */
-  endSessions(): void;
+  /** Ends all sessions, as when their time is out, and their subscriptions unless they last longer. */
+  endSessions(subscriptions?: "deleted" | "kept"): void;
   /** Throws away all that clients monitor, and leaves them the subscriptions. */
   dropItems(): void;
   /** Is one of a redundant set from now on, with itself and these others. */
@@ -295,9 +295,9 @@ export async function opcuaServer(options: OpcuaServerOptions): Promise<OpcuaSer
     forget: () => {
       for (const subscription of subscriptions()) subscription._flushSentNotifications();
     },
-    endSessions: () => {
+    endSessions: (end = "deleted") => {
       for (const { authenticationToken } of sessions())
-        server.engine.closeSession(authenticationToken, true, "Timeout");
+        server.engine.closeSession(authenticationToken, end === "deleted", "Timeout");
     },
     dropItems: () => {
       for (const subscription of subscriptions())

@@ -17,6 +17,8 @@ export interface OpcuaSourceSetup {
   /** As in the configuration; `every` in milliseconds, 50 unless given. */
   readonly tags: readonly Readonly<Record<string, unknown>>[];
   readonly runtime?: TestRuntime;
+  /** Nothing stays at the server when it is disposed of. */
+  readonly final?: boolean;
 }
 
 /** Opens with a time-out of its own. Rejects as `Driver.open` does. */
@@ -26,6 +28,7 @@ export async function openOpcuaSource({
   options,
   tags,
   runtime,
+  final = false,
 }: OpcuaSourceSetup): Promise<Source> {
   await putKey("agent", join(sharedDir ?? stateDir, "pki"));
   const config = {
@@ -33,6 +36,7 @@ export async function openOpcuaSource({
     agent: "test",
     stateDir,
     ...(sharedDir !== undefined && { sharedDir }),
+    final: () => final,
     options: opcuaDriver.schema.parse({ timeout: "15s", ...options }),
     tags: tags.map(({ every, ...tag }) => ({ ...opcuaDriver.tag.parse(tag), every: Number(every ?? 50) })),
   };

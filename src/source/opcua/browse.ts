@@ -58,7 +58,7 @@ export async function* browseOpcua(
   await verifyServer(endpoint, linkOptions);
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
-  resources.defer(() => link.close({ deleteSubscriptions: true }));
+  resources.defer(() => link.close());
   const facts = await readFacts(stack.ua, link, signal);
   yield* walk(stack.ua, new Services(stack.ua, link, facts.limits), facts.namespaces, signal);
 }

@@ -14,6 +14,8 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
   ranges: true,
   captures: (tag) => (tag.browse === undefined ? [] : ["name", "path"]),
   ambiguity: browseAmbiguity,
+  identity: ({ url, servers, security, username, userCertificate }) =>
+    JSON.stringify([url, servers, security, username, userCertificate?.certFile]),
   async open(config, runtime, signal) {
     if (config.options.servers.length > 0) {
       const { openRedundant } = await import("./redundant-set.ts");
@@ -28,7 +30,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     const { sharedDir = config.stateDir, options } = config;
     return {
       ...config,
-      probe: true,
+      final: () => true,
       // Should it be killed, the server is rid of it soon.
       options: {
         ...options,

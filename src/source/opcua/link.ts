@@ -28,8 +28,8 @@ export interface Link {
    * `signal.reason`, or with the reason of `lost`.
    */
   call<R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs?: number): Promise<R>;
-  /** Ends the session. `deleteSubscriptions: false` leaves them on the server until they are taken up or time out. */
-  close(options: { readonly deleteSubscriptions: boolean }): Promise<void>;
+  /** Ends the session and its subscriptions. */
+  close(): Promise<void>;
   /** Ends the channel alone: the session stays on the server, for the next link to take up. */
   hangUp(): Promise<void>;
 }
@@ -151,11 +151,11 @@ function makeLink(
       });
     return bounded(doing, timeoutMs + 1_000, AbortSignal.any([signal, lost.signal]), transact);
   };
-  const close = async ({ deleteSubscriptions }: { readonly deleteSubscriptions: boolean }) => {
+  const close = async () => {
     if (closed) return;
     closed = true;
     if (!lost.signal.aborted) {
-      const request = new ua.CloseSessionRequest({ deleteSubscriptions });
+      const request = new ua.CloseSessionRequest({ deleteSubscriptions: true });
       await call(request, ua.CloseSessionResponse, new AbortController().signal, closeWithinMs).catch(() => {});
     }
     await hangUp(client);

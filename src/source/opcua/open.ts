@@ -60,11 +60,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
     log,
   );
   const link = await openLink(stack, linkOptions, endpoint, resumption, log, signal);
-  // What failed on the way is tried again on the same session, by all but a probe.
-  resources.defer(() => {
-    if (config.probe) return link.close({ deleteSubscriptions: true });
-    return signal.aborted ? link.close({ deleteSubscriptions: !resumption.transferable }) : link.hangUp();
-  });
+  // What failed on the way is tried again on the same session.
+  resources.defer(() => (config.final?.() || resumption.guest ? link.close() : link.hangUp()));
   await resumption.remember({ session: link.session, attempts: 0 });
   const source = await begin(config, stack, link, resumption, runtime, signal);
   resources.move();

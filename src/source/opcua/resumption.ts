@@ -46,8 +46,6 @@ const record = z.object({
   subscriptions: z.array(subscription).default([]),
   /** How often the session was asked for in vain since it was last had, without an answer. */
   attempts: z.int().default(0),
-  /** The server has refused to move a subscription to another session. */
-  transferRefused: z.boolean(),
 });
 
 export type SessionRecord = z.output<typeof session>;
@@ -70,7 +68,7 @@ export class Resumption {
 
   /** Reads the record. One of another `connection` is void. Never rejects: what cannot be read is as good as none. */
   static async open(path: string, connection: string, log: Logger): Promise<Resumption> {
-    const start = { version: 2 as const, attempts: 0, subscriptions: [], transferRefused: false };
+    const start = { version: 2 as const, attempts: 0, subscriptions: [] };
     const owner = { pid: process.pid, began: await beginningOf(process.pid) };
     const fresh: Fields = { ...start, ...owner, connection };
     const stored = await readFile(path, "utf8")
@@ -97,15 +95,8 @@ export class Resumption {
     return this.#fields.subscriptions;
   }
 
-  /** Whether a subscription is worth keeping on the server when the session ends. */
-  get transferable(): boolean {
-    return !this.#guest && !this.#fields.transferRefused;
-  }
-
   /** Changes the record on disk. Where that fails there is none afterwards; rejects only when the old one cannot be removed. */
-  async remember(
-    change: Partial<Pick<Fields, "session" | "subscriptions" | "transferRefused" | "attempts">>,
-  ): Promise<void> {
+  async remember(change: Partial<Pick<Fields, "session" | "subscriptions" | "attempts">>): Promise<void> {
     this.#fields = { ...this.#fields, ...change };
     if (this.#guest) return;
     try {

@@ -100,7 +100,7 @@ export class ServerWatch implements AsyncDisposable {
     try {
       return await this.#read(link, AbortSignal.any([signal, link.lost]));
     } finally {
-      await link.close({ deleteSubscriptions: true });
+      await link.close();
     }
   }
 

@@ -61,7 +61,6 @@ export class OpcuaSource implements Source {
   readonly #keeper: SessionKeeper;
   /** Gaps of earlier connections that are looked for again. */
   readonly #leftOver: readonly TagGap[];
-  #failed = false;
 
   constructor(options: OpcuaSourceOptions) {
     this.#options = options;
@@ -133,10 +132,7 @@ export class OpcuaSource implements Source {
     try {
       for (;;) yield await this.#intake.next(signal);
     } catch (error) {
-      if (!isAbort(error, signal)) {
-        this.#failed = true;
-        throw error;
-      }
+      if (!isAbort(error, signal)) throw error;
       // What has arrived is still to be stored.
       yield* this.#intake.rest();
     } finally {
@@ -170,19 +166,19 @@ export class OpcuaSource implements Source {
     };
   }
 
-  /** Ends the session. The subscription stays on the server, with what is not acknowledged, where the next connection can take it up. */
+  /**
+   * Leaves the session on the server, which goes on filling its queues: the next connection, after a restart or an upgrade as
+   * well, takes it up. Where none follows the session is closed and its subscriptions are deleted.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { link, pki, positions, resumption } = this.#options;
+    const { config, link, pki, positions, resumption } = this.#options;
     await this.#backfill.save();
     await positions.flush();
-    if (this.#options.config.probe) await link.close({ deleteSubscriptions: true });
-    // A session that is cut off stays in the record: the next connection takes it up instead of leaving it behind.
-    else if (link.lost.aborted || this.#failed) await link.hangUp();
-    else {
-      const keep = resumption.transferable;
-      await link.close({ deleteSubscriptions: !keep });
-      await resumption.remember({ session: undefined, ...(!keep && { subscriptions: [] }) });
-    }
+    // Beside an agent that runs on the same folder nobody takes this session up.
+    if (config.final?.() || resumption.guest) {
+      await link.close();
+      await resumption.remember({ session: undefined, subscriptions: [] });
+    } else await link.hangUp();
     await pki[Symbol.asyncDispose]();
   }
 

@@ -124,7 +124,7 @@ interface TakenUp {
 }
 
 async function takeUp(
-  { ua, link, facts, resumption, log }: Obtaining,
+  { ua, link, facts, log }: Obtaining,
   record: SubscriptionRecord,
   signal: AbortSignal,
 ): Promise<TakenUp | undefined> {
@@ -156,10 +156,8 @@ async function takeUp(
   );
   if (result?.statusCode.isGoodish())
     return { origin: "transferred", former: { ...record, available: result.availableSequenceNumbers ?? [] } };
-  if (result?.statusCode.name !== "BadSubscriptionIdInvalid") {
+  if (result?.statusCode.name !== "BadSubscriptionIdInvalid")
     log.info({ status: result?.statusCode.name }, "the server does not move subscriptions to another session");
-    await resumption.remember({ transferRefused: true });
-  }
   gone();
   return undefined;
 }

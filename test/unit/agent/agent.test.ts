@@ -141,6 +141,62 @@ test("where one source cannot even be started, those before it do not run on wit
 });
 
 /** Takes everything, and keeps it as text. */
+test("a source knows whether another connection follows: after a reload, a removal, a stop and a stop for good", async () => {
+  using folder = temporaryFolder();
+  const ends: string[] = [];
+  /** Name, input, and whose what the device keeps is. */
+  type Wanted = readonly (readonly [string, string, string])[];
+  const withSources = async (...wanted: Wanted) => {
+    const sources = wanted.map(([name, input]) => `${name}: { type: simulator, tags: [{ input: ${input} }] }`);
+    const written = await load(`${head}sources: { ${sources.join()} }\n`, withPassword);
+    return {
+      ...written,
+      agent: { ...written.agent, dataDir: folder.path },
+      sources: written.sources.map((source, i) => ({
+        ...source,
+        driver: {
+          ...source.driver,
+          identity: () => String(wanted[i]?.[2]),
+          open: async ({
+            name,
+            final,
+          }: {
+            readonly name: string;
+            readonly final?: () => boolean;
+          }): Promise<Source> => ({
+            async *deliveries(signal) {
+              await new Promise((resolve) => signal.addEventListener("abort", resolve));
+              yield* [];
+            },
+            async [Symbol.asyncDispose]() {
+              ends.push(`${name} ${final?.() ? "for good" : "for now"}`);
+            },
+          }),
+        },
+      })),
+    };
+  };
+  let stopsForGood = false;
+  {
+    const runtime = testRuntime();
+    const config = await withSources(["a", "one", "plc1"], ["b", "two", "plc2"]);
+    const options = { version: "0", final: () => stopsForGood };
+    await using agent = await openAgent(config, options, runtime, new AbortController().signal);
+    const online = () => eventually(() => agent.status().sources.every(({ state }) => state === "online"));
+    const change = async (...sources: Wanted) => {
+      await online();
+      await agent.reload(await withSources(...sources));
+      return ends.splice(0).toSorted();
+    };
+    expect(await change(["a", "three", "plc1"], ["b", "four", "plc3"])).toEqual(["a for now", "b for good"]);
+    expect(await change(["b", "four", "plc3"])).toEqual(["a for good"]);
+    expect(await change(["b", "five", "plc3"])).toEqual(["b for now"]);
+    await online();
+    stopsForGood = true;
+  }
+  expect(ends).toEqual(["b for good"]);
+});
+
 function acceptingSink(): Sink & { readonly bodies: string } {
   let bodies = "";
   return {

@@ -34,7 +34,6 @@ test("what belongs to another living process is neither used nor changed", async
   await writeFile(path, JSON.stringify(foreign));
   const guest = await Resumption.open(path, "plc", log);
   expect(guest.session).toBeUndefined();
-  expect(guest.transferable).toBe(false);
   await guest.remember({ session: { ...session, id: "ns=1;i=9" } });
   expect(JSON.parse(await readFile(path, "utf8"))).toEqual(foreign);
 });
