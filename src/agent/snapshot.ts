@@ -9,6 +9,7 @@ import { unsetClockHint } from "./clock-watch.ts";
 import type { RunningDelivery } from "./delivery.ts";
 import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
+import { overallOf } from "./overall.ts";
 import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
 import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
@@ -64,7 +65,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
   const statuses = sources.map(({ monitor }) => monitor.status());
   const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving(statuses));
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
-  return {
+  const known = {
     time,
     agent,
     sources: statuses,
@@ -81,6 +82,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
       ...configWarnings(config),
     ],
   };
+  return { ...known, overall: overallOf(known) };
 }
 
 /** Readings a second of all these sources. */
@@ -89,9 +91,10 @@ export function arriving(sources: readonly Pick<SourceStatus, "readingsPerSecond
 }
 
 function tagStatus(source: string, tag: TagState): TagStatus {
-  const { input, address, value, text, unit, quality, reason, time, readings, bad } = tag;
+  const { tag: index, input, address, value, text, unit, quality, reason, time, readings, bad } = tag;
   return {
     source,
+    tag: index,
     input,
     address,
     ...(value !== undefined && { value }),

@@ -3,12 +3,15 @@ import type { BufferStats } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Quality, UnknownAddress } from "../core/source.ts";
 import type { GapSummary } from "./gaps/gap.ts";
+import type { Overall } from "./overall.ts";
 
 /** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
 export interface Status {
   /** When the snapshot was taken. */
   readonly time: EpochMicros;
   readonly agent: AgentStatus;
+  /** All of what follows in one line. */
+  readonly overall: Overall;
   readonly sources: readonly SourceStatus[];
   readonly tags: readonly TagStatus[];
   readonly buffer: BufferStats & {
@@ -97,7 +100,9 @@ export interface SourceStatus {
 
 export interface TagStatus {
   readonly source: string;
-  /** The Input ID; the template as configured while nothing has filled it. Unique within an agent. */
+  /** Index of the tag within its source. */
+  readonly tag: number;
+  /** The Input ID; the template as configured while nothing has filled it. Several tags have one where it is shared. */
   readonly input: string;
   /** In the driver's notation. Empty while nothing was read and the driver names none. */
   readonly address: string;

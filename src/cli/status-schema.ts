@@ -7,6 +7,7 @@ const trouble = { error: z.string().optional(), remedy: z.string().optional() };
 
 export const answeredStatus = z.object({
   time: micros,
+  overall: z.object({ text: z.string() }).optional(),
   agent: z.object({ name: z.string(), version: z.string(), uptimeMs: z.number() }),
   sources: z.array(
     z.object({

@@ -1,4 +1,5 @@
 // `tagferry status`: what the running agent says of itself, with what to do where something is wrong.
+import { sourceWords } from "../agent/overall.ts";
 import { AgentError } from "../core/errors.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import { type AgentAddressOptions, agentUrl, askAgent } from "./agent-address.ts";
@@ -27,9 +28,10 @@ export async function status(options: StatusOptions, io: Console): Promise<ExitS
 }
 
 function report(url: string, answered: AnsweredStatus): readonly string[] {
-  const { agent, warnings } = answered;
+  const { agent, warnings, overall } = answered;
   return [
     visible(`${agent.name}: tagferry ${agent.version}, up ${span(agent.uptimeMs)}, ${url}`),
+    ...(overall ? [visible(overall.text)] : []),
     "",
     ...delivery(answered),
     ...buffer(answered),
@@ -97,13 +99,18 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
     all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond }) => [
       name,
       type,
-      `${state} for ${span((time - since) / 1_000)}`,
+      `${wordOf(state)} for ${span((time - since) / 1_000)}`,
       count(tagged, "tag"),
       `${number(readingsPerSecond)} readings/s`,
       url,
     ]),
   );
   return ["sources", ...all.flatMap((source, i) => [lines[i] ?? "", ...troubleOf(source, "      ")])];
+}
+
+/** The page's word for it. An agent of another version may know more states. */
+function wordOf(state: string): string {
+  return Object.entries(sourceWords).find(([known]) => known === state)?.[1] ?? state;
 }
 
 function tags({ tags: all }: AnsweredStatus): readonly string[] {

@@ -69,6 +69,7 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
 
   expect(status).toBe(0);
   expect(stdout).toBe(`north-gw1: tagferry 0.1.0, up 1m30s, ${agent.url}
+values lost in the last 24 h, 1 source offline, service unreachable
 
 delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0
           lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, 6.2 KiB in each, backlog gone in 1h
@@ -80,7 +81,7 @@ gaps      1 open, 3 in the last 24 h, 2 of them with values lost, see tagferry g
 
 sources
   hall  mqtt    online for 1m30s   1 tag  133 readings/s  mqtt://127.0.0.1:1883
-  bus1  modbus  waiting for 1m30s  1 tag  133 readings/s  mqtt://127.0.0.1:1883
+  bus1  modbus  offline for 1m30s  1 tag  133 readings/s  mqtt://127.0.0.1:1883
       10.0.0.5:502 refuses
         check cable
 

@@ -1,4 +1,5 @@
 // A status as a running agent would give it, to show and to change.
+import { overallOf } from "../../src/agent/overall.ts";
 import type { SourceStatus, Status, TagStatus } from "../../src/agent/status.ts";
 import { epochMicros } from "../../src/core/point.ts";
 
@@ -6,7 +7,7 @@ const start = epochMicros(Date.parse("2026-03-01T08:00:00Z") * 1_000);
 
 /** Healthy and small; `changes` replace whole members. */
 export function statusWith(changes: Partial<Status> = {}): Status {
-  return {
+  const status = {
     time: epochMicros(start + 90e6),
     agent: { name: "north-gw1", version: "0.1.0", startedAt: start, uptimeMs: 90_000 },
     sources: [sourceWith()],
@@ -44,7 +45,8 @@ export function statusWith(changes: Partial<Status> = {}): Status {
     refusedInputs: [],
     warnings: [],
     ...changes,
-  };
+  } satisfies Omit<Status, "overall">;
+  return { overall: overallOf(status), ...status };
 }
 
 export function sourceWith(changes: Partial<SourceStatus> = {}): SourceStatus {
@@ -67,6 +69,7 @@ export function sourceWith(changes: Partial<SourceStatus> = {}): SourceStatus {
 export function tagWith(changes: Partial<TagStatus> = {}): TagStatus {
   return {
     source: "hall",
+    tag: 0,
     input: "hall.room1.temp",
     address: "sensors/room1/env",
     value: 21.5,

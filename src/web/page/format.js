@@ -1,7 +1,6 @@
 // Numbers, amounts and times as people read them.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const real = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
 // Made once: to make one takes longer than all else that is formatted in a second.
 const formatOf = (options) => new Intl.DateTimeFormat("en-GB", options);
@@ -11,16 +10,18 @@ const datesAndTimes = {
   medium: formatOf({ dateStyle: "medium", timeStyle: "medium" }),
   short: formatOf({ dateStyle: "medium", timeStyle: "short" }),
 };
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
+/** The shortest digits that give the same number again, all of them; thousands are set apart. */
 export function value(number) {
-  if (Number.isInteger(number)) return whole.format(number);
-  const size = Math.abs(number);
-  return size < 1e-4 || size >= 1e12 ? number.toExponential(4) : real.format(number);
+  const text = String(number);
+  if (text.includes("e")) return text;
+  const [digits, fraction] = text.split(".");
+  const grouped = digits.replace(/\B(?=(?:\d{3})+$)/g, ",");
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
 export function count(number) {
-  return number < 100_000 ? whole.format(number) : compact.format(number);
+  return whole.format(number);
 }
 
 export function rate(perSecond) {

@@ -45,11 +45,13 @@ export function showGaps(summary, now) {
   setText(byId("gaps-count"), parts.join(", "));
   setText(
     byId("gaps-note"),
-    gaps.length === 0
-      ? "Every tag was recorded without interruption, as far back as the record goes, 7 days at most."
-      : more > 0
-        ? `The latest ${gaps.length} of ${format.count(gaps.length + more)} in the last 7 days; all: tagferry gaps`
-        : "The last 7 days.",
+    gaps.length === 0 && (asked.answer === undefined || open + day > 0)
+      ? ""
+      : gaps.length === 0
+        ? "Every tag was recorded without interruption, as far back as the record goes, 7 days at most."
+        : more > 0
+          ? `The latest ${gaps.length} of ${format.count(gaps.length + more)} in the last 7 days; all: tagferry gaps`
+          : "The last 7 days.",
   );
   const sorted = [...gaps.filter((gap) => gap.to === undefined), ...gaps.filter((gap) => gap.to !== undefined)];
   list.show(

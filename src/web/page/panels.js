@@ -41,26 +41,14 @@ export function showStatus(status) {
   showGaps(status.gaps, now);
 }
 
-function showAgent({ agent, sources, upload, buffer, warnings }, certificates) {
+function showAgent({ agent, overall }, certificates) {
   if (document.title !== agent.name) document.title = agent.name;
   setText(byId("name"), agent.name);
   setText(byId("about"), `tagferry ${agent.version}, running for ${format.since(agent.uptimeMs)}`);
-  const waiting = sources.filter((source) => source.state === "waiting").length;
-  const troubles = [];
-  if (waiting > 0) troubles.push(waiting === 1 ? "1 source offline" : `${waiting} sources offline`);
-  if (upload.state === "retrying") troubles.push("service unreachable");
-  if (upload.state === "held") troubles.push("service refuses us");
-  if (buffer.degraded !== undefined) troubles.push("buffer cannot write");
-  if (certificates > 0)
-    troubles.push(certificates === 1 ? "1 certificate to trust" : `${certificates} certificates to trust`);
-  if (troubles.length === 0 && warnings.some((warning) => warning.level === "error")) troubles.push("needs attention");
-  const bad =
-    upload.state === "held" || buffer.degraded !== undefined || warnings.some(({ level }) => level === "error");
-  pill(
-    byId("overall"),
-    troubles.length === 0 ? "all well" : troubles.join(", "),
-    troubles.length === 0 ? "good" : bad ? "bad" : "warn",
-  );
+  const { level, text } = overall;
+  const trust = certificates === 1 ? "1 certificate to trust" : `${certificates} certificates to trust`;
+  if (certificates === 0) pill(byId("overall"), text, level);
+  else pill(byId("overall"), level === "good" ? trust : `${text}, ${trust}`, level === "good" ? "warn" : level);
 }
 
 function showWarnings(warnings) {
@@ -93,7 +81,7 @@ function clockDifference(now) {
 const uploadStates = {
   delivering: ["delivering", "good"],
   retrying: ["retrying", "warn"],
-  held: ["refused", "bad"],
+  held: ["held", "bad"],
   stopped: ["stopped", "none"],
 };
 

@@ -25,7 +25,7 @@ export class Line {
   push(time, value) {
     const { times, values } = this;
     const last = times.length - 1;
-    if (last > 0 && time <= times[last]) return;
+    if (last >= 0 && time <= times[last]) return;
     if (last > 0 && time - times[last - 1] < stepMs) {
       times[last] = time;
       values[last] = value;

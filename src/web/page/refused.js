@@ -13,7 +13,7 @@ export function showRefused(status) {
   const minute = Math.floor(status.time / 60e6);
   void asked.refresh(`${upload.refusedPoints} ${buffer.refusedPoints} ${minute}`, () => showRefused(status));
   const { points = 0, reasons = [], commands } = asked.answer ?? {};
-  const ever = Math.max(buffer.refusedPoints, points);
+  const ever = Math.max(buffer.refusedPoints, upload.refusedPoints, points);
   pill(byId("refused-state"), ever === 0 ? "none" : `${format.count(ever)} refused`, ever === 0 ? "good" : "warn");
   showFigures(byId("refused-figures"), [
     ["since the start", format.count(upload.refusedPoints)],
@@ -21,11 +21,13 @@ export function showRefused(status) {
   ]);
   setText(
     byId("refused-note"),
-    points === 0
-      ? ever === 0
-        ? "The service has taken every point."
-        : "None is kept any more: they were sent again or dropped."
-      : `Reasons of the latest ${format.count(points)}. Correct what they name, then stop the agent and send them again: `,
+    asked.answer === undefined && ever > 0
+      ? ""
+      : points === 0
+        ? ever === 0
+          ? "The service has taken every point."
+          : "None is kept any more: they were sent again or dropped."
+        : `Reasons of the latest ${format.count(points)}. Correct what they name, then stop the agent and send them again: `,
   );
   setText(byId("refused-command"), points === 0 ? "" : (commands?.retry ?? ""));
   setHidden(byId("refused-command"), points === 0);

@@ -9,10 +9,13 @@ const margin = 10;
 /** How often rows beside the screen are brought up to date, for who searches the page or has it read out. */
 const besideMs = 15_000;
 
+/** Characters of a value that is written smaller, so that it leaves room for its name. */
+const longValue = 17;
+
 export class TagTable {
   #root;
   #rows = new Map();
-  /** Plotted lines of the rows that are shown, by input. */
+  /** Plotted lines of the rows that are shown, by source, tag and input. */
   #lines = new Map();
   #onRange;
   #first = 0;
@@ -79,17 +82,18 @@ export class TagTable {
     setAttribute(this.#root, "aria-rowcount", String(matching));
     const shown = new Set();
     for (const [i, tag] of rows.entries()) {
-      shown.add(tag.input);
-      let row = this.#rows.get(tag.input);
+      const key = `${tag.source} ${tag.tag} ${tag.input}`;
+      shown.add(key);
+      let row = this.#rows.get(key);
       if (!row) {
         row = createRow();
-        this.#rows.set(tag.input, row);
+        this.#rows.set(key, row);
         this.#root.append(row.node);
       }
-      let line = this.#lines.get(tag.input);
+      let line = this.#lines.get(key);
       if (!line) {
         line = new Line();
-        this.#lines.set(tag.input, line);
+        this.#lines.set(key, line);
         if (history) line.load(history.times, history.rows[i] ?? []);
       }
       line.push(nowMs, tag.value ?? null);
@@ -102,11 +106,11 @@ export class TagTable {
       if (this.#isOnScreen(row) || nowMs - row.shownAt >= besideMs) row.show();
       else row.isBehind = true;
     }
-    for (const [input, row] of this.#rows) {
-      if (shown.has(input)) continue;
+    for (const [key, row] of this.#rows) {
+      if (shown.has(key)) continue;
       row.node.remove();
-      this.#rows.delete(input);
-      this.#lines.delete(input);
+      this.#rows.delete(key);
+      this.#lines.delete(key);
     }
   }
 }
@@ -157,7 +161,9 @@ function update(row, tag, line, nowMs) {
   setTitle(row.address, row.address.shown);
   setClass(row.address, trouble ? "address quiet trouble" : "address quiet");
   const unit = tag.unit ? ` ${tag.unit}` : "";
-  setText(row.value, tag.value === undefined ? "–" : `${tag.text ?? format.value(tag.value)}${unit}`);
+  const value = tag.value === undefined ? "–" : `${tag.text ?? format.value(tag.value)}${unit}`;
+  setText(row.value, value);
+  setClass(row.value, value.length > longValue ? "value long" : "value");
   setText(row.age, tag.time === undefined ? "" : format.age(Math.max(0, nowMs - tag.time / 1_000)));
   draw(row.plot, line);
 }

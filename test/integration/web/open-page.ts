@@ -30,7 +30,7 @@ export async function openPage(
   });
   page.on("dialog", (dialog) => complaints.push(`dialog: ${dialog.message()}`));
   await page.goto(opened.url);
-  await page.locator("#overall", { hasText: /well|offline|attention|unreachable|refuses|trust/ }).waitFor();
+  await page.locator("#overall.good, #overall.warn, #overall.bad").waitFor();
   const owned = opening.move();
   return { page, complaints, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -88,7 +88,7 @@ test("a certificate waits with what to compare and the command, and goes when a 
     // Time goes on twenty times as fast, so that the page asks again soon.
     snapshot: () => {
       seconds += 20;
-      return statusWith({ time: at(seconds), sources: [source] });
+      return statusWith({ time: at(seconds), sources: [source], buffer: { ...base.buffer, unsettledPoints: 0 } });
     },
     certificates: async () => [{ ...certificate, state: trusted ? "trusted" : "rejected" }],
     configFile: "/etc/tagferry/press line.yaml",

@@ -107,3 +107,52 @@ test("on a phone nothing sticks out to the side", async () => {
   const width = await opened.page.evaluate("document.documentElement.scrollWidth");
   expect(width).toBeLessThanOrEqual(360);
 });
+
+test.each([1_280, 390])("every digit of a value is on the screen, %i pixels wide", async (width) => {
+  const values = [77_368_016.4, 21.700000762939453, -1.7976931348623157e308, 0.30000000000000004, 123_456_789];
+  const tags = values.map((value, i) => tagWith({ input: `hall.meter${i}.energy`, value, unit: "kWh" }));
+  await using opened = await openPage(() => statusWith({ tags }), { width, height: 900 });
+  const { page } = opened;
+  for (const [i, value] of values.entries()) {
+    const cell = rowOf(page, `hall.meter${i}.energy`).locator(".value");
+    const shown = (await cell.textContent()) ?? "";
+    expect(Number(shown.replace(" kWh", "").replaceAll(",", ""))).toBe(value);
+    const { height = 0, width: wide = 0 } = (await cell.boundingBox()) ?? {};
+    const row = (await rowOf(page, `hall.meter${i}.energy`).boundingBox())?.height;
+    expect({ shown, fits: height <= (row ?? 0) && wide > 0 }).toEqual({ shown, fits: true });
+  }
+  // Nothing is cut off to the right of its cell.
+  const cut = "[...document.querySelectorAll('.tag .value')].filter((e) => e.scrollWidth > e.clientWidth).length";
+  expect(await page.evaluate(cut)).toBe(0);
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+});
+
+test("beside losses, refused points and addresses, and a backlog the page is not all well", async () => {
+  const base = statusWith();
+  const remedy = "use {path} in `input`";
+  const refused = { source: "hall", input: "hall.temp", address: "sensors/b/temp", reason: "", remedy, readings: 7 };
+  const message = "hall.temp is fed by hall sensors/a/temp; refused: hall sensors/b/temp; 7 readings were not stored";
+  await using opened = await openPage(() =>
+    statusWith({
+      gaps: { ...base.gaps, day: 1, dayLost: 1 },
+      upload: { ...base.upload, refusedPoints: 40 },
+      buffer: { ...base.buffer, unsettledPoints: 23_300, oldest: epochMicros(base.time - 420e6) },
+      refusedInputs: [{ ...refused, fedBy: { source: "hall", address: "sensors/a/temp" } }],
+      warnings: [{ level: "error", message, remedy }],
+    }),
+  );
+  const { page } = opened;
+  expect(await page.locator("#overall").textContent()).toBe(
+    "values lost in the last 24 h, 40 points refused, readings refused for 1 Input ID, backlog does not shrink",
+  );
+  expect(await page.locator("#overall").getAttribute("class")).toContain("bad");
+  await page.getByText(message).waitFor();
+  await page.getByText(remedy).waitFor();
+});
+
+test("two tags of one shared Input ID have a row each", async () => {
+  const tags = [0, 1].map((tag) => tagWith({ tag, input: "hall.temp", address: `sensors/${tag}/temp`, value: tag }));
+  await using opened = await openPage(() => statusWith({ tags }));
+  await eventually(async () => (await opened.page.locator(".tag").count()) === 2);
+  expect(await opened.page.locator(".tag .value").allTextContents()).toEqual(["0 °C", "1 °C"]);
+});

@@ -1,0 +1,70 @@
+// The state of the agent in one line, worst first: the same words on the status page and in `tagferry status`.
+import type { SourceState, Status } from "./status.ts";
+
+/** `good`: nothing to do. `warn`: something is late or missing, and may come right by itself. `bad`: values are lost or refused, or a person is needed. */
+export type OverallLevel = "good" | "warn" | "bad";
+
+export interface Overall {
+  readonly level: OverallLevel;
+  /** `all well`, or what is not, worst first and separated by commas. */
+  readonly text: string;
+}
+
+/** What people read for the state of a source. */
+export const sourceWords: Readonly<Record<SourceState, string>> = {
+  opening: "connecting",
+  online: "online",
+  waiting: "offline",
+  stopped: "stopped",
+};
+
+/** A backlog that is no older than this is on its way, in microseconds. */
+const onItsWayUs = 60e6;
+
+export function overallOf(status: Omit<Status, "tags" | "overall">): Overall {
+  const bad = badThings(status);
+  const late = lateThings(status);
+  const errors = status.warnings.some(({ level }) => level === "error");
+  const all = [...bad, ...late];
+  if (all.length === 0) return errors ? { level: "bad", text: "needs attention" } : { level: "good", text: "all well" };
+  return { level: bad.length > 0 || errors ? "bad" : "warn", text: all.join(", ") };
+}
+
+function badThings({ buffer, upload, gaps, refusedInputs }: Omit<Status, "tags" | "overall">): string[] {
+  const ids = new Set(refusedInputs.map(({ source, input }) => `${source} ${input}`)).size;
+  return [
+    ...when(buffer.degraded !== undefined, "buffer cannot write"),
+    ...when(upload.state === "held", "delivery held"),
+    ...when(gaps.dayLost > 0, "values lost in the last 24 h"),
+    ...when(upload.refusedPoints > 0, `${counted(upload.refusedPoints, "point")} refused`),
+    ...when(ids > 0, `readings refused for ${counted(ids, "Input ID")}`),
+  ];
+}
+
+function lateThings({ time, sources, upload, buffer, gaps }: Omit<Status, "tags" | "overall">): string[] {
+  const inState = (wanted: SourceState) => sources.filter(({ state }) => state === wanted).length;
+  const offline = inState("waiting");
+  const connecting = inState("opening");
+  const { unsettledPoints, oldest } = buffer;
+  const isBacklog = unsettledPoints > 0 && oldest !== undefined && time - oldest > onItsWayUs;
+  return [
+    ...when(offline > 0, `${counted(offline, "source")} offline`),
+    ...when(upload.state === "retrying", "service unreachable"),
+    ...when(upload.state === "stopped", "delivery stopped"),
+    ...when(
+      upload.state === "delivering" && isBacklog,
+      upload.drainMs === undefined ? "backlog does not shrink" : "delivering a backlog",
+    ),
+    // A source that is offline has its gap, too.
+    ...when(offline === 0 && gaps.open > 0, "tags not recorded"),
+    ...when(connecting > 0, `${counted(connecting, "source")} ${sourceWords.opening}`),
+  ];
+}
+
+function when(isSo: boolean, text: string): string[] {
+  return isSo ? [text] : [];
+}
+
+function counted(n: number, what: string): string {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
+}

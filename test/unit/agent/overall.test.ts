@@ -1,0 +1,53 @@
+// The one line about an agent: worst first, and never better than what stands below it.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { overallOf, sourceWords } from "../../../src/agent/overall.ts";
+import type { Status } from "../../../src/agent/status.ts";
+import { epochMicros } from "../../../src/core/point.ts";
+import { sourceWith, statusWith } from "../../support/status.ts";
+
+const healthy = statusWith();
+const overall = (changes: Partial<Status>) => overallOf(statusWith(changes));
+const refused = { source: "hall", input: "a", address: "b/temp", reason: "", remedy: "", readings: 1 };
+
+test("an agent without trouble is all well", () => {
+  expect(overall({})).toEqual({ level: "good", text: "all well" });
+});
+
+test.each<[string, string, Partial<Status>]>([
+  ["bad", "values lost in the last 24 h", { gaps: { ...healthy.gaps, day: 1, dayLost: 1 } }],
+  ["bad", "1 point refused", { upload: { ...healthy.upload, refusedPoints: 1 } }],
+  ["bad", "readings refused for 1 Input ID", { refusedInputs: [refused, { ...refused, address: "c/temp" }] }],
+  ["bad", "delivery held", { upload: { ...healthy.upload, state: "held" } }],
+  ["bad", "needs attention", { warnings: [{ level: "error", message: "" }] }],
+  ["warn", "tags not recorded", { gaps: { ...healthy.gaps, open: 2 } }],
+  ["warn", "1 source offline", { sources: [sourceWith({ state: "waiting" })], gaps: { ...healthy.gaps, open: 1 } }],
+  ["warn", "backlog does not shrink", { buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) } }],
+  [
+    "warn",
+    "delivering a backlog",
+    {
+      buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) },
+      upload: { ...healthy.upload, drainMs: 60_000 },
+    },
+  ],
+  ["warn", "1 source connecting", { sources: [sourceWith({ state: "opening" })] }],
+])("%s: %s", (level, text, changes) => {
+  expect(overall(changes)).toEqual({ level, text });
+});
+
+test("what is lost comes before what is late", () => {
+  const { text, level } = overall({
+    sources: [sourceWith({ state: "waiting" })],
+    gaps: { ...healthy.gaps, dayLost: 1 },
+    upload: { ...healthy.upload, state: "retrying", refusedPoints: 3 },
+  });
+  expect(text).toBe("values lost in the last 24 h, 3 points refused, 1 source offline, service unreachable");
+  expect(level).toBe("bad");
+});
+
+test("the page has the same words for the states of a source", () => {
+  const script = readFileSync(join(import.meta.dirname, "../../../src/web/page/sources.js"), "utf8");
+  for (const [state, word] of Object.entries(sourceWords)) expect(script).toContain(`${state}: ["${word}"`);
+});
