@@ -12,6 +12,7 @@ import { type Disk, diskErrorCode, readFile } from "./disk.ts";
 import { readFormatFile } from "./format-file.ts";
 import { readPoints } from "./payload.ts";
 import { isPayloadWhole, readRecordHeader } from "./record.ts";
+import { commonStream, findFiles, ownSegments } from "./segment-finding.ts";
 import { parseSegmentName, readSegmentHeader, type SegmentHeader } from "./segment-header.ts";
 import { type Damage, type SegmentIndex, scanSegment } from "./segment-index.ts";
 import { StateFile } from "./state-file.ts";
@@ -58,6 +59,9 @@ export class BufferInspector {
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #state: BufferState | undefined;
+  readonly #stream: string | undefined;
+  #listed: readonly string[] = [];
+  #names: string[] = [];
 
   /** `folder` is the buffer's own. Throws what the disk throws when it cannot be listed. */
   constructor(folder: string, disk: Disk) {
@@ -65,6 +69,7 @@ export class BufferInspector {
     this.#folder = folder;
     this.#disk = disk;
     const format = formatOf(disk, folder);
+    this.#stream = format;
     const { states } = StateFile.read(disk, folder);
     this.#state = states.find(({ state }) => format === undefined || state.stream === format)?.state;
   }
@@ -98,12 +103,25 @@ export class BufferInspector {
     };
   }
 
-  /** Names of the segments there are, oldest first. */
+  /** Names of the segments there are, oldest first: without copies, and files of other buffers. */
   names(): string[] {
-    return this.#disk
-      .list(this.#folder)
-      .filter((name) => parseSegmentName(name) !== undefined)
-      .toSorted();
+    const there = this.#disk.list(this.#folder).filter((name) => parseSegmentName(name) !== undefined);
+    if (there.join() !== this.#listed.join()) {
+      this.#listed = there;
+      this.#names = this.#namesOf(there);
+    }
+    return this.#names;
+  }
+
+  #namesOf(there: readonly string[]): string[] {
+    const files = findFiles({ disk: this.#disk, folder: this.#folder, note: () => {} });
+    const stream = this.#stream ?? commonStream(files);
+    const own = new Set(
+      stream === undefined ? [] : ownSegments(this.#disk, this.#folder, files, stream).map(({ name }) => name),
+    );
+    const headers = new Map(files.map(({ name, header }) => [name, header]));
+    // One without a header may be a segment: its records show it.
+    return there.filter((name) => own.has(name) || typeof headers.get(name) !== "object").toSorted();
   }
 
   /** Reads all of a segment and checks it. Undefined: it is gone. Takes some 10 ms for 8 MiB. */

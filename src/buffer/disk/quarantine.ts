@@ -22,8 +22,12 @@ export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8
 
 /** Moves a file that is not of this buffer out of the way. Throws what the disk throws. */
 export function moveAside(disk: Disk, folder: string, name: string): void {
-  disk.makeFolder(`${folder}/${folderName}`);
-  disk.rename(`${folder}/${name}`, `${folder}/${folderName}/${name}`);
+  const target = `${folder}/${folderName}`;
+  disk.makeFolder(target);
+  const there = new Set(disk.list(target));
+  let free = name;
+  for (let i = 1; there.has(free); i++) free = `${name}.${i}`;
+  disk.rename(`${folder}/${name}`, `${target}/${free}`);
   // Here first: the next sync of the folder it came from must not leave it without any name.
   disk.syncFolder(`${folder}/${folderName}`);
 }

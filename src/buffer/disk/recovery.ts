@@ -11,10 +11,11 @@ import type { LossReason } from "./loss-ledger.ts";
 import type { Notes } from "./note.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
+import { commonStream, type FoundFile, findFiles, hasStream } from "./segment-finding.ts";
 import { parseSegmentName } from "./segment-header.ts";
-import { type FoundSegment, openSegments, readHeader } from "./segment-opening.ts";
+import { openSegments } from "./segment-opening.ts";
 import { applySettled, describes } from "./settled-state.ts";
-import { StateFile } from "./state-file.ts";
+import { type FoundState, StateFile } from "./state-file.ts";
 
 export interface RecoveryOptions {
   readonly disk: Disk;
@@ -43,11 +44,11 @@ export function recover(options: RecoveryOptions): Recovered {
   const { disk, folder, note } = options;
   const format = withRetries(() => readFormatFile(disk, folder));
   if (format === "newer") throw newer(folder);
-  const found = readHeaders(options);
+  const found = findFiles(options);
   const { states, slots } = StateFile.read(disk, folder);
-  const stream =
-    typeof format === "object" ? format.stream : (commonStream(found) ?? states[0]?.state.stream ?? options.newStream);
-  if (typeof format !== "object") {
+  const written = typeof format === "object" ? format.stream : undefined;
+  const stream = streamOf(written, found, states) ?? options.newStream;
+  if (stream !== written) {
     // Said aloud, as a volume that is not mounted looks like this.
     if (found.length === 0) note("info", { part: "buffer", folder }, "made a new, empty buffer");
     if (found.length > 0) note("warn", { part: "buffer", folder }, `${formatFileName} was rebuilt from the segments`);
@@ -66,21 +67,35 @@ export function recover(options: RecoveryOptions): Recovered {
   // One slot and no segment: the power failed while the buffer was made for the first time.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const accounts = Accounts.from(state);
-  const segments = openSegments(found, { ...options, stream, durable: accounts.next });
+  const hadState = state !== undefined;
+  const { segments, aside } = openSegments(found, { ...options, stream, durable: accounts.next, hadState });
   applyState(state, segments, options);
   const newest = parseSegmentName(state?.newest ?? "");
-  if (newest && (found.at(-1)?.first ?? -1) < newest.first)
+  const setAside = aside.includes(state?.newest ?? "");
+  if (newest && !setAside && (segments.at(-1)?.first ?? -1) < newest.first)
     note(
       "error",
       { part: "buffer", segment: state?.newest },
       "the newest segment is gone: how many points came after the last state is not known",
     );
-  const setAside = found.length > 0 && segments.at(-1)?.name !== found.at(-1)?.name;
-  settleAccounts(segments, accounts, { hadState: state !== undefined, stateDamaged, setAside }, options);
+  settleAccounts(segments, accounts, { hadState, stateDamaged, setAside }, options);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
   return { stream, integration, segments, accounts, uptime: state?.uptime ?? 0, stateFile };
+}
+
+/** UUID of the buffer: that of FORMAT, unless all the rest names another one. Undefined: nothing names any. */
+function streamOf(
+  format: string | undefined,
+  files: readonly FoundFile[],
+  states: readonly FoundState[],
+): string | undefined {
+  const common = commonStream(files);
+  const state = states.find(({ state: { stream } }) => common === undefined || stream === common)?.state.stream;
+  if (format === undefined) return common ?? state;
+  const isKnown = states.some(({ state: { stream } }) => stream === format) || hasStream(files, format);
+  return isKnown || state === undefined || state !== common ? format : common;
 }
 
 function applyState(
@@ -88,10 +103,9 @@ function applyState(
   segments: readonly Segment[],
   { disk, checksum, note }: RecoveryOptions,
 ): void {
-  const states = new Map(state?.segments.map((each) => [each.name, each]));
   for (const segment of segments) {
-    const known = states.get(segment.name);
-    if (!known || !describes(known, segment)) continue;
+    const known = state?.segments.find((each) => describes(each, segment));
+    if (!known) continue;
     try {
       withRetries(() => applySettled(segment, known, disk, checksum));
     } catch (error) {
@@ -112,29 +126,6 @@ function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): v
 
 function newer(folder: string): AgentError {
   return new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
-}
-
-function readHeaders({ disk, folder, note }: RecoveryOptions): FoundSegment[] {
-  const found: FoundSegment[] = [];
-  for (const name of disk.list(folder)) {
-    const place = parseSegmentName(name);
-    if (!place) continue;
-    try {
-      const header = withRetries(() => readHeader(disk, `${folder}/${name}`));
-      if (header === "newer") throw newer(folder);
-      found.push({ name, ...place, header });
-    } catch (error) {
-      if (error instanceof AgentError) throw error;
-      note("error", { part: "buffer", segment: name, err: String(error) }, "a segment cannot be read");
-      found.push({ name, ...place, header: "damaged" });
-    }
-  }
-  return found.sort((a, b) => a.first - b.first || a.attempt - b.attempt);
-}
-
-function commonStream(found: readonly FoundSegment[]): string | undefined {
-  for (const { header } of found) if (header !== "damaged") return header.stream;
-  return undefined;
 }
 
 /** Makes the books true again: what is neither there nor accounted for is lost, and said so. */

@@ -74,5 +74,7 @@ export function segmentName(first: number, attempt: number): string {
 
 export function parseSegmentName(name: string): { readonly first: number; readonly attempt: number } | undefined {
   const match = /^seg-(\d{16})(?:-(\d{1,6}))?\.log$/.exec(name);
-  return match ? { first: Number(match[1]), attempt: Number(match[2] ?? 0) } : undefined;
+  const first = Number(match?.[1]);
+  // Beyond 2^53 numbers have no successor.
+  return match && Number.isSafeInteger(first) ? { first, attempt: Number(match[2] ?? 0) } : undefined;
 }

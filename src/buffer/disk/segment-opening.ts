@@ -1,21 +1,14 @@
 // Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
-import { type Disk, type DiskFile, readFully, withRetries } from "./disk.ts";
+import { type Disk, type DiskFile, readFile, readFully, withRetries } from "./disk.ts";
 import type { Notes } from "./note.ts";
 import { keepAside, moveAside } from "./quarantine.ts";
 import type { Checksum } from "./record.ts";
 import { readSeal, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
-import { readSegmentHeader, type SegmentHeader, segmentHeaderBytes } from "./segment-header.ts";
+import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
+import { segmentHeaderBytes } from "./segment-header.ts";
 import { type SegmentIndex, scanSegment } from "./segment-index.ts";
 import { mendSegment } from "./segment-mending.ts";
-
-/** A file whose name says that it is a segment. */
-export interface FoundSegment {
-  readonly name: string;
-  readonly first: number;
-  readonly attempt: number;
-  readonly header: SegmentHeader | "damaged";
-}
 
 export interface OpeningOptions {
   readonly disk: Disk;
@@ -26,35 +19,67 @@ export interface OpeningOptions {
   readonly stream: string;
   /** Points before this sequence number are known to have been durable. */
   readonly durable: number;
+  /** Whether the state says so. */
+  readonly hadState: boolean;
   readonly note: Notes;
 }
 
 const keptOfTornBytes = 65_536;
 
-export function openSegments(found: readonly FoundSegment[], options: OpeningOptions): Segment[] {
-  const { disk, folder, note, stream } = options;
-  const own = found.filter(({ name, first, header }) => {
-    if (header === "damaged" || (header.stream === stream && header.first === first)) return true;
-    note("error", { part: "buffer", segment: name }, "a segment of another buffer was moved to quarantine");
-    moveAside(disk, folder, name);
-    return false;
-  });
-  return own.flatMap((entry, i) => {
+/** The segments by sequence number; `aside` names files that may have been one and were left out. */
+export interface OpenedSegments {
+  readonly segments: Segment[];
+  readonly aside: readonly string[];
+}
+
+export function openSegments(files: readonly FoundFile[], options: OpeningOptions): OpenedSegments {
+  const { disk, folder, stream } = options;
+  const own = tidy(files, ownSegments(disk, folder, files, stream), options);
+  const segments = own.flatMap((found, i) => {
     const limit = own[i + 1]?.first ?? Number.POSITIVE_INFINITY;
     try {
-      return withRetries(() => openSegment(entry, limit, options)) ?? [];
+      return withRetries(() => openSegment(found, limit, options));
     } catch (error) {
-      return openUnreadable(entry, limit, error, options) ?? [];
+      return openUnreadable(found, limit, error, options) ?? [];
     }
   });
+  const aside: string[] = [];
+  for (const { name, place, header } of files) {
+    if (!place || (header !== "damaged" && header !== "unreadable")) continue;
+    const opened = openDoubtful({ name, first: place.first, header: "damaged" }, segments, options);
+    if (!opened) aside.push(name);
+    else segments.push(opened);
+    segments.sort((a, b) => a.first - b.first);
+  }
+  return { segments, aside };
 }
 
-export function readHeader(disk: Disk, path: string): ReturnType<typeof readSegmentHeader> {
-  return withFile(disk, path, (file) => readSegmentHeader(readPart(file, 0, segmentHeaderBytes)));
+/** A file without a header. Its records prove what it is, where they fit between the segments that are known. */
+function openDoubtful(found: FoundSegment, segments: readonly Segment[], options: OpeningOptions): Segment | undefined {
+  const { disk, folder, durable, hadState, checksum } = options;
+  const before = segments.findLast(({ first }) => first <= found.first);
+  const limit = segments.find(({ first }) => first > found.first)?.first ?? Number.POSITIVE_INFINITY;
+  // A segment begins where the one before ends, which was durable by then.
+  const known = hadState ? Math.max(durable, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
+  const fits = (before?.endSequence ?? 0) <= found.first && found.first <= known;
+  try {
+    return withRetries(() => {
+      const bytes = readFile(disk, `${folder}/${found.name}`);
+      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable, checksum };
+      const { sequences, salt } = scanSegment(bytes, scan);
+      const isCopy = segments.some(({ header }) => header.salt === salt);
+      if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
+      // What a crash leaves of a segment that was being made.
+      if (bytes.subarray(segmentHeaderBytes).every((byte) => byte === 0)) disk.remove(`${folder}/${found.name}`);
+      else setAside(found.name, "a file without a record of this buffer was moved to quarantine", options);
+      return undefined;
+    });
+  } catch (error) {
+    return fits ? openUnreadable(found, limit, error, options) : undefined;
+  }
 }
 
-/** Undefined: there is nothing in it that could be kept. */
-function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment | undefined {
+function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment {
   const { disk, folder, checksum, durable, note } = options;
   const segment = newSegment(found, options);
   const isSealed = withFile(disk, segment.path, (file) => {
@@ -74,15 +99,6 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
     return index.sealed;
   });
   segment.sealed = true;
-  if (segment.points === 0 && !segment.headerKnown && segment.bytes > segmentHeaderBytes) {
-    note(
-      "error",
-      { part: "buffer", segment: found.name },
-      "a file without a single whole record was moved to quarantine",
-    );
-    moveAside(disk, folder, found.name);
-    return undefined;
-  }
   if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
     const error = mendSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
     // It can be read all the same, and is scanned again after the next start.

@@ -4,12 +4,14 @@ import type { SegmentState } from "./buffer-state.ts";
 import type { Disk } from "./disk.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
+import { parseSegmentName } from "./segment-header.ts";
 import { loadIndex, SegmentReader } from "./segment-reader.ts";
 import { unsettledInRecords } from "./unsettled-count.ts";
 
-/** Whether what the state says of this name is about this file: one that took its place has another salt. */
-export function describes(state: SegmentState, { header, headerKnown }: Segment): boolean {
-  return !headerKnown || state.salt === header.salt;
+/** Whether what the state says is about this file, which may have had another name: one that took its place has another salt. */
+export function describes(state: SegmentState, { name, first, header, headerKnown }: Segment): boolean {
+  if (!headerKnown) return state.name === name;
+  return state.salt === header.salt && parseSegmentName(state.name)?.first === first;
 }
 
 /**
