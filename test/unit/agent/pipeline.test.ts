@@ -96,6 +96,38 @@ test("what had been read when the agent stops is stored and acknowledged, althou
   expect(story.log).toContain("ack 1");
 });
 
+test("a delivery that gives no points is acknowledged without touching the disk", async () => {
+  const story = openStory({ deliveries: [[], [1]] });
+  await eventually(() => story.log.includes("ack 1"));
+
+  expect(story.log.filter((line) => /^(?:append|ack)/.test(line))).toEqual(["ack ", "append 1", "ack 1"]);
+  await story.stop();
+});
+
+test("the gap record knows since when points wait for the disk, that it fails, and when it works again", async () => {
+  const story = openStory({ deliveries: [[1]] });
+  story.buffer.storing = () => Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "no space left"));
+  await eventually(() => story.disk.length === 2);
+  story.buffer.storing = () => Promise.resolve();
+  await story.clock.advance(2_000);
+  await eventually(() => story.log.includes("ack 1"));
+
+  expect(story.disk).toEqual(["storing", "no space left", "storing", "works"]);
+  await story.stop();
+});
+
+test("a defect of the buffer costs a reconnection, and the points are not acknowledged", async () => {
+  let failures = 1;
+  const story = openStory({ deliveries: [[1]] });
+  story.buffer.storing = () => (failures-- > 0 ? Promise.reject(new TypeError("a defect")) : Promise.resolve());
+  await eventually(() => story.log.includes("lost"));
+  expect(story.log).not.toContain("ack 1");
+
+  await story.clock.advance(2_000);
+  await eventually(() => story.log.includes("ack 1"));
+  await story.stop();
+});
+
 test("a delivery that could not be stored before the stop is not acknowledged", async () => {
   const story = openStory({ deliveries: [[1]] });
   story.buffer.storing = () => Promise.reject(new AgentError("BUFFER_UNAVAILABLE", "broken"));
@@ -272,6 +304,7 @@ function openStory({
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const log: string[] = [];
+  const disk: string[] = [];
   const stored: number[] = [];
   const held: number[] = [];
   const heldAtStop: number[] = [];
@@ -350,8 +383,8 @@ function openStory({
           return written(log.filter((line) => line === "written").length);
         },
         lost: () => log.push("lost"),
-        storing: () => {},
-        bufferFailed: () => {},
+        storing: () => disk.push("storing"),
+        bufferFailed: (error) => disk.push(error?.message ?? "works"),
       },
       ...(hold && { hold: clockHold(hold, log) }),
     },
@@ -360,6 +393,7 @@ function openStory({
   );
   return {
     log,
+    disk,
     stored,
     held,
     heldAtStop,

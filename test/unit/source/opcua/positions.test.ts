@@ -17,6 +17,7 @@ test("a new subscription begins with 1, one that goes on after the last message 
   const positions = await Positions.open(path, log);
   expect(positions.next(first)).toBeUndefined();
   await positions.begin([first, second], []);
+  expect(positions.next(first)).toBe(1);
   await positions.reached(first, 7);
   // What comes again is no step back, and after the last number comes 1.
   await positions.reached(first, 3);
@@ -27,6 +28,18 @@ test("a new subscription begins with 1, one that goes on after the last message 
   expect((await Positions.open(path, log)).next(first)).toBe(8);
   await later.begin([], [second]);
   expect((await Positions.open(path, log)).next(first)).toBeUndefined();
+});
+
+test("the end waits until all that was reached is written", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("positions.json");
+  const positions = await Positions.open(path, log);
+  void positions.reached(first, 1);
+  void positions.reached(second, 5);
+  await positions.flush();
+
+  const later = await Positions.open(path, log);
+  expect([later.next(first), later.next(second)]).toEqual([2, 6]);
 });
 
 test("a server that has started again gives the same number to another subscription", async () => {

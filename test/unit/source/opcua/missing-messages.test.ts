@@ -1,0 +1,143 @@
+// Messages that did not arrive are fetched in their order, and what the server has not kept is reported as lost.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { FormerSubscription } from "../../../../src/source/opcua/former-subscription.ts";
+import type { Link } from "../../../../src/source/opcua/link.ts";
+import { MissingMessages } from "../../../../src/source/opcua/missing-messages.ts";
+import { SequenceTracker } from "../../../../src/source/opcua/sequence.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+const { signal } = new AbortController();
+
+/** A server that has kept the messages `kept`. `next`: the first message that is not on disk. */
+function openStory({ kept, next, refusal = "BadMessageNotAvailable" }: Story) {
+  const log: string[] = [];
+  const asked: number[] = [];
+  const link = {
+    async call({ retransmitSequenceNumber: sequenceNumber }: ua.RepublishRequest) {
+      asked.push(sequenceNumber);
+      if (!kept.includes(sequenceNumber)) throw new AgentError("SOURCE_PROTOCOL", `Republish: ${refusal}`);
+      const notificationData = [new ua.DataChangeNotification()];
+      return new ua.RepublishResponse({
+        notificationMessage: new ua.NotificationMessage({ sequenceNumber, notificationData }),
+      });
+    },
+  } as unknown as Link; // what is used of it
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const missing = new MissingMessages(
+    {
+      ua,
+      link,
+      runtime,
+      source: "line",
+      room: async () => void log.push("room"),
+      lost: () => log.push("lost"),
+    },
+    new Map([[1, new SequenceTracker(next)]]),
+    async (_id, { sequenceNumber }) => void log.push(`${sequenceNumber}`),
+  );
+  const lost = () => runtime.metric("source_opcua_lost_notifications_total");
+  return { missing, log, asked, clock, lost };
+}
+
+interface Story {
+  readonly kept: readonly number[];
+  readonly next?: number;
+  readonly refusal?: string;
+}
+
+const atOnce = <T>(work: () => Promise<T>) => work();
+
+test("missing messages are delivered in order; of several lost in a row one report tells, before what follows them", async () => {
+  const { missing, log, lost } = openStory({ kept: [3, 6] });
+
+  await missing.fetch(1, [3, 4, 5, 6, 7], signal);
+
+  expect(log).toEqual(["3", "lost", "6", "lost"]);
+  expect(lost()).toBe(3);
+});
+
+test("a server that keeps no messages is asked once, and all that are missing are lost", async () => {
+  const { missing, log, asked, lost } = openStory({ kept: [], refusal: "BadServiceUnsupported" });
+
+  await missing.fetch(1, [3, 4, 5], signal);
+
+  expect(asked).toEqual([3]);
+  expect(log).toEqual(["lost"]);
+  expect(lost()).toBe(3);
+});
+
+test("a former subscription hands over all that the server has of it, the last message too", async () => {
+  const { missing, log } = openStory({ kept: [4, 5, 6] });
+
+  await missing.fetchKept(1, [6, 4, 5], signal);
+  expect(log).toEqual(["4", "5", "6"]);
+
+  // Nothing is had twice, nothing is asked of a subscription that is not there or has kept nothing.
+  await missing.fetchKept(1, [6, 4, 5], signal);
+  await missing.fetchKept(1, [], signal);
+  await missing.fetchKept(2, [1], signal);
+  expect(log).toEqual(["4", "5", "6"]);
+});
+
+test("what was sent into the connection before is asked for until the subscription is heard of", async () => {
+  const kept = [5, 6];
+  const { missing, log, asked, clock } = openStory({ kept, next: 5 });
+  let isHeard = false;
+  const caughtUp = missing.catchUp(1, () => isHeard, atOnce, signal);
+  await clock.advance(0);
+  expect(log).toEqual(["room", "5", "room", "6", "room"]);
+
+  kept.push(7);
+  await clock.advance(1_000);
+  expect(log.slice(5)).toEqual(["room", "7", "room"]);
+  isHeard = true;
+  await clock.advance(1_000);
+  await caughtUp;
+  expect(asked).toEqual([5, 6, 7, 7, 8]);
+});
+
+test("nothing is asked for where nobody knows the next message, or the server keeps none", async () => {
+  const unknown = openStory({ kept: [5] });
+  await unknown.missing.catchUp(1, () => false, atOnce, signal);
+  expect(unknown.asked).toEqual([]);
+
+  const none = openStory({ kept: [], next: 5, refusal: "BadNotImplemented" });
+  await none.missing.catchUp(1, () => false, atOnce, signal);
+  expect(none.asked).toEqual([5]);
+});
+
+test("a former subscription is over when it has ended and all that it gave is on disk, not before", async () => {
+  const former = new FormerSubscription(7);
+  let isOver = false;
+  void former.over.then(() => (isOver = true));
+  const over = async () => {
+    await Promise.resolve();
+    return isOver;
+  };
+
+  former.delivered({ subscription: 7, sequenceNumber: 1 });
+  former.delivered({ subscription: 7, sequenceNumber: 2 });
+  former.delivered({ subscription: 8, sequenceNumber: 3 });
+  former.acknowledged({ subscription: 7, sequenceNumber: 1 });
+  former.end();
+  expect(await over()).toBe(false);
+  former.acknowledged({ subscription: 8, sequenceNumber: 2 });
+  expect(await over()).toBe(false);
+  former.acknowledged({ subscription: 7, sequenceNumber: 2 });
+  expect(await over()).toBe(true);
+});
+
+test("a former subscription that gives nothing is not over before it has ended", async () => {
+  const former = new FormerSubscription(7);
+  let isOver = false;
+  void former.over.then(() => (isOver = true));
+  former.acknowledged({ subscription: 7, sequenceNumber: 1 });
+  await Promise.resolve();
+  expect(isOver).toBe(false);
+
+  former.end();
+  await former.over;
+});
