@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const values = "unit/mapping/values.test.ts";
 const report = "unit/mapping/report.test.ts";
+const addresses = "unit/mapping/addresses.test.ts";
 const inputs = "unit/mapping/inputs.test.ts";
 
 export const mappingAblations: readonly Ablation[] = [
@@ -149,9 +150,38 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "refusing an Input ID that another source feeds",
     file: "mapping/tag-inputs.ts",
-    code: "if (owner !== undefined) return",
-    without: "if (false) return",
+    code: "    if (owner) return",
+    without: "    if (false) return",
     test: inputs,
+  },
+  {
+    safeguard: "refusing the values of a second address",
+    file: "mapping/source-mapping.ts",
+    code: "if (!isBound && state.boundTo !== undefined && reading.wholeTag === undefined) {",
+    without: "if (false) {",
+    test: addresses,
+  },
+  {
+    safeguard: "only a usable value binds an address",
+    file: "mapping/source-mapping.ts",
+    code: "    state.readings++;\n    if (raw === undefined)",
+    without:
+      "    state.readings++;\n    if (!isBound) this.#bind(state, reading.address, rule);\n    if (raw === undefined)",
+    test: addresses,
+  },
+  {
+    safeguard: "remembering which address feeds an Input ID",
+    file: "mapping/address-binding.ts",
+    code: "    if (this.#parts.ambiguities.has(state.tag)) this.#parts.memory?.remember(state.tag, state.input, address);\n",
+    without: "",
+    test: addresses,
+  },
+  {
+    safeguard: "shared needs every feeder of an Input ID to be shared",
+    file: "mapping/input-owners.ts",
+    code: "!(shared && feeder.shared)",
+    without: "!(shared || feeder.shared)",
+    test: addresses,
   },
   {
     safeguard: "the bound of Input IDs of one tag",

@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const sequence = "unit/source/opcua/sequence.test.ts";
 const positions = "unit/source/opcua/positions.test.ts";
+const missing = "unit/source/opcua/missing-messages.test.ts";
 const publisher = "unit/source/opcua/publisher.test.ts";
 
 export const opcuaAblations: readonly Ablation[] = [
@@ -61,6 +62,48 @@ export const opcuaAblations: readonly Ablation[] = [
     code: "return `${id} ${started}`;",
     without: "return `${id}`;",
     test: positions,
+  },
+  {
+    safeguard: "the end waits for the positions",
+    file: "source/opcua/positions.ts",
+    code: "    this.#writing = this.#waiting;\n",
+    without: "",
+    test: positions,
+  },
+  {
+    safeguard: "a new subscription begins with message 1",
+    file: "source/opcua/positions.ts",
+    code: "    for (const subscription of fresh) this.#next.set(keyOf(subscription), 1);\n",
+    without: "",
+    test: positions,
+  },
+  {
+    safeguard: "a message the server has not kept is lost",
+    file: "source/opcua/missing-messages.ts",
+    code: "      if (!lostBefore) this.#options.lost(id);\n",
+    without: "",
+    test: missing,
+  },
+  {
+    safeguard: "fetching the last message of a former subscription",
+    file: "source/opcua/missing-messages.ts",
+    code: "known ? missing : [...missing, last]",
+    without: "missing",
+    test: missing,
+  },
+  {
+    safeguard: "what was fetched is had",
+    file: "source/opcua/missing-messages.ts",
+    code: "    tracker.fetched();\n",
+    without: '    if (this.#trackers.size > 1) tracker.fetched();\n    else return "none";\n',
+    test: missing,
+  },
+  {
+    safeguard: "a former subscription stays until all it gave is on disk",
+    file: "source/opcua/former-subscription.ts",
+    code: "this.#ended && this.#open.size === 0",
+    without: "this.#ended",
+    test: missing,
   },
   {
     safeguard: "telling an acknowledgement again whose request failed",
