@@ -1,7 +1,7 @@
 // Everything that is remembered of one input: what was read last, what was stored last, and what is held back.
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
-import type { Captures, Quality, TagId } from "../core/source.ts";
+import type { Quality, TagId } from "../core/source.ts";
 
 /** A value and its time, kept apart from points so that nothing is allocated for a reading that is not stored. */
 interface Held {
@@ -18,7 +18,6 @@ const nothing: PartialSignalMetadata = {};
 export class InputState {
   readonly tag: TagId;
   readonly input: InputId;
-  readonly captures: Captures;
   /** Where the values come from; empty while nothing was read. */
   address = "";
   /** The address that feeds this input; others are refused. Undefined: no usable value came yet, or the tag is shared. */
@@ -60,9 +59,8 @@ export class InputState {
   windowEnd = 0;
   held: Held | undefined;
 
-  constructor(tag: TagId, input: InputId, captures: Captures) {
+  constructor(tag: TagId, input: InputId) {
     this.tag = tag;
     this.input = input;
-    this.captures = captures;
   }
 }

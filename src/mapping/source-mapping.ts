@@ -116,9 +116,11 @@ export class SourceMapping implements Mapping {
       const { size } = inputs;
       const own = Math.max(1, size);
       if (total + own > first && tags.length < count) {
-        const states = size === 0 ? [unreadTag(index as TagId, rule)] : [...inputs.inputs()].map(tagState);
         const from = Math.max(0, first - total);
-        for (const state of states.slice(from, from + count - tags.length)) tags.push(state);
+        const room = count - tags.length;
+        if (size === 0) tags.push(unreadTag(index as TagId, rule));
+        // A tag may have 100,000 inputs: nothing is made of those that are not asked for.
+        else for (const state of inputs.inputs().drop(from).take(room)) tags.push(tagState(state));
       }
       total += own;
     }
@@ -158,7 +160,7 @@ export class SourceMapping implements Mapping {
         template: rule.input,
         maxInputs: rule.maxInputs,
         claim: (state) => this.#owners.claim({ source: this.#source, shared: rule.shared, state }),
-        opened: (state) => this.#open(state, rule),
+        opened: (state, captures) => this.#open(state, rule, captures),
         refused: (state) => this.#tellRefused(state.describe()),
       }),
     };
@@ -250,12 +252,12 @@ export class SourceMapping implements Mapping {
     if (!tag || !(state instanceof InputState) || isSecond(state, address)) return;
     state.device = signal;
     state.range = range;
-    this.#refresh(state, tag.rule);
+    this.#refresh(state, tag.rule, captures);
   }
 
   /** Brings together what configuration and device say of an input. */
-  #refresh(state: InputState, rule: TagRule): void {
-    const signal = signalOf(rule.signal, state.device, state.captures);
+  #refresh(state: InputState, rule: TagRule, captures: Captures): void {
+    const signal = signalOf(rule.signal, state.device, captures);
     if (!sameSignal(signal, state.signal)) {
       state.signal = signal;
       // A signal without points is not described until it has some.
@@ -269,9 +271,9 @@ export class SourceMapping implements Mapping {
     return this.#tags[state.tag]?.report ?? { heartbeat: undefined, minIntervalUs: 0 };
   }
 
-  #open(state: InputState, rule: TagRule): void {
+  #open(state: InputState, rule: TagRule, captures: Captures): void {
     if (!rule.shared) this.#addresses.opened(state);
-    this.#refresh(state, rule);
+    this.#refresh(state, rule, captures);
   }
 
   /** The address of a usable value. The next ones of a shared tag may have another. */

@@ -15,8 +15,8 @@ export interface TagInputsParts {
   readonly maxInputs: number;
   /** Who has the Input ID of `state` if it may not be used: see `InputOwners`. */
   readonly claim: (state: InputState) => Feeder | undefined;
-  /** Called once for each new state. */
-  readonly opened: (state: InputState) => void;
+  /** Called once for each new state. Its captures are not kept: they are the driver's, which may forget them. */
+  readonly opened: (state: InputState, captures: Captures) => void;
   readonly refused: (state: RefusedState) => void;
 }
 
@@ -55,12 +55,10 @@ export class TagInputs {
 
   /** How many `inputs` there are. */
   get size(): number {
-    let size = this.#only instanceof InputState ? 1 : 0;
-    if (this.#byKey.size > 0) for (const state of this.#byKey.values()) if (state instanceof InputState) size++;
-    return size;
+    return this.#inputs;
   }
 
-  *inputs(): Iterable<InputState> {
+  *inputs(): Generator<InputState, void, undefined> {
     if (this.#only instanceof InputState) yield this.#only;
     for (const state of this.#byKey.values()) if (state instanceof InputState) yield state;
   }
@@ -84,12 +82,12 @@ export class TagInputs {
     if (this.#inputs >= maxInputs) return this.#tooMany(template, maxInputs);
     const input = fillInput(template, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
-    const state = new InputState(tag, input, captures);
+    const state = new InputState(tag, input);
     const owner = claim(state);
     if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
     this.#inputs++;
     if (this.#names.length > 0) this.#byKey.set(key, state);
-    this.#parts.opened(state);
+    this.#parts.opened(state, captures);
     return state;
   }
 

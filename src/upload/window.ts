@@ -46,6 +46,12 @@ interface SeriesApart {
 }
 
 /**
+ * Queues of a lane that are kept while they are empty. With more, a queue goes with its last point: a burst of many
+ * inputs must not keep 170 bytes of each for ever.
+ */
+const keptQueues = 4_096;
+
+/**
  * Holds what was taken from the buffer. A series of a block is settled when the service has stored or refused all of its
  * points in that block. Until then a restart delivers these points again.
  */
@@ -127,6 +133,7 @@ export class Window {
   settle(queue: SeriesQueue, count: number): void {
     this.#points[queue.lane] -= count;
     queue.drop(count, (slot, _points, last) => last && this.#leave(slot, queue.input));
+    this.#forgetEmpty(queue);
   }
 
   /** Takes the oldest `count` points of `queue` out; they stay unsettled until `settleExtracted`. */
@@ -142,6 +149,7 @@ export class Window {
       apart.queued = !last;
       open.apart.set(input, apart);
     });
+    this.#forgetEmpty(queue);
     return new PortionColumn(input, times, values, slots);
   }
 
@@ -205,6 +213,11 @@ export class Window {
       if (apart) apart.forgotten = true;
       if (last) this.#leave(slot, input, true);
     });
+  }
+
+  #forgetEmpty({ lane, input, count }: SeriesQueue): void {
+    const queues = this.#queues[lane];
+    if (count === 0 && queues.size > keptQueues) queues.delete(input);
   }
 
   /** The queue of `input` holds no further point of that block. */

@@ -8,7 +8,8 @@ import type { Status } from "../agent/status.ts";
 /** Samples a series holds, and milliseconds between two: 15 minutes. */
 export const historySamples = 180;
 export const historyStepMs = 5_000;
-const maxTags = 10_000;
+/** Tags that have a history. */
+export const historyTags = 10_000;
 
 /** Figures of the whole agent that are plotted. */
 export const figures = ["backlogPoints", "bufferBytes", "lagMs", "sentPoints", "budgetShare"] as const;
@@ -38,7 +39,8 @@ export class History {
     };
     for (const figure of figures) columnOf(this.#figures, figure).set(slot, values[figure]);
     for (const { input, value } of status.tags)
-      if (this.#tags.has(input) || this.#tags.size < maxTags) columnOf(this.#tags, input).set(slot, value, this.#count);
+      if (this.#tags.has(input) || this.#tags.size < historyTags)
+        columnOf(this.#tags, input).set(slot, value, this.#count);
     for (const [input, column] of this.#tags) if (column.stamp !== this.#count) this.#tags.delete(input);
   }
 

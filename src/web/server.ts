@@ -12,7 +12,7 @@ import { end, json, start } from "./answer.ts";
 import { type Control, denial, isLocal } from "./control.ts";
 import { type DetailOptions, openDetails } from "./details.ts";
 import { streamViews, viewOf, viewOfPart } from "./events.ts";
-import { History, historyStepMs } from "./history.ts";
+import { History, historyStepMs, historyTags } from "./history.ts";
 import { loadPage } from "./page-files.ts";
 import { parseTagQuery, type TagQuery } from "./tag-view.ts";
 
@@ -59,7 +59,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const closing = new AbortController();
   const history = new History();
   const { control } = options;
-  const { read: snapshot, forget } = cached(options.snapshot, runtime);
+  const { read: snapshot, forget, expire } = cached(options.snapshot, runtime);
   // Who has reloaded sees what came of it, not what there was a moment before.
   const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
   const details = openDetails(options, runtime);
@@ -67,6 +67,11 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     options.part && query.search.trim() === ""
       ? viewOfPart(options.part(query.first, query.count), past)
       : viewOf(snapshot(), query, past);
+  /** Without the tags that have no history: of 100,000 all would be 40 MB of garbage with each sample. */
+  const sampled = (): Status => {
+    const part = options.part?.(0, historyTags);
+    return part ? { ...part.status, tags: part.tags.rows } : snapshot();
+  };
   let streams = 0;
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -141,7 +146,8 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     // Whoever opened this has gone on by then: with what it starts next, not with what there was before.
     await setImmediate();
     for (;;) {
-      history.sample(snapshot());
+      history.sample(sampled());
+      expire();
       await runtime.clock.sleep(historyStepMs, closing.signal);
     }
   })().catch((error: unknown) => {
@@ -205,6 +211,8 @@ function cached(
 ): {
   readonly read: () => Status;
   readonly forget: () => void;
+  /** Lets go of a snapshot that would not be used again: of many tags it is large. */
+  readonly expire: () => void;
 } {
   let last: { readonly status: Status; readonly at: number } | undefined;
   return {
@@ -215,6 +223,9 @@ function cached(
     },
     forget: () => {
       last = undefined;
+    },
+    expire: () => {
+      if (last && clock.monotonic() - last.at >= snapshotAgeMs) last = undefined;
     },
   };
 }

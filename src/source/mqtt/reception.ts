@@ -40,8 +40,11 @@ const maxReadings = 10_000;
  * stored, acknowledged or not. One sync for so many costs little.
  */
 const crowd = 256;
-/** Topics whose routes are remembered at least. */
-const rememberedTopics = 50_000;
+/**
+ * Topics whose routes are remembered at least: more than the 100,000 inputs of a large site. With fewer, topics that come
+ * round in turn would each be forgotten before they come again, and looked up anew with every message.
+ */
+const rememberedTopics = 131_072;
 
 /** Receives the messages of one connection and gives them out as deliveries. */
 export class Reception implements MessageHandler {

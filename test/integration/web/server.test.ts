@@ -176,3 +176,22 @@ test("a snapshot that fails is a 500, and the next request is answered again", a
   broken = false;
   expect((await ask(`${web.url}/api/status`)).status).toBe(200);
 });
+
+test("sampling the history takes no more tags than have one, however many there are", async () => {
+  const taken: (readonly [first: number, count: number])[] = [];
+  let snapshots = 0;
+  await using web = await open({
+    snapshot: () => {
+      snapshots++;
+      return statusWith();
+    },
+    part: (first, count) => {
+      taken.push([first, count]);
+      const { tags, ...status } = statusWith();
+      return { status, tags: { total: 100_000, first: 0, rows: tags } };
+    },
+  });
+  await ask(`${web.url}/healthz`);
+  expect(taken).toEqual([[0, 10_000]]);
+  expect(snapshots).toBe(0);
+});

@@ -28,6 +28,30 @@ test("a tag that was not read yet is shown by its template", () => {
   ]);
 });
 
+test("a part of the inputs is that part of all of them, wherever it begins and ends", () => {
+  const rules = [{ input: "{room}" }, { input: "fixed" }, { input: "none.{x}" }, { input: "hall.{room}" }];
+  const { read, mapping } = tryMapping(rules);
+  for (const room of ["a", "b", "c", "温度"]) {
+    read(1, { captures: { room } });
+    read(1, { captures: { room }, tag: tagId(3) });
+  }
+  const all = mapping.tags();
+  expect(all.map(({ input }) => input)).toEqual([
+    "a",
+    "b",
+    "c",
+    "fixed",
+    "none.{x}",
+    "hall.a",
+    "hall.b",
+    "hall.c",
+    "hall",
+  ]);
+  for (let first = 0; first <= all.length + 1; first++)
+    for (let count = 0; count <= all.length + 1; count++)
+      expect(mapping.tagsIn(first, count)).toEqual({ total: all.length, tags: all.slice(first, first + count) });
+});
+
 test("captures from which no Input ID can be made are refused, counted and said once in ten seconds", async () => {
   const { read, mapping, runtime, clock } = tryMapping([{ input: "{name}" }]);
   for (const name of ["温度", "壓力", "", "温度"]) expect(read(1, { captures: { name } })).toEqual([]);

@@ -1,0 +1,136 @@
+// How much memory an input costs: the whole agent before and after it has read so many inputs over MQTT, with mosquitto
+// as the broker and the local service in a process of its own. `captured`: one tag whose topic captures every name;
+// `configured`: a tag for each input.
+// `node test/bench/agent/inputs.bench.ts [inputs] [captured|configured] [snapshot]`
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { nodeFlags } from "../../../src/cli/node-flags.ts";
+import { startAgent } from "../../support/agent-process.ts";
+import { eventually } from "../../support/eventually.ts";
+import { openMosquitto } from "../../support/mosquitto.ts";
+import { integration, password } from "../../support/service.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { memory } from "./process-usage.ts";
+
+const root = resolve(import.meta.dirname, "../../..");
+const [inputsText = "100000", mode = "captured", snapshot] = process.argv.slice(2);
+const inputs = Number(inputsText);
+const perSecond = 10_000;
+
+using folder = temporaryFolder();
+await using broker = await openMosquitto();
+const service = await startService();
+
+const nameOf = (i: number) => `line${String(i % 10).padStart(2, "0")}/tag${String(i).padStart(6, "0")}`;
+const value = "value: $.v, time: { at: $.ts, format: unixMs }";
+const tags =
+  mode === "captured"
+    ? [`      - { input: "{line}.{tag}", topic: "plant/{line}/{tag}", ${value}, maxInputs: 200000 }`]
+    : Array.from({ length: inputs }, (_, i) => {
+        const name = nameOf(i);
+        return `      - { input: "${name.replace("/", ".")}", topic: "plant/${name}", ${value} }`;
+      });
+const configuration = `version: 1
+agent: { name: bench, dataDir: ${JSON.stringify(folder.file("data"))} }
+service: { url: "${service.url}", integration: ${integration}, auth: { basic: { password: "${password}" } } }
+http: { listen: "127.0.0.1:0" }
+sources:
+  plant:
+    type: mqtt
+    url: mqtt://127.0.0.1:${broker.port}
+    username: ${broker.username}
+    password: ${broker.password}
+    tags:
+${tags.join("\n")}
+`;
+const nodeOptions = [
+  ...nodeFlags,
+  ...(snapshot === undefined ? [] : [snapshot === "gc" ? "--trace-gc" : "--heapsnapshot-signal=SIGUSR2"]),
+];
+// As in the systemd unit.
+const env = { MALLOC_ARENA_MAX: "1" };
+await using agent = await startAgent({ folder: folder.path, configuration, nodeOptions, env });
+await eventually(
+  async () => (await (await fetch(new URL("/api/status", agent.page))).text()).includes('"online"'),
+  120_000,
+);
+const before = await settled();
+report("connected, nothing read", before);
+
+for (let round = 1; round <= 2; round++) {
+  const load = spawn(
+    process.execPath,
+    [
+      join(import.meta.dirname, "mqtt-load.ts"),
+      String(broker.port),
+      broker.username,
+      broker.password,
+      String(perSecond),
+      String(inputs),
+      String(inputs / perSecond),
+    ],
+    { stdio: ["ignore", "ignore", "inherit"] },
+  );
+  await once(load, "exit");
+  await eventually(async () => {
+    const metrics = await (await fetch(new URL("/metrics", agent.page))).text();
+    const appended = Number(/^tagferry_buffer_appended_points_total\S* (\d+)/m.exec(metrics)?.[1]);
+    return appended >= inputs * round && /^tagferry_buffer_unsettled_points\S* 0$/m.test(metrics);
+  }, 300_000);
+  report(`round ${round} delivered`, await settled());
+}
+if (snapshot === "snapshot") {
+  process.kill(agent.pid, "SIGUSR2");
+  await new Promise((done) => setTimeout(done, 25_000));
+}
+await agent.stop();
+service.process.kill("SIGTERM");
+
+/** After the agent had 10 s to give memory back. */
+async function settled(): Promise<{ rss: number; heap: number }> {
+  await new Promise((done) => setTimeout(done, 10_000));
+  return { rss: memory(agent.pid).rss, heap: await heapUsed() };
+}
+
+async function heapUsed(): Promise<number> {
+  const metrics = await (await fetch(new URL("/metrics", agent.page))).text();
+  return Number(/^tagferry_process_heap_used_bytes (\S+)/m.exec(metrics)?.[1]) / 1e6;
+}
+
+function report(stage: string, { rss, heap }: { rss: number; heap: number }): void {
+  const { peak } = memory(agent.pid);
+  const each = stage.startsWith("round") ? `, ${(((rss - before.rss) * 1e6) / inputs).toFixed(0)} bytes an input` : "";
+  console.log(
+    `${mode}, ${inputs} inputs, ${stage}: ${rss.toFixed(0)} MB resident (most ${peak.toFixed(0)}), heap of the main thread ${heap.toFixed(0)} MB${each}`,
+  );
+}
+
+async function startService(): Promise<{ readonly url: string; readonly process: ReturnType<typeof spawn> }> {
+  const data = folder.file("service");
+  mkdirSync(data);
+  const child = spawn(
+    process.execPath,
+    [
+      join(root, "src/cli/main.ts"),
+      "service",
+      "--listen=127.0.0.1:0",
+      `--data=${data}`,
+      `--integration=${integration}`,
+      `--password=${password}`,
+      "--grant=admin,platform",
+    ],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  const lines = createInterface({ input: child.stdout });
+  for await (const line of lines) {
+    const url = /http:\/\/\S+/.exec(line)?.[0];
+    if (url !== undefined) {
+      child.stdout.resume();
+      return { url, process: child };
+    }
+  }
+  throw new Error("the service did not start");
+}
