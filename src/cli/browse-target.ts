@@ -83,6 +83,8 @@ async function ofSource(url: string | undefined, { config: file = "", source }: 
     ...(security !== undefined && { security: textsIn(security) }),
     ...(userCertificate !== undefined && { userCertificate: textsIn(userCertificate) }),
     sharedDir: resolve(agent.dataDir),
+    agent: agent.name,
+    configFile: file,
     options,
   };
   return { driver, target };

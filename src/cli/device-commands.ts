@@ -30,7 +30,10 @@ export function addDeviceCommands(program: Command, io: Console, ended: (status:
     .option("--user-key <file>", "OPC UA: its key")
     .option("--security-mode <mode>", "OPC UA: none, sign or signAndEncrypt; default: none where the server allows it")
     .option("--policy <name>", "OPC UA: security policy, as in Basic256Sha256")
-    .option("--trust <thumbprint>", "OPC UA: trust the server's certificate this once, after comparing it")
+    .option(
+      "--trust <thumbprint>",
+      "OPC UA: trust the server's certificate, after comparing it: this once, with --source for good",
+    )
     .addHelpText(
       "after",
       `

@@ -19,6 +19,8 @@ export interface InitSource {
   readonly url?: string | undefined;
   readonly username?: string | undefined;
   readonly passwordFile?: string | undefined;
+  /** OPC UA: reads it without security. */
+  readonly withoutSecurity?: boolean | undefined;
   /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: an example stands there, commented out. */
   readonly tags?: string | undefined;
 }
@@ -66,11 +68,12 @@ defaults:
 ${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what a device offers\n" : `sources:\n${sources.map(sourceText).join("\n")}`}`;
 }
 
-function sourceText({ name, type, url, username, passwordFile, tags }: InitSource): string {
+function sourceText({ name, type, url, username, passwordFile, withoutSecurity = false, tags }: InitSource): string {
   const lines = [
     `${name}:    # stands in logs, metrics and status`,
     `  type: ${type}`,
     ...(url === undefined ? [] : [`  url: ${text(url)}`]),
+    ...(withoutSecurity ? ["  security: { mode: none }    # everything can be read and changed on the way"] : []),
     ...(username === undefined ? [] : [`  username: ${text(username)}`]),
     ...(passwordFile === undefined ? [] : [`  password: ${text(`\${file:${passwordFile}}`)}`]),
     ...tagLines(type, tags).map((line) => `  ${line}`),

@@ -1,8 +1,8 @@
 // The questions of `tagferry init`, and what is made of the answers.
 import { dirname, resolve } from "node:path";
-import { agentOptions } from "../config/file-schema.ts";
+import { agentOptions, dataDirOf } from "../config/file-schema.ts";
 import { isAgentError } from "../core/errors.ts";
-import type { BrowsedNode } from "../core/source.ts";
+import type { BrowsedNode, BrowseTarget } from "../core/source.ts";
 import { drivers } from "../source/registry.ts";
 import { serviceOptions } from "../upload/options.ts";
 import type { BrowsedDevice } from "./browsed-json.ts";
@@ -10,15 +10,15 @@ import { browsedYaml } from "./browsed-yaml.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
 import { count } from "./figures.ts";
+import { type AgentFolder, firstContact } from "./first-contact.ts";
 import type { InitAnswers, InitSource } from "./init-file.ts";
+import { ask, type Judge, yesOrNo } from "./question.ts";
 
 export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration"> {
   /** What shall stand in which file; those that are there already are not written. */
   readonly secrets: ReadonlyMap<string, string>;
 }
 
-/** Says why an answer will not do; undefined: it does. */
-type Judge = (answer: string) => string | undefined;
 interface Field {
   safeParse(value: unknown): {
     readonly error?: { readonly issues: readonly { readonly message: string }[] } | undefined;
@@ -56,11 +56,12 @@ export async function askAll(
   const inputs = new Set<string>();
   io.complain(`
 Now what is read: mqtt://host:1883, opc.tcp://host:4840, tcp://host:502 (Modbus), rtu:///dev/ttyUSB0, simulator.`);
+  const place = { agent, dataDir: dataDirOf(undefined, io.environment), configFile: target };
   for (;;) {
     const answer = await ask("Address of a source; Enter: no more", "", sourceAddress, io);
     if (answer === undefined) return undefined;
     if (answer === "") return { agent, service: url, integration, passwordFile, sources, secrets };
-    const source = await askSource(answer, sources, { target, secrets, inputs }, io);
+    const source = await askSource(answer, sources, { target, secrets, inputs, place }, io);
     if (source === undefined) return undefined;
     sources.push(source);
   }
@@ -70,12 +71,13 @@ interface Parts {
   readonly target: string;
   readonly secrets: Map<string, string>;
   readonly inputs: Set<string>;
+  readonly place: AgentFolder;
 }
 
 async function askSource(
   address: string,
   others: readonly InitSource[],
-  { target, secrets, inputs }: Parts,
+  { target, secrets, inputs, place }: Parts,
   io: Console,
 ): Promise<InitSource | undefined> {
   const type = typeOf(address) ?? "simulator";
@@ -88,20 +90,24 @@ async function askSource(
     const place = /^\d+$/.test(unit) ? `${address}${address.includes("?") ? "&" : "?"}unit=${unit}` : address;
     return { ...source, url, tags: await lookAt(place, {}, inputs, io) };
   }
+  const contact = await firstContact(address, place, io);
+  if (contact === undefined) return undefined;
+  const { withoutSecurity } = contact;
+  const look = contact.target;
   const username = await ask("  User name; Enter: none", "", anyText, io);
   if (username === undefined) return undefined;
-  if (username === "") return { ...source, url, tags: await lookAt(address, {}, inputs, io) };
+  if (username === "") return { ...source, url, withoutSecurity, tags: await lookAt(address, look, inputs, io) };
   const passwordFile = `${source.name}_password`;
   if (!(await askSecret(passwordFile, target, secrets, io))) return undefined;
   const password = secrets.get(passwordFile);
-  const tags = await lookAt(address, { username, ...(password !== undefined && { password }) }, inputs, io);
-  return { ...source, url, username, passwordFile, tags };
+  const tags = await lookAt(address, { ...look, username, ...(password !== undefined && { password }) }, inputs, io);
+  return { ...source, url, withoutSecurity, username, passwordFile, tags };
 }
 
 /** What it offers now, as tags; undefined: nobody looked, or nothing answered. */
 async function lookAt(
   url: string,
-  credentials: { readonly username?: string; readonly password?: string },
+  how: Omit<BrowseTarget, "url">,
   inputs: Set<string>,
   io: Console,
 ): Promise<string | undefined> {
@@ -110,7 +116,7 @@ async function lookAt(
   const driver = drivers.find(({ type }) => type === typeOf(url));
   const nodes: BrowsedNode[] = [];
   try {
-    for await (const node of driver?.browse?.({ url, ...credentials }, commandRuntime(), io.signal) ?? []) {
+    for await (const node of driver?.browse?.({ url, ...how }, commandRuntime(), io.signal) ?? []) {
       nodes.push(node);
       io.progress(`${nodes.length} found`);
     }
@@ -162,23 +168,6 @@ const sourceAddress: Judge = (answer) => {
 const anyText: Judge = () => undefined;
 const unitOrAll: Judge = (answer) =>
   answer === "all" || (/^\d{1,3}$/.test(answer) && Number(answer) <= 255) ? undefined : "must be 0 to 255, or all";
-const yesOrNo: Judge = (answer) => (/^(y|yes|n|no)$/i.test(answer) ? undefined : "must be y or n");
-
-/** Undefined: the input has ended. */
-async function ask(question: string, usual: string, judge: Judge, io: Console): Promise<string | undefined> {
-  for (;;) {
-    const line = await io.input.ask(usual === "" ? `${question}: ` : `${question} [${usual}]: `);
-    io.signal.throwIfAborted();
-    if (line === undefined) {
-      io.complain("\ntagferry: the input ended before the last answer, nothing is written");
-      return undefined;
-    }
-    const answer = line.trim() === "" ? usual : line.trim();
-    const wrong = judge(answer);
-    if (wrong === undefined) return answer;
-    io.complain(`  ${wrong}`);
-  }
-}
 
 /** Asks for what shall stand in `file`, unless it is there. False: the input has ended. */
 async function askSecret(file: string, target: string, secrets: Map<string, string>, io: Console): Promise<boolean> {

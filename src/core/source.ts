@@ -243,10 +243,14 @@ export interface BrowseTarget {
   readonly security?: Readonly<Record<string, string>>;
   /** A user's certificate in place of user name and password, as `userCertificate` of a source. */
   readonly userCertificate?: Readonly<Record<string, string>>;
-  /** Thumbprint of the device's certificate, which somebody has compared: it is trusted this once. */
+  /** Thumbprint of the device's certificate, which a person has compared: it is trusted, this once unless `sharedDir` is given. */
   readonly trust?: string;
   /** `sharedDir` of an agent: its certificate is used, and what it trusts. Undefined: certificates of the moment. */
   readonly sharedDir?: string;
+  /** Name of that agent, for the certificate that is made where it has none yet. */
+  readonly agent?: string;
+  /** Configuration of that agent, for commands that are proposed to people. */
+  readonly configFile?: string;
   /** Options of a source of this driver, as its schema gave them, where that source is browsed. What stands above goes before. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
@@ -257,10 +261,16 @@ export interface OfferedEndpoint {
   readonly address: string;
   /** What protects it, in the words of the configuration. */
   readonly security: string;
+  /** Whether a source uses it without being told to by the configuration. */
+  readonly secure: boolean;
   /** Who may log in: `anonymous`, `username`, `certificate`. */
   readonly logins: readonly string[];
   /** Thumbprint of the certificate that the device shows there. */
   readonly certificate?: string;
+  /** Whose certificate it is, and when it begins and ends. */
+  readonly subject?: string;
+  readonly validFrom?: string;
+  readonly validTo?: string;
   /** What is weak about it. */
   readonly warning?: string;
 }

@@ -8,13 +8,14 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
 import { discover, verifyServer } from "./discovery.ts";
-import { chooseEndpoint, loginsOf, securityOf, weaknessOf } from "./endpoint.ts";
+import { chooseEndpoint, isSecure, loginsOf, securityOf, weaknessOf } from "./endpoint.ts";
 import { identityOf } from "./identity.ts";
 import type { Item } from "./items.ts";
 import { openLink } from "./link.ts";
 import { portableNodeId } from "./node-address.ts";
 import { type OpcuaOptions, opcuaOptions } from "./options.ts";
-import { openPki } from "./pki.ts";
+import { openPki, type PkiOptions, remedyIn } from "./pki.ts";
+import { probePlace } from "./probe-place.ts";
 import { ClockCheck } from "./reading.ts";
 import { Resumption } from "./resumption.ts";
 import { readFacts } from "./server-facts.ts";
@@ -40,9 +41,7 @@ export async function* browseOpcua(
   const stack = await loadStack(runtime.log);
   const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
   resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
-  const once = { dir: temporaryDir, remedy: (thumbprint: string) => `tagferry browse … --trust ${thumbprint}` };
-  const place = target.sharedDir === undefined ? once : { dir: target.sharedDir };
-  const pki = resources.use(await openPki(stack, { agent: "browse", ...place }));
+  const pki = resources.use(await openPki(stack, await certificatesOf(target, temporaryDir)));
   const options = optionsOf(target);
   const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
   const offered = await discover(stack, linkOptions, signal);
@@ -61,6 +60,15 @@ export async function* browseOpcua(
   resources.defer(() => link.close());
   const facts = await readFacts(stack.ua, link, signal);
   yield* walk(stack.ua, new Services(stack.ua, link, facts.limits), facts.namespaces, signal);
+}
+
+/** The agent's certificates where the target names an agent, otherwise those of the moment. */
+async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promise<PkiOptions> {
+  const { agent = "browse", sharedDir, configFile } = target;
+  if (sharedDir === undefined)
+    return { agent, dir: temporaryDir, remedy: (thumbprint) => `tagferry browse … --trust ${thumbprint}` };
+  const { dir, forbidden } = await probePlace(sharedDir, temporaryDir);
+  return { agent, dir, configFile, remedy: remedyIn(forbidden) };
 }
 
 /** Whether it is the one that a person has compared. */
@@ -88,12 +96,18 @@ export async function offeredEndpoints(
   return offered.map((endpoint) => {
     const warning = weaknessOf(endpoint);
     const { endpointUrl, serverCertificate } = endpoint;
-    const certificate = serverCertificate?.length ? thumbprintOf(new X509Certificate(serverCertificate)) : undefined;
+    const certificate = serverCertificate?.length ? new X509Certificate(serverCertificate) : undefined;
     return {
       address: endpointUrl ?? target.url,
       security: securityOf(endpoint),
+      secure: isSecure(endpoint),
       logins: loginsOf(endpoint),
-      ...(certificate !== undefined && { certificate }),
+      ...(certificate && {
+        certificate: thumbprintOf(certificate),
+        subject: certificate.subject.replaceAll("\n", ", "),
+        validFrom: certificate.validFrom,
+        validTo: certificate.validTo,
+      }),
       ...(warning !== undefined && { warning }),
     };
   });

@@ -1,9 +1,9 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
 import type { Driver } from "../../core/source.ts";
 import { browseAmbiguity } from "./ambiguity.ts";
+import type { OpcuaConfig } from "./open.ts";
 import { opcuaOptions, opcuaTag } from "./options.ts";
+import { probePlace } from "./probe-place.ts";
 
 export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> = {
   type: "opcua",
@@ -25,10 +25,10 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     return openOpcua(config, runtime, signal);
   },
   async beside(config, stateDir) {
-    // The same certificates: whom the agent trusts and who trusts the agent. A session of its own. An agent that has never
-    // run gets none from here, where somebody else may be at work.
+    // The same certificates: whom the agent trusts and who trusts the agent. A session of its own.
     const { sharedDir = config.stateDir, options } = config;
-    return {
+    const { dir, forbidden } = await probePlace(sharedDir, stateDir);
+    const probe: OpcuaConfig = {
       ...config,
       final: () => true,
       // Should it be killed, the server is rid of it soon.
@@ -38,13 +38,14 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
         subscription: { ...options.subscription, lifetime: Math.min(options.subscription.lifetime, probeKeptMs) },
       },
       stateDir,
-      sharedDir: (await hasPki(sharedDir)) ? sharedDir : stateDir,
+      sharedDir: dir,
+      ...(forbidden !== undefined && { forbiddenDir: forbidden }),
     };
+    return probe;
   },
   async *browse(target, runtime, signal) {
     const { browseOpcua } = await import("./browse.ts");
-    const { sharedDir, ...rest } = target;
-    yield* browseOpcua((await hasPki(sharedDir)) ? target : rest, runtime, signal);
+    yield* browseOpcua(target, runtime, signal);
   },
   async endpoints(target, runtime, signal) {
     const { offeredEndpoints } = await import("./browse.ts");
@@ -55,11 +56,3 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
 
 /** How long a server may keep the session of a probe that was killed. */
 const probeKeptMs = 60_000;
-
-function hasPki(dir: string | undefined): Promise<boolean> {
-  if (dir === undefined) return Promise.resolve(false);
-  return stat(join(dir, "pki")).then(
-    () => true,
-    () => false,
-  );
-}

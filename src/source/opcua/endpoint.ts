@@ -94,6 +94,12 @@ export function loginsOf({ userIdentityTokens }: Pick<Endpoint, "userIdentityTok
   return [...new Set((userIdentityTokens ?? []).map(({ tokenType }) => loginNames[tokenType] ?? "unknown"))];
 }
 
+/** Whether it has security that is used without being asked for. */
+export function isSecure({ securityMode, securityPolicyUri }: Endpoint): boolean {
+  const policy = policyName(securityPolicyUri);
+  return securityMode > modes.none && policies.includes(policy) && !isDeprecated(policy);
+}
+
 /** What is wrong with an endpoint that the configuration insists on. Undefined: nothing. */
 export function weaknessOf({ securityMode, securityPolicyUri }: Endpoint): string | undefined {
   if (securityMode === modes.none) return "no security: everything can be read and changed on the way";

@@ -14,7 +14,7 @@ import { rememberNamespaces } from "./namespace-memory.ts";
 import { numericNamespaces } from "./node-address.ts";
 import type { opcuaOptions, opcuaTag } from "./options.ts";
 import { partnerAdvice, readRedundantSet, unknownPartners } from "./partners.ts";
-import { openPki } from "./pki.ts";
+import { openPki, remedyIn } from "./pki.ts";
 import { Positions } from "./positions.ts";
 import { planGroups } from "./publishing-group.ts";
 import { Resumption } from "./resumption.ts";
@@ -32,7 +32,10 @@ import {
   type Subscription,
 } from "./subscription.ts";
 
-export type OpcuaConfig = DriverConfig<typeof opcuaOptions, typeof opcuaTag>;
+export interface OpcuaConfig extends DriverConfig<typeof opcuaOptions, typeof opcuaTag> {
+  /** Of a probe: the agent's data directory, where this user may not keep the certificates it meets. */
+  readonly forbiddenDir?: string;
+}
 
 const certificateWarningMs = 30 * 86_400_000;
 
@@ -43,7 +46,14 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const stack = await loadStack(log);
   await using resources = new AsyncDisposableStack();
   const { name, agent, options, stateDir, sharedDir = stateDir } = config;
-  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir, configFile: config.configFile }));
+  const pki = resources.use(
+    await openPki(stack, {
+      agent,
+      dir: sharedDir,
+      configFile: config.configFile,
+      remedy: remedyIn(config.forbiddenDir),
+    }),
+  );
   const linkOptions = { name, agent, options, pki, identity: await identityOf(stack, options) };
   const endpoint = await findEndpoint(stack, linkOptions, signal);
   const warnings: string[] = [];

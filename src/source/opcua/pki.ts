@@ -1,6 +1,6 @@
 // The agent's own certificate and the certificates it trusts, in one folder for all of its sources. Nothing is trusted by itself.
 import { X509Certificate } from "node:crypto";
-import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../core/errors.ts";
@@ -32,7 +32,14 @@ export interface PkiOptions {
   /** Configuration of the agent, for the command that trusts a certificate. */
   readonly configFile?: string | undefined;
   /** What to do about a certificate that is not trusted, by its thumbprint; default: the command that trusts it. */
-  readonly remedy?: (thumbprint: string) => string;
+  readonly remedy?: ((thumbprint: string) => string) | undefined;
+}
+
+/** What to do about a certificate where this user may not keep it in the agent's data directory. */
+export function remedyIn(forbiddenDir: string | undefined): PkiOptions["remedy"] {
+  if (forbiddenDir === undefined) return undefined;
+  return () =>
+    `this user may not keep it in ${forbiddenDir}: run the same command as the user of the agent, or as root`;
 }
 
 const tenYears = 3_650;
@@ -48,6 +55,7 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
   const store = await openStore(stack, folder);
   await chmod(store.privateKey, 0o600);
   const own = new X509Certificate(await readFile(certificateFile));
+  await giveToOwner(folder, dir);
   return {
     store,
     folder,
@@ -58,6 +66,7 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
     async verify(certificate, need) {
       const status = await store.checkCertificate(Buffer.from(certificate));
       if (status.isGood()) return;
+      await giveToOwner(folder, dir);
       const accept = (thumbprint: string) =>
         `${commandLine(["trust", "accept", thumbprint], configFile)}; it waits in ${join(folder, "rejected")}`;
       throw new AgentError(
@@ -67,6 +76,15 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
     },
     [Symbol.asyncDispose]: () => store.dispose(),
   };
+}
+
+/** What root makes in the data directory of an agent that runs as another user is for that user to read. */
+async function giveToOwner(folder: string, dir: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(dir);
+  if (uid === 0) return;
+  const inside = await readdir(folder, { recursive: true });
+  for (const path of [folder, ...inside.map((name) => join(folder, name))]) await chown(path, uid, gid);
 }
 
 async function openStore(stack: Stack, rootFolder: string): Promise<CertificateStore> {

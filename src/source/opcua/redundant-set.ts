@@ -8,7 +8,7 @@ import { isAbort, orAbort } from "../../lib/abort.ts";
 import { identityOf } from "./identity.ts";
 import { type OpcuaConfig, openOpcua } from "./open.ts";
 import { partnerAdvice, unknownPartners } from "./partners.ts";
-import { openPki } from "./pki.ts";
+import { openPki, remedyIn } from "./pki.ts";
 import { RedundancyMemory } from "./redundancy-memory.ts";
 import { ServerWatch } from "./server-watch.ts";
 import { chooseServer, holdMs, isHealthy } from "./service-level.ts";
@@ -32,7 +32,14 @@ export async function openRedundant(config: OpcuaConfig, runtime: Runtime, signa
   const stack = await loadStack(runtime.log);
   const memory = await RedundancyMemory.open(stateDir);
   await using resources = new AsyncDisposableStack();
-  const pki = resources.use(await openPki(stack, { agent, dir: sharedDir, configFile: config.configFile }));
+  const pki = resources.use(
+    await openPki(stack, {
+      agent,
+      dir: sharedDir,
+      configFile: config.configFile,
+      remedy: remedyIn(config.forbiddenDir),
+    }),
+  );
   const identity = await identityOf(stack, options);
   let changed = () => {};
   const watches = [...new Set([options.url, ...options.servers])].map((url) =>
