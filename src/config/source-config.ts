@@ -10,6 +10,7 @@ import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourc
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, child, type MapNode } from "./node.ts";
+import { SharedParts } from "./shared-parts.ts";
 import { listed, suggestion } from "./suggest.ts";
 
 export interface SourceParts extends Omit<ExpandParts, "driver"> {
@@ -29,11 +30,12 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   const tags: DriverTag<z.ZodObject>[] = [];
   const rules: TagRule[] = [];
   const written: ExpandedTag[] = [];
+  const shared = new SharedParts();
   for (const expanded of expandTags(node, { ...parts, driver })) {
     const checked = checkTag(expanded, driver, parts);
     if (!checked) continue;
-    tags.push(checked.tag);
-    rules.push(checked.rule);
+    tags.push(shared.of(checked.tag));
+    rules.push(shared.of(checked.rule));
     written.push(expanded);
   }
   if (options !== undefined) {

@@ -53,7 +53,7 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
       return `have + and # fill a whole level, not ${part}`;
     } else levels.push(part);
   }
-  return { text, filter: [...shared, ...levels].join("/"), levels, captures };
+  return { text, filter: [...shared, ...levels].join("/"), levels: levels.slice(), captures };
 }
 
 /** Field of a schema that takes a topic template. */
