@@ -1,6 +1,7 @@
 // Refused points are written down before they count as settled.
-import { appendFileSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmdirSync, truncateSync, writeFileSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { expect, test, vi } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import { RejectFiles, type RejectLine } from "../../../src/upload/reject-files.ts";
 import { Rejects } from "../../../src/upload/rejects.ts";
@@ -53,10 +54,93 @@ test("a line that a crash cut short takes no later one with it, and stays when t
   const rejects = await Rejects.open(path, testRuntime());
   await rejects.add([reject(7)], () => {});
   const files = new RejectFiles(folder.path);
-  const lines: (RejectLine | undefined)[] = [];
-  for await (const line of files.lines()) lines.push(line);
+  const lines = await linesOf(files);
   expect(lines).toMatchObject([undefined, { value: 7 }]);
   await files.takeOut(lines.filter((line) => line !== undefined));
   await files.putBack([]);
   expect(readFileSync(folder.file("rejects.1.ndjson"), "utf8")).toBe(`${cut}\n`);
 });
+
+test("refused points count as written only after the sync of their file, and one that fails leaves nothing behind", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const path = folder.file("state/rejects.ndjson");
+  const rejects = await Rejects.open(path, testRuntime({ clock }));
+  const kept: number[] = [];
+  {
+    using sync = await syncs();
+    sync.mockImplementation(() => Promise.reject(new Error("EIO")));
+    await rejects.add([reject(1)], () => kept.push(1));
+    expect(sync).toHaveBeenCalled();
+  }
+  expect([kept, rejects.waiting, readFileSync(path, "utf8")]).toEqual([[], 1, ""]);
+
+  await clock.advance(5_000);
+  using sync = await syncs();
+  sync.mockImplementation(async () => {
+    expect([kept, readFileSync(path, "utf8").includes('"value":1')]).toEqual([[], true]);
+  });
+  await rejects.flush();
+  expect(sync).toHaveBeenCalled();
+  expect([kept, rejects.waiting]).toEqual([[1], 0]);
+});
+
+test("two files of 16 MiB are kept", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("rejects.ndjson");
+  const rejects = await Rejects.open(path, testRuntime());
+  await rejects.add([reject(1)], () => {});
+  truncateSync(path, 16 * 2 ** 20 + 1);
+  await rejects.add([reject(2)], () => {});
+
+  expect(existsSync(folder.file("rejects.1.ndjson"))).toBe(true);
+  expect(readFileSync(folder.file("rejects.1.ndjson"), "utf8")).toContain('"value":1,');
+  expect(readFileSync(path, "utf8")).toMatch(/^\{.*"value":2,.*\}\n$/);
+});
+
+test("what has no time or no number in JSON is written down in a way that can be read", async () => {
+  using folder = temporaryFolder();
+  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  await rejects.add([{ ...reject(Number.NaN), time: 2 ** 60 }, reject(5)], () => {});
+
+  const lines = await linesOf(new RejectFiles(folder.path));
+  expect(lines).toMatchObject([{ time: 2 ** 60, value: "NaN" }, { time: "2001-09-09T01:46:40.000005Z" }]);
+});
+
+test("while refused points are sent again they are on disk in one file or another, and the rest of them afterwards", async () => {
+  using folder = temporaryFolder();
+  const rejects = await Rejects.open(folder.file("rejects.ndjson"), testRuntime());
+  await rejects.add([reject(1), reject(2)], () => {});
+  const files = new RejectFiles(folder.path);
+  const values = async () => (await linesOf(files)).map((line) => line?.value);
+  const lines = (await linesOf(files)).filter((line) => line !== undefined);
+
+  await files.takeOut(lines);
+  // Once only: a kill at this place sends nothing twice.
+  expect(await values()).toEqual([1, 2]);
+  expect(existsSync(files.path)).toBe(false);
+
+  using sync = await syncs();
+  sync.mockImplementation(async () => {
+    // Until the rest is on disk the others stay.
+    expect(await values()).toEqual([1, 2, 2]);
+  });
+  await files.putBack(lines.slice(1));
+  expect(sync).toHaveBeenCalled();
+  expect(await values()).toEqual([2]);
+
+  await files.drop();
+  expect(await values()).toEqual([]);
+});
+
+async function linesOf(files: RejectFiles): Promise<readonly (RejectLine | undefined)[]> {
+  const lines: (RejectLine | undefined)[] = [];
+  for await (const line of files.lines()) lines.push(line);
+  return lines;
+}
+
+/** The syncs of all files that are opened by `node:fs/promises`. */
+async function syncs() {
+  await using any = await open("/dev/null");
+  return vi.spyOn(Object.getPrototypeOf(any) as FileHandle, "datasync");
+}

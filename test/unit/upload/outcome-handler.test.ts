@@ -1,0 +1,91 @@
+// How long to wait after an answer, and in which order a point is written down and settled.
+import { expect, test } from "vitest";
+import { AgentError } from "../../../src/core/errors.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import type { Outcome } from "../../../src/core/sink.ts";
+import { Bisection } from "../../../src/upload/bisection.ts";
+import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/outcome-handler.ts";
+import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
+import type { Shipment } from "../../../src/upload/shipment.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+const a = "a" as InputId;
+const frame = { points: 1, body: Buffer.from("{}"), inputs: [a] };
+const fresh = { kind: "fresh", frame, parts: [] } as unknown as Shipment; // what is used of it
+const accepted: Outcome = { kind: "accepted", signals: new Map() };
+const unavailable: Outcome = { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", "HTTP 503") };
+const unauthorized: Outcome = { kind: "unauthorized", reason: "HTTP 401" };
+const refused: Outcome = { kind: "refused", code: -32_602, reason: "no", inputs: [] };
+
+function openStory() {
+  const log: string[] = [];
+  const bisection = new Bisection();
+  let written: () => void = () => {};
+  const parts = {
+    bisection,
+    window: { settleExtracted: () => log.push("settled"), forget: function* () {} },
+    loader: { leadWithLive: () => log.push("live first") },
+    catalog: { learn: () => {} },
+    rejects: {
+      async add(points: readonly unknown[], kept: () => void) {
+        log.push(`${points.length} to write`);
+        written = kept;
+      },
+    },
+    tally: { accepted: () => {}, failed: () => {}, trouble: () => {}, rejected: () => log.push("counted") },
+    parked: { draining: () => [], named: () => {} },
+    limit: { least: false, forget: () => {} },
+    maxLagMs: 30_000,
+  } as unknown as OutcomeHandlerParts; // what is used of them
+  const clock = new ManualClock();
+  // The longest waits that may be drawn.
+  const handler = new OutcomeHandler(parts, { ...testRuntime({ clock }), random: () => 1 });
+  const wait = async (outcome: Outcome) => (await handler.handle(fresh, outcome)).waitMs;
+  return { handler, bisection, log, clock, wait, written: () => written() };
+}
+
+test.each([
+  ["unavailable", unavailable, 2_000, 15_000],
+  ["unauthorized", unauthorized, 10_000, 60_000],
+] as const)("after %s the waits grow, and begin anew after the next request that is accepted", async (...row) => {
+  const [, outcome, first, longest] = row;
+  const { wait } = openStory();
+  const waits: number[] = [];
+  for (let i = 0; i < 10; i++) waits.push(await wait(outcome));
+  expect([waits[0], waits.at(-1)]).toEqual([first, longest]);
+
+  expect(await wait(accepted)).toBe(0);
+  expect(await wait(outcome)).toBe(first);
+});
+
+test("what is not known to be stored goes out again as it is", async () => {
+  const { handler } = openStory();
+  for (const outcome of [unavailable, unauthorized, { kind: "throttled", retryAfterMs: 5_000 }] as const)
+    expect((await handler.handle(fresh, outcome)).again).toBe(fresh);
+  expect((await handler.handle(fresh, accepted)).again).toBeUndefined();
+});
+
+test("after an outage the newest points go out first, after a short one nothing changes", async () => {
+  const { wait, clock, log } = openStory();
+  await wait(unavailable);
+  await clock.advance(30_000);
+  await wait(accepted);
+  expect(log).toEqual([]);
+
+  await wait(unavailable);
+  await clock.advance(30_001);
+  await wait(accepted);
+  expect(log).toEqual(["live first"]);
+});
+
+test("a refused point is settled after it was written down, and not before", async () => {
+  const { handler, bisection, log, written } = openStory();
+  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Uint32Array.of(0))]);
+  bisection.add(portion, []);
+  bisection.next();
+
+  await handler.handle({ kind: "suspect", frame, portion } as unknown as Shipment, refused);
+  expect(log).toEqual(["1 to write"]);
+  written();
+  expect(log).toEqual(["1 to write", "counted", "settled"]);
+});
