@@ -6,6 +6,7 @@ import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
 import { opcuaAblations } from "./opcua.ts";
+import { uploadAblations } from "./upload.ts";
 
 export const ablations: readonly Ablation[] = [
   ...agentAblations,
@@ -13,5 +14,6 @@ export const ablations: readonly Ablation[] = [
   ...modbusAblations,
   ...mqttAblations,
   ...opcuaAblations,
+  ...uploadAblations,
   ...bufferAblations,
 ];
