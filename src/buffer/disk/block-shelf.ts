@@ -190,7 +190,7 @@ export class BlockShelf {
     const { disk, checksum } = this.#options;
     const index = loadIndex(disk, segment, this.#limitOf(segment), checksum);
     segment.index = index;
-    for (const damage of index.damage) if (countDamage(this.#options, segment, damage)) this.changed = true;
+    if (countDamage(this.#options, segment, index)) this.changed = true;
     this.keepIndex(segment);
     return index;
   }
@@ -207,6 +207,8 @@ export class BlockShelf {
   #takeFrom(segment: Segment, { lane, maxPoints, enough = maxPoints, inputs, except }: TakeRequest) {
     const { disk, checksum } = this.#options;
     const index = this.index(segment);
+    // What was leased before may have come back.
+    if (index.damage.length > 0 && countDamage(this.#options, segment, index)) this.changed = true;
     const numbers = index.dictionary.map((name) =>
       name === undefined ? nameless : this.#options.inputs.numberOf(name),
     );
@@ -224,7 +226,7 @@ export class BlockShelf {
       const from = index.sequences[record]!;
       const to = from + index.points[record]!;
       const lost = { from, to, earliest: index.earliest[record], latest: index.latest[record] };
-      if (countDamage(this.#options, segment, lost)) this.changed = true;
+      if (countDamage(this.#options, segment, index, [lost])) this.changed = true;
     };
     const cut = cutBlock(segment, index, reader, {
       lane,

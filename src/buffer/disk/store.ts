@@ -16,6 +16,7 @@ import { mostRecentSegments, RecentPoints } from "./recent-points.ts";
 import { rememberNewest } from "./recent-refill.ts";
 import type { Checksum } from "./record.ts";
 import { recover } from "./recovery.ts";
+import { Scrubber } from "./scrubber.ts";
 import type { Segment } from "./segment.ts";
 import { SegmentLog } from "./segment-log.ts";
 import { mendSegment } from "./segment-mending.ts";
@@ -66,6 +67,7 @@ export class Store {
   readonly #bounds: Bounds;
   readonly #log: SegmentLog;
   readonly #compactor: Compactor;
+  readonly #scrubber: Scrubber;
   readonly #recent = new RecentPoints();
   #degraded: string | undefined;
   #oldest: { readonly time: number | undefined } | undefined;
@@ -93,6 +95,7 @@ export class Store {
     this.#keeper = keeper;
     this.#bounds = bounds;
     this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, ...parts });
+    this.#scrubber = new Scrubber({ disk, checksum, note, segments, shelf, keeper });
     this.#compactor = new Compactor({ ground, folder, inputs, segments, shelf, keeper });
     rememberNewest(this.#recent, segments, shelf, inputs, disk, checksum);
     keeper.persist(now);
@@ -140,7 +143,9 @@ export class Store {
 
   /** Some 10 ms of work that can wait. Says whether there is more. */
   work(now: Moment): boolean {
-    return this.#compactor.step(now);
+    const more = this.#compactor.step(now);
+    this.#scrubber.step(now);
+    return more;
   }
 
   /** To be called every few seconds: keeps the bounds, writes the state, tries to heal. */

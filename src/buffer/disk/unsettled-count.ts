@@ -4,12 +4,12 @@ import type { Segment } from "./segment.ts";
 import type { SegmentIndex } from "./segment-index.ts";
 import type { SegmentReader } from "./segment-reader.ts";
 
-/** `onDamage` is called for the sequence numbers of each record that cannot be read; its points are not counted. Throws what the disk throws. */
+/** `onDamage` is called for the sequence numbers and the number of each record that cannot be read; its points are not counted. Throws what the disk throws. */
 export function unsettledInRecords(
   { settled }: Pick<Segment, "settled">,
   index: SegmentIndex,
   reader: SegmentReader,
-  onDamage: (from: number, to: number) => void,
+  onDamage: (from: number, to: number, record: number) => void,
 ): number {
   let unsettled = 0;
   for (let i = 0; i < index.sequences.length; i++) {
@@ -27,7 +27,7 @@ export function unsettledInRecords(
       points = -1;
     }
     if (record && points >= 0) unsettled += points;
-    else onDamage(from, to);
+    else onDamage(from, to, i);
   }
   return unsettled;
 }

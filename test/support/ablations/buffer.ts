@@ -240,6 +240,13 @@ export const bufferAblations: readonly Ablation[] = [
     without: "    if (isPayloadWhole(bytes, at, header, checksum)) lastGroup = at - header.groupOffset;\n",
     test: "unit/buffer/disk/damage.test.ts",
   },
+  {
+    safeguard: "sealed segments are checked in an outage",
+    file: "buffer/disk/store.ts",
+    code: "    this.#scrubber.step(now);\n",
+    without: "",
+    test: "unit/buffer/disk/scrub.test.ts",
+  },
   // The order of things.
   {
     safeguard: "the state goes before the removal of what it says is settled",
