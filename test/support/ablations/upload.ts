@@ -109,6 +109,21 @@ export const uploadAblations: readonly Ablation[] = [
     test: bisection,
   },
   {
+    safeguard: "searching both halves of what is too large",
+    file: "upload/bisection.ts",
+    code: "for (const portion of [halves[1], halves[0]])",
+    without: "for (const portion of [halves[0]])",
+    test: bisection,
+  },
+  {
+    safeguard: "keeping what is named in a part that was refused",
+    file: "upload/bisection.ts",
+    code: "      this.#suspects.pop();\n      this.#push(divided[0], divided[1]);\n    }\n    return undefined;",
+    without:
+      "      this.#suspects.pop();\n      this.#suspects.push({ portion: divided[1], guilty: false });\n    }\n    return undefined;",
+    test: bisection,
+  },
+  {
     safeguard: "the breaker for refusals in a row",
     file: "upload/breaker.ts",
     code: "this.#inARow >= mostInARow || ",
@@ -133,6 +148,13 @@ export const uploadAblations: readonly Ablation[] = [
     safeguard: "the interval between requests",
     file: "upload/pacer.ts",
     code: "      for (let wait = this.waitMs; wait > 0; wait = this.waitMs) await clock.sleep(wait, signal);\n",
+    without: "",
+    test: pacer,
+  },
+  {
+    safeguard: "a request counts from its start",
+    file: "upload/pacer.ts",
+    code: "      this.#callAgainAt(start + this.#intervalMs);\n",
     without: "",
     test: pacer,
   },

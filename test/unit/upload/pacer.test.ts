@@ -108,6 +108,20 @@ test("two processes keep the rate together, and their calls do not overlap", asy
   expect(seen.findLastIndex(({ by }) => by === "command")).toBeGreaterThan(5);
 });
 
+test("a call counts from its start: where its process dies, the next one waits all the same", async () => {
+  const clock = new ManualClock();
+  const turns = new SharedTurns();
+  const pacer = new Pacer(clock, 1, turns.of("agent"));
+  const started = Promise.withResolvers<void>();
+  void pacer.run(() => {
+    started.resolve();
+    return new Promise<never>(() => {});
+  }, never);
+  await clock.advance(1_000);
+  await started.promise;
+  expect(turns.next).toBe(2_000);
+});
+
 test("what was noted before the machine was started anew holds nobody up for long", async () => {
   const clock = new ManualClock();
   const turns = new SharedTurns();
