@@ -1,5 +1,6 @@
 // How a running agent takes up its changed configuration, asked by SIGHUP or by `tagferry reload`.
 import type { Agent, Reload } from "../agent/agent.ts";
+import { releaseMemory } from "../agent/process-memory.ts";
 import type { ConfigIssue } from "../config/issue.ts";
 import { configIssues, loadConfig } from "../config/load.ts";
 import { isAgentError } from "../core/errors.ts";
@@ -39,6 +40,7 @@ async function reload(file: string, agent: Agent, io: Console, log: Logger): Pro
     const { warnings } = config;
     for (const { path, message } of warnings) log.warn({ path }, message);
     const { needRestart, ...changes } = await agent.reload(config);
+    releaseMemory();
     log.info(changes, "configuration reloaded");
     if (needRestart.length > 0) log.warn({ sections: needRestart }, "changes that need a restart are not in effect");
     return { ok: true, ...changes, needRestart, warnings };

@@ -5,6 +5,7 @@ import type { AgentOptions } from "../agent/agent.ts";
 import { bufferOf } from "../agent/buffer-of.ts";
 import { openLog } from "../agent/log.ts";
 import { metricsRegistry } from "../agent/metrics.ts";
+import { boundGarbage } from "../agent/process-memory.ts";
 import { measureProcess } from "../agent/process-metrics.ts";
 import { systemRuntime } from "../agent/runtime.ts";
 import { openBuffer } from "../buffer/registry.ts";
@@ -29,6 +30,8 @@ export async function run(
 ): Promise<ExitStatus> {
   // Whatever is made from here on is for this user alone, what libraries make as well.
   process.umask(0o077);
+  // Before the file is read: the most that the process ever needs may be that.
+  boundGarbage();
   const config = await loadConfig(file, io.environment);
   const log = await openLog({
     level: config.log.level,

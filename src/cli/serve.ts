@@ -4,6 +4,7 @@ import { type AgentOptions, openWaitingAgent } from "../agent/agent.ts";
 import { openControlToken } from "../agent/control-token.ts";
 import type { ClosableLogger } from "../agent/log.ts";
 import type { MetricsRegistry } from "../agent/metrics.ts";
+import { releaseMemory } from "../agent/process-memory.ts";
 import { processSecurity } from "../agent/process-security.ts";
 import { measureUpload } from "../agent/upload-metrics.ts";
 import type { Config } from "../config/config.ts";
@@ -82,10 +83,9 @@ export async function serve(
 
 /**
  * Keeps the compiled code of the start for the next one, as long as it is there: V8 forgets what does not run, and an agent
- * that is killed would keep nothing. Then gives back what reading the configuration needed: 7 MB. That only where Node was
- * started with --expose-gc.
+ * that is killed would keep nothing. Then gives back what reading the configuration needed.
  */
 function settleDown(): void {
   flushCompileCache();
-  globalThis.gc?.();
+  releaseMemory();
 }

@@ -1,10 +1,10 @@
 // One message of 250 MB, the most that mosquitto takes, beside other traffic: the agent must not hold it in memory, must
 // not receive it again and again, and must store everything else.
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { eventually } from "../support/eventually.ts";
 import { openMosquitto } from "../support/mosquitto.ts";
+import { residentMegabytes } from "../support/resident-memory.ts";
 import { integration, password as servicePassword, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -55,7 +55,7 @@ sources:
   expect(buffer.appendedPoints).toBeGreaterThanOrEqual(2 * around);
   const metrics = await (await fetch(new URL("/metrics", agent.page))).text();
   expect(metrics).toMatch(/tagferry_source_mqtt_oversized_messages_total\{[^}]*\} 1$/m);
-  expect(highWater(agent.pid)).toBeLessThan(bound);
+  expect(residentMegabytes(agent.pid).most).toBeLessThan(bound);
   // Not delivered again to a client that resumes the session.
   await agent.stop();
   await using again = await startAgent({ folder: folder.path, configuration });
@@ -64,10 +64,5 @@ sources:
     (await again.status()).tags.some(({ input, value }) => input === "hall.after" && value === 1),
   );
   expect((await again.status()).sources[0]?.details).not.toHaveProperty("lastOversized");
-  expect(highWater(again.pid)).toBeLessThan(bound);
+  expect(residentMegabytes(again.pid).most).toBeLessThan(bound);
 });
-
-/** The most resident memory that a process had so far, in MB. */
-function highWater(pid: number): number {
-  return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024;
-}
