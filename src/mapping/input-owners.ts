@@ -16,12 +16,17 @@ export interface InputOwners {
    * shared. Else the feeder that has the Input ID.
    */
   claim(feeder: Feeder): Feeder | undefined;
+  /** Whether `feeder` still has its Input ID: its source may have been released. */
+  owns(feeder: Feeder): boolean;
+  /** The newest arrival time of an Input ID that several tags may feed: no two values of it share one. */
+  arrivalOf(input: InputId): Pick<InputState, "arrival">;
   /** Removes the claims of `source`. */
   release(source: string): void;
 }
 
 export function inputOwners(): InputOwners {
   const owners = new Map<InputId, Feeder | readonly Feeder[]>();
+  const arrivals = new Map<InputId, Pick<InputState, "arrival">>();
   return {
     claim(feeder) {
       const { input } = feeder.state;
@@ -34,6 +39,17 @@ export function inputOwners(): InputOwners {
       const other = all.find(({ shared }) => !(shared && feeder.shared));
       if (other === undefined) owners.set(input, [...all, feeder]);
       return other;
+    },
+    owns(feeder) {
+      const owner = owners.get(feeder.state.input);
+      return owner !== undefined && asList(owner).includes(feeder);
+    },
+    arrivalOf(input) {
+      const known = arrivals.get(input);
+      if (known) return known;
+      const made = { arrival: 0 };
+      arrivals.set(input, made);
+      return made;
     },
     release(source) {
       for (const [input, owner] of owners) {

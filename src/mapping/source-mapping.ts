@@ -169,16 +169,12 @@ export class SourceMapping implements Mapping {
   #read(reading: Reading, nowMs: number): void {
     const tag = this.#tags[reading.tag];
     const state = tag?.inputs.find(reading.captures);
-    if (!tag || !(state instanceof InputState))
-      return this.#refuse(state instanceof RefusedState ? state : undefined, reading);
+    if (!tag || !(state instanceof InputState)) return this.#withoutInput(state, reading, nowMs);
     const { converter, rule, report } = tag;
     const { value: raw, quality, historical } = reading;
     // One comparison of references for most readings: drivers give the same string again.
     const isBound = reading.address === state.boundTo;
-    if (!isBound && state.boundTo !== undefined && reading.wholeTag === undefined) {
-      this.#counters.failed.secondAddress++;
-      return this.#addresses.refuse(state, reading.address, 1);
-    }
+    if (!isBound && this.#isSecond(state, reading)) return;
     state.readings++;
     if (raw === undefined) return this.#fail(state, reading, "noValue", reading.reason ?? "the device gives no value");
     const value = converter.convert(raw, state.states);
@@ -186,7 +182,7 @@ export class SourceMapping implements Mapping {
     if (quality === "bad" && rule.badQuality === "drop")
       return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
     if (converter.rounded) this.#tellRounding(state);
-    const taken = reading.clock === "agent" ? arrivalTime(state, reading.time) : reading.time;
+    const taken = reading.clock === "agent" ? this.#arrivalTime(state, rule, reading.time) : reading.time;
     const time = tag.alignUs === 0 ? taken : align(taken, tag.alignUs);
     if (!isBound) this.#bind(state, reading.address, rule);
     if (historical) return this.#emit(state, time, value);
@@ -282,11 +278,31 @@ export class SourceMapping implements Mapping {
     else this.#addresses.bind(state, address);
   }
 
-  #refuse(state: RefusedState | undefined, { address }: Reading): void {
-    this.#counters.failed[state?.owner ? "secondAddress" : "inputRefused"]++;
-    if (!state) return;
-    state.readings++;
-    state.address = address;
+  /** A reading that has no input to go to, unless the tag that had its Input ID went with a change of the configuration. */
+  #withoutInput(refused: InputState | RefusedState | undefined, reading: Reading, nowMs: number): void {
+    const { tag, captures, address } = reading;
+    const owner = refused instanceof RefusedState ? refused.owner : undefined;
+    this.#counters.failed[owner ? "secondAddress" : "inputRefused"]++;
+    if (!(refused instanceof RefusedState)) return;
+    refused.readings++;
+    refused.address = address;
+    if (!owner || this.#owners.owns(owner)) return;
+    const state = this.#tags[tag]?.inputs.findAgain(captures, refused);
+    if (!(state instanceof InputState)) return;
+    this.#counters.failed.secondAddress--;
+    this.#read(reading, nowMs);
+  }
+
+  /** Whether another address feeds the input. Then the reading is refused. */
+  #isSecond(state: InputState, { address, wholeTag }: Reading): boolean {
+    if (state.boundTo === undefined || wholeTag === true) return false;
+    this.#counters.failed.secondAddress++;
+    this.#addresses.refuse(state, address, 1);
+    return true;
+  }
+
+  #arrivalTime(state: InputState, { shared }: TagRule, time: EpochMicros): EpochMicros {
+    return arrivalTime(shared ? this.#owners.arrivalOf(state.input) : state, time);
   }
 
   #tellRefused({ tag, input, address, fedBy, reason }: RefusedInput): void {
@@ -326,7 +342,7 @@ function deadbandOf({ report, valid }: TagRule, { range }: InputState): number {
  * The arrival time of a reading that carries no time of its own: `time`, or 1 µs after the previous one of its input,
  * since messages that are read together share a time. Inputs that arrive together keep sharing it.
  */
-function arrivalTime(state: InputState, time: EpochMicros): EpochMicros {
+function arrivalTime(state: Pick<InputState, "arrival">, time: EpochMicros): EpochMicros {
   const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
   state.arrival = isShared ? state.arrival + 1 : time;
   return epochMicros(state.arrival);

@@ -53,6 +53,15 @@ export class TagInputs {
     return state;
   }
 
+  /** Looks again at captures that were refused because another tag had the Input ID, which it has no longer. */
+  findAgain(captures: Captures, refused: RefusedState): InputState | RefusedState {
+    this.#last = undefined;
+    this.#byCaptures.delete(captures);
+    if (this.#only === refused) this.claimFixed();
+    for (const [key, state] of this.#byKey) if (state === refused) this.#byKey.delete(key);
+    return this.find(captures);
+  }
+
   /** How many `inputs` there are. */
   get size(): number {
     return this.#inputs;

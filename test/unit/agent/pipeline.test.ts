@@ -33,7 +33,7 @@ test("what a driver calls lost is in the gap record before the driver may forget
     gaps: [tagGap(1, "lost", 1, 2)],
   });
   await eventually(() => story.log.includes("ack 2"));
-  expect(story.log.filter((line) => !/^(?:open|pull|append|reconnected|online)/.test(line))).toEqual([
+  expect(story.log.filter((line) => !/^(?:open|pull|append|reconnected|claim|online)/.test(line))).toEqual([
     "record",
     "written",
     "ack 1",
@@ -164,7 +164,7 @@ test("each connection begins before its values: for the gap record, for the mapp
   const story = openStory({ deliveries: [[1]] });
   await eventually(() => story.log.includes("ack 1"));
 
-  expect(story.log.slice(0, 5)).toEqual(["open", "online", "reconnected", "pull 1", "append 1"]);
+  expect(story.log.slice(0, 5)).toEqual(["open", "online", "reconnected", "claim a,b", "pull 1"]);
   expect(story.monitor.status()).toMatchObject({ state: "online", readings: 1, points: 1 });
   await story.stop();
 });
@@ -327,7 +327,7 @@ function openStory({
     reconnected: () => log.push("reconnected"),
     tags: () => [],
     tagsIn: () => ({ total: 0, tags: [] }),
-    claim: () => {},
+    claim: (found) => log.push(`claim ${[...found].map(({ address }) => address).join()}`),
     inputOf: () => undefined,
     refusals: () => [],
     refusalOf: () => undefined,
@@ -350,6 +350,7 @@ function openStory({
     ack: () => log.push(`ack ${values.join()}`),
   });
   const source: Source = {
+    addresses: ["a", "b"].map((address) => ({ tag: 0 as never, captures: {}, address })),
     async *deliveries(signal) {
       for (const values of deliveries) {
         log.push(`pull ${values.join()}`);

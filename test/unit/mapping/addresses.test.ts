@@ -1,8 +1,9 @@
 // Which address feeds an Input ID, and what becomes of the values of a second one.
 import { expect, test } from "vitest";
+import { epochMicros } from "../../../src/core/point.ts";
 import type { AddressMemory } from "../../../src/mapping/address-memory.ts";
 import { inputOwners } from "../../../src/mapping/input-owners.ts";
-import { tagId, tryMapping } from "../../support/mapping.ts";
+import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 
 const ambiguities = new Map([[tagId(0), { message: "several", remedy: "use {path}" }]]);
 const from = (address: string) => ({ address });
@@ -134,4 +135,41 @@ test("second addresses are listed up to a bound and counted beyond it", () => {
   for (let n = 0; n < 1_000; n++) read(n, from(`t/${n}`));
   expect(mapping.refusals()).toHaveLength(100);
   expect(runtime.metric("mapping_dropped_readings_total", { reason: "secondAddress" })).toBe(999);
+});
+
+test("what a second address says of its signal and of its gaps is not said of the Input ID", () => {
+  const { read, mapping, described } = tryMapping([{}]);
+  read(1, from("a/temp"));
+  const { tag, captures } = { tag: tagId(0), captures: {} };
+  mapping.map({ readings: [], descriptions: [{ tag, captures, address: "b/temp", signal: { engUnit: "bar" } }] });
+  mapping.map({ readings: [], descriptions: [{ tag, captures, address: "a/temp", signal: { engUnit: "°C" } }] });
+  expect(described.map(([, { engUnit }]) => engUnit)).toEqual([undefined, "°C"]);
+  expect(mapping.inputOf(tag, captures, "b/temp")).toBeUndefined();
+  expect(mapping.inputOf(tag, captures, "a/temp")).toBe("a");
+});
+
+test("values of tags that share an Input ID never arrive at one time", () => {
+  const owners = inputOwners();
+  const tags = ["one", "two"].map((source) => tryMapping([{ shared: true }], { source, owners }));
+  const times = tags.flatMap(({ mapping }) =>
+    mapping
+      .map({ readings: [reading(1, { clock: "agent", time: epochMicros(5) })], descriptions: [] })
+      .map(({ time }) => time),
+  );
+  expect(times).toEqual([5, 6]);
+});
+
+test.each([
+  ["a fixed Input ID", "a"],
+  ["a captured one", "{x}"],
+])("a tag takes %s over when the source that had it is gone", (_, input) => {
+  const owners = inputOwners();
+  const first = tryMapping([{ input: "a" }], { source: "one", owners });
+  const second = tryMapping([{ input }], { source: "two", owners });
+  const captures = { x: "a" };
+  expect(second.read(1, { captures })).toEqual([]);
+  first.mapping[Symbol.dispose]();
+  expect(second.read(2, { captures })).toEqual([["a", 2]]);
+  expect(second.read(3, { captures: { ...captures } })).toEqual([["a", 3]]);
+  expect(second.mapping.refusals()).toEqual([]);
 });

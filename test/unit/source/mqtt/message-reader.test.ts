@@ -39,6 +39,28 @@ test("one message fills every tag that finds its value in it, and is parsed once
   expect(reader.counts.missing).toBe(1);
 });
 
+test("an address is the topic, with what tells the parts of a payload apart, and the same string again", () => {
+  const addresses = (text: Record<string, unknown>, topic: string, ...payloads: readonly string[]) => {
+    const reader = jsonReader([text]);
+    return payloads.flatMap((payload) => reader.read(topic, payload)).map(({ address }) => address);
+  };
+  const list = { topic: "a", value: "$[*].v", capture: { id: "$[*].id" } };
+  const [first, second] = ['[{"id":"x","v":1},{"id":"y","v":2}]', '[{"id":"y","v":1},{"id":"x","v":2}]'];
+  expect(addresses(list, "a", first, second)).toEqual(["a x", "a y", "a y", "a x"]);
+  expect(addresses({ topic: "a", value: "$.v" }, "a", '{"v":1}', "{", '{"v":2}')).toEqual(["a", "a", "a"]);
+  expect(addresses({ ...list, topic: "+" }, "b", first)).toEqual(["b x", "b y"]);
+});
+
+test("captures that describe, and levels of a topic that are times, are no part of an address", () => {
+  const unit = { topic: "a", value: "$.v", capture: { unit: "$.u" } };
+  const reader = jsonReader([unit, { topic: "log/{at}/t", value: "$.v", time: { capture: "at", format: "unixS" } }], {
+    descriptive: ["unit"],
+  });
+  expect(reader.read("a", '{"v":1,"u":"C"}')[0]?.address).toBe("a");
+  expect(reader.read("a", '{"v":1,"u":"F"}')[0]?.address).toBe("a");
+  expect(reader.read("log/1767225600/t", '{"v":1}')[0]?.address).toBe("log/{at}/t");
+});
+
 test("the same topic gives the same captures object again", () => {
   const reader = jsonReader([{ topic: "a/{x}", value: "$[*].v" }]);
   const [first, second] = reader.read("a/1", '[{"v":1},{"v":2}]');
@@ -228,7 +250,7 @@ test("null, objects and arrays are bad readings that say what stands there", () 
 });
 
 test("a payload larger than allowed is a bad reading and is not parsed", () => {
-  const reader = jsonReader([{ topic: "a", value: "$.v" }], 10);
+  const reader = jsonReader([{ topic: "a", value: "$.v" }], { maxPayload: 10 });
   expect(reader.read("a", '{"v":123456789}')).toMatchObject([
     { quality: "bad", reason: "payload of 15 bytes is larger than maxPayload, 10 bytes" },
   ]);
@@ -349,7 +371,10 @@ test("seconds and their fraction may stand in fields of their own, the fraction 
 const defective = '"defect"';
 
 /** A reader of JSON payloads for tags as the configuration gives them. */
-function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_000_000) {
+function jsonReader(
+  texts: readonly Record<string, unknown>[],
+  { maxPayload = 1_000_000, descriptive }: { maxPayload?: number; descriptive?: readonly string[] } = {},
+) {
   let parsed = 0;
   const decode = (payload: Buffer) => {
     parsed++;
@@ -357,7 +382,7 @@ function jsonReader(texts: readonly Record<string, unknown>[], maxPayload = 1_00
     return jsonDocument(payload);
   };
   const tags = texts.map((text, index) => {
-    const tag = mqttDriver.tag.parse(text);
+    const tag = { ...mqttDriver.tag.parse(text), ...(descriptive && { descriptive }) };
     return { id: index as TagId, tag, address: tagAddress(tag), decode }; // a TagId is the index of its tag
   });
   const counts = new MessageCounts();

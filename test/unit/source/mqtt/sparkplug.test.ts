@@ -56,6 +56,20 @@ test("data with aliases alone get names, types and signs from the birth", () => 
   expect(host.asked).toEqual([]);
 });
 
+test("a metric has one address in births, in data with its name or its alias, and in deaths", () => {
+  const host = sparkplugHost();
+  const metric = { name: "Speed", alias: 7, datatype: 3, int: 1 };
+  host.send("NBIRTH/E1", { seq: 0, metrics: [bdSeq(0)] });
+  host.send("DBIRTH/E1/D1", { seq: 1, metrics: [metric] });
+  host.send("DDATA/E1/D1", { seq: 2, metrics: [{ alias: 7, int: 2 }] });
+  host.send("DDATA/E1/D1", { seq: 3, metrics: [{ name: "Speed", int: 3 }] });
+  host.send("DDEATH/E1/D1", { seq: 4, metrics: [] });
+  host.send("DBIRTH/E1/D1", { seq: 5, metrics: [{ ...metric, alias: 9 }] });
+  host.send("DDATA/E1/D1", { seq: 6, metrics: [{ alias: 9, int: 4 }] });
+  expect(host.values()).toEqual([1, 2, 3, undefined, 1, 4]);
+  expect(new Set(host.readings.map(({ address }) => address))).toEqual(new Set(["spBv1.0/G1/+/E1/D1 Speed"]));
+});
+
 test.each([
   [1, { int: 251 }, -5],
   [2, { int: 65_531 }, -5],
