@@ -158,13 +158,13 @@ export async function openWaitingAgent(
     const usage = processUsage(runtime.clock);
     const measure = (): OwnValues => {
       const stats = buffer.stats();
-      const { state, lagMs, backlogPoints, refusedPoints } = uploadStatus(config, stats, delivery, began.time);
+      const { state, lagMs, backlogPoints } = uploadStatus(config, stats, delivery, began.time);
       return {
         sources: sources.running.map(({ monitor }) => monitor.vitals()),
         deliveryState: state,
         lagMs,
         backlogPoints,
-        refusedPoints,
+        refusedPoints: stats.refusedPoints,
         bufferBytes: stats.bytes,
         droppedPoints: stats.losses.reduce((sum, { points }) => sum + points, 0),
         ...usage(),

@@ -59,7 +59,7 @@ const signals = [
   },
   {
     id: "delivery/refused",
-    signal: { name: "Points refused by the service", engUnit: "points", description: "Since the agent started." },
+    signal: { name: "Points refused by the service", engUnit: "points", description: "Since the buffer was created." },
     of: ({ refusedPoints }: OwnValues) => [["", refusedPoints] as const],
   },
   {
@@ -69,7 +69,7 @@ const signals = [
   },
   {
     id: "buffer/dropped",
-    signal: { name: "Points dropped from the buffer", engUnit: "points", description: "Since it was created." },
+    signal: { name: "Points lost from the buffer", engUnit: "points", description: "Since the buffer was created." },
     of: ({ droppedPoints }: OwnValues) => [["", droppedPoints] as const],
   },
   {

@@ -77,5 +77,8 @@ try {
     );
   }
 } finally {
-  for (const { volume } of runs) volume[Symbol.dispose]();
+  for (const { store, volume } of runs) {
+    store.close(now());
+    volume[Symbol.dispose]();
+  }
 }
