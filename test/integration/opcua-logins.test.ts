@@ -75,8 +75,13 @@ test.each(["Basic256", "Basic128Rsa15"])(
     await using line = collect(await openTrusting({ stateDir, options, tags, runtime }));
     await line.reading(({ quality }) => quality === "good");
     const warning = `the security policy ${policy} is deprecated: it can be broken`;
-    expect(line.source.details?.()).toMatchObject({ security: `signAndEncrypt, ${policy}`, warning });
-    expect(runtime.lines.filter(({ level }) => level === "warn")).toMatchObject([{ message: "insecure connection" }]);
+    expect(line.source.details?.()).toMatchObject({
+      security: `signAndEncrypt, ${policy}`,
+      warning: expect.stringContaining(warning),
+    });
+    expect(runtime.lines.filter(({ level }) => level === "warn").map(({ message }) => message)).toContain(
+      "insecure connection",
+    );
   },
 );
 

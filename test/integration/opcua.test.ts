@@ -266,7 +266,10 @@ test("what the server does not monitor is polled, and so is everything where the
     small.set("Running", false);
     const options = { url: small.url, mode, ...insecure };
     await using line = collect(await openOpcuaSource({ stateDir, options, tags: names.map(node) }));
-    expect(line.source.details?.()).toMatchObject({ items, polled: 3 - items, failed: 0 });
+    const details = line.source.details?.();
+    expect(details).toMatchObject({ items, polled: 3 - items, failed: 0 });
+    if (mode === "poll") expect(details).not.toHaveProperty("advice");
+    else expect(details?.advice).toMatch(/^2 tags are polled.*BadTooManyMonitoredItems.*raise its limit/);
     await eventually(() => names.every((_, tag) => line.values(tag).length > 0));
     small.set("Running", true);
     await line.reading(({ tag, value }) => tag === 2 && value === true);

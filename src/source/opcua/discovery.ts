@@ -52,7 +52,7 @@ export async function verifyServer(
 }
 
 /** MessageSecurityMode */
-const noSecurity = 1;
+export const noSecurity = 1;
 
 /** Why a login over a channel without security needs the server's certificate. */
 export function loginNeed({ userCertificate }: LinkOptions["options"]): string {

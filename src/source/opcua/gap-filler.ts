@@ -8,7 +8,7 @@ import { type Gap, tagGaps } from "./gaps.ts";
 import { readHistory } from "./history.ts";
 import type { Item } from "./items.ts";
 import type { Link } from "./link.ts";
-import { ClockCheck, type TimePreference, toReading } from "./reading.ts";
+import { ClockCheck, type DataValueLike, type TimePreference, toReading } from "./reading.ts";
 import { BatchSize, type Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
 import type { StructureTypes } from "./structure-types.ts";
@@ -42,6 +42,18 @@ const restMs = 20;
 const mostAttempts = 3;
 /** AccessLevelType (OPC 10000-3, 8.57). */
 const historyReadBit = 4;
+/** So often a gap is tried whose history fails for a reason that may go away: a minute each, then it is lost. */
+const mostFailures = 10;
+/** Statuses of a device behind the server that is away: its history is asked again however long that takes. */
+const away = [
+  "BadNotConnected",
+  "BadServerNotConnected",
+  "BadNoCommunication",
+  "BadCommunicationError",
+  "BadDeviceFailure",
+  "BadOutOfService",
+  "BadWaitingForInitialData",
+];
 /** Statuses that trying again does not change. */
 const hopeless = [
   "BadHistoryOperationUnsupported",
@@ -75,12 +87,15 @@ export class GapFiller {
   readonly #close: (gap: Gap<Item>) => void;
   /** How often a history that is behind was asked. */
   readonly #attempts = new Map<Item, number>();
+  /** How often the history of a gap failed. */
+  readonly #failures = new Map<Item, number>();
 
   constructor(options: GapFillerOptions, close: (gap: Gap<Item>) => void) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 100);
     this.#close = (gap) => {
       this.#attempts.delete(gap.item);
+      this.#failures.delete(gap.item);
       close(gap);
     };
   }
@@ -107,17 +122,29 @@ export class GapFiller {
       await this.#lost(gaps, "backfill is off", signal);
       return { fillable: [], later: [] };
     }
-    const targets = gaps.map(({ item }) => ({ nodeId: item.nodeId, attributeId: ua.AttributeIds.UserAccessLevel }));
-    const levels = await services.read(targets, signal);
+    const read = (asked: readonly Gap<Item>[], attributeId: number) =>
+      services.read(
+        asked.map(({ item }) => ({ nodeId: item.nodeId, attributeId })),
+        signal,
+      );
+    const levels = new Map<Gap<Item>, DataValueLike | undefined>();
+    const { UserAccessLevel, AccessLevel } = ua.AttributeIds;
+    for (const attribute of [UserAccessLevel, AccessLevel]) {
+      // Servers were seen that give no user's level, and the level itself.
+      const asked = gaps.filter((gap) => typeof levels.get(gap)?.value?.value !== "number");
+      const answers = asked.length > 0 ? await read(asked, attribute) : [];
+      for (const [i, gap] of asked.entries()) levels.set(gap, answers[i]);
+    }
     const {
       fillable = [],
       later = [],
       none = [],
-    } = Object.groupBy(gaps, (_, i) => {
-      const { value, statusCode: { name = "" } = {} } = levels[i] ?? {};
+    } = Object.groupBy(gaps, (gap) => {
+      const { value, statusCode: { name = "" } = {} } = levels.get(gap) ?? {};
       if (typeof value?.value === "number") return (value.value & historyReadBit) !== 0 ? "fillable" : "none";
-      // A device that cannot be asked just now.
-      return name.startsWith("Bad") && !hopeless.includes(name) ? "later" : "none";
+      if (away.includes(name)) return "later";
+      // What the level does not say the history does.
+      return name === "BadNodeIdUnknown" ? "none" : "fillable";
     });
     await this.#lost(none, "no history", signal);
     return { fillable, later };
@@ -197,7 +224,7 @@ export class GapFiller {
 
   /** `filled`, or why not all of it can be had; undefined: it may be, later. */
   #verdict(
-    { from, to }: Gap<Item>,
+    { item, from, to }: Gap<Item>,
     earliest: EpochMicros,
     first: EpochMicros | undefined,
     error: Error | undefined,
@@ -205,6 +232,10 @@ export class GapFiller {
     if (error) {
       const status = statusOf(error) ?? "failed";
       if (hopeless.includes(status)) return status;
+      if (to < earliest) return "older than backfill.maxGap";
+      const failures = (this.#failures.get(item) ?? 0) + 1;
+      this.#failures.set(item, failures);
+      if (failures >= mostFailures && !away.includes(status)) return status;
       this.#unfilled(status);
       return undefined;
     }

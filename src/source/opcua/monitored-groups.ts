@@ -82,6 +82,11 @@ export class MonitoredGroups {
     return [...this.#polled, ...this.#all(({ polled }) => polled)];
   }
 
+  /** How many of `polled` the server had no room for. */
+  get crowdedOut(): number {
+    return this.#sum(({ crowdedOut }) => crowdedOut);
+  }
+
   get failures(): readonly Failure[] {
     return [...this.#failures, ...this.#all(({ failures }) => failures)];
   }

@@ -102,6 +102,11 @@ export class Monitoring {
     return this.#polled;
   }
 
+  /** How many of `polled` there was no room for. */
+  get crowdedOut(): number {
+    return this.#crowdedOut.size;
+  }
+
   get failures(): readonly Failure[] {
     return this.#failures;
   }

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DriverConfig, TagId } from "../../core/source.ts";
-import { connectionDigest, findEndpoint } from "./discovery.ts";
-import { passwordWarning, securityOf, weaknessOf } from "./endpoint.ts";
+import { certificateWarnings } from "./certificate-warnings.ts";
+import { connectionDigest, findEndpoint, noSecurity } from "./discovery.ts";
+import { loginNeedsCertificate, passwordWarning, securityOf, weaknessOf } from "./endpoint.ts";
 import { HistoryMemory } from "./history-memory.ts";
 import { identityOf } from "./identity.ts";
 import { type Resolver, resolveTags, type Tag } from "./items.ts";
@@ -61,6 +62,9 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   if (weakness !== undefined) warnings.push(weakness);
   const exposed = passwordWarning(endpoint, options);
   if (exposed !== undefined) warnings.push(exposed);
+  const { serverCertificate: certificate, server } = endpoint;
+  if (certificate?.length && (endpoint.securityMode !== noSecurity || loginNeedsCertificate(endpoint, options)))
+    warnings.push(...certificateWarnings(certificate, { applicationUri: server.applicationUri, url: options.url }));
   for (const warning of warnings) log.warn({ url: config.options.url, warning }, "insecure connection");
   if (pki.validTo.getTime() < Date.now() + certificateWarningMs)
     log.warn({ certificate: pki.certificateFile, validTo: pki.validTo.toISOString() }, "own certificate ends soon");

@@ -15,6 +15,7 @@ import type { OpcuaConfig } from "./open.ts";
 import { openAgain } from "./open-again.ts";
 import type { Pki } from "./pki.ts";
 import { poll } from "./poller.ts";
+import { pollingAdvice } from "./polling-advice.ts";
 import type { Positions } from "./positions.ts";
 import { Publisher } from "./publisher.ts";
 import { unsaidOverflows } from "./queue-check.ts";
@@ -151,9 +152,11 @@ export class OpcuaSource implements Source {
   }
 
   details(): Readonly<Record<string, string | number>> {
-    const { details, monitoring } = this.#options;
+    const { details, monitoring, openAgain } = this.#options;
+    const advice = [details["advice"], pollingAdvice(monitoring, openAgain)].filter((part) => part !== undefined);
     return {
       ...details,
+      ...(advice.length > 0 && { advice: advice.join("; ") }),
       ...(monitoring.subscriptions[0] && subscriptionDetails(monitoring.subscriptions)),
       items: monitoring.items().length,
       polled: monitoring.polled.length,

@@ -23,7 +23,7 @@ const gap = (valueAtEnd = true) => ({
 });
 
 /** A server whose access levels and history are as `server` says at the time. */
-function filler(server: { level: object; recorded: number[] }) {
+function filler(server: { level: object; accessLevel?: object; history?: ua.StatusCode; recorded: number[] }) {
   const [readings, gaps]: [Reading[], TagGap[]] = [[], []];
   const dataValue = (seconds: number) => ({
     value: { dataType: ua.DataType.Double, value: seconds },
@@ -41,12 +41,17 @@ function filler(server: { level: object; recorded: number[] }) {
         return time >= from && time < to;
       });
       const historyData = new ua.HistoryData({ dataValues: within.map(dataValue) });
-      const answer: unknown = new ua.HistoryReadResponse({ results: [{ historyData }] });
+      const statusCode = server.history ?? ua.StatusCodes.Good;
+      const answer: unknown = new ua.HistoryReadResponse({ results: [{ historyData, statusCode }] });
       if (!(answer instanceof kind)) throw new TypeError("HistoryRead only");
       return answer;
     },
   } as unknown as Link; // what is used of it
-  const services = { read: async () => [server.level] } as unknown as Services; // what is used of it
+  const services = {
+    read: async ([target]: readonly { readonly attributeId: number }[]) => [
+      target?.attributeId === ua.AttributeIds.AccessLevel ? (server.accessLevel ?? server.level) : server.level,
+    ],
+  } as unknown as Services; // what is used of it
   const made = new GapFiller(
     {
       ua,
@@ -101,4 +106,33 @@ test("a node whose access level cannot be read just now is not given up", async 
   server.level = { value: { value: 1 }, statusCode: { name: "Good" } };
   expect(await fill()).toEqual([]);
   expect(states()).toEqual(["filled", "lost"]);
+});
+
+const unreadable = { value: null, statusCode: { name: "BadInternalError" } };
+
+test("where the user's access level cannot be read the access level says whether there is a history", async () => {
+  const filled = filler({ level: unreadable, accessLevel: readable, recorded: [-8, -5] });
+  expect(await filled.fill()).toEqual([]);
+  expect(filled.states()).toEqual(["filled"]);
+  const none = { value: { value: 1 }, statusCode: { name: "Good" } };
+  const lost = filler({ level: unreadable, accessLevel: none, recorded: [-8, -5] });
+  expect(await lost.fill()).toEqual([]);
+  expect(lost.states()).toEqual(["lost"]);
+});
+
+test("where neither can be read the history itself is asked, and a gap that always fails is lost after ten attempts", async () => {
+  const filled = filler({ level: unreadable, recorded: [-8, -5] });
+  expect(await filled.fill()).toEqual([]);
+  expect(filled.states()).toEqual(["filled"]);
+  const { fill, states } = filler({ level: unreadable, history: ua.StatusCodes.BadInternalError, recorded: [] });
+  for (let attempt = 1; attempt < 10; attempt++) expect(await fill()).toHaveLength(1);
+  expect(states()).toEqual([]);
+  expect(await fill()).toEqual([]);
+  expect(states()).toEqual(["lost"]);
+});
+
+test("a device behind the server that is away is waited for, however long that takes", async () => {
+  const { fill, states } = filler({ level: readable, history: ua.StatusCodes.BadNoCommunication, recorded: [] });
+  for (let attempt = 1; attempt < 30; attempt++) expect(await fill()).toHaveLength(1);
+  expect(states()).toEqual([]);
 });
