@@ -36,8 +36,8 @@ export class AddressBinding {
   opened(state: InputState): void {
     const { memory, ambiguities } = this.#parts;
     if (!ambiguities.has(state.tag)) return;
-    state.boundTo = memory?.recall(state.tag, state.input);
-    if (state.boundTo !== undefined) state.address = state.boundTo;
+    state.boundTo = memory?.recall(state.tag, state.input) ?? "";
+    state.address = state.boundTo;
   }
 
   /** Binds `state` to `address`, which has given a usable value or is the first that the device lists. */
@@ -73,7 +73,7 @@ export class AddressBinding {
       for (const [address, readings] of addresses) yield this.#describe(state, address, readings);
   }
 
-  #describe({ tag, input, boundTo = "" }: InputState, address: string, readings: number): RefusedInput {
+  #describe({ tag, input, boundTo }: InputState, address: string, readings: number): RefusedInput {
     const { source, ambiguities } = this.#parts;
     return {
       tag,

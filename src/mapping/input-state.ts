@@ -20,8 +20,8 @@ export class InputState {
   readonly input: InputId;
   /** Where the values come from; empty while nothing was read. */
   address = "";
-  /** The address that feeds this input; others are refused. Undefined: no usable value came yet, or the tag is shared. */
-  boundTo: string | undefined;
+  /** The address that feeds this input; others are refused. Empty: no usable value came yet, or the tag is shared. */
+  boundTo = "";
   /** What was read last, stored or not. */
   value: number | undefined;
   time: EpochMicros | undefined;

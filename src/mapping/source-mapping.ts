@@ -96,7 +96,7 @@ export class SourceMapping implements Mapping {
       const tag = this.#tags[id];
       const state = tag?.inputs.find(captures);
       if (!(state instanceof InputState) || tag?.rule.shared === true) continue;
-      if (state.boundTo === undefined) this.#addresses.bind(state, address);
+      if (state.boundTo === "") this.#addresses.bind(state, address);
       else if (state.boundTo !== address) this.#addresses.refuse(state, address, 0);
     }
   }
@@ -209,7 +209,7 @@ export class SourceMapping implements Mapping {
       state.failing = true;
       this.#watch?.failed(state.input, reading.clock === "device" ? reading.time : state.time, "bad", reason);
     }
-    if (state.boundTo === undefined) state.address = reading.address;
+    if (state.boundTo === "") state.address = reading.address;
     state.value = value;
     state.time = reading.time;
     state.quality = "bad";
@@ -295,7 +295,7 @@ export class SourceMapping implements Mapping {
 
   /** Whether another address feeds the input. Then the reading is refused. */
   #isSecond(state: InputState, { address, wholeTag }: Reading): boolean {
-    if (state.boundTo === undefined || wholeTag === true) return false;
+    if (state.boundTo === "" || wholeTag === true) return false;
     this.#counters.failed.secondAddress++;
     this.#addresses.refuse(state, address, 1);
     return true;
@@ -326,7 +326,7 @@ export class SourceMapping implements Mapping {
 
 /** Whether another address than this one feeds the input. */
 function isSecond({ boundTo }: InputState, address: string | undefined): boolean {
-  return boundTo !== undefined && address !== undefined && address !== boundTo;
+  return boundTo !== "" && address !== undefined && address !== boundTo;
 }
 
 /** In the unit of the signal; NaN where it is a share of a range that is not known. */
