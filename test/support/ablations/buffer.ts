@@ -247,6 +247,56 @@ export const bufferAblations: readonly Ablation[] = [
     without: "",
     test: "unit/buffer/disk/scrub.test.ts",
   },
+  // What is counted as lost.
+  {
+    safeguard: "a full buffer drops the oldest segment, leased or not",
+    file: "buffer/disk/keeper.ts",
+    code: "(segment) => segment.sealed && !this.#condemned.has(segment)",
+    without: "(segment) => segment.sealed && segment.blocksOut === 0 && !this.#condemned.has(segment)",
+    test: "unit/buffer/disk/overflow.test.ts",
+  },
+  {
+    safeguard: "what is accepted of a dropped segment is delivered, not lost",
+    file: "buffer/disk/block-shelf.ts",
+    code: "if (this.dropped.settle(block, inputs, refused)) this.changed = true;",
+    without: "",
+    test: "unit/buffer/disk/overflow.test.ts",
+  },
+  {
+    safeguard: "the state lists what is leased of dropped segments",
+    file: "buffer/disk/keeper.ts",
+    code: "const leased = shelf.dropped.list();",
+    without: "const leased: never[] = [];",
+    test: "unit/buffer/disk/overflow.test.ts",
+  },
+  {
+    safeguard: "settled ranges end where the segment ends",
+    file: "buffer/disk/settled-state.ts",
+    code: "Math.min(endSequence, bounds[i + 1]!)",
+    without: "bounds[i + 1]!",
+    test: "unit/buffer/disk/delivery-state.test.ts",
+  },
+  {
+    safeguard: "a file without a header counts only where its records fit",
+    file: "buffer/disk/segment-opening.ts",
+    code: "fits && !isCopy && sequences.length > 0",
+    without: "sequences.length >= 0",
+    test: "unit/buffer/disk/strangers.test.ts",
+  },
+  {
+    safeguard: "a copy of a segment counts once",
+    file: "buffer/disk/segment-finding.ts",
+    code: "    unique.set(key, segment);",
+    without: "    unique.set(name, segment);",
+    test: "unit/buffer/disk/strangers.test.ts",
+  },
+  {
+    safeguard: "leased points are not counted as damaged",
+    file: "buffer/disk/damage-books.ts",
+    code: " && !isLeased(segment, from, to),",
+    without: ",",
+    test: "unit/buffer/disk/scrub.test.ts",
+  },
   // The order of things.
   {
     safeguard: "the state goes before the removal of what it says is settled",

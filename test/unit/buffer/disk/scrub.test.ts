@@ -73,7 +73,7 @@ test("damage of a record of which some series are delivered is reported with the
 
 test("damage in what is leased is counted when it comes back, and not when it is delivered", () => {
   for (const delivered of [true, false]) {
-    const { disk, store } = outage(20);
+    const { disk, store } = outage(60);
     const block = take(store, "backlog", 15)!;
     damage(disk, 2);
     pass(store, 100, 600);

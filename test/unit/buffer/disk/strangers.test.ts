@@ -126,6 +126,14 @@ test("a copy of a segment counts once, also for the inspector", () => {
   judge(from);
 });
 
+test("a copy of a segment that is shorter than it does not take its place", () => {
+  const from = filled(2, true);
+  const [first = ""] = segmentsOf(from.disk);
+  const bytes = from.disk.content(`${folder}/${first}`);
+  put(from.disk, first.replace(".log", "-1.log"), bytes.slice(0, bytes.length / 2 + 2_048));
+  judge(from);
+});
+
 test("a segment under a wrong name is given its own again", () => {
   const from = filled(3, true);
   const [, second = ""] = segmentsOf(from.disk);
