@@ -8,9 +8,11 @@ import type { Sink } from "../core/sink.ts";
 import { Since } from "../lib/since.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
+import { AgentClock } from "./agent-clock.ts";
 import { watchAppends } from "./append-watch.ts";
 import { BoundAddresses } from "./bound-addresses.ts";
 import { bufferOf } from "./buffer-of.ts";
+import { ClockFile, resumeClock } from "./clock-file.ts";
 import { ClockWatch } from "./clock-watch.ts";
 import { startDelivery } from "./delivery.ts";
 import { BufferGaps } from "./gaps/buffer-gaps.ts";
@@ -94,10 +96,12 @@ export async function openAgent(...given: Parameters<typeof openWaitingAgent>): 
 export async function openWaitingAgent(
   config: Config,
   options: AgentOptions,
-  runtime: Runtime,
+  machine: Runtime,
   signal: AbortSignal,
 ): Promise<WaitingAgent> {
   const { dataDir, name } = config.agent;
+  const clock = new AgentClock(machine.clock);
+  const runtime: Runtime = { ...machine, clock };
   boundGarbage();
   await using opened = new AsyncDisposableStack();
   const open = options.openBuffer ?? openDiskBuffer;
@@ -125,12 +129,16 @@ export async function openWaitingAgent(
   const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), names, runtime));
   const losses = new BufferGaps(gaps, runtime.clock);
   opened.use(gaps.eachSecond(() => losses.look(buffer.stats())));
+  const file = new ClockFile(dataDir, runtime.log);
+  await resumeClock(clock, file, gaps.formerEnd);
   const clockWatch = opened.use(
     await ClockWatch.open(
       {
         policy: config.agent.unsyncedClock,
         evidence: options.timeEvidence ?? machineEvidence,
         lastRan: gaps.formerEnd?.time,
+        clock,
+        file,
       },
       runtime,
     ),
@@ -143,7 +151,7 @@ export async function openWaitingAgent(
     owners: inputOwners(),
     addresses: opened.use(await BoundAddresses.open(join(dataDir, "addresses.json"), runtime)),
     gaps,
-    clockWatch,
+    clockHold: { watch: clockWatch, clock },
     final: options.final,
   };
   const sources = new SourceSet(parts, runtime);
@@ -170,7 +178,7 @@ export async function openWaitingAgent(
         ...usage(),
       };
     };
-    const timed = () => clockWatch.trusted;
+    const timed = () => !clockWatch.holding;
     opened.use(startOwnSignals({ ...parts, agent: name, every: ownSignals.every, measure, timed }, runtime));
   }
   const owned = opened.move();
@@ -190,7 +198,7 @@ export async function openWaitingAgent(
     buffer: buffer.stats(),
     delivery,
     gaps: gaps.summary(),
-    doubt: clockWatch.reason,
+    doubt: clockWatch.doubt,
   });
   return {
     async start() {

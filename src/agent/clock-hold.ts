@@ -1,12 +1,15 @@
-// Keeps what a source reads while the clock of the machine is not set, and gives it the times it was read at when it is.
+// Keeps what a source reads while the clock of the machine is not trusted, and gives it the times it was read at when it is.
 
 import { epochMicros } from "../core/point.ts";
-import type { Clock, MetricDeclaration, Runtime } from "../core/runtime.ts";
+import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
 import type { Delivery, Reading } from "../core/source.ts";
+import type { AgentClock } from "./agent-clock.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 
 /** Of one source. When so many wait no more is read: a device that is acknowledged to keeps what it has. */
 const maxReadings = 100_000;
+/** What was read before a step of the clock is delivered after it by this time. */
+const straddlesMs = 60_000;
 
 const untimed = {
   name: "source_untimed_readings_total",
@@ -21,28 +24,63 @@ interface Held {
   readonly ms: number;
 }
 
+export interface HoldParts {
+  readonly watch: Pick<ClockWatch, "holding" | "released">;
+  readonly clock: Pick<AgentClock, "now" | "monotonic" | "jump">;
+}
+
 /** Of one source, over all its connections. */
 export class ClockHold {
-  readonly #watch: Pick<ClockWatch, "trusted" | "set">;
+  readonly #parts: HoldParts;
   readonly #source: string;
   readonly #runtime: Runtime;
   readonly #untimed;
   #held: Held[] = [];
   #readings = 0;
 
-  constructor(source: string, watch: Pick<ClockWatch, "trusted" | "set">, runtime: Runtime) {
+  constructor(source: string, parts: HoldParts, runtime: Runtime) {
     this.#source = source;
-    this.#watch = watch;
+    this.#parts = parts;
     this.#runtime = runtime;
     this.#untimed = runtime.metrics.counter(untimed);
   }
 
   /**
-   * The same deliveries; those with times of this machine, and all that follow them, wait until its clock is set. What a
-   * device waits to have acknowledged is not kept over the end of its connection: it comes again.
+   * The same deliveries; those with times of this machine, and all that follow them, wait while its clock is not trusted.
+   * What a device waits to have acknowledged is not kept over the end of its connection: it comes again.
    */
-  timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncIterable<Delivery> {
-    return this.#watch.trusted && this.#held.length === 0 ? deliveries : this.#holding(deliveries, signal);
+  async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
+    const { watch } = this.#parts;
+    const iterator = deliveries[Symbol.asyncIterator]();
+    const aborted = once(signal);
+    let next: Promise<IteratorResult<Delivery>> | undefined;
+    try {
+      for (;;) {
+        if (this.#held.length > 0 && !watch.holding) yield* this.#release();
+        const change = () => Promise.race([watch.released.then(() => undefined), aborted]);
+        // An agent that stops reads to the end, whatever waits: see `close`.
+        const waits = this.#held.length > 0 && !signal.aborted;
+        if (waits && this.#readings >= maxReadings) {
+          await change();
+          continue;
+        }
+        next ??= iterator.next();
+        const read = await (waits ? Promise.race([next, change()]) : next);
+        if (read === undefined) continue;
+        next = undefined;
+        if (read.done === true) return;
+        const delivery = this.#straightened(read.value);
+        const isOurs = delivery.readings.some(({ clock }) => clock === "agent");
+        if (this.#held.length > 0 || (isOurs && watch.holding)) this.#hold(delivery);
+        else yield delivery;
+      }
+    } finally {
+      // A connection that was lost acknowledges nothing any longer.
+      this.#held = this.#held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
+      this.#readings = this.#held.reduce((sum, { delivery }) => sum + delivery.readings.length, 0);
+      if (next) next.catch(() => {});
+      else await iterator.return?.();
+    }
   }
 
   /** The end: what still waits has no times and is counted. */
@@ -54,65 +92,43 @@ export class ClockHold {
     this.#readings = 0;
   }
 
-  async *#holding(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
-    const iterator = deliveries[Symbol.asyncIterator]();
-    const set = Promise.race([this.#watch.set, aborted(signal)]).then(() => undefined);
-    let next: Promise<IteratorResult<Delivery>> | undefined;
-    try {
-      while (!this.#watch.trusted && !signal.aborted) {
-        if (this.#readings >= maxReadings) {
-          await set;
-          continue;
-        }
-        next ??= iterator.next();
-        const result = await Promise.race([next, set]);
-        if (result === undefined) continue;
-        next = undefined;
-        if (result.done === true) return;
-        if (this.#held.length === 0 && result.value.readings.every(({ clock }) => clock === "device"))
-          yield result.value;
-        else this.#hold(result.value);
-      }
-      // An agent that stops before cannot know the times: see `close`.
-      if (this.#watch.trusted) yield* this.#stamped();
-      for (;;) {
-        const result = await (next ?? iterator.next());
-        next = undefined;
-        if (result.done === true) return;
-        if (this.#watch.trusted) yield result.value;
-        else this.#hold(result.value);
-      }
-    } finally {
-      // A connection that was lost acknowledges nothing any longer.
-      this.#held = this.#held.filter(({ delivery }) => !delivery.awaited).map(unacknowledged);
-      this.#readings = this.#held.reduce((sum, { delivery }) => sum + delivery.readings.length, 0);
-      if (next) next.catch(() => {});
-      else await iterator.return?.();
-    }
-  }
-
   #hold(delivery: Delivery): void {
-    const { clock } = this.#runtime;
+    const { clock } = this.#parts;
     this.#held.push({ delivery, wall: clock.now(), ms: clock.monotonic() });
     this.#readings += delivery.readings.length;
   }
 
-  *#stamped(): Generator<Delivery> {
+  *#release(): Generator<Delivery> {
+    const { clock } = this.#parts;
     while (this.#held.length > 0) {
       const [first] = this.#held;
       if (!first) return;
-      yield stamped(first, this.#runtime.clock);
+      const { delivery, wall, ms } = first;
+      yield shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall);
       this.#held.shift();
-      this.#readings -= first.delivery.readings.length;
+      this.#readings -= delivery.readings.length;
     }
+  }
+
+  /** What was read before the clock was set, and comes after it, gets the time it has on the clock as it is now. */
+  #straightened(delivery: Delivery): Delivery {
+    const { clock } = this.#parts;
+    const { jump } = clock;
+    if (!jump || jump.agoMs > straddlesMs) return delivery;
+    const now = clock.now();
+    const isOld = ({ time }: Reading) => Math.abs(time + jump.byUs - now) < Math.abs(time - now);
+    return delivery.readings.some((reading) => reading.clock === "agent" && isOld(reading))
+      ? shifted(delivery, jump.byUs, isOld)
+      : delivery;
   }
 }
 
-/** What its times would have been on the clock as it is now. */
-function stamped({ delivery, wall, ms }: Held, clock: Clock): Delivery {
-  const shift = clock.now() - (clock.monotonic() - ms) * 1_000 - wall;
+/** With the times of our clock moved by `byUs`, all or those of some. */
+function shifted(delivery: Delivery, byUs: number, which: (reading: Reading) => boolean = () => true): Delivery {
   const right = (reading: Reading): Reading =>
-    reading.clock === "device" ? reading : { ...reading, time: epochMicros(Math.round(reading.time + shift)) };
+    reading.clock === "device" || !which(reading)
+      ? reading
+      : { ...reading, time: epochMicros(Math.round(reading.time + byUs)) };
   return {
     ...delivery,
     readings: delivery.readings.map(right),
@@ -125,9 +141,9 @@ function unacknowledged({ delivery, ...held }: Held): Held {
   return { ...held, delivery: { ...delivery, ack() {} } };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function once(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });
 }

@@ -1,16 +1,23 @@
-// Whether the wall clock can be believed. A gateway without a battery starts in 1970, or where it was switched off, until
-// time synchronisation has set it: what is stamped before that would be stored under a wrong time for good.
-import { type EpochMicros, epochMicros } from "../core/point.ts";
+// Whether the wall clock can be trusted. A gateway without a battery starts in 1970, or where it was switched off, until
+// time synchronisation has set it; somebody sets it by hand; it runs an hour behind all devices. What is stamped meanwhile
+// is stored under a wrong time for good, and may overwrite what is right.
+import type { EpochMicros } from "../core/point.ts";
+import { epochMicros } from "../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
+import { formatDuration } from "../lib/duration.ts";
+import type { AgentClock } from "./agent-clock.ts";
+import type { ClockFile } from "./clock-file.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
 export interface ClockWatchOptions {
-  /** write: it is believed whatever it says. */
+  /** hold: what a doubtful clock stamps waits; write: it does not. */
   readonly policy: "hold" | "write";
   readonly evidence: TimeEvidence;
   /** When an agent last ran with this data directory. Undefined: none has. */
   readonly lastRan: EpochMicros | undefined;
+  readonly clock: AgentClock;
+  readonly file: Pick<ClockFile, "write">;
 }
 
 const metrics = {
@@ -26,13 +33,13 @@ const behindUs = 60e6;
 /** How long doubts of less weight are waited for: a plant without time synchronisation must not stay silent. */
 const behindForMs = 120_000;
 const unsyncedForMs = 60_000;
-/** A change of the wall clock that is told. */
+/** A change of the wall clock that is reported. */
 const stepUs = 1e6;
 
 /** What is wrong with the clock. */
 interface Doubt {
   readonly reason: string;
-  /** How long it is waited for, from the start. Undefined: until it is gone. */
+  /** How long it is waited for, from the start or the last step. Undefined: until it is gone. */
   readonly forMs?: number;
 }
 
@@ -40,50 +47,61 @@ interface Doubt {
 export class ClockWatch implements AsyncDisposable {
   readonly #options: ClockWatchOptions;
   readonly #runtime: Runtime;
-  readonly #startedMs: number;
   readonly #trusted;
   readonly #steps;
-  readonly #set = Promise.withResolvers<void>();
   readonly #ending = new AbortController();
+  /** Of the start, or of the last step: from here on doubts are waited for. */
+  #beganMs: number;
+  /** The machine's clock and the monotonic one, when they were last looked at. */
+  #seen: { readonly wall: number; readonly ms: number };
+  #lastRan: EpochMicros | undefined;
   #doubt: Doubt | undefined;
+  /** The machine was set back, and that is not decided yet. */
+  #setBack = false;
+  /** There was a step that no doubt has followed yet. */
+  #unjudged = false;
+  #released = Promise.withResolvers<void>();
   #working: Promise<void> = Promise.resolve();
 
   private constructor(options: ClockWatchOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
-    this.#startedMs = runtime.clock.monotonic();
+    this.#lastRan = options.lastRan;
+    this.#beganMs = runtime.clock.monotonic();
+    this.#seen = { wall: options.clock.machine, ms: this.#beganMs };
     this.#trusted = runtime.metrics.gauge(metrics.trusted);
     this.#steps = runtime.metrics.counter(metrics.steps);
     this.#steps.add(0);
   }
 
-  /** Resolves when it is known whether the clock can be believed now. */
+  /** Resolves when it is known whether the clock can be trusted now. */
   static async open(options: ClockWatchOptions, runtime: Runtime): Promise<ClockWatch> {
     const watch = new ClockWatch(options, runtime);
-    watch.#doubt = await watch.#judge();
-    if (watch.#doubt)
-      runtime.log.error(
-        { reason: watch.#doubt.reason, hint: unsetClockHint },
-        "the clock is not set: readings that it would stamp wait until it is",
-      );
-    watch.#tell();
+    watch.#take(await watch.#judge());
     watch.#working = watch.#work();
     return watch;
   }
 
-  /** Once it is, it stays so. */
+  /** Whether readings with times of this machine wait. Looks at the clock: a step that nobody has noticed counts. */
+  get holding(): boolean {
+    this.#look();
+    return this.#doubt !== undefined && this.#options.policy === "hold";
+  }
+
+  /** Whether there is no reason against the times of this machine. */
   get trusted(): boolean {
+    this.#look();
     return this.#doubt === undefined;
   }
 
-  /** Why it is not believed, for people. */
-  get reason(): string | undefined {
-    return this.#doubt?.reason;
+  /** Why it is not trusted, and what becomes of its times, for people. Undefined: it is trusted. */
+  get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
+    return this.#doubt && { reason: this.#doubt.reason, consequence: consequences[this.#options.policy] };
   }
 
-  /** Resolves when it can be believed. */
-  get set(): Promise<void> {
-    return this.#set.promise;
+  /** Resolves when nothing waits any more. */
+  get released(): Promise<void> {
+    return this.holding ? this.#released.promise : Promise.resolve();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -96,49 +114,99 @@ export class ClockWatch implements AsyncDisposable {
     const signal = this.#ending.signal;
     try {
       for (;;) {
-        const before = { wall: clock.now(), ms: clock.monotonic() };
         await clock.sleep(checkEveryMs, signal);
-        const expected = before.wall + (clock.monotonic() - before.ms) * 1_000;
-        const step = clock.now() - expected;
-        if (Math.abs(step) > stepUs) {
-          this.#steps.add(1);
-          log.warn({ from: rfc3339(expected), to: rfc3339(clock.now()) }, "the wall clock was set");
-        }
-        if (this.#doubt) await this.#lookAgain();
+        this.#look();
+        if (this.#doubt || this.#unjudged) await this.#lookAgain();
       }
     } catch (error) {
       if (!isAbort(error, signal)) log.error({ err: error }, "the clock is no longer watched");
     }
   }
 
-  async #lookAgain(): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const doubt = await this.#judge();
-    const waited = clock.monotonic() - this.#startedMs;
-    if (doubt && (doubt.forMs === undefined || waited < doubt.forMs)) {
-      this.#doubt = doubt;
-      return;
-    }
-    this.#doubt = undefined;
-    if (doubt) log.warn({ reason: doubt.reason, afterMs: Math.round(waited) }, "the clock is believed nevertheless");
-    else log.info({ now: rfc3339(clock.now()) }, "the clock is set, readings that waited get their right times");
-    this.#tell();
+  /** Notices steps. A step forward is followed at once, one back waits for what is known of it. */
+  #look(): void {
+    const { clock } = this.#options;
+    const [wall, ms] = [clock.machine, clock.monotonic()];
+    const expected = this.#seen.wall + (ms - this.#seen.ms) * 1_000;
+    const back = wall < this.#seen.wall;
+    this.#seen = { wall, ms };
+    const step = wall - expected;
+    if (step > stepUs || (back && step < -stepUs)) this.#stepped(expected, wall);
+    // Set forward again before it was decided.
+    if (this.#setBack && !clock.stepped) this.#setBack = false;
   }
 
-  #tell(): void {
-    this.#trusted.set(this.trusted ? 1 : 0);
-    if (this.trusted) this.#set.resolve();
+  /** As at a start: what was believed before holds no more. */
+  #stepped(expected: number, wall: number): void {
+    const { clock } = this.#options;
+    this.#steps.add(1);
+    this.#beganMs = clock.monotonic();
+    this.#unjudged = true;
+    this.#runtime.log.warn({ from: rfc3339(expected), to: rfc3339(wall) }, "the wall clock was set");
+    if (clock.stepped) {
+      this.#setBack = true;
+      this.#take({ reason: setBackReason(clock), forMs: behindForMs });
+    } else if (wall < earliest) this.#take({ reason: impossible(wall) });
+  }
+
+  async #lookAgain(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const began = this.#beganMs;
+    const doubt = await this.#judge();
+    // Another step meanwhile: what was judged is over.
+    if (began !== this.#beganMs) return;
+    this.#unjudged = false;
+    const waited = clock.monotonic() - began;
+    if (doubt && (doubt.forMs === undefined || (waited < doubt.forMs && this.#options.policy === "hold"))) {
+      this.#take(doubt);
+      return;
+    }
+    if (doubt) log.warn({ reason: doubt.reason, afterMs: Math.round(waited) }, "the clock is trusted nevertheless");
+    else if (this.#doubt)
+      log.info(
+        { now: rfc3339(this.#options.clock.machine) },
+        "the clock is set, readings that waited get their right times",
+      );
+    await this.#follow();
+    this.#lastRan = undefined;
+    this.#take(undefined);
+  }
+
+  /** Goes back with the machine. What is stamped from now on stays apart from what is stored. */
+  async #follow(): Promise<void> {
+    const { clock, file } = this.#options;
+    this.#setBack = false;
+    if (!clock.stepped) return;
+    const epoch = clock.next();
+    if (epoch === undefined) return;
+    await file.write(epoch);
+    clock.accept(epoch);
+  }
+
+  #take(doubt: Doubt | undefined): void {
+    const before = this.#doubt;
+    this.#doubt = doubt;
+    this.#trusted.set(doubt ? 0 : 1);
+    if (doubt && !before) {
+      this.#released = Promise.withResolvers<void>();
+      const message = `the clock is not set: ${consequences[this.#options.policy]}`;
+      this.#runtime.log.error({ reason: doubt.reason, hint: unsetClockHint }, message);
+    }
+    if (!doubt) this.#released.resolve();
   }
 
   async #judge(): Promise<Doubt | undefined> {
-    const { policy, evidence, lastRan } = this.#options;
-    if (policy === "write") return undefined;
-    const now = this.#runtime.clock.now();
-    if (now < earliest) return { reason: `it says ${rfc3339(now)}, which cannot be` };
+    const { evidence, clock } = this.#options;
+    const now = clock.machine;
+    if (now < earliest) return { reason: impossible(now) };
     const synchronised = await evidence.synchronised();
     if (synchronised === "yes") return undefined;
-    if (lastRan !== undefined && now < lastRan - behindUs)
-      return { reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(lastRan)}`, forMs: behindForMs };
+    if (this.#setBack) return { reason: setBackReason(clock), forMs: behindForMs };
+    if (this.#lastRan !== undefined && now < this.#lastRan - behindUs)
+      return {
+        reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(this.#lastRan)}`,
+        forMs: behindForMs,
+      };
     if (synchronised === "notYet" && !(await evidence.hasHardwareClock()))
       return { reason: "the machine has no hardware clock, and time is not synchronised yet", forMs: unsyncedForMs };
     return undefined;
@@ -146,6 +214,20 @@ export class ClockWatch implements AsyncDisposable {
 }
 
 export const unsetClockHint = "set the clock, or have it synchronised; with agent.unsyncedClock: write nothing waits";
+
+const consequences = {
+  hold: "readings that it would stamp wait until it is",
+  write: "readings are stored with its times all the same",
+} as const;
+
+function impossible(now: number): string {
+  return `it says ${rfc3339(now)}, which cannot be`;
+}
+
+function setBackReason(clock: AgentClock): string {
+  const seconds = Math.round(clock.aheadUs / 1e6);
+  return `it was set back by ${formatDuration(seconds * 1_000)}, to ${rfc3339(clock.machine)}`;
+}
 
 function rfc3339(time: number): string {
   return new Date(time / 1_000).toISOString();

@@ -10,8 +10,7 @@ import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping } from "../mapping/mapping.ts";
 import type { Catalog } from "../upload/catalog.ts";
 import type { BoundAddresses } from "./bound-addresses.ts";
-import { ClockHold } from "./clock-hold.ts";
-import type { ClockWatch } from "./clock-watch.ts";
+import { ClockHold, type HoldParts } from "./clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
@@ -36,7 +35,7 @@ export interface SourceParts {
   readonly owners: InputOwners;
   readonly addresses: BoundAddresses;
   readonly gaps: GapRecord;
-  readonly clockWatch: ClockWatch;
+  readonly clockHold: HoldParts;
   /** Whether the agent stops for good, asked when it stops. */
   readonly final?: (() => boolean) | undefined;
 }
@@ -47,7 +46,7 @@ const stopWithinMs = 5_000;
 /** Runs from now on; what becomes of it shows in its monitor. */
 export function startSource(
   source: ConfiguredSource,
-  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockWatch, final }: SourceParts,
+  { agent, configFile, buffer, catalog, owners, addresses, gaps: record, clockHold, final }: SourceParts,
   runtime: Runtime,
 ): RunningSource {
   const { name, driver, options, tags, rules } = source;
@@ -65,7 +64,7 @@ export function startSource(
     { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutUser(url) }) },
     runtime,
   );
-  const hold = new ClockHold(name, clockWatch, own);
+  const hold = new ClockHold(name, clockHold, own);
   const stop = new AbortController();
   let retired = false;
   const driverConfig = {

@@ -5,7 +5,7 @@ import type { EpochMicros } from "../core/point.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Mapping, TagState } from "../mapping/mapping.ts";
 import type { UploadStatus as UploaderStatus } from "../upload/uploader.ts";
-import { unsetClockHint } from "./clock-watch.ts";
+import { type ClockWatch, unsetClockHint } from "./clock-watch.ts";
 import type { RunningDelivery } from "./delivery.ts";
 import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
@@ -33,8 +33,8 @@ export interface SnapshotParts {
   readonly buffer: BufferStats;
   readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
   readonly gaps: GapSummary;
-  /** Why the clock of the machine cannot be believed; undefined: it can. */
-  readonly doubt?: string | undefined;
+  /** As `ClockWatch` gives it. */
+  readonly doubt?: ClockWatch["doubt"];
 }
 
 export function snapshot(parts: SnapshotParts): Status {
@@ -218,9 +218,9 @@ function rejectWarnings(unkept: number): Warning[] {
   return [{ level: "error", message, remedy: "free disk space or mend the disk" }];
 }
 
-function clockWarnings(doubt: string | undefined): Warning[] {
+function clockWarnings(doubt: SnapshotParts["doubt"]): Warning[] {
   if (doubt === undefined) return [];
-  const message = `the clock is not set: ${doubt}; readings that it would stamp wait until it is`;
+  const message = `the clock is not set: ${doubt.reason}; ${doubt.consequence}`;
   return [{ level: "error", message, remedy: unsetClockHint }];
 }
 

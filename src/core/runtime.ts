@@ -5,6 +5,11 @@ export interface Clock {
   /** Wall time. For stamps only: it may jump. */
   now(): EpochMicros;
   /**
+   * Added to the times of this clock, after any rounding, where they become those of points: above 0 while the clock
+   * gives times once more that it gave before it was set back. Undefined: 0.
+   */
+  readonly extraMicros?: number;
+  /**
    * Milliseconds from an arbitrary start, the same for all processes of the machine, never backwards. For intervals,
    * time-outs and spacing.
    */

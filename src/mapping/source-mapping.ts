@@ -44,6 +44,8 @@ export class SourceMapping implements Mapping {
   readonly #reporter: Reporter;
   readonly #log: RateLimitedLog;
   readonly #counters;
+  /** As the clock says. */
+  #extraMicros = 0;
   /** Points of the call that is running. */
   #points: Point[] = [];
 
@@ -71,6 +73,7 @@ export class SourceMapping implements Mapping {
   map({ readings, descriptions, alive }: Parameters<Mapping["map"]>[0]): readonly Point[] {
     for (const description of descriptions) this.#describe(description);
     const nowMs = this.#runtime.clock.monotonic();
+    this.#extraMicros = this.#runtime.clock.extraMicros ?? 0;
     for (const reading of readings) this.#read(reading, nowMs);
     if (alive === true) this.#beat(nowMs);
     this.#counters.add();
@@ -183,7 +186,8 @@ export class SourceMapping implements Mapping {
       return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
     if (converter.rounded) this.#tellRounding(state);
     const taken = reading.clock === "agent" ? this.#arrivalTime(state, rule, reading.time) : reading.time;
-    const time = tag.alignUs === 0 ? taken : align(taken, tag.alignUs);
+    const aligned = tag.alignUs === 0 ? taken : align(taken, tag.alignUs);
+    const time = reading.clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
     if (!isBound) this.#bind(state, reading.address, rule);
     if (historical) return this.#emit(state, time, value);
     if (state.failing) {
@@ -239,7 +243,12 @@ export class SourceMapping implements Mapping {
       if (report?.heartbeat !== undefined)
         for (const state of inputs.inputs())
           if (state.quality !== "bad")
-            this.#reporter.beat(state, report, alignUs === 0 ? now : align(now, alignUs), nowMs);
+            this.#reporter.beat(
+              state,
+              report,
+              apart(alignUs === 0 ? now : align(now, alignUs), this.#extraMicros),
+              nowMs,
+            );
   }
 
   #describe({ tag: id, captures, address, signal, range }: Description): void {
@@ -346,6 +355,11 @@ function arrivalTime(state: Pick<InputState, "arrival">, time: EpochMicros): Epo
   const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
   state.arrival = isShared ? state.arrival + 1 : time;
   return epochMicros(state.arrival);
+}
+
+/** A time of our clock, apart from what was stored under it before the clock went back. */
+function apart(time: EpochMicros, extraMicros: number): EpochMicros {
+  return epochMicros(time + extraMicros);
 }
 
 /** The multiple of `gridUs` nearest to `time`. */

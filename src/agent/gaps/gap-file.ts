@@ -23,6 +23,8 @@ const life = z.object({
   time: z.int().transform(epochMicros),
   /** Whether the agent ended in order. */
   stopped: z.boolean(),
+  /** What the monotonic clock said at `time`, in milliseconds; it is shared by all processes until the machine restarts. */
+  monotonic: z.number().optional(),
   /** Up to when each source is accounted for: recorded, or in a row. */
   sources: z.record(z.string(), z.int().transform(epochMicros)),
 });

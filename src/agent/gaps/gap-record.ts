@@ -3,7 +3,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import type { Gap, GapList, GapSummary } from "./gap.ts";
-import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
+import { type AccountedLosses, type GapContent, GapFile, type GapLine, type Life, readGapFolder } from "./gap-file.ts";
 import { gapMetrics as metrics } from "./gap-metrics.ts";
 import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 import { SignOfLife } from "./sign-of-life.ts";
@@ -52,7 +52,7 @@ export class GapRecord implements AsyncDisposable {
   }
 
   /** How the agent before this one ended. Undefined: there was none. */
-  get formerEnd(): { readonly time: EpochMicros; readonly stopped: boolean } | undefined {
+  get formerEnd(): Omit<Life, "sources"> | undefined {
     return this.#life.former;
   }
 

@@ -59,6 +59,6 @@ export class SignOfLife {
     this.#givenAtMs = nowMs;
     for (const source of this.#running) this.#accounted.set(source, time);
     for (const [source, at] of this.#accounted) if (at < time - forgottenUs) this.#accounted.delete(source);
-    return { time, stopped, sources: Object.fromEntries(this.#accounted) };
+    return { time, stopped, monotonic: Math.round(nowMs), sources: Object.fromEntries(this.#accounted) };
   }
 }

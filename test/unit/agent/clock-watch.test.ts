@@ -1,5 +1,6 @@
 // When the clock of a gateway is believed, and what becomes of what was read before.
 import { expect, test } from "vitest";
+import { AgentClock } from "../../../src/agent/agent-clock.ts";
 import { ClockHold } from "../../../src/agent/clock-hold.ts";
 import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock-watch.ts";
 import { epochMicros } from "../../../src/core/point.ts";
@@ -12,22 +13,30 @@ const silent = { synchronised: async () => "unknown" as const, hasHardwareClock:
 
 async function watching(start: string, options: Partial<ClockWatchOptions> = {}) {
   const clock = new ManualClock(start);
-  const runtime = testRuntime({ clock });
-  const watch = await ClockWatch.open({ policy: "hold", evidence: silent, lastRan: undefined, ...options }, runtime);
+  const own = new AgentClock(clock);
+  const runtime = testRuntime({ clock: own });
+  const parts = {
+    policy: "hold",
+    evidence: silent,
+    lastRan: undefined,
+    clock: own,
+    file: { async write() {} },
+  } as const;
+  const watch = await ClockWatch.open({ ...parts, ...options }, runtime);
   const told = () => runtime.lines.map(({ message }) => message);
-  return { clock, runtime, watch, told };
+  return { clock, own, runtime, watch, told };
 }
 
 test("1970 is not believed, however long it lasts, until the clock is set", async () => {
   const { clock, runtime, watch, told } = await watching("1970-01-01T00:00:30Z");
-  expect(watch.reason).toBe("it says 1970-01-01T00:00:30.000Z, which cannot be");
+  expect(watch.doubt?.reason).toBe("it says 1970-01-01T00:00:30.000Z, which cannot be");
   await clock.advance(3_600_000);
   expect(watch.trusted).toBe(false);
   expect(runtime.metric("clock_trusted")).toBe(0);
   clock.stepWall(Date.parse("2026-05-01T12:00:00Z"));
   await clock.advance(1_000);
   expect(watch.trusted).toBe(true);
-  await watch.set;
+  await watch.released;
   expect(runtime.metric("clock_trusted")).toBe(1);
   expect(told()).toEqual([
     "the clock is not set: readings that it would stamp wait until it is",
@@ -40,12 +49,12 @@ test("1970 is not believed, however long it lasts, until the clock is set", asyn
 test("a clock behind the last run is doubted for two minutes; a plant without time synchronisation goes on after that", async () => {
   const lastRan = micros("2026-05-01T12:00:00Z");
   const { clock, watch, told } = await watching("2026-05-01T09:00:00Z", { lastRan });
-  expect(watch.reason).toContain("the agent ran until 2026-05-01T12:00:00.000Z");
+  expect(watch.doubt?.reason).toContain("the agent ran until 2026-05-01T12:00:00.000Z");
   await clock.advance(119_000);
   expect(watch.trusted).toBe(false);
   await clock.advance(2_000);
   expect(watch.trusted).toBe(true);
-  expect(told()).toContain("the clock is believed nevertheless");
+  expect(told()).toContain("the clock is trusted nevertheless");
   await watch[Symbol.asyncDispose]();
   const corrected = await watching("2026-05-01T11:59:30Z", { lastRan });
   expect(corrected.watch.trusted).toBe(true);
@@ -66,20 +75,24 @@ test.for<["yes" | "notYet" | "unknown", boolean, boolean]>([
   await watch[Symbol.asyncDispose]();
 });
 
-test("with write it is believed whatever it says, and a step of it is told", async () => {
-  const { clock, runtime, watch } = await watching("1970-01-01T00:00:00Z", { policy: "write" });
-  expect(watch.trusted).toBe(true);
+test("with write nothing waits for it, and the status says that it is wrong; a step of it is logged and counted", async () => {
+  const { clock, runtime, watch, told } = await watching("1970-01-01T01:00:00Z", { policy: "write" });
+  expect(watch.holding).toBe(false);
+  expect(watch.doubt).toEqual({
+    reason: "it says 1970-01-01T01:00:00.000Z, which cannot be",
+    consequence: "readings are stored with its times all the same",
+  });
   clock.stepWall(-5_000);
   await clock.advance(1_000);
   expect(runtime.metric("clock_steps_total")).toBe(1);
-  expect(runtime.lines).toMatchObject([{ level: "warn", message: "the wall clock was set" }]);
+  expect(told()).toContain("the wall clock was set");
   await watch[Symbol.asyncDispose]();
 });
 
 /** A source that gives what is pushed, through the hold of an agent that starts at `start`. */
 async function held(start: string) {
   const world = await watching(start);
-  const hold = new ClockHold("bus1", world.watch, world.runtime);
+  const hold = new ClockHold("bus1", { watch: world.watch, clock: world.own }, world.runtime);
   const queue = new BoundedQueue<Delivery>(1_000);
   const stop = new AbortController();
   const acknowledged: number[] = [];
