@@ -25,6 +25,8 @@ export interface PipelineParts {
   readonly gaps?: Pick<SourceGaps, "online" | "delivered" | "written" | "lost" | "storing" | "bufferFailed">;
   /** Keeps deliveries back while the clock of the machine is not set. Undefined: it is. */
   readonly hold?: Pick<ClockHold, "timed" | "close">;
+  /** As `Driver.unreachablePauseMs`. */
+  readonly unreachablePauseMs?: number | undefined;
 }
 
 /**
@@ -37,7 +39,8 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
   while (!signal.aborted) {
     const error = await readUntilLost(parts, runtime, () => backOff.reset(), signal);
     if (error === undefined) break;
-    const waitMs = backOff.next();
+    const mostMs = isAgentError(error, "SOURCE_UNREACHABLE") ? parts.unreachablePauseMs : undefined;
+    const waitMs = Math.min(backOff.next(), mostMs ?? Number.POSITIVE_INFINITY);
     parts.monitor.lost(error, waitMs);
     parts.gaps?.lost(error);
     await untilAborted(runtime.clock.sleep(waitMs, signal), signal);

@@ -78,7 +78,15 @@ export function startSource(
     tags,
   };
   const running = runPipeline(
-    { open: (given, signal) => driver.open(driverConfig, given, signal), mapping, buffer, monitor, gaps, hold },
+    {
+      open: (given, signal) => driver.open(driverConfig, given, signal),
+      mapping,
+      buffer,
+      monitor,
+      gaps,
+      hold,
+      unreachablePauseMs: driver.unreachablePauseMs,
+    },
     own,
     stop.signal,
   ).catch((error: unknown) => own.log.error({ err: error }, "the pipeline ended unexpectedly"));

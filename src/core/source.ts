@@ -213,6 +213,11 @@ export interface Driver<
    */
   connection?(options: z.output<Options>): string | undefined;
   /**
+   * Longest pause before `open` is called again while the device cannot be reached, in milliseconds; for drivers whose attempt
+   * costs a dead device or network next to nothing. Undefined: the back-off of all sources, up to 30 s.
+   */
+  readonly unreachablePauseMs?: number;
+  /**
    * Names what the state that a device keeps for this source belongs to: the device, and who logs in. A source whose options
    * change it does not take that state up again. Undefined: the device keeps none.
    */

@@ -1,23 +1,41 @@
 // What endpoints a server has, and which of them is used.
 import { createHash } from "node:crypto";
-import type { EndpointDescription } from "node-opcua-client";
+import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
 import { chooseEndpoint, loginNeedsCertificate, securityOf } from "./endpoint.ts";
+import { assertReachable } from "./reachable.ts";
 import type { Stack } from "./stack.ts";
 
 /** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
 export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
   const { url, timeout } = link.options;
+  await assertReachable(url, timeout, signal);
   const client = createClient(stack, link, undefined);
   try {
     return await bounded(`asking ${url} for its endpoints`, timeout, signal, async () => {
       await client.connect(url);
-      return client.getEndpoints();
+      const listed = await client.getEndpoints();
+      return listed.length > 0 ? listed : await endpointsElsewhere(client);
     });
   } finally {
     await hangUp(client);
   }
+}
+
+/**
+ * Behind a forwarded port some servers list only endpoints of the address they were asked for, which is not their own: asks again
+ * by the addresses that the server knows of itself, over the same connection. Empty where that gives none either.
+ */
+async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescription[]> {
+  const servers = await client.findServers().catch(() => []);
+  const urls = new Set(servers.flatMap(({ discoveryUrls }) => discoveryUrls ?? []));
+  for (const endpointUrl of urls) {
+    if (!endpointUrl?.startsWith("opc.tcp://")) continue;
+    const listed = await client.getEndpoints({ endpointUrl });
+    if (listed.length > 0) return listed;
+  }
+  return [];
 }
 
 /** Names whom we are connected to, as whom and how: what a session on the server belongs to. */

@@ -97,14 +97,30 @@ async function resume(
   if (!old || attempts >= mostAttempts) return undefined;
   await resumption.remember({ attempts: attempts + 1 });
   try {
-    return await takeUp(stack, client, old, link, signal);
+    return await takeUp(stack, client, old, link, attempts, signal);
   } catch (error) {
     signal.throwIfAborted();
-    if (refusalOf(error) === undefined) throw error;
+    if (refusalOf(error) === undefined && !(await answersOthers(client, link, signal))) throw error;
     log.debug({ err: error }, "the former session is gone");
     return undefined;
   }
 }
+
+/**
+ * Whether the server answers on this channel, although it did not answer to the session: then it ignores a session that it does not
+ * know, and waiting for it keeps the agent out. A network that is cut answers nothing.
+ */
+async function answersOthers(client: Client, { options }: LinkOptions, signal: AbortSignal): Promise<boolean> {
+  const asking = () => client.findServers().then(() => {});
+  return await bounded("asking for servers", Math.min(options.timeout, answerWithinMs), signal, asking).then(
+    () => true,
+    () => false,
+  );
+}
+
+const answerWithinMs = 1_500;
+/** Time for the first attempt to take a session up; the next ones have twice the time each, for servers that are slow. */
+const takeUpWithinMs = 3_000;
 
 /** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
 async function takeUp(
@@ -112,6 +128,7 @@ async function takeUp(
   client: Client,
   old: SessionRecord,
   { options, identity }: LinkOptions,
+  attempts: number,
   signal: AbortSignal,
 ) {
   const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
@@ -124,7 +141,8 @@ async function takeUp(
   session.serverNonce = Buffer.from(old.nonce, "base64");
   session.serverCertificate = Buffer.from(old.certificate, "base64");
   session.userIdentityInfo = identity;
-  await bounded("taking up the session", options.timeout, signal, () => client.reactivateSession(session));
+  const withinMs = Math.min(options.timeout, takeUpWithinMs * 2 ** attempts);
+  await bounded("taking up the session", withinMs, signal, () => client.reactivateSession(session));
   return session;
 }
 

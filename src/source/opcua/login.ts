@@ -16,6 +16,7 @@ type Done = (error: Error | null, token?: unknown) => void;
 
 /** The part of the stack's client in which it makes the token of each ActivateSession. */
 interface TokenMaker {
+  _serverEndpoints: EndpointDescription[];
   createUserIdentityToken(context: LoginContext, identity: unknown, done: Done): void;
 }
 
@@ -30,6 +31,8 @@ export function guardLogin(ua: Ua, client: Client, endpoint: EndpointDescription
   const token = loginToken(endpoint, link.options);
   const checked = new ua.EndpointDescription(endpoint);
   checked.userIdentityTokens = token ? [token] : [];
+  // Then it does not ask for them again: behind a forwarded port the answer may be empty.
+  maker._serverEndpoints = [checked];
   maker.createUserIdentityToken = (context, identity, done) => {
     verify(context.serverCertificate, endpoint, link).then(
       () => make({ ...context, endpoint: checked }, identity, done),

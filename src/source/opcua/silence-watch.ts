@@ -24,6 +24,8 @@ export interface Watched {
   readonly lost: (subscription: number, signal: AbortSignal) => Promise<void>;
 }
 
+/** It has been silent for long: one that lives answers soon. */
+const answerWithinMs = 5_000;
 /** Server_ServerStatus_State. */
 const serverState = 2259;
 
@@ -76,7 +78,7 @@ export class SilenceWatch {
       nodesToRead: [{ nodeId: ua.makeNodeId(serverState, 0), attributeId: ua.AttributeIds.Value }],
     });
     const silence = `for ${Math.round(silentMs / 1_000)} s`;
-    const answers = await link.call(request, ua.ReadResponse, signal).catch(() => undefined);
+    const answers = await link.call(request, ua.ReadResponse, signal, answerWithinMs).catch(() => undefined);
     signal.throwIfAborted();
     if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
     await this.#watched.lost(subscription, signal);

@@ -265,6 +265,20 @@ test("a source that is lost is opened again, at growing intervals of at most 30 
   await story.stop();
 });
 
+test("a driver whose attempts cost nothing is asked again soon where its device cannot be reached, and only there", async () => {
+  for (const [code, fewest, most] of [
+    ["SOURCE_UNREACHABLE", 400, 601],
+    ["SOURCE_REFUSED", 20, 120],
+  ] as const) {
+    const story = openStory({ deliveries: [], fail: () => new AgentError(code, "no"), unreachablePauseMs: 1_500 });
+    await story.clock.advance(600_000);
+    const opened = story.log.filter((line) => line === "open").length;
+    expect(opened).toBeGreaterThanOrEqual(fewest);
+    expect(opened).toBeLessThanOrEqual(most);
+    await story.stop();
+  }
+});
+
 test("an unexpected failure of a driver is logged with its stack and costs no more than a reconnection", async () => {
   let failures = 1;
   const story = openStory({
@@ -289,6 +303,7 @@ function openStory({
   ends = false,
   hold,
   written = () => true,
+  unreachablePauseMs,
 }: {
   deliveries: readonly (readonly number[])[];
   /** Told with each delivery. */
@@ -298,6 +313,7 @@ function openStory({
   /** What becomes of a delivery while the clock is in doubt. */
   hold?: (delivery: Delivery) => Delivery;
   fail?: () => Error | undefined;
+  unreachablePauseMs?: number;
   /** Whether the gap record can be written, when it is asked for so many times. */
   written?: (times: number) => boolean;
 }) {
@@ -375,6 +391,7 @@ function openStory({
       // Only `append` is used by a pipeline.
       buffer: buffer as unknown as PointBuffer,
       monitor,
+      unreachablePauseMs,
       gaps: {
         online: () => log.push("online"),
         delivered: () => log.push("record"),

@@ -1,0 +1,71 @@
+// Servers that are reached in a roundabout way, or answer not at all where they should refuse.
+import type { OPCUAServer } from "node-opcua-server";
+import { afterAll, expect, test } from "vitest";
+import { opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { tcpProxy } from "../support/tcp-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+const security = { mode: "none" };
+const tags = [{ path: "Line/Temp" }];
+
+interface Message {
+  readonly request: { endpointUrl?: string | null };
+}
+type Handler = (this: OPCUAServer, message: Message, channel: unknown) => unknown;
+
+/** Puts `act` before what the server does with a request; where it gives false the request stays without an answer. */
+function before(server: OPCUAServer, request: string, act: (message: Message) => boolean) {
+  const name = `_on_${request}Request`;
+  const handle = Reflect.get(server, name) as Handler; // where the server has it
+  Reflect.set(server, name, function (this: OPCUAServer, message: Message, channel: unknown) {
+    return act(message) ? handle.call(this, message, channel) : undefined;
+  });
+}
+
+test("a server that answers nothing to a session it does not know is given a new one at the first attempt", async () => {
+  let ignores = false;
+  let sessions = 0;
+  await using server = await opcuaServer({
+    folder: folder.file("ignores"),
+    meddle(changed) {
+      before(changed, "CreateSession", () => {
+        sessions++;
+        ignores = false;
+        return true;
+      });
+      before(changed, "ActivateSession", () => !ignores);
+    },
+  });
+  const setup = { stateDir: folder.file("state"), options: { url: server.url, security }, tags };
+  await (await openOpcuaSource(setup))[Symbol.asyncDispose]();
+  ignores = true;
+  const hurried = { ...setup, options: { ...setup.options, timeout: "1500ms" } };
+  await using line = collect(await openOpcuaSource(hurried));
+  await line.reading(({ quality }) => quality === "good");
+  expect(sessions).toBe(2);
+});
+
+test("a server that lists no endpoints for a forwarded port is asked by its own address, over that port", async () => {
+  let own = "";
+  await using server = await opcuaServer({
+    folder: folder.file("forwarded"),
+    meddle(changed) {
+      before(changed, "GetEndpoints", ({ request }) => {
+        hidden = request.endpointUrl !== own;
+        return true;
+      });
+      const listed = changed.findMatchingEndpoints.bind(changed);
+      changed.findMatchingEndpoints = (url) => (hidden ? [] : listed(url));
+    },
+  });
+  let hidden = false;
+  own = server.url;
+  await using forward = await tcpProxy(server.port);
+  const options = { url: `opc.tcp://127.0.0.1:${forward.port}`, security };
+  await using line = collect(await openOpcuaSource({ stateDir: folder.file("behind"), options, tags }));
+  await line.reading(({ quality }) => quality === "good");
+  expect(forward.connections).toBeGreaterThan(0);
+});
