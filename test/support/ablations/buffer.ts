@@ -232,6 +232,7 @@ export const bufferAblations: readonly Ablation[] = [
     code: "      index.cut(lastGroup, options.first);\n",
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
+    name: "only parts reached the disk",
   },
   {
     safeguard: "a damaged record of a write belongs to that write",

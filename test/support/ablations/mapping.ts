@@ -157,8 +157,8 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "refusing the values of a second address",
     file: "mapping/source-mapping.ts",
-    code: "if (!isBound && state.boundTo !== undefined && reading.wholeTag === undefined) {",
-    without: "if (false) {",
+    code: "    if (!isBound && this.#isSecond(state, reading)) return;\n",
+    without: "",
     test: addresses,
   },
   {

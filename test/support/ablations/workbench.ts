@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { cpSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import { temporaryFolder } from "../temporary-folder.ts";
 import type { Result, Trial } from "./runner.ts";
 
@@ -11,9 +12,7 @@ const root = join(import.meta.dirname, "../../..");
 
 export class Workbench implements AsyncDisposable {
   readonly #copy = temporaryFolder();
-  readonly #runner: ChildProcessWithoutNullStreams;
-  readonly #results: AsyncIterator<string>;
-  #stderr = "";
+  #runner: Runner | undefined;
 
   constructor() {
     for (const part of [
@@ -26,28 +25,58 @@ export class Workbench implements AsyncDisposable {
     ])
       cpSync(join(root, part), this.#copy.file(part), { recursive: true });
     symlinkSync(join(root, "node_modules"), this.#copy.file("node_modules"));
-    const { TAGFERRY_PEERS: _peers, TAGFERRY_RESULTS: _results, ...env } = process.env;
-    this.#runner = spawn(process.execPath, [this.#copy.file("test/support/ablations/runner.ts")], {
-      cwd: this.#copy.path,
-      env: { ...env, ...shortWaits },
-    });
-    this.#runner.stderr.on("data", (chunk) => (this.#stderr += chunk));
-    this.#results = createInterface({ input: this.#runner.stdout })[Symbol.asyncIterator]();
   }
 
-  /** One at a time. Rejects when the runner has ended. */
-  async attempt(trial: Trial): Promise<Result> {
-    this.#runner.stdin.write(`${JSON.stringify(trial)}\n`);
-    const { done, value } = await this.#results.next();
-    if (done === true) throw new Error(`the runner ended: ${this.#stderr}`);
-    return JSON.parse(value) as Result;
+  /** One at a time. Rejects when the tests do not end within `withinMs`: they loop without a pause. */
+  async attempt(trial: Trial, withinMs: number): Promise<Result> {
+    this.#runner ??= this.#start();
+    const { process: child, results, stderr } = this.#runner;
+    child.stdin.write(`${JSON.stringify(trial)}\n`);
+    const waiting = new AbortController();
+    const late = setTimeout(withinMs, "late" as const, { signal: waiting.signal }).catch(() => "late" as const);
+    const next = await Promise.race([results.next(), late]);
+    waiting.abort();
+    if (next !== "late" && next.done !== true) return JSON.parse(next.value) as Result;
+    this.#runner = undefined;
+    await kill(child);
+    // It may have been killed while the change was in its place.
+    if (trial.change) cpSync(join(root, trial.change.file), this.#copy.file(trial.change.file));
+    throw new Error(next === "late" ? `the tests did not end within ${withinMs} ms` : `the runner ended: ${stderr()}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#runner.stdin.end();
-    if (this.#runner.exitCode === null) await once(this.#runner, "exit");
+    const child = this.#runner?.process;
+    child?.stdin.end();
+    if (child && child.exitCode === null) await once(child, "exit");
     this.#copy[Symbol.dispose]();
   }
+
+  #start(): Runner {
+    const { TAGFERRY_PEERS: _peers, TAGFERRY_RESULTS: _results, ...env } = process.env;
+    const child = spawn(process.execPath, [this.#copy.file("test/support/ablations/runner.ts")], {
+      cwd: this.#copy.path,
+      env: { ...env, ...shortWaits },
+      // A group of its own, so that its workers end with it.
+      detached: true,
+    });
+    let stderr = "";
+    child.stderr.on("data", (chunk) => (stderr += chunk));
+    const results = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    return { process: child, results, stderr: () => stderr };
+  }
+}
+
+interface Runner {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly results: AsyncIterator<string>;
+  readonly stderr: () => string;
+}
+
+async function kill(child: ChildProcessWithoutNullStreams): Promise<void> {
+  if (child.exitCode !== null || child.pid === undefined) return;
+  const ended = once(child, "exit");
+  process.kill(-child.pid, "SIGKILL");
+  await ended;
 }
 
 /** What does not come true without a safeguard is not waited for as long as on a machine that is busy. */
