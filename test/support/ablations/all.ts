@@ -2,6 +2,7 @@
 import type { Ablation } from "./ablation.ts";
 import { agentAblations } from "./agent.ts";
 import { bufferAblations } from "./buffer.ts";
+import { bufferAccountAblations } from "./buffer-accounts.ts";
 import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
@@ -16,4 +17,5 @@ export const ablations: readonly Ablation[] = [
   ...opcuaAblations,
   ...uploadAblations,
   ...bufferAblations,
+  ...bufferAccountAblations,
 ];

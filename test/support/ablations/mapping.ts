@@ -4,6 +4,7 @@ import type { Ablation } from "./ablation.ts";
 const values = "unit/mapping/values.test.ts";
 const report = "unit/mapping/report.test.ts";
 const addresses = "unit/mapping/addresses.test.ts";
+const arrival = "unit/mapping/arrival.test.ts";
 const inputs = "unit/mapping/inputs.test.ts";
 
 export const mappingAblations: readonly Ablation[] = [
@@ -153,6 +154,27 @@ export const mappingAblations: readonly Ablation[] = [
     code: "    if (owner) return",
     without: "    if (false) return",
     test: inputs,
+  },
+  {
+    safeguard: "arrival times of an input are strictly increasing",
+    file: "mapping/source-mapping.ts",
+    code: "isShared ? state.arrival + 1 : time",
+    without: "time",
+    test: arrival,
+  },
+  {
+    safeguard: "arrival times follow a clock that is set back",
+    file: "mapping/source-mapping.ts",
+    code: "time <= state.arrival && state.arrival - time < clockStepUs",
+    without: "time <= state.arrival",
+    test: arrival,
+  },
+  {
+    safeguard: "the time of a device is stored as it is",
+    file: "mapping/source-mapping.ts",
+    code: 'reading.clock === "agent" ? this.#arrivalTime',
+    without: "true ? this.#arrivalTime",
+    test: arrival,
   },
   {
     safeguard: "refusing the values of a second address",

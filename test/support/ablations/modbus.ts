@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const mbap = "unit/source/modbus/mbap-framing.test.ts";
 const bus = "unit/source/modbus/bus-framing.test.ts";
+const times = "unit/source/modbus/poll-times.test.ts";
 const exchange = "unit/source/modbus/exchange.test.ts";
 
 export const modbusAblations: readonly Ablation[] = [
@@ -123,6 +124,27 @@ export const modbusAblations: readonly Ablation[] = [
     without: "",
     test: bus,
     name: "the echo of a request",
+  },
+  {
+    safeguard: "the time at which a late value was read",
+    file: "source/modbus/schedule.ts",
+    code: "return Math.abs(readAt - slot) <= latenessUs ? slot :",
+    without: "return true ? slot :",
+    test: times,
+  },
+  {
+    safeguard: "one time for a cycle that is read in time",
+    file: "source/modbus/schedule.ts",
+    code: "return Math.abs(readAt - slot) <= latenessUs ? slot :",
+    without: "return false ? slot :",
+    test: times,
+  },
+  {
+    safeguard: "half the round trip of a reply",
+    file: "source/modbus/schedule.ts",
+    code: "const readAt = at - tookMs * 500;",
+    without: "const readAt = at - tookMs * 1_000;",
+    test: times,
   },
   {
     safeguard: "closing a connection on which a late answer may come",

@@ -4,6 +4,8 @@ import type { Ablation } from "./ablation.ts";
 
 const inbox = "unit/source/mqtt/inbox.test.ts";
 const acknowledgement = "integration/mqtt/acknowledgement.test.ts";
+const oversize = "unit/source/mqtt/oversize-filter.test.ts";
+const oversized = "integration/mqtt/oversized.test.ts";
 const backPressure = "integration/mqtt/back-pressure.test.ts";
 
 export const mqttAblations: readonly Ablation[] = [
@@ -70,6 +72,35 @@ export const mqttAblations: readonly Ablation[] = [
     without: "    this.#waiting.shift();\n",
     test: acknowledgement,
     name: "no tag wants",
+  },
+  {
+    safeguard: "discarding a payload that is too large",
+    file: "source/mqtt/oversize-filter.ts",
+    code: "if (!isPublish || length <= this.#maxPayload)",
+    without: "if (true)",
+    test: oversize,
+  },
+  {
+    safeguard: "the place of an oversized message in the order of acknowledgements",
+    file: "source/mqtt/oversize-filter.ts",
+    code: "    parts.push(this.#standIn);\n",
+    without: "",
+    test: oversize,
+  },
+  {
+    safeguard: "properties that are too large count",
+    file: "source/mqtt/oversize-filter.ts",
+    code: " && properties <= maxProperties)",
+    without: ")",
+    test: oversize,
+  },
+  {
+    safeguard: "the parser reads nothing but what passed the filter",
+    file: "source/mqtt/filtered-stream.ts",
+    code: "          passed = filter.pass(chunk);",
+    without: "          passed = chunk;",
+    test: oversized,
+    message: "timed out",
   },
   {
     safeguard: "the socket is not read while nothing is taken",

@@ -1,0 +1,44 @@
+// The safeguards of the buffer's accounts: which files, states and losses are its own, and what is dropped when it is full.
+import type { Ablation } from "./ablation.ts";
+
+const overflow = "unit/buffer/disk/overflow.test.ts";
+const scrub = "unit/buffer/disk/scrub.test.ts";
+
+export const bufferAccountAblations: readonly Ablation[] = [
+  {
+    safeguard: "leased points of a dropped segment are lost only when they come back",
+    file: "buffer/disk/block-shelf.ts",
+    code: "    for (const [id, series] of blocks)\n      this.dropped.add(id,",
+    without: "    for (const [id, series] of new Map<number, SeriesOut>())\n      this.dropped.add(id,",
+    test: overflow,
+  },
+  {
+    safeguard: "what comes back after its segment was dropped is lost",
+    file: "buffer/disk/dropped-blocks.ts",
+    code: "    this.#accounts.losses.add(block.reason, lossOf(block));\n",
+    without: "",
+    test: overflow,
+    name: "blocks are leased from",
+  },
+  {
+    safeguard: "a segment of another buffer is none of this one",
+    file: "buffer/disk/segment-finding.ts",
+    code: 'if (typeof header !== "object" || header.stream !== stream || !Number',
+    without: 'if (typeof header !== "object" || !Number',
+    test: "unit/buffer/disk/store.test.ts",
+  },
+  {
+    safeguard: "checking the payloads of sealed segments in an outage",
+    file: "buffer/disk/scrubber.ts",
+    code: '        if (!isPayloadWhole(bytes, at, header, checksum)) return "damaged";\n',
+    without: "",
+    test: scrub,
+  },
+  {
+    safeguard: "the first loss of a reason is counted",
+    file: "buffer/disk/buffer-metrics.ts",
+    code: "      this.#before.set(`lost ${reason}`, 0);\n",
+    without: "",
+    test: "unit/buffer/disk/buffer-metrics.test.ts",
+  },
+];
