@@ -41,6 +41,9 @@ export interface BufferState {
   readonly segments: readonly SegmentState[];
   /** Name of the segment that is being written; empty: none is. */
   readonly newest: string;
+  /** Times of the earliest and the latest point of segments that are not settled; undefined where there are none. */
+  readonly oldest: number | undefined;
+  readonly latest: number | undefined;
 }
 
 export function writeState(out: ByteWriter, state: BufferState): void {
@@ -72,6 +75,8 @@ export function writeState(out: ByteWriter, state: BufferState): void {
     writeSeries(out, segment.gaps);
   }
   out.text(state.newest);
+  out.f64(state.oldest ?? Number.NaN);
+  out.f64(state.latest ?? Number.NaN);
 }
 
 function writeSeries(out: ByteWriter, series: readonly SeriesState[]): void {
@@ -105,8 +110,9 @@ export function readState(reader: ByteReader): BufferState {
     gaps: readSeries(reader),
   }));
   const newest = reader.text();
+  const [oldest, latest] = [micros(reader.f64()), micros(reader.f64())];
   const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
-  return { stream, ...counts, integration, losses, leased, segments, newest };
+  return { stream, ...counts, integration, losses, leased, segments, newest, oldest, latest };
 }
 
 function writeLoss(out: ByteWriter, { reason, points, from, to }: LeasedLoss): void {

@@ -186,8 +186,20 @@ export class Keeper {
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
     const leased = shelf.dropped.list();
-    return { stream, ...counts, integration, losses: losses.list(), leased, segments, newest };
+    const times = timesOf(this.#options.segments);
+    return { stream, ...counts, integration, losses: losses.list(), leased, segments, newest, ...times };
   }
+}
+
+/** Earliest and latest time in segments that are not settled. */
+function timesOf(segments: readonly Segment[]) {
+  let [oldest, latest]: [number | undefined, number | undefined] = [undefined, undefined];
+  for (const { unsettledPoints, earliest, latest: last } of segments) {
+    if (unsettledPoints === 0) continue;
+    oldest = Math.min(oldest ?? Number.POSITIVE_INFINITY, earliest ?? Number.POSITIVE_INFINITY);
+    latest = Math.max(latest ?? Number.NEGATIVE_INFINITY, last ?? Number.NEGATIVE_INFINITY);
+  }
+  return { oldest, latest };
 }
 
 /** Somebody may have been quicker. */

@@ -8,6 +8,7 @@ import type { BufferState } from "./buffer-state.ts";
 import { type Disk, diskErrorCode, isFull, withRetries } from "./disk.ts";
 import { formatFileName, readFormatFile, writeFormatFile } from "./format-file.ts";
 import type { LossReason } from "./loss-ledger.ts";
+import { missingSpan } from "./missing-span.ts";
 import type { Notes } from "./note.ts";
 import type { Checksum } from "./record.ts";
 import type { Segment } from "./segment.ts";
@@ -78,7 +79,7 @@ export function recover(options: RecoveryOptions): Recovered {
       { part: "buffer", segment: state?.newest },
       "the newest segment is gone: how many points came after the last state is not known",
     );
-  settleAccounts(segments, accounts, { hadState, stateDamaged, setAside }, options);
+  settleAccounts(segments, accounts, { state, stateDamaged, setAside }, options);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
@@ -133,11 +134,11 @@ function settleAccounts(
   segments: readonly Segment[],
   accounts: Accounts,
   /** `setAside`: the newest file was moved to quarantine. */
-  { hadState, stateDamaged, setAside }: { hadState: boolean; stateDamaged: boolean; setAside: boolean },
+  { state, stateDamaged, setAside }: { state: BufferState | undefined; stateDamaged: boolean; setAside: boolean },
   { note }: RecoveryOptions,
 ): void {
   const logEnd = segments.at(-1)?.endSequence ?? accounts.next;
-  if (!hadState) {
+  if (!state) {
     accounts.next = logEnd;
     accounts.origin = segments[0]?.first ?? 0;
     if (stateDamaged)
@@ -154,7 +155,7 @@ function settleAccounts(
   // Settled points are there again: a removal or a compaction did not outlive a power cut. They are delivered once more.
   if (lost < 0) accounts.settled = Math.max(0, accounts.settled + lost);
   if (lost <= 0) return;
-  if (!hadState) {
+  if (!state) {
     // Segments go once all of them is settled or dropped: with the accounts gone, which of the two is not known.
     accounts.settled += lost;
     return;
@@ -162,6 +163,6 @@ function settleAccounts(
   let reason: LossReason = "missing";
   if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
   else if (logEnd < durable && segments.length > 0) reason = "diskLied";
-  accounts.losses.add(reason, { points: lost, from: undefined, to: undefined });
+  accounts.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
   note("error", { part: "buffer", points: lost, reason }, "stored points are missing");
 }

@@ -197,3 +197,26 @@ test.each(["whole records", "single series"])("truncating a segment settled by %
     expectAccountsToBalance(after);
   }
 });
+
+test("the interval of what a start misses covers it", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 5_000 });
+  for (let i = 0; i < 60; i++) append(store, polls(1, i), i);
+  store.tick(moment(100));
+  const names = segmentsOf(disk);
+  for (const gone of [0, 2, names.length - 1]) {
+    const after = disk.afterKill();
+    after.remove(`${folder}/${names[gone]}`);
+
+    const opened = openStore(after, { segmentBytes: 5_000, at: 200 }).store;
+    const there = new Set(takeAll(opened).map(([, time]) => time));
+    const missing = polls(60).filter(([, time]) => !there.has(time));
+    const [loss] = opened.stats().losses;
+
+    expect(loss?.points).toBe(missing.length);
+    expect(loss?.from).toBeLessThanOrEqual(missing[0]![1]);
+    expect(loss?.to).toBeGreaterThanOrEqual(missing.at(-1)![1]);
+    // At most a poll wider on each side.
+    expect(loss!.to! - loss!.from!).toBeLessThanOrEqual(missing.at(-1)![1] - missing[0]![1] + 2e6);
+  }
+});
