@@ -5,12 +5,18 @@ import type { EpochMicros, InputId, Point } from "./point.ts";
 export type BlockId = number & { readonly [blockId]: true };
 declare const blockId: unique symbol;
 
-/** Points of one input, in columns of the same length, by ascending time. */
+/** Points of one input, in columns of the same length, by ascending time; those of one time in the order of their appends. */
 export interface Series {
   readonly input: InputId;
   /** Microseconds since the epoch (`EpochMicros`). */
   readonly times: Float64Array;
   readonly values: Float64Array;
+  /**
+   * Some of its points had a time that was not after all appended before: they may replace points of blocks taken earlier,
+   * and must not reach the service before those. Only the backlog has such series. All other points are the first of
+   * their input and time.
+   */
+  readonly late?: boolean;
 }
 
 /** Points as they are kept and handed out: by series, in columns. */
@@ -35,7 +41,7 @@ export interface AppendOptions {
 }
 
 export interface TakeOptions {
-  /** False: resolves undefined at once when there is nothing. */
+  /** False: resolves undefined at once when there is nothing. True: the live lane gives late points, too, when there is nothing else. */
   readonly wait: boolean;
   /** The block has no more, unless a single series of the log's smallest unit has. */
   readonly maxPoints: number;
@@ -62,14 +68,20 @@ export interface PointBuffer extends AsyncDisposable {
 
 export interface BufferReader extends AsyncDisposable {
   /**
-   * `live`: the newest not yet handed out (a back end that cannot read backwards: whatever was appended since opening).
+   * `live`: the newest not yet leased (a back end that cannot read backwards: whatever was appended since opening), without
+   * late points.
    * `backlog`: the oldest, as deep as `maxPoints` allows. Both only of the series that `inputs` and `except` leave. A block
    * is out to one lane at a time. Waits for one, or resolves undefined at once with `wait: false`. Only what is durable is
    * given. Taking by `inputs` may find nothing for a while where very many series are out or settled by themselves: taking
    * without it goes on, and brings the memory back that it needs.
    */
   take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined>;
-  /** The service has these series of these blocks, or refused them for good. Resolves once that survives the death of the process; a power cut may undo the last 10 s. A segment is freed when all of it is settled. */
+  /**
+   * The service has these series of these blocks, or refused them for good. Resolves once that survives the death of the
+   * process; a power cut may undo the last 10 s. A segment is freed when all of it is settled. A late series is settled
+   * no sooner than the points of its input in blocks taken before: should one of those be released or come again after a
+   * restart, the late points come again behind it.
+   */
   settle(done: readonly Settlement[]): Promise<void>;
   /** Gives blocks back unsent: they may be taken again, by either lane. */
   release(blocks: readonly BlockId[]): void;
@@ -108,9 +120,9 @@ export interface BufferStats {
   readonly unsettledPoints: number;
   /** Time of the oldest unsettled point. */
   readonly oldest: EpochMicros | undefined;
-  /** Same input, same time, same value: stored once. */
+  /** Repeats of the newest value stored for the newest time of an input: stored once. */
   readonly duplicatePoints: number;
-  /** Same input, same time, another value: moved on by 1 µs until the place was free. */
+  /** Points with the newest time of their input and another value, which they replace, or are shifted past with `sameTime: keep`. */
   readonly collidedPoints: number;
   readonly losses: readonly Loss[];
   /** Why appending fails now; undefined: it does not. */

@@ -15,6 +15,8 @@ export interface Point {
   readonly input: InputId;
   readonly time: EpochMicros;
   readonly value: number;
+  /** `keep`: where the input has a value for this time already, the buffer shifts this one by 1 µs past it. Else it replaces it. */
+  readonly sameTime?: "keep";
 }
 
 // The hyphen is escaped so that the pattern also compiles with the `v` flag of HTML's `pattern` attribute.

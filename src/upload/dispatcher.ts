@@ -148,8 +148,11 @@ export class Dispatcher {
       }
       const shipment = await this.#loader.next();
       if (shipment) return shipment;
-      if (this.#points() > 0) await clock.sleep(heldMs, stop);
-      else if (this.#parts.rejects.waiting > 0) {
+      if (this.#points() > 0) {
+        await clock.sleep(heldMs, stop);
+        // Late points may wait for refused ones to be written down.
+        if (this.#window.waiting > 0) await this.#settle();
+      } else if (this.#parts.rejects.waiting > 0) {
         await clock.sleep(unkeptMs, stop);
         await this.#settle();
       } else {
@@ -160,7 +163,7 @@ export class Dispatcher {
   }
 
   #points(): number {
-    return this.#window.points("live") + this.#window.points("backlog") + this.#bisection.points;
+    return this.#window.points("live") + this.#window.points("backlog") + this.#window.waiting + this.#bisection.points;
   }
 
   async #gather(stop: AbortSignal): Promise<void> {

@@ -15,6 +15,9 @@ export interface IntakeParts {
   readonly blockPoints: () => number;
 }
 
+/** A block that may replace what was taken before keeps its place behind it. */
+const isLate = ({ series }: Block) => series.some(({ late }) => late === true);
+
 /** Points asked for at a time, so that others run in between. */
 const mostPerTake = 100_000;
 /** Below this much room nothing is taken: blocks may be somewhat larger than what was asked for. */
@@ -48,10 +51,10 @@ export class Intake {
   /** Takes what is there, the newest first, without waiting for more. */
   async fill(signal: AbortSignal): Promise<void> {
     await this.#fillLive(signal);
-    const { mostPoints, window } = this.#parts;
+    const { mostPoints } = this.#parts;
     for (;;) {
       const most = mostPoints("backlog");
-      if (most - window.points("backlog") < Math.min(mostPerTake, most * leastShare)) break;
+      if (most - this.#taken("backlog") < Math.min(mostPerTake, most * leastShare)) break;
       const block = await this.#take("backlog", { wait: false, enough: this.#parts.blockPoints() }, signal);
       if (!block) break;
       this.#add("backlog", block);
@@ -88,7 +91,7 @@ export class Intake {
   /** Resolves when something has been taken. */
   async wait(signal: AbortSignal): Promise<void> {
     const block = await this.#take("live", { wait: true }, signal);
-    if (block) this.#add(this.#newsIn(block).fresh > 0 ? "live" : "backlog", block);
+    if (block) this.#add(!isLate(block) && this.#newsIn(block).fresh > 0 ? "live" : "backlog", block);
   }
 
   /** What cannot be sent at all, since the last call. */
@@ -100,9 +103,15 @@ export class Intake {
 
   async #take(lane: Lane, { wait, most = mostPerTake, enough }: Take, signal: AbortSignal): Promise<Block | undefined> {
     const { reader, window, mostPoints } = this.#parts;
-    const maxPoints = Math.min(mostPerTake, most, window.room, mostPoints(lane) - window.points(lane));
+    const maxPoints = Math.min(mostPerTake, most, window.room, mostPoints(lane) - this.#taken(lane));
     if (maxPoints < leastRoom && !wait) return undefined;
     return await reader.take(lane, { wait, maxPoints: Math.max(maxPoints, leastRoom), enough }, signal);
+  }
+
+  /** Points of a lane in the window, those that wait included. */
+  #taken(lane: Lane): number {
+    const { window } = this.#parts;
+    return window.points(lane) + (lane === "backlog" ? window.waiting : 0);
   }
 
   #add(lane: Lane, block: Block): void {

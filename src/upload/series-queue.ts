@@ -7,6 +7,11 @@ import type { Columns } from "./columns.ts";
 import { textLength, unscaledNumber } from "./number-text.ts";
 import { noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
 
+export interface MoveOptions {
+  readonly stays?: (time: number) => boolean;
+  readonly moved?: (slot: number, last: boolean) => void;
+}
+
 /** First in, first out. Sums that the packer needs are kept as points come and go, so that it reads none of them. */
 export class SeriesQueue {
   readonly input: InputId;
@@ -24,6 +29,9 @@ export class SeriesQueue {
   /** How many points came in which block, one entry a block, oldest first. */
   readonly #runs: number[] = [];
   #lastBlock = -1;
+  #earliest = Number.POSITIVE_INFINITY;
+  #latest = Number.NEGATIVE_INFINITY;
+  #arrived = 0;
 
   constructor(lane: Lane, input: InputId, arena: PointArena) {
     this.lane = lane;
@@ -59,6 +67,16 @@ export class SeriesQueue {
     return this.#lastTime;
   }
 
+  /** How many points ever came. */
+  get arrived(): number {
+    return this.#arrived;
+  }
+
+  /** False: no point here has this time. */
+  spans(time: number): boolean {
+    return time >= this.#earliest && time <= this.#latest;
+  }
+
   /** Slot of the block that the oldest point came in. */
   get firstBlock(): number {
     return this.#arena.blocks[this.#head * segmentPoints + this.#headOffset] ?? 0;
@@ -89,6 +107,24 @@ export class SeriesQueue {
     this.#timesHash = (this.#timesHash + hashOf(time)) | 0;
     if (time <= this.#lastTime) this.#ascending = false;
     this.#lastTime = time;
+    if (time < this.#earliest) this.#earliest = time;
+    if (time > this.#latest) this.#latest = time;
+    this.#arrived++;
+  }
+
+  /**
+   * Moves the oldest points behind those of `other`, `most` at most, up to the first that `stays`. Gives how many. `moved`
+   * is called for each with the slot of its block, and whether this queue holds no other point of it.
+   */
+  moveTo(other: SeriesQueue, most: number, { stays, moved }: MoveOptions = {}): number {
+    const { times, values, forms, blocks } = this.#arena;
+    let count = 0;
+    for (; count < most && this.#count > 0 && stays?.(this.firstTime) !== true; count++) {
+      const at = this.#head * segmentPoints + this.#headOffset;
+      other.append(times[at]!, values[at]!, forms[at]!, blocks[at]!);
+      this.drop(1, (slot, _points, last) => moved?.(slot, last));
+    }
+    return count;
   }
 
   /** Copies the oldest `count` points, by ascending time; of those with the same time the one that came last. */
@@ -214,6 +250,8 @@ export class SeriesQueue {
     this.#ascending = true;
     this.#lastTime = Number.NEGATIVE_INFINITY;
     this.#lastBlock = -1;
+    this.#earliest = Number.POSITIVE_INFINITY;
+    this.#latest = Number.NEGATIVE_INFINITY;
   }
 }
 

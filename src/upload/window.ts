@@ -2,6 +2,7 @@
 import type { Block, BlockId, Lane, Settlement } from "../core/buffer.ts";
 import type { InputId } from "../core/point.ts";
 import type { Steps } from "../lib/in-slices.ts";
+import { LateOrder } from "./late-order.ts";
 import { numberForm, scaledNumber } from "./number-text.ts";
 import { PointArena } from "./point-arena.ts";
 import { PortionColumn } from "./portion.ts";
@@ -28,10 +29,12 @@ interface OpenBlock {
   /** Series settled since the last `takeSettled`, and how many of their points the service refused. */
   done: InputId[];
   refused: number;
-  /** Series of which points are outside the queues, extracted or unsendable. */
+  /** Series of which points are outside the queues: extracted, unsendable, or late ones that wait. */
   readonly apart: Map<InputId, SeriesApart>;
   /** Some of its points were forgotten: the buffer gets the block back when nothing of it is left here. */
   forgotten: boolean;
+  /** It has late points. */
+  readonly late: boolean;
 }
 
 /** A series of a block of which some points left the queue undecided. */
@@ -59,6 +62,7 @@ export class Window {
   readonly #arena: PointArena;
   readonly #queues: Readonly<Record<Lane, Map<InputId, SeriesQueue>>> = { live: new Map(), backlog: new Map() };
   readonly #points: Record<Lane, number> = { live: 0, backlog: 0 };
+  readonly #late: LateOrder;
   /** Slot → block. */
   readonly #blocks: (OpenBlock | undefined)[] = [];
   readonly #freeSlots: number[] = [];
@@ -70,6 +74,14 @@ export class Window {
   /** 21 bytes a point, touched only as they are needed. */
   constructor(capacity: number) {
     this.#arena = new PointArena(capacity);
+    this.#late = new LateOrder(this.#arena, {
+      queuesOf: (input) => ({ live: this.#queues.live.get(input), backlog: this.#queueOf("backlog", input) }),
+      held: (slot, input, last) => this.#setApart(slot, input, 1, last),
+      freed: (slot, input) => {
+        const apart = this.#blocks[slot]?.apart.get(input);
+        if (apart) Object.assign(apart, { left: apart.left - 1, queued: true });
+      },
+    });
   }
 
   /** Points that fit for certain, even if each is of another series. */
@@ -77,8 +89,14 @@ export class Window {
     return this.#arena.freeSegments;
   }
 
+  /** Points that may be sent. */
   points(lane: Lane): number {
     return this.#points[lane];
+  }
+
+  /** Late points of the backlog that wait for points in their way. */
+  get waiting(): number {
+    return this.#late.points;
   }
 
   queues(lane: Lane): Iterable<SeriesQueue> {
@@ -101,20 +119,22 @@ export class Window {
       refused: 0,
       apart: new Map(),
       forgotten: false,
+      late: block.series.some(({ late }) => late === true),
     };
     const slot = this.#freeSlots.pop() ?? this.#blocks.length;
     this.#blocks[slot] = open;
     const unsendable: Unsendable[] = [];
-    for (const { input, times, values } of block.series) {
-      let queue = this.#queues[lane].get(input);
-      if (!queue) this.#queues[lane].set(input, (queue = new SeriesQueue(lane, input, this.#arena)));
+    for (const { input, times, values, late } of block.series) {
+      const queue = this.#queueOf(lane, input);
       const before = queue.count;
       for (let i = 0; i < times.length; i++) {
         const time = times[i] ?? Number.NaN;
         const value = values[i] ?? Number.NaN;
         const form = numberForm(value);
-        if (form !== 0 && isWritableTime(time)) queue.append(time, scaledNumber(value, form), form, slot);
-        else {
+        if (form !== 0 && isWritableTime(time)) {
+          if (late === true) this.#late.append(queue, time, scaledNumber(value, form), form, slot);
+          else queue.append(time, scaledNumber(value, form), form, slot);
+        } else {
           const reason = form === 0 ? "value is not a finite number" : "time is outside the years 1 to 9999";
           unsendable.push({ input, time, value, reason, slot });
         }
@@ -134,6 +154,7 @@ export class Window {
     this.#points[queue.lane] -= count;
     queue.drop(count, (slot, _points, last) => last && this.#leave(slot, queue.input));
     this.#forgetEmpty(queue);
+    if (queue.lane === "live") this.#points.backlog += this.#late.advance(queue.input);
   }
 
   /** Takes the oldest `count` points of `queue` out; they stay unsettled until `settleExtracted`. */
@@ -141,14 +162,8 @@ export class Window {
     const { input } = queue;
     const { times, values, slots } = queue.copy(count);
     this.#points[queue.lane] -= count;
-    queue.drop(count, (slot, points, last) => {
-      const open = this.#blocks[slot];
-      if (!open) return;
-      const apart = open.apart.get(input) ?? { left: 0, refused: 0, queued: true, forgotten: false };
-      apart.left += points;
-      apart.queued = !last;
-      open.apart.set(input, apart);
-    });
+    queue.drop(count, (slot, points, last) => this.#setApart(slot, input, points, last));
+    this.#points.backlog += this.#late.extracted(queue, times);
     this.#forgetEmpty(queue);
     return new PortionColumn(input, times, values, slots);
   }
@@ -161,6 +176,7 @@ export class Window {
       this.#decide(slots[from]!, input, to - from, refused);
       from = to;
     }
+    this.#points.backlog += this.#late.decided(input, slots.length);
   }
 
   /** Points that cannot be sent count as refused for good. */
@@ -189,10 +205,21 @@ export class Window {
     }
     this.#queues[lane].clear();
     this.#points[lane] = 0;
+    if (lane === "backlog") this.#forgetWaiting();
   }
 
-  /** Blocks to give back to the buffer since the last call. */
+  #queueOf(lane: Lane, input: InputId): SeriesQueue {
+    let queue = this.#queues[lane].get(input);
+    if (!queue) this.#queues[lane].set(input, (queue = new SeriesQueue(lane, input, this.#arena)));
+    return queue;
+  }
+
+  /**
+   * Blocks to give back to the buffer since the last call. They come again behind what is in the backlog lane, and late
+   * points there may replace some of theirs: then the backlog lane goes back, too, so that all come again in their order.
+   */
   takeReleased(): BlockId[] {
+    if (this.#released.length > 0 && this.#blocks.some((open) => open?.late)) for (const _ of this.forget("backlog"));
     const released = this.#released;
     this.#released = [];
     return released;
@@ -215,9 +242,33 @@ export class Window {
     });
   }
 
+  #forgetWaiting(): void {
+    for (const queue of this.#late.queues())
+      queue.drop(queue.count, (slot, points) => {
+        const open = this.#blocks[slot];
+        const apart = open?.apart.get(queue.input);
+        if (!open || !apart) return;
+        open.forgotten = true;
+        apart.forgotten = true;
+        apart.left -= points;
+        if (apart.left === 0 && !apart.queued) this.#finish(slot, open, queue.input, true);
+      });
+    this.#late.clear();
+  }
+
   #forgetEmpty({ lane, input, count }: SeriesQueue): void {
     const queues = this.#queues[lane];
     if (count === 0 && queues.size > keptQueues) queues.delete(input);
+  }
+
+  /** Points left the queue undecided; `last`: it holds no further point of that block. */
+  #setApart(slot: number, input: InputId, points: number, last: boolean): void {
+    const open = this.#blocks[slot];
+    if (!open) return;
+    const apart = open.apart.get(input) ?? { left: 0, refused: 0, queued: true, forgotten: false };
+    apart.left += points;
+    apart.queued = !last;
+    open.apart.set(input, apart);
   }
 
   /** The queue of `input` holds no further point of that block. */

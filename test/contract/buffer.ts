@@ -37,7 +37,7 @@ export function bufferContract(place: () => BufferPlace): void {
     await using reader = await buffer.reader();
 
     await buffer.append([point("b", 2, -0), point("a", 3, 0.1), point("a", 1, 1e300)], { awaited: true }, never);
-    const block = await reader.take("live", all, never);
+    const block = await reader.take("backlog", all, never);
 
     expect(block?.series.map(({ input, times, values }) => [input, [...times], [...values]]).toSorted()).toEqual([
       ["a", [t0 + 1e6, t0 + 3e6], [1e300, 0.1]],
@@ -178,22 +178,73 @@ export function bufferContract(place: () => BufferPlace): void {
     expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i));
   });
 
-  test("the same point again is stored once, another value for the same time moves on by a microsecond", async () => {
+  test("values of one time come in the order of their appends, and a repeat of the newest is stored once", async () => {
     await using home = place();
-    {
-      await using buffer = await home.open();
-      await buffer.append([point("a", 1, 5)], { awaited: true }, never);
-    }
     await using buffer = await home.open();
     await using reader = await buffer.reader();
+    for (const value of [1, 0, 0, 1]) await buffer.append([point("a", 1, value)], { awaited: true }, never);
 
-    await buffer.append([point("a", 1, 5), point("a", 1, 6)], { awaited: true }, never);
+    const live = await reader.take("live", all, never);
+    const late = await reader.take("live", { ...all, wait: true }, never);
 
-    const stored = (await drain(reader)).flatMap(({ series }) =>
-      series.flatMap(({ times, values }) => [...times, ...values]),
+    const valuesOf = (block: Block | undefined) =>
+      block?.series.map(({ late, values }) => [late === true, [...values]]);
+    expect(valuesOf(live)).toEqual([[false, [1]]]);
+    expect(valuesOf(late)).toEqual([[true, [0, 1]]]);
+    expect(buffer.stats()).toMatchObject({ duplicatePoints: 1, collidedPoints: 2, appendedPoints: 3 });
+  });
+
+  test("waiting in the live lane ends when there are late points alone", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    await buffer.append([point("a", 2, 1)], { awaited: true }, never);
+    const first = (await reader.take("live", all, never))!;
+    const waiting = reader.take("live", { wait: true, maxPoints: 10 }, never);
+
+    await buffer.append([point("a", 1, 2)], { awaited: true }, never);
+
+    expect(seconds(await waiting)).toEqual([1]);
+    reader.release([first.id]);
+  });
+
+  test("a late point counts as settled no sooner than what it may replace, and is released with it", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    await buffer.append([point("a", 1, 1), point("b", 1, 1)], { awaited: true }, never);
+    const first = (await reader.take("live", all, never))!;
+    await buffer.append([point("a", 1, 2)], { awaited: true }, never);
+    const late = (await reader.take("backlog", all, never))!;
+
+    await reader.settle([{ block: late.id, inputs: ["a" as InputId] }]);
+    expect(buffer.stats()).toMatchObject({ settledPoints: 0, unsettledPoints: 3 });
+    reader.release([first.id]);
+
+    const again = await drain(reader);
+    const values = again.flatMap(({ series }) =>
+      series.flatMap(({ input, values: of }) => [...of].map((v) => [input, v])),
     );
-    expect(stored).toEqual([t0 + 1e6, 5, t0 + 1e6 + 1, 6]);
-    expect(buffer.stats()).toMatchObject({ duplicatePoints: 1, collidedPoints: 1, appendedPoints: 2 });
+    expect(values.filter(([input]) => input === "a")).toEqual([
+      ["a", 1],
+      ["a", 2],
+    ]);
+    expect(buffer.stats()).toMatchObject({ settledPoints: 0, unsettledPoints: 3 });
+  });
+
+  test("a late point is settled with the last of what it may replace", async () => {
+    await using home = place();
+    await using buffer = await home.open();
+    await using reader = await buffer.reader();
+    await buffer.append([point("a", 1, 1)], { awaited: true }, never);
+    const first = (await reader.take("live", all, never))!;
+    await buffer.append([point("a", 1, 2)], { awaited: true }, never);
+    const late = (await reader.take("backlog", all, never))!;
+
+    await reader.settle([{ block: late.id, inputs: ["a" as InputId] }]);
+    await reader.settle([{ block: first.id, inputs: ["a" as InputId] }]);
+
+    expect(buffer.stats()).toMatchObject({ settledPoints: 2, unsettledPoints: 0 });
   });
 
   test("a backlog of another integration is not delivered, and capturing goes on", async () => {

@@ -44,7 +44,7 @@ test("the log in a thread of its own stores points and hands them out, and its f
   await using reader = await buffer.reader();
   const given = reader.take("live", { wait: true, maxPoints: 10 }, never);
 
-  await buffer.append([point(2), point(1)], { awaited: true }, never);
+  await buffer.append([point(1), point(2)], { awaited: true }, never);
   const block = (await given)!;
   expect(block.series.map(({ input, times, values }) => [input, [...times], [...values]])).toEqual([
     ["a", [point(1).time, point(2).time], [1, 2]],

@@ -28,7 +28,6 @@ function fill(directory: string, random: () => number): number {
     folder: join(directory, "buffer"),
     integration,
     segmentBytes: 2 ** 21,
-    recentSegments: 64,
   });
   let count = 0;
   const one = (input: string, i: number): Triple => [input, now - 86_400e6 + i * 1_000, random() * 1e9];

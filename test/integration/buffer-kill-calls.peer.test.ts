@@ -27,6 +27,7 @@ async function killBefore(call: number, home: TemporaryFolder, env: NodeJS.Proce
     settled: setOf("settled"),
     done: setOf("done"),
     returned: setOf("returned"),
+    repeated: setOf("repeated"),
   };
   const open = () => openStore(nodeDisk(), { folder, at: 1_000, seed: 77 });
   const problem = problemAfterRestart(open, { ...run, errors: [] }, "killed");

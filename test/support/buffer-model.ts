@@ -105,6 +105,8 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
   const acknowledged = new Map<string, Triple>();
   const unsure = new Set<string>();
   let unsureEver = 0;
+  /** Points may be late, which the live lane does not give. */
+  let hasLate = false;
   /** Settled and not seen again since: may come again after a power cut, and must not before. */
   const settled = new Set<string>();
 
@@ -118,7 +120,6 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
       seed: ++sequence,
       at: seconds,
       maxSize,
-      recentSegments: sequence % 2,
     });
     out = [];
     // Everything that was acknowledged and was not settled comes, once.
@@ -183,7 +184,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
               (only ?? [input]).includes(input) &&
               !without?.includes(input),
           );
-          expect(losses.length > 0 ? [] : free).toEqual([]);
+          expect(losses.length > 0 || (hasLate && each.lane === "live") ? [] : free).toEqual([]);
           break;
         }
         expect(block.points.filter(([input]) => without?.includes(input))).toEqual([]);
@@ -266,16 +267,14 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
               seed: ++sequence,
               at: seconds,
               maxSize,
-              recentSegments: sequence % 2,
             }),
           );
-        // Nobody heard whether it was stored, so whoever had the points comes with them again.
+        // The first try may be stored or not; what is appended for the same times is stored in any case.
         reopen(each.kind === "cutOpening" ? each.seed : undefined);
-        append(opened.store, points, seconds);
-        for (const point of points) {
-          unsure.delete(keyOf(point));
-          acknowledged.set(keyOf(point), point);
-        }
+        const again = points.map(([input, time, value]): Triple => [input, time, value + 1 / 16]);
+        append(opened.store, again, seconds);
+        hasLate = true;
+        for (const point of again) acknowledged.set(keyOf(point), point);
         break;
       }
     }

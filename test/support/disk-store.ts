@@ -40,8 +40,6 @@ export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
       reserveFreeDisk: 0,
       whenFull: "dropOldest",
       segmentBytes: 32_768,
-      // So that short scripts see segments go.
-      recentSegments: 1,
       ...options,
     },
     {

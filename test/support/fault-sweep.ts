@@ -38,7 +38,6 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   const disk = new MemoryDisk();
   const problems: string[] = [];
   const failedSyncs = new Set<string>();
-  let mendingFailed = false;
   disk.fault = (call, path) => {
     const hit = times === "once" ? disk.calls === failing : disk.calls >= failing;
     // A descriptor that failed to sync is never synced again: each open of a file is another descriptor.
@@ -48,7 +47,6 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
     if (code === "short") return call === "write" ? "short" : undefined;
     if (code === "ENOSPC" && !takesRoom.includes(call)) return undefined;
     if (call === "sync") failedSyncs.add(path);
-    mendingFailed ||= new Error().stack?.includes("mendSegment") ?? false;
     throw failure(code, path);
   };
   const run = emptyRun();
@@ -64,8 +62,8 @@ function problemsOf({ code, times, whenFull }: FaultSweep, failing: number): str
   const lost = [...run.acknowledged].filter((key) => !there.has(key) && !run.settled.has(key));
   const unknown = points.filter((key) => !run.acknowledged.has(key) && !run.unsure.has(key));
   if (unknown.length > 0) problems.push(`${unknown.length} points that were never appended`);
-  // What a start could not sync is not trusted, so it is stored again when it comes again.
-  if (points.length > there.size && !mendingFailed) problems.push(`${points.length - there.size} points came twice`);
+  const twice = points.filter((key, i) => points.indexOf(key) !== i && !run.repeated.has(key));
+  if (twice.length > 0) problems.push(`${twice.length} points came twice`);
 
   const { appendedPoints, settledPoints, refusedPoints, unsettledPoints, losses } = store.stats();
   const missing = losses.reduce((sum, loss) => sum + loss.points, 0);

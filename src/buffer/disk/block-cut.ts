@@ -25,6 +25,8 @@ export interface Cut {
   readonly leftOutPoints: number;
   /** By place in the segment's dictionary; empty when the block holds every series. */
   readonly series: ReadonlyMap<number, CutSeries>;
+  /** Places of series with points of late records. */
+  readonly late: ReadonlySet<number>;
   readonly points: number;
   /** One entry a point. */
   readonly places: Uint32Array;
@@ -43,6 +45,8 @@ export interface CutOptions {
   readonly bySeries: boolean;
   /** Whether the name of the series at this place is known. */
   readonly isNamed: (place: number) => boolean;
+  /** Whether a record stays where it is for now. */
+  readonly withheld: (record: number) => boolean;
   /** Called for records that cannot be read any more. */
   readonly onDamage: (record: number) => void;
 }
@@ -80,6 +84,7 @@ class Cutter {
   #leftOutPoints = 0;
   /** Where series that are wanted are free though `taken.whole` has the record. */
   readonly #openGaps: RangeSet;
+  readonly #late = new Set<number>();
   #places = new Uint32Array(1_024);
   #times = new Float64Array(1_024);
   #values = new Float64Array(1_024);
@@ -96,13 +101,14 @@ class Cutter {
     this.#openGaps = segment.taken.gapsOf(options.wanted ?? (() => true));
   }
 
-  /** Whether all of the record that is wanted is taken. */
+  /** Whether all of the record that is wanted is taken, or none of it may be. */
   passesOver(record: number): boolean {
     const from = this.#index.sequences[record]!;
     const to = from + this.#index.points[record]!;
     const taken = this.#segment.taken.whole.covers(from, to) && !this.#openGaps.touches(from, to);
-    if (taken) this.passOver();
-    return taken;
+    const passes = taken || this.#options.withheld(record);
+    if (passes) this.passOver();
+    return passes;
   }
 
   passOver(): void {
@@ -114,6 +120,7 @@ class Cutter {
     const before = this.#points;
     try {
       this.#add(record, content);
+      if (this.#index.late[record]) for (let i = before; i < this.#points; i++) this.#late.add(this.#places[i]!);
       return true;
     } catch {
       const from = this.#index.sequences[record]!;
@@ -193,6 +200,7 @@ class Cutter {
       leftOut: this.#leftOut,
       leftOutPoints: this.#leftOutPoints,
       series: this.#series,
+      late: this.#late,
       points: this.#points,
       places: this.#places,
       times: this.#times,

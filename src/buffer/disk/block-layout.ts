@@ -12,6 +12,8 @@ export interface ShelfBlock {
   readonly valueStarts: Uint32Array<ArrayBuffer>;
   readonly times: Float64Array<ArrayBuffer>;
   readonly values: Float64Array<ArrayBuffer>;
+  /** 1 for each series that has late points. */
+  readonly late: Uint8Array<ArrayBuffer>;
 }
 
 export interface LaidOut {
@@ -50,6 +52,7 @@ export function layOut(id: number, cut: Cut, numbers: readonly number[], sorter:
     valueStarts: columns.starts.slice(0, count + 1),
     times: packed.slice(0, used),
     values: columns.values.slice(0, points),
+    late: Uint8Array.from(places, (place) => (cut.late.has(place) ? 1 : 0)),
   };
   sorter.shrink(keptPoints);
   return { block, places };

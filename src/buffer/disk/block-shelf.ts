@@ -15,13 +15,8 @@ import { type SegmentLoss, segmentLoss, wholeLoss } from "./segment-loss.ts";
 import { loadIndex, SegmentReader } from "./segment-reader.ts";
 import { SeriesOut } from "./series-out.ts";
 import { SeriesSorter } from "./series-sorter.ts";
+import { type BlockSettlement, type LeasedBlock, SettlementOrder } from "./settlement-order.ts";
 import type { Taken, TakeRequest } from "./taking.ts";
-
-export interface ShelfSettlement {
-  readonly block: number;
-  readonly inputs: readonly number[];
-  readonly refused: number;
-}
 
 export interface ShelfOptions {
   readonly disk: Disk;
@@ -36,9 +31,8 @@ export interface ShelfOptions {
   readonly note: Notes;
 }
 
-interface BlockOut {
+interface BlockOut extends LeasedBlock {
   readonly segment: Segment;
-  readonly series: SeriesOut;
   /** When it was handed out. */
   readonly points: number;
   /** `settled.whole` has its stretches, with gaps for what is not settled. */
@@ -57,12 +51,16 @@ const indicesKept = 2;
 const maxSeries = 32_768;
 /** Stands for an Input ID of which every copy is damaged. */
 const nameless = -1;
+const noneLate: ReadonlySet<number> = new Set();
 
 export class BlockShelf {
   readonly #options: ShelfOptions;
   readonly #out = new Map<number, BlockOut>();
   /** Leased when their segments were dropped. */
   readonly dropped: DroppedBlocks;
+  readonly #order = new SettlementOrder(this.#out);
+  /** Segments that the disk did not give when they were last read. */
+  readonly #unreadable = new Set<Segment>();
   readonly #sorter = new SeriesSorter();
   /** Segments whose index was loaded from disk, the one used last at the end. */
   readonly #indexed: Segment[] = [];
@@ -89,10 +87,12 @@ export class BlockShelf {
       if (inputs && !segment.index && reads++ === maxReads) return { block: undefined, resumeAt: segment.first };
       try {
         const block = this.#takeFrom(segment, request);
+        this.#unreadable.delete(segment);
         if (block) return { block, resumeAt: undefined };
       } catch (error) {
-        // A segment that cannot be read now keeps nothing else back.
+        // A segment that cannot be read now keeps nothing else back but late points, which may replace points in it.
         if (diskErrorCode(error) === "") throw error;
+        this.#unreadable.add(segment);
         this.#options.note(
           "error",
           { part: "buffer", segment: segment.name, err: String(error) },
@@ -103,21 +103,9 @@ export class BlockShelf {
     return nothing;
   }
 
-  settle(done: readonly ShelfSettlement[]): void {
-    for (const { block, inputs, refused } of done) {
-      const out = this.#out.get(block);
-      if (!out) {
-        // Where it is neither, all of it was settled before.
-        if (this.dropped.settle(block, inputs, refused)) this.changed = true;
-        continue;
-      }
-      const points = this.#settleSeries(out, inputs);
-      const { accounts } = this.#options;
-      accounts.refused += Math.min(refused, points);
-      accounts.settled += points - Math.min(refused, points);
-      this.changed = true;
-      if (out.series.count === 0) this.#return(block, out);
-    }
+  settle(done: readonly BlockSettlement[]): void {
+    for (const settlement of done) if (this.#order.admit(settlement)) this.#settle(settlement);
+    this.#settleReady();
   }
 
   release(blocks: Iterable<number>): void {
@@ -127,6 +115,7 @@ export class BlockShelf {
         if (this.dropped.release(id)) this.changed = true;
         continue;
       }
+      const followers = this.#order.release(id);
       const { segment, series, asWhole } = out;
       const { whole } = series;
       if (whole.isEmpty || asWhole) for (const { place, bounds } of series.parts()) uncover(segment, place, bounds);
@@ -137,7 +126,9 @@ export class BlockShelf {
           for (const [from, to] of ranges.ranges()) segment.taken.addSeries(place, from, to);
       }
       this.#return(id, out);
+      this.release(followers);
     }
+    this.#settleReady();
   }
 
   releaseAll(): void {
@@ -151,7 +142,12 @@ export class BlockShelf {
    */
   drop(segment: Segment, reason: LossReason): SegmentLoss {
     const blocks = new Map<number, SeriesOut>();
-    for (const [id, out] of this.#out) if (out.segment === segment) blocks.set(id, out.series);
+    for (const [id, out] of this.#out) {
+      if (out.segment !== segment) continue;
+      // Delivered points are not lost. What they replaced goes with this segment or was delivered before.
+      for (const settlement of this.#order.forget(id)) this.#settle(settlement);
+      if (this.#out.has(id)) blocks.set(id, out.series);
+    }
     const loss = this.#lossOf(segment, blocks);
     for (const [id, series] of blocks)
       this.dropped.add(id, { reason, series, times: loss.leased.get(id) ?? new Map() });
@@ -177,7 +173,13 @@ export class BlockShelf {
 
   /** The segment is gone: what is out of it can no longer be settled. */
   forget(segment: Segment): void {
-    for (const [id, out] of this.#out) if (out.segment === segment) this.#out.delete(id);
+    for (const [id, out] of this.#out) {
+      if (out.segment !== segment) continue;
+      this.#order.forget(id);
+      this.#out.delete(id);
+    }
+    this.#unreadable.delete(segment);
+    this.#settleReady();
     const at = this.#indexed.indexOf(segment);
     if (at >= 0) this.#indexed.splice(at, 1);
   }
@@ -228,6 +230,13 @@ export class BlockShelf {
       const lost = { from, to, earliest: index.earliest[record], latest: index.latest[record] };
       if (countDamage(this.#options, segment, index, [lost])) this.changed = true;
     };
+    let withholds = false;
+    const withheld = (record: number) => {
+      const isWithheld =
+        index.late[record] === true && (lane === "live" || this.#mayReplaceUnread(segment, index, record));
+      withholds ||= isWithheld;
+      return isWithheld;
+    };
     const cut = cutBlock(segment, index, reader, {
       lane,
       maxPoints,
@@ -236,10 +245,11 @@ export class BlockShelf {
       // Where names may be lost, series are looked at one by one.
       bySeries: inputs !== undefined || isDamaged,
       isNamed,
+      withheld,
       onDamage,
     });
     if (!cut) {
-      if (!inputs && !leavesOut && writeOffRest(this.#options, segment)) this.changed = true;
+      if (!inputs && !leavesOut && !withholds && writeOffRest(this.#options, segment)) this.changed = true;
       return undefined;
     }
     const { taken } = segment;
@@ -253,8 +263,36 @@ export class BlockShelf {
     const id = this.#nextId++;
     const { block, places } = layOut(id, cut, numbers, this.#sorter);
     const series = new SeriesOut(cut, block.inputs, places, block.valueStarts);
-    this.#out.set(id, { segment, series, points: cut.points, asWhole: false });
+    const late = block.late.includes(1) ? new Set(block.inputs.filter((_, i) => block.late[i] === 1)) : noneLate;
+    this.#out.set(id, { segment, series, late, points: cut.points, asWhole: false });
     return block;
+  }
+
+  /** Whether the record holds late points that may have to come after points of a segment that cannot be read now. */
+  #mayReplaceUnread(segment: Segment, index: SegmentIndex, record: number): boolean {
+    for (const { first, earliest = Number.NEGATIVE_INFINITY, latest = Number.POSITIVE_INFINITY } of this.#unreadable)
+      if (first < segment.first && index.earliest[record]! <= latest && index.latest[record]! >= earliest) return true;
+    return false;
+  }
+
+  #settleReady(): void {
+    for (const settlement of this.#order.ready()) this.#settle(settlement);
+  }
+
+  #settle({ block, inputs, refused }: BlockSettlement): void {
+    const out = this.#out.get(block);
+    if (!out) {
+      // Where it is neither, all of it was settled before.
+      if (this.dropped.settle(block, inputs, refused)) this.changed = true;
+      return;
+    }
+    const points = this.#settleSeries(out, inputs);
+    const { accounts } = this.#options;
+    accounts.refused += Math.min(refused, points);
+    accounts.settled += points - Math.min(refused, points);
+    this.changed = true;
+    if (out.series.count === 0) this.#return(block, out);
+    else if (this.#order.isRevoked(block)) this.release([block]);
   }
 
   #settleSeries(out: BlockOut, inputs: readonly number[]): number {
@@ -281,6 +319,7 @@ export class BlockShelf {
   }
 
   #return(id: number, out: BlockOut): void {
+    this.#order.forget(id);
     this.#out.delete(id);
     out.segment.blocksOut--;
   }

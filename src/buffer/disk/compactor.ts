@@ -110,8 +110,6 @@ export class Compactor {
         each.unsettledPoints > 0 &&
         each.blocksOut === 0 &&
         uptime - each.lastUptime > coldAfterMs &&
-        // What is settled would be left out, and not be known any more when it comes again.
-        (each.unsettledPoints === each.points || !keeper.holdsRecent(each)) &&
         !this.#skipped.has(each),
     );
     if (!segment) return undefined;
@@ -152,7 +150,9 @@ export class Compactor {
     job.nextRecord = end;
     if (points.count === 0) return;
     encoder.out.cut();
-    const record = encoder.encode(points, 0, points.count, target.endSequence, inputs);
+    // Sorting keeps the order of equal times; a record with any late point counts as late.
+    const late = index.late.slice(first, end).includes(true);
+    const record = encoder.encode(points, { from: 0, to: points.count, late }, target.endSequence, inputs);
     writeFully(job.file, encoder.out.written(), target.endOffset);
     target.add(target.endOffset + record.offset, record);
     target.endOffset += encoder.out.length;

@@ -23,15 +23,16 @@ export class DiskReader implements BufferReader {
     this.#options = options;
   }
 
-  async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+  async take(wanted: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
     const { wait, maxPoints, enough, inputs, except } = options;
+    let lane = wanted;
     let from: number | undefined;
     let { promise: news } = this.#news;
     for (;;) {
       signal.throwIfAborted();
       if (this.#closed) throw closedError();
       if (this.#revoked) throw this.#revoked;
-      if (from === undefined) news = this.#news.promise;
+      if (from === undefined && lane === wanted) news = this.#news.promise;
       const reply = this.#options.call({ kind: "take", lane, maxPoints, enough, inputs, except, from });
       let block: ShelfBlock | undefined;
       try {
@@ -44,7 +45,10 @@ export class DiskReader implements BufferReader {
       if (block) return this.#toBlock(block);
       if (from !== undefined) continue;
       if (!wait) return undefined;
-      await orAbort(news, signal);
+      // Late points alone are no reason to go on waiting, and only the backlog has them.
+      const isOther = lane !== wanted;
+      lane = lane === "live" ? "backlog" : wanted;
+      if (isOther || lane === wanted) await orAbort(news, signal);
     }
   }
 
@@ -89,7 +93,7 @@ export class DiskReader implements BufferReader {
     );
   }
 
-  #toBlock({ id, inputs, timeStarts, valueStarts, times, values }: ShelfBlock): Block {
+  #toBlock({ id, inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): Block {
     const series = Array.from(inputs, (input, i) => {
       const start = valueStarts[i]!;
       const end = valueStarts[i + 1]!;
@@ -98,6 +102,7 @@ export class DiskReader implements BufferReader {
         input: this.#options.inputAt(input),
         times: times.subarray(timeStart, timeStart + end - start),
         values: values.subarray(start, end),
+        late: late[i] === 1,
       };
     });
     return { id: id as BlockId, series };

@@ -3,7 +3,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { InputId, Point } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import { InputTable } from "./input-table.ts";
-import type { PointColumns } from "./point-columns.ts";
+import { keepSameTime, type PointColumns } from "./point-columns.ts";
 
 export interface GroupCommitOptions {
   readonly clock: Clock;
@@ -80,8 +80,8 @@ export class GroupCommit {
     }
     const { inputs, times, values } = this.#columns;
     let at = this.#count;
-    for (const { input, time, value } of points) {
-      inputs[at] = this.#inputs.numberOf(input);
+    for (const { input, time, value, sameTime } of points) {
+      inputs[at] = this.#inputs.numberOf(input) + (sameTime === "keep" ? keepSameTime : 0);
       times[at] = time;
       values[at] = value;
       at++;

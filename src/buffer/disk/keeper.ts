@@ -6,7 +6,6 @@ import type { BufferState, SegmentState } from "./buffer-state.ts";
 import { type Disk, diskErrorCode, isFull } from "./disk.ts";
 import type { LossReason } from "./loss-ledger.ts";
 import type { Notes } from "./note.ts";
-import { recentWindow } from "./recent-points.ts";
 import type { Segment } from "./segment.ts";
 import type { StateFile } from "./state-file.ts";
 import type { Moment } from "./store.ts";
@@ -24,8 +23,6 @@ export interface KeeperOptions {
   readonly segments: Segment[];
   readonly shelf: BlockShelf;
   readonly stateFile: StateFile;
-  /** Most sealed segments that are kept to know repeated points by. */
-  readonly recentSegments: number;
   /** Milliseconds that the buffer had been open before, and the monotonic time at which it was opened. */
   readonly uptimeBefore: number;
   readonly opened: number;
@@ -118,21 +115,7 @@ export class Keeper {
     return this.#options.segments.find((segment) => segment.sealed && !this.#condemned.has(segment));
   }
 
-  /**
-   * Whether a sealed segment holds points that repeated ones are known by, settled or not. They stay until enough came
-   * after them: a repeated one has to be recognised after a restart, and after several in a row.
-   */
-  holdsRecent(segment: Segment): boolean {
-    const { accounts, segments, recentSegments } = this.#options;
-    if (accounts.next - segment.endSequence >= recentWindow) return false;
-    return segments
-      .filter(({ sealed, points }) => sealed && points > 0)
-      .toReversed()
-      .slice(0, recentSegments)
-      .includes(segment);
-  }
-
-  /** Removes all that is settled, those kept for recent points too. Says how many bytes came free. */
+  /** Removes all that is settled. Says how many bytes came free. */
   removeSettled(now: Moment): number {
     const before = this.bytes();
     for (const segment of this.#options.segments)
@@ -170,9 +153,8 @@ export class Keeper {
     return gone.length;
   }
 
-  #isDone(segment: Segment): boolean {
-    if (!segment.sealed || segment.unsettledPoints > 0) return false;
-    return segment.points === 0 || this.#condemned.has(segment) || !this.holdsRecent(segment);
+  #isDone({ sealed, unsettledPoints }: Segment): boolean {
+    return sealed && unsettledPoints === 0;
   }
 
   #state(now: Moment): BufferState {

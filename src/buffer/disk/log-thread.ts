@@ -46,6 +46,6 @@ export function answerRequests(link: ThreadLink, answer: (request: StoreRequest)
 }
 
 /** They change hands with the reply. */
-function columnsOf({ inputs, timeStarts, valueStarts, times, values }: ShelfBlock): ArrayBuffer[] {
-  return [inputs, timeStarts, valueStarts, times, values].map(({ buffer }) => buffer);
+function columnsOf({ inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): ArrayBuffer[] {
+  return [inputs, timeStarts, valueStarts, times, values, late].map(({ buffer }) => buffer);
 }

@@ -1,6 +1,9 @@
 // Points on their way to the disk, in the order they came. What the threads hand each other.
 
-/** Columns of the same length; `inputs` are numbers of an `InputTable`. */
+/** Added to an input's number where every value of a time is kept (`sameTime: keep`). */
+export const keepSameTime = 2 ** 31;
+
+/** Columns of the same length; `inputs` are numbers of an `InputTable`, on their way in with `keepSameTime` where it applies. */
 export interface PointColumns {
   readonly inputs: Uint32Array<ArrayBuffer>;
   readonly times: Float64Array<ArrayBuffer>;

@@ -73,6 +73,17 @@ export class RangeSet {
     this.#bounds.splice(start, end - start, ...kept);
   }
 
+  /** Where the range that holds `value` ends; undefined when none does. */
+  endOf(value: number): number | undefined {
+    const at = this.#after(value);
+    return at % 2 === 1 ? this.#bounds[at] : undefined;
+  }
+
+  /** Removes the lowest range. */
+  removeFirst(): void {
+    this.#bounds.splice(0, 2);
+  }
+
   clear(): void {
     this.#bounds = [];
   }

@@ -4,6 +4,7 @@
 //    0  marker        u32   finds the next record after damage; records begin at multiples of 8
 //    4  type          u8    1 points, 2 seal, 3 dictionary
 //    5  flags         u8    bit 0: may be skipped by who does not know the type
+//                           bit 1: late, its points may replace points stored before
 //    6  version       u16   of the payload's layout: 1; points 2: the same, squeezed with zstd
 //    8  length        u32   of the payload, without the zeros that fill it up to a multiple of 8
 //   12  points        u32   how many points are lost if the payload is damaged
@@ -20,6 +21,7 @@ export const recordTypes = { points: 1, seal: 2, dictionary: 3 } as const;
 /** No record is longer; a length beyond it is damage. */
 export const maxPayloadBytes = 2 ** 20;
 
+const lateFlag = 2;
 const marker = 0x1a_52_46_54; // "TFR\x1a"
 
 /** A checksum of a part of `bytes`. Given in, so that a test can show what happens without one. */
@@ -28,6 +30,7 @@ export type Checksum = (bytes: Uint8Array, start: number, end: number) => number
 export interface RecordHeader {
   readonly type: number;
   readonly optional: boolean;
+  readonly late: boolean;
   readonly version: number;
   readonly length: number;
   readonly points: number;
@@ -46,6 +49,7 @@ export interface RecordFields {
   readonly from: number;
   readonly to: number;
   readonly salt: number;
+  readonly late?: boolean;
 }
 
 /** Bytes that a record with a payload of `length` takes up. */
@@ -74,6 +78,7 @@ export function writeRecord(
   const view = new DataView(bytes.buffer, at, recordHeaderBytes);
   view.setUint32(0, marker, true);
   view.setUint8(4, fields.type);
+  if (fields.late) view.setUint8(5, lateFlag);
   view.setUint16(6, version, true);
   view.setUint32(8, length, true);
   view.setUint32(12, fields.points, true);
@@ -103,6 +108,7 @@ export function readRecordHeader(
   return {
     type: view.getUint8(at + 4),
     optional: (view.getUint8(at + 5) & 1) === 1,
+    late: (view.getUint8(at + 5) & lateFlag) !== 0,
     version: view.getUint16(at + 6, true),
     length,
     points: view.getUint32(at + 12, true),

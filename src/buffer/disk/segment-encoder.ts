@@ -18,8 +18,17 @@ export interface EncodedRecord {
   readonly points: number;
   readonly from: number;
   readonly to: number;
+  readonly late: boolean;
   /** Where it begins in `out`. */
   readonly offset: number;
+}
+
+/** Points that become one record: from `from` to before `to`. */
+export interface EncodedPart {
+  readonly from: number;
+  readonly to: number;
+  /** They may replace points stored before. */
+  readonly late: boolean;
 }
 
 /** Memory that the segments of one buffer use one after the other. */
@@ -52,7 +61,7 @@ export class SegmentEncoder {
   }
 
   /** Writes the points from `from` to before `to` as one record, which begins at `sequence`. */
-  encode(points: PointColumns, from: number, to: number, sequence: number, inputs: InputTable): EncodedRecord {
+  encode(points: PointColumns, { from, to, late }: EncodedPart, sequence: number, inputs: InputTable): EncodedRecord {
     const known = this.names.length;
     const ids = this.#idsOf(points, from, to, inputs);
     let earliest = Number.POSITIVE_INFINITY;
@@ -66,7 +75,7 @@ export class SegmentEncoder {
     this.writeDictionary(known, sequence);
     const offset = this.out.length;
     const { salt, checksum, compress } = this.#options;
-    const fields = { sequence, points: to - from, from: earliest, to: latest };
+    const fields = { sequence, points: to - from, from: earliest, to: latest, late };
     const payload = (out: ByteWriter) => {
       const start = out.length;
       writeColumns(out, columns, earliest);

@@ -20,6 +20,8 @@ export interface Damage {
   readonly bytes: number;
 }
 
+type IndexedRecord = Pick<RecordHeader, "sequence" | "points" | "from" | "to" | "late">;
+
 /** Records of points in the order they were written, in columns. */
 export class SegmentIndex {
   readonly offsets: number[] = [];
@@ -27,6 +29,8 @@ export class SegmentIndex {
   readonly points: number[] = [];
   readonly earliest: number[] = [];
   readonly latest: number[] = [];
+  /** Records of late points. */
+  readonly late: boolean[] = [];
   /** Input IDs by their place. Undefined: every copy of the entry is damaged. */
   readonly dictionary: (InputId | undefined)[] = [];
   readonly damage: Damage[] = [];
@@ -54,19 +58,21 @@ export class SegmentIndex {
     return this.latest.length === 0 ? undefined : this.latest.reduce((a, b) => Math.max(a, b));
   }
 
-  add(offset: number, header: { sequence: number; points: number; from: number; to: number }): void {
+  add(offset: number, header: IndexedRecord): void {
     this.offsets.push(offset);
     this.sequences.push(header.sequence);
     this.points.push(header.points);
     this.earliest.push(header.from);
     this.latest.push(header.to);
+    this.late.push(header.late);
     this.endSequence = header.sequence + header.points;
   }
 
   /** Forgets everything from `offset` on. */
   cut(offset: number, first: number): void {
     while ((this.offsets.at(-1) ?? -1) >= offset)
-      for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest]) column.pop();
+      for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest, this.late])
+        column.pop();
     while ((this.damage.at(-1)?.offset ?? -1) >= offset) this.damage.pop();
     const lastRecord = (this.sequences.at(-1) ?? first) + (this.points.at(-1) ?? 0);
     this.endSequence = Math.max(lastRecord, this.damage.at(-1)?.to ?? first);

@@ -6,6 +6,7 @@ import type { Bounds } from "./bounds.ts";
 import { ByteWriter } from "./bytes.ts";
 import { type Disk, diskErrorCode, isFull } from "./disk.ts";
 import { FullDisk, probeRoom } from "./full-disk.ts";
+import type { Admission } from "./input-marks.ts";
 import type { InputTable } from "./input-table.ts";
 import type { Keeper } from "./keeper.ts";
 import type { PointColumns } from "./point-columns.ts";
@@ -28,6 +29,8 @@ export interface SegmentLogOptions extends Pick<StoreOptions, "folder" | "segmen
   readonly shelf: BlockShelf;
   readonly bounds: Bounds;
   readonly keeper: Keeper;
+  /** Called with the sequence number at which a segment ends, before it is sealed. */
+  readonly beforeSeal: (next: number) => void;
 }
 
 export class SegmentLog {
@@ -48,10 +51,11 @@ export class SegmentLog {
   }
 
   /**
-   * Writes and syncs the first `count` points of the group; `onDurable` hears how many are safe, each time it is more.
-   * Throws `BUFFER_UNAVAILABLE` or what the disk throws; then none or the first of them are stored.
+   * Writes and syncs the admitted points of the group. Throws `BUFFER_UNAVAILABLE` or what the disk throws; then none or
+   * the first of them are stored.
    */
-  append(group: PointColumns, count: number, now: Moment, onDurable: (count: number) => void): void {
+  append(group: PointColumns, admission: Admission, now: Moment): void {
+    const { count } = admission;
     let from = 0;
     let failures = 0;
     let cleared = false;
@@ -59,7 +63,7 @@ export class SegmentLog {
       try {
         const writer = this.ensureWriter(now);
         const before = writer.segment.bytes;
-        const upTo = writer.write(group, from, count, this.#options.inputs);
+        const upTo = writer.write(group, from, admission, this.#options.inputs);
         if (upTo === from) {
           this.seal();
           continue;
@@ -68,7 +72,6 @@ export class SegmentLog {
         writer.segment.lastWall = now.wall;
         writer.segment.lastUptime = this.#options.keeper.uptime(now);
         this.#options.accounts.next = writer.segment.endSequence;
-        onDurable(from);
         this.#missingRoom = 0;
         this.#fullDisk.stored(writer.segment.bytes - before);
       } catch (error) {
@@ -152,6 +155,7 @@ export class SegmentLog {
     const writer = this.#writer;
     this.#writer = undefined;
     if (!writer) return;
+    this.#options.beforeSeal(writer.segment.endSequence);
     try {
       writer.seal();
     } catch (error) {

@@ -3,6 +3,7 @@
 // The file has its full length from the start, and zeros are written a little ahead of the points, so that a commit
 // changes no metadata: neither the length nor which blocks are in use. A quarter of the wear, half of the time of a sync.
 import { type Disk, type DiskFile, isFull, writeFully } from "./disk.ts";
+import type { Admission } from "./input-marks.ts";
 import type { InputTable } from "./input-table.ts";
 import type { PointColumns } from "./point-columns.ts";
 import type { Checksum } from "./record.ts";
@@ -73,10 +74,10 @@ export class SegmentWriter {
   }
 
   /**
-   * Writes and syncs the points from `from` on, as many as fit, and says where it stopped: those before that are durable.
+   * Writes and syncs the admitted points from `from` on, late ones in records of their own, as many as fit, and says where it stopped: those before that are durable.
    * Returns `from` itself when the segment is full. Throws what the disk throws; then this writer must be given up.
    */
-  write(points: PointColumns, from: number, to: number, inputs: InputTable): number {
+  write(points: PointColumns, from: number, { count: to, inOrder }: Admission, inputs: InputTable): number {
     const encoder = this.#encoder;
     const { out } = encoder;
     const records: EncodedRecord[] = [];
@@ -85,10 +86,11 @@ export class SegmentWriter {
     let at = from;
     let sequence = this.#index.endSequence;
     while (at < to && out.length < maxWriteBytes) {
-      const end = Math.min(to, at + maxRecordPoints);
+      const late = at >= inOrder;
+      const end = Math.min(late ? to : inOrder, at + maxRecordPoints);
       const before = out.length;
       const known = encoder.names.length;
-      const record = encoder.encode(points, at, end, sequence, inputs);
+      const record = encoder.encode(points, { from: at, to: end, late }, sequence, inputs);
       // The first record of a segment goes in, however long it is.
       if (start + out.length > this.#options.fullBytes && (at > from || this.#index.sequences.length > 0)) {
         out.cut(before);

@@ -80,6 +80,12 @@ export class SeriesOut {
     return parts;
   }
 
+  /** Whether points of the input are not settled. */
+  has(input: number): boolean {
+    const at = this.#find(input);
+    return this.#inputs[at] === input && this.#points[at] !== 0;
+  }
+
   /** What is not settled. */
   *parts(): IterableIterator<SeriesPart> {
     for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.#part(at);

@@ -6,6 +6,7 @@ import { diskErrorCode } from "./disk.ts";
 import type { FolderLock } from "./lock.ts";
 import type { Note } from "./note.ts";
 import { NoteLimiter } from "./note-limiter.ts";
+import { keepSameTime } from "./point-columns.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 import { readOnlyDisk } from "./read-only-disk.ts";
 import type { Checksum } from "./record.ts";
@@ -104,10 +105,12 @@ export class StoreServer {
         this.#learn(store, request.newInputs);
         const { inputs, count } = request.group;
         for (let i = 0; i < count; i++) {
-          const number = this.#numbers[inputs[i]!];
+          const given = inputs[i]!;
+          const mode = given >= keepSameTime ? keepSameTime : 0;
+          const number = this.#numbers[given - mode];
           // It would be stored under another name.
           if (number === undefined) throw new RangeError("an input that was not told by its name");
-          inputs[i] = number;
+          inputs[i] = number + mode;
         }
         store.append(request.group, now);
         return undefined;

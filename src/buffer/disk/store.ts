@@ -4,22 +4,23 @@ import type { BufferStats } from "../../core/buffer.ts";
 import { AgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Accounts } from "./accounts.ts";
-import { BlockShelf, type ShelfSettlement } from "./block-shelf.ts";
+import { BlockShelf } from "./block-shelf.ts";
 import { Bounds } from "./bounds.ts";
 import { Compactor } from "./compactor.ts";
 import type { Disk } from "./disk.ts";
+import { InputMarks } from "./input-marks.ts";
 import { InputTable } from "./input-table.ts";
 import { Keeper } from "./keeper.ts";
+import { KeptFile } from "./kept-file.ts";
 import type { Notes } from "./note.ts";
 import type { PointColumns } from "./point-columns.ts";
-import { mostRecentSegments, RecentPoints } from "./recent-points.ts";
-import { rememberNewest } from "./recent-refill.ts";
 import type { Checksum } from "./record.ts";
 import { recover } from "./recovery.ts";
 import { Scrubber } from "./scrubber.ts";
 import type { Segment } from "./segment.ts";
 import { SegmentLog } from "./segment-log.ts";
 import { mendSegment } from "./segment-mending.ts";
+import type { BlockSettlement } from "./settlement-order.ts";
 import type { Taken, TakeRequest } from "./taking.ts";
 
 export interface StoreOptions {
@@ -32,8 +33,6 @@ export interface StoreOptions {
   readonly reserveFreeDisk: number;
   readonly whenFull: "dropOldest" | "block";
   readonly segmentBytes: number;
-  /** Most sealed segments that are kept to know repeated points by, delivered or not; `mostRecentSegments` unless given. */
-  readonly recentSegments?: number;
 }
 
 /** What the store stands on. */
@@ -68,7 +67,10 @@ export class Store {
   readonly #log: SegmentLog;
   readonly #compactor: Compactor;
   readonly #scrubber: Scrubber;
-  readonly #recent = new RecentPoints();
+  readonly #marks: InputMarks;
+  readonly #keptFile: KeptFile;
+  /** Sequence number at which this store began to append. */
+  readonly #begun: number;
   #degraded: string | undefined;
   #oldest: { readonly time: number | undefined } | undefined;
 
@@ -87,17 +89,20 @@ export class Store {
     this.#accounts = accounts;
     const shelf = new BlockShelf({ ...ground, folder, inputs, accounts, segments });
     const books = { disk, note, folder, stream, integration, accounts, segments, shelf, stateFile };
-    const { recentSegments = mostRecentSegments } = options;
-    const keeper = new Keeper({ ...books, recentSegments, uptimeBefore, opened: now.monotonic });
+    const keeper = new Keeper({ ...books, uptimeBefore, opened: now.monotonic });
     const bounds = new Bounds(options, disk, segments, keeper);
     const parts = { inputs, accounts, segments, shelf, bounds, keeper };
     this.#shelf = shelf;
     this.#keeper = keeper;
     this.#bounds = bounds;
-    this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, ...parts });
+    this.#marks = new InputMarks(latestUnsettled(segments, now));
+    this.#keptFile = new KeptFile({ ...ground, folder, stream, inputs, kept: this.#marks.kept });
+    const beforeSeal = (next: number) => this.#keptFile.sealing(next);
+    this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, beforeSeal, ...parts });
     this.#scrubber = new Scrubber({ disk, checksum, note, segments, shelf, keeper });
     this.#compactor = new Compactor({ ground, folder, inputs, segments, shelf, keeper });
-    rememberNewest(this.#recent, segments, shelf, inputs, disk, checksum);
+    this.#begun = accounts.next;
+    this.#keptFile.restore(segments, shelf);
     keeper.persist(now);
   }
 
@@ -106,11 +111,12 @@ export class Store {
    * are stored, and to append them again does no harm.
    */
   append(group: PointColumns, now: Moment): void {
-    const admission = this.#recent.admit(group);
+    const admission = this.#marks.admit(group);
     try {
-      this.#log.append(group, admission.count, now, (count) => this.#recent.confirm(count));
+      this.#keptFile.nameNew(this.#accounts.next);
+      this.#log.append(group, admission, now);
     } catch (error) {
-      this.#recent.undo();
+      this.#marks.undo(group, admission);
       this.#oldest = undefined;
       this.#degraded = this.#describe(error);
       throw new AgentError("BUFFER_UNAVAILABLE", this.#degraded, { cause: error });
@@ -127,7 +133,7 @@ export class Store {
   }
 
   /** `write: false` leaves the disk alone: the state that says so is written with the next one that is due. */
-  settle(done: readonly ShelfSettlement[], write = true): void {
+  settle(done: readonly BlockSettlement[], write = true): void {
     this.#shelf.settle(done);
     if (write) this.#keeper.writeSettled();
     this.#oldest = undefined;
@@ -166,6 +172,7 @@ export class Store {
       this.#degraded = this.#describe(error);
     }
     this.#oldest = undefined;
+    this.#lowerFloor();
     this.#keeper.persistWhenDue(now);
   }
 
@@ -194,6 +201,12 @@ export class Store {
     this.#keeper.persist(now);
   }
 
+  /** Once everything from before the start is settled, no point can be late because of it. */
+  #lowerFloor(): void {
+    if (!this.#segments.some(({ first, unsettledPoints }) => first < this.#begun && unsettledPoints > 0))
+      this.#marks.floor = Number.NEGATIVE_INFINITY;
+  }
+
   #sealWhenOld(now: Moment): void {
     const { active } = this.#log;
     if (!active || active.unsettledPoints === 0) return;
@@ -219,4 +232,15 @@ export class Store {
     }
     return this.#oldest.time === undefined ? undefined : epochMicros(this.#oldest.time);
   }
+}
+
+/**
+ * The latest time that is not settled, found without reading points. A segment that does not tell its times cannot be read
+ * now: what is in it is taken to be no later than the present.
+ */
+function latestUnsettled(segments: readonly Segment[], now: Moment): number {
+  let latest = Number.NEGATIVE_INFINITY;
+  for (const segment of segments)
+    if (segment.unsettledPoints > 0) latest = Math.max(latest, segment.latest ?? now.wall);
+  return latest;
 }

@@ -55,7 +55,7 @@ function measure(columns: Columns) {
       { sorter: new SeriesSorter(), out: new ByteWriter() },
     );
     for (let at = 0; at < points.count; at += slab)
-      encoder.encode(points, at, Math.min(points.count, at + slab), at, inputs);
+      encoder.encode(points, { from: at, to: Math.min(points.count, at + slab), late: false }, at, inputs);
     return encoder.out.written();
   };
   run();

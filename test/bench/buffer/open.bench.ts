@@ -21,13 +21,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { crc32c } from "../../../src/buffer/disk/crc32c.ts";
 import { nodeDisk } from "../../../src/buffer/disk/node-disk.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { mostRecentSegments } from "../../../src/buffer/disk/recent-points.ts";
 import { sealBytes } from "../../../src/buffer/disk/seal.ts";
 import { Store } from "../../../src/buffer/disk/store.ts";
 import { openBuffer } from "../../../src/buffer/registry.ts";
 import { group, moment, type Triple } from "../../support/disk-store.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";
 
+/** Starts in a row, each of which leaves a segment of a single point. */
+const manyStarts = 64;
 const [segments = "1280", parent = "/var/tmp"] = process.argv.slice(2);
 const fullBytes = 8 * 2 ** 20;
 const never = new AbortController().signal;
@@ -109,7 +110,7 @@ console.log(`${cpus()[0]?.model ?? "unknown"}, ${cpus().length} cores, Node ${pr
 const [mode, prepared] = [process.env.BENCH_MODE, process.env.BENCH_FOLDER];
 if (mode === undefined) {
   const { spawnSync } = await import("node:child_process");
-  for (const count of [0, Number(segments), -mostRecentSegments]) {
+  for (const count of [0, Number(segments), -manyStarts]) {
     const home = mkdtempSync(join(parent, "tagferry-bench-"));
     try {
       if (count > 0) fill(join(home, "buffer"), count);

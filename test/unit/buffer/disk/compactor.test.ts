@@ -14,9 +14,9 @@ const poll = (second: number): Triple[] =>
 const keys = (points: readonly Triple[]) =>
   points.map(([input, time, value]) => `${input} ${time} ${value}`).toSorted();
 
-function withBacklog(seconds: number, recentSegments = 0) {
+function withBacklog(seconds: number) {
   const disk = new MemoryDisk();
-  const { store } = openStore(disk, { segmentBytes: 65_536, recentSegments });
+  const { store } = openStore(disk, { segmentBytes: 65_536 });
   for (let i = 0; i < seconds; i++) append(store, poll(i), i);
   return { disk, store };
 }
@@ -83,18 +83,22 @@ test("what is settled is left out, what is not is settled as before", () => {
   expect(segmentFiles(disk).length).toBeGreaterThan(1);
 });
 
-test("what was settled of an outage is still known when it comes again after a restart", () => {
-  const { disk, store } = withBacklog(600, 64);
-  settle(store, take(store, "backlog", 1e6, ["line.tag3"])!);
-  const unsettled = store.stats().unsettledPoints;
+test("values of one time keep their order in a cold segment, and do not travel in the live lane", () => {
+  const { store } = withBacklog(100);
+  for (const value of [7, 8, 7]) append(store, [["line.tag3", t0, value]], 101);
+  append(
+    store,
+    Array.from({ length: 9_000 }, (_, i): Triple => ["filling", t0 + i, i * 1.1]),
+    102,
+  );
   compact(store, 1_000);
-  store.tick(moment(1_100));
 
-  const again = openStore(disk.afterKill(), { at: 1_200 }).store;
-  const [first] = poll(0).filter(([input]) => input === "line.tag3");
-  append(again, [first!, ["line.tag3", t0, -1]], 1_201);
+  const live: Triple[] = [];
+  for (let block = take(store, "live"); block; block = take(store, "live")) live.push(...block.points);
+  const points = [...live, ...takeAll(store)].filter(([input, time]) => input === "line.tag3" && time === t0);
 
-  expect(again.stats()).toMatchObject({ duplicatePoints: 1, collidedPoints: 1, unsettledPoints: unsettled + 1 });
+  expect(live.some(([input]) => input === "line.tag3")).toBe(false);
+  expect(points.map(([, , value]) => value)).toEqual([poll(0)[3]![2], 7, 8, 7]);
 });
 
 test("a segment that is read from meanwhile is left as it is", () => {

@@ -1,0 +1,132 @@
+// Keeps the occupied times of inputs with `sameTime: keep` over a restart, in `kept.json`: a checksum and a line of JSON.
+//
+//   file     times of all points before `sequence`     written before a segment is sealed or removed, and for a new input
+//   segments times of all points from `sequence` on    read at a start; usually the one segment that was being written
+//
+// Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
+import { isInputId } from "../../core/point.ts";
+import type { BlockShelf } from "./block-shelf.ts";
+import { crc32c } from "./crc32c.ts";
+import { type Disk, diskErrorCode, readFile, replaceFile, withRetries } from "./disk.ts";
+import type { InputTable } from "./input-table.ts";
+import type { KeptTimes } from "./kept-times.ts";
+import type { Notes } from "./note.ts";
+import { readPoints } from "./payload.ts";
+import type { Checksum } from "./record.ts";
+import type { Segment } from "./segment.ts";
+import { SegmentReader } from "./segment-reader.ts";
+
+export interface KeptFileOptions {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly checksum: Checksum;
+  readonly note: Notes;
+  /** UUID of the buffer. */
+  readonly stream: string;
+  readonly inputs: InputTable;
+  readonly kept: KeptTimes;
+}
+
+interface Content {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly inputs: readonly (readonly [input: string, bounds: readonly number[]])[];
+}
+
+export const keptFileName = "kept.json";
+
+export class KeptFile {
+  readonly #options: KeptFileOptions;
+  /** The file tells of all points before this sequence number. */
+  #sequence = 0;
+
+  constructor(options: KeptFileOptions) {
+    this.#options = options;
+  }
+
+  /** Fills `kept` from the file and from the segments that hold later points. What cannot be read is left out. */
+  restore(segments: readonly Segment[], shelf: BlockShelf): void {
+    const { stream, inputs, kept, note } = this.#options;
+    const content = this.#read();
+    if (content?.stream !== stream) return;
+    this.#sequence = content.sequence;
+    for (const [input, bounds] of content.inputs)
+      if (isInputId(input))
+        for (let i = 0; i < bounds.length; i += 2) kept.occupy(inputs.numberOf(input), bounds[i]!, bounds[i + 1]);
+    for (const segment of segments)
+      if (segment.points > 0 && segment.endSequence > content.sequence)
+        try {
+          withRetries(() => this.#occupyFrom(segment, shelf));
+        } catch (error) {
+          note(
+            "warn",
+            { part: "buffer", segment: segment.name, err: String(error) },
+            "cannot read the times that inputs with sameTime: keep have values for; values delivered again may replace others",
+          );
+        }
+  }
+
+  /** To be called before points from `next` on are appended: a start looks only for inputs that the file names. Throws what the disk throws. */
+  nameNew(next: number): void {
+    if (this.#options.kept.hasNew) this.#write(next);
+  }
+
+  /** To be called before the segment that ends at `next` is sealed: a start does not read it again. Never throws. */
+  sealing(next: number): void {
+    if (this.#options.kept.isEmpty || this.#sequence === next) return;
+    try {
+      this.#write(next);
+    } catch (error) {
+      this.#options.note("warn", { part: "buffer", err: String(error) }, `${keptFileName} could not be written`);
+    }
+  }
+
+  #write(next: number): void {
+    const { disk, folder, stream, inputs, kept } = this.#options;
+    const content: Content = {
+      stream,
+      sequence: next,
+      inputs: Array.from(kept.entries(), ([input, { bounds }]) => [inputs.inputAt(input), bounds]),
+    };
+    const json = JSON.stringify(content);
+    const encoder = new TextEncoder();
+    replaceFile(disk, folder, keptFileName, encoder.encode(`${checksumText(encoder.encode(json))} ${json}`));
+    disk.syncFolder(folder);
+    this.#sequence = next;
+    kept.hasNew = false;
+  }
+
+  #read(): Content | undefined {
+    const { disk, folder } = this.#options;
+    try {
+      const bytes = withRetries(() => readFile(disk, `${folder}/${keptFileName}`));
+      const json = bytes.subarray(9);
+      if (new TextDecoder().decode(bytes.subarray(0, 8)) !== checksumText(json)) return undefined;
+      return JSON.parse(new TextDecoder().decode(json)) as Content; // its checksum says that it is what was written
+    } catch (error) {
+      if (diskErrorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
+      return undefined;
+    }
+  }
+
+  #occupyFrom(segment: Segment, shelf: BlockShelf): void {
+    const { disk, checksum, inputs, kept } = this.#options;
+    const index = shelf.index(segment);
+    const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
+    if (!numbers.some((number) => kept.has(number))) return;
+    using reader = new SegmentReader(disk, segment, index, true, checksum);
+    for (const [at, sequence] of index.sequences.entries()) {
+      const isTold = sequence + index.points[at]! <= this.#sequence;
+      const record = isTold ? undefined : reader.record(at);
+      if (!record) continue;
+      readPoints(record.bytes, record.at, record.header, (place, time) => {
+        const number = numbers[place] ?? -1;
+        if (kept.has(number)) kept.occupy(number, time);
+      });
+    }
+  }
+}
+
+function checksumText(json: Uint8Array): string {
+  return crc32c(json).toString(16).padStart(8, "0");
+}

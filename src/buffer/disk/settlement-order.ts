@@ -1,0 +1,119 @@
+// Settles late points no sooner than the points they may replace.
+//
+//   block 7 (live)      a@10 = 1          sent, not settled: another series of the block is still to be sent
+//   block 9 (backlog)   a@10 = 2, late    sent and settled
+//
+// If that settlement reached the disk and the process died, a@10 = 1 would come again, and nothing after it: the service
+// would end with the older value. So the settlement of block 9 waits until block 7 holds nothing of `a` any more. If block
+// 7 is released instead, block 9 is released as well, and both come again in their order.
+import type { SeriesOut } from "./series-out.ts";
+
+export interface BlockSettlement {
+  readonly block: number;
+  /** Numbers of the series. */
+  readonly inputs: readonly number[];
+  readonly refused: number;
+}
+
+/** A block that is leased to the reader. */
+export interface LeasedBlock {
+  readonly series: SeriesOut;
+  /** Inputs with late points. */
+  readonly late: ReadonlySet<number>;
+}
+
+interface Waiting {
+  readonly settlement: BlockSettlement;
+  /** Its late inputs. */
+  readonly late: readonly number[];
+  /** The block that holds points of them. */
+  blocker: number;
+}
+
+export class SettlementOrder {
+  /** By id, ascending. */
+  readonly #leased: ReadonlyMap<number, LeasedBlock>;
+  #waiting: Waiting[] = [];
+  /** Inputs of a block that were settled in vain: they are given back with the rest of it. */
+  readonly #revoked = new Map<number, Set<number>>();
+
+  constructor(leased: ReadonlyMap<number, LeasedBlock>) {
+    this.#leased = leased;
+  }
+
+  /** Whether the settlement may be applied now; else it is kept until `ready` gives it. */
+  admit(settlement: BlockSettlement): boolean {
+    const block = this.#leased.get(settlement.block);
+    if (!block || block.late.size === 0) return true;
+    const late = settlement.inputs.filter((input) => block.late.has(input));
+    const blocker = late.length === 0 ? undefined : this.#blockerOf(settlement.block, late, Number.NEGATIVE_INFINITY);
+    if (blocker === undefined) return true;
+    this.#waiting.push({ settlement, late, blocker });
+    return false;
+  }
+
+  /** Settlements that nothing holds back any more. They are to be applied before the next call. */
+  *ready(): Generator<BlockSettlement> {
+    for (let at = 0; at < this.#waiting.length; ) {
+      const entry = this.#waiting[at]!;
+      const { settlement, late, blocker } = entry;
+      if (this.#blocks(blocker, late)) {
+        at++;
+        continue;
+      }
+      const next = this.#blockerOf(settlement.block, late, blocker);
+      if (next !== undefined) {
+        entry.blocker = next;
+        at++;
+        continue;
+      }
+      this.#waiting.splice(at, 1);
+      yield settlement;
+      // It may have been what others wait for.
+      at = 0;
+    }
+  }
+
+  /** Whether everything of the block that is not settled was settled in vain. Then it is to be released. */
+  isRevoked(block: number): boolean {
+    const revoked = this.#revoked.get(block);
+    return revoked !== undefined && this.#leased.get(block)?.series.count === revoked.size;
+  }
+
+  /** The block is about to be given back. Gives the blocks that have to be given back with it. */
+  release(block: number): number[] {
+    this.forget(block);
+    const followers: number[] = [];
+    this.#waiting = this.#waiting.filter(({ settlement, late }) => {
+      if (settlement.block < block || !this.#blocks(block, late)) return true;
+      const revoked = this.#revoked.get(settlement.block) ?? new Set();
+      for (const input of settlement.inputs) revoked.add(input);
+      this.#revoked.set(settlement.block, revoked);
+      followers.push(settlement.block);
+      return false;
+    });
+    return followers.filter((follower) => this.isRevoked(follower));
+  }
+
+  /** Nothing of the block is leased any more. Gives the settlements that waited: its points were delivered. */
+  forget(block: number): BlockSettlement[] {
+    this.#revoked.delete(block);
+    const waited = this.#waiting.filter(({ settlement }) => settlement.block === block);
+    if (waited.length > 0) this.#waiting = this.#waiting.filter(({ settlement }) => settlement.block !== block);
+    return waited.map(({ settlement }) => settlement);
+  }
+
+  /** The first block after `after` and before `block` that holds points of these inputs. */
+  #blockerOf(block: number, inputs: readonly number[], after: number): number | undefined {
+    for (const id of this.#leased.keys()) {
+      if (id >= block) return undefined;
+      if (id > after && this.#blocks(id, inputs)) return id;
+    }
+    return undefined;
+  }
+
+  #blocks(id: number, inputs: readonly number[]): boolean {
+    const series = this.#leased.get(id)?.series;
+    return series !== undefined && inputs.some((input) => series.has(input));
+  }
+}

@@ -1,0 +1,158 @@
+// Which points are repeats, in order or late.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { InputMarks } from "../../../../src/buffer/disk/input-marks.ts";
+import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/point-columns.ts";
+import { runs } from "../../../support/property.ts";
+
+type Given = readonly [input: number, time: number, value: number];
+
+const group = (points: readonly Given[]): PointColumns => ({
+  inputs: Uint32Array.from(points, ([input]) => input),
+  times: Float64Array.from(points, ([, time]) => time),
+  values: Float64Array.from(points, ([, , value]) => value),
+  count: points.length,
+});
+
+function admit(marks: InputMarks, points: readonly Given[]) {
+  const columns = group(points);
+  const { count, inOrder, duplicates, collided } = marks.admit(columns);
+  const all = Array.from({ length: count }, (_, i) => [columns.inputs[i], columns.times[i], columns.values[i]]);
+  return { ordered: all.slice(0, inOrder), late: all.slice(inOrder), duplicates, collided };
+}
+
+test("a repeat is dropped only when it equals the newest value of its time", () => {
+  expect(
+    admit(new InputMarks(), [
+      [0, 10, 1],
+      [0, 10, 0],
+      [0, 10, 0],
+      [0, 10, 1],
+      [1, 10, 1],
+    ]),
+  ).toEqual({
+    ordered: [
+      [0, 10, 1],
+      [1, 10, 1],
+    ],
+    late: [
+      [0, 10, 0],
+      [0, 10, 1],
+    ],
+    duplicates: 1,
+    collided: 2,
+  });
+});
+
+test("the last value with the newest time is what repeats are compared with in the next group", () => {
+  const marks = new InputMarks();
+  admit(marks, [
+    [0, 10, 1],
+    [0, 10, 2],
+  ]);
+  expect(
+    admit(marks, [
+      [0, 10, 2],
+      [0, 10, 1],
+    ]),
+  ).toMatchObject({ late: [[0, 10, 1]], duplicates: 1 });
+});
+
+test("after a group that was not stored, none of its points is dropped", () => {
+  const marks = new InputMarks();
+  const columns = group([
+    [0, 10, 1],
+    [1, 10, 1],
+  ]);
+  marks.undo(columns, marks.admit(columns));
+
+  expect(
+    admit(marks, [
+      [0, 10, 1],
+      [1, 10, 1],
+      [1, 11, 2],
+    ]),
+  ).toEqual({
+    ordered: [[1, 11, 2]],
+    late: [
+      [0, 10, 1],
+      [1, 10, 1],
+    ],
+    duplicates: 0,
+    collided: 0,
+  });
+});
+
+test("up to the floor every point is late, whatever its input", () => {
+  const marks = new InputMarks(10);
+  expect(
+    admit(marks, [
+      [0, 10, 1],
+      [0, 11, 1],
+      [7, 9, 1],
+    ]),
+  ).toMatchObject({
+    ordered: [[0, 11, 1]],
+    late: [
+      [0, 10, 1],
+      [7, 9, 1],
+    ],
+  });
+});
+
+test("kept values of one time are shifted by 1 µs in the order they came, whatever their values", () => {
+  const marks = new InputMarks();
+  const kept = keepSameTime;
+  expect(
+    admit(marks, [
+      [kept, 10, 1],
+      [kept, 10, 0],
+      [kept, 10, 1],
+      [kept, 20, 1],
+      [kept, 10, 1],
+      [kept, 12, 4],
+    ]),
+  ).toEqual({
+    ordered: [
+      [0, 10, 1],
+      [0, 11, 0],
+      [0, 12, 1],
+      [0, 20, 1],
+    ],
+    late: [
+      [0, 13, 1],
+      [0, 14, 4],
+    ],
+    duplicates: 0,
+    collided: 4,
+  });
+});
+
+test("kept values never share a time, and each group lists points in order, then late ones, by their appends", () => {
+  const points = fc.array(fc.tuple(fc.nat(2), fc.nat(12), fc.nat(1)), { maxLength: 12 });
+  fc.assert(
+    fc.property(fc.array(points, { maxLength: 6 }), (groups) => {
+      const marks = new InputMarks();
+      const latest = new Map<number, number>();
+      const seen = new Set<string>();
+      for (const given of groups) {
+        const { ordered, late, duplicates } = admit(
+          marks,
+          given.map(([i, t, v]) => [i === 0 ? keepSameTime : i, t, v]),
+        );
+        expect(ordered.length + late.length + duplicates).toBe(given.length);
+        for (const [input = -1, time = -1] of ordered) {
+          expect(time).toBeGreaterThan(latest.get(input) ?? -1);
+          latest.set(input, time);
+        }
+        for (const [input = -1, time = -1] of late) expect(time).toBeLessThanOrEqual(latest.get(input) ?? -1);
+        for (const [input, time] of [...ordered, ...late]) {
+          if (input !== 0) continue;
+          expect(seen.has(`${time}`)).toBe(false);
+          seen.add(`${time}`);
+        }
+      }
+    }),
+    runs(300),
+  );
+});
