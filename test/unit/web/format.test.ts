@@ -1,6 +1,7 @@
 // Numbers as the page shows them: every digit, and nothing but the digits.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../support/property.ts";
 
 const script = new URL("../../../src/web/page/format.js", import.meta.url);
 const { value }: { value: (number: number) => string } = await import(script.href);
@@ -23,5 +24,6 @@ test("the number that is shown is the number", () => {
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
       expect(Number(value(number + 0).replaceAll(",", ""))).toBe(number + 0);
     }),
+    runs(100),
   );
 });

@@ -1,0 +1,18 @@
+// Every property test takes its seed and its number of runs from `property.ts`, so that the long form reaches all of them.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+
+test("no property test has a seed or a number of runs of its own", () => {
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".test.ts"));
+  const withProperties = files.filter((name) => /\bfc\.(?:assert|check|sample)\(/.test(read(name)));
+  expect(withProperties.length).toBeGreaterThan(50);
+
+  expect(withProperties.filter((name) => !/\bruns\(/.test(read(name)) || read(name).includes("numRuns"))).toEqual([]);
+});
+
+function read(name: string): string {
+  return readFileSync(join(root, name), "utf8");
+}
