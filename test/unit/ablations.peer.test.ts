@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { ablations } from "../support/ablations/all.ts";
-import { bufferAblations } from "../support/ablations/buffer.ts";
 import { Workbench } from "../support/ablations/workbench.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
@@ -55,7 +54,7 @@ test("no sync of a file or folder of the buffer is without a line in the table",
   const missing: string[] = [];
   for (const file of readdirSync(sources).filter((name) => name.endsWith(".ts"))) {
     const text = readFileSync(join(sources, file), "utf8");
-    const inTable = bufferAblations.filter((each) => each.file === `buffer/disk/${file}`);
+    const inTable = ablations.filter((each) => each.file === `buffer/disk/${file}`);
     for (const [line] of text.matchAll(
       /^(?!.*function|.*: void;).*(?:[fF]ile\.sync\(\)|\bsync(?:Folder)?\((?:dirname|this|folder|`)).*$/gm,
     ))

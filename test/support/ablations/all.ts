@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 import { agentAblations } from "./agent.ts";
 import { bufferAblations } from "./buffer.ts";
 import { bufferAccountAblations } from "./buffer-accounts.ts";
+import { bufferDamageAblations } from "./buffer-damage.ts";
 import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
@@ -17,5 +18,6 @@ export const ablations: readonly Ablation[] = [
   ...opcuaAblations,
   ...uploadAblations,
   ...bufferAblations,
+  ...bufferDamageAblations,
   ...bufferAccountAblations,
 ];

@@ -1,0 +1,144 @@
+// The safeguards of the buffer against damage, against files that are not its own, and the order of its steps.
+import type { Ablation } from "./ablation.ts";
+
+const states = "unit/buffer/disk/crash-states.test.ts";
+
+export const bufferDamageAblations: readonly Ablation[] = [
+  // Checksums and the salt.
+  {
+    safeguard: "the checksum of a payload",
+    file: "buffer/disk/record.ts",
+    code: "end <= bytes.length && sum(bytes, start, end) === header.payloadChecksum",
+    without: "end <= bytes.length",
+    test: "unit/buffer/disk/damage.test.ts",
+  },
+  {
+    safeguard: "the checksum of a record's header",
+    file: "buffer/disk/record.ts",
+    code: "  if (view.getUint32(at + 52, true) !== sum(bytes, at, at + 52)) return undefined;\n",
+    without: "",
+    test: "unit/buffer/disk/damage.test.ts",
+  },
+  {
+    safeguard: "the checksum of a segment's header",
+    file: "buffer/disk/segment-header.ts",
+    code: '  if (view.getUint32(4_092, true) !== crc32c(bytes, 0, 4_092)) return "damaged";\n',
+    without: "",
+    test: "unit/buffer/disk/bit-flips.test.ts",
+  },
+  {
+    safeguard: "the checksum of the state",
+    file: "buffer/disk/state-file.ts",
+    code: '  if (view.getUint32(20, true) !== crc32c(bytes, headerBytes, end)) return "damaged";\n',
+    without: "",
+    test: "unit/buffer/disk/damage.test.ts",
+  },
+  {
+    safeguard: "the checksum of FORMAT",
+    file: "buffer/disk/format-file.ts",
+    code: ' || match[4] !== checksumText(match[1] ?? "")',
+    without: "",
+    test: "unit/buffer/disk/damage.test.ts",
+  },
+  {
+    safeguard: "the salt of a segment",
+    file: "buffer/disk/record.ts",
+    code: "  if (salt !== undefined && echo !== salt) return undefined;\n",
+    without: "",
+    test: "unit/buffer/disk/damage.test.ts",
+  },
+  {
+    safeguard: "cutting off all of a write with holes",
+    file: "buffer/disk/segment-index.ts",
+    code: "      index.cut(lastGroup, options.first);\n",
+    without: "",
+    test: "unit/buffer/disk/damage.test.ts",
+    name: "only parts reached the disk",
+  },
+  {
+    safeguard: "a damaged record of a write belongs to that write",
+    file: "buffer/disk/segment-index.ts",
+    code: "    lastGroup = at - header.groupOffset;\n",
+    without: "    if (isPayloadWhole(bytes, at, header, checksum)) lastGroup = at - header.groupOffset;\n",
+    test: "unit/buffer/disk/damage.test.ts",
+  },
+  {
+    safeguard: "sealed segments are checked in an outage",
+    file: "buffer/disk/store.ts",
+    code: "    this.#scrubber.step(now);\n",
+    without: "",
+    test: "unit/buffer/disk/scrub.test.ts",
+  },
+  // What is counted as lost.
+  {
+    safeguard: "a full buffer drops the oldest segment, leased or not",
+    file: "buffer/disk/keeper.ts",
+    code: "(segment) => segment.sealed && !this.#condemned.has(segment)",
+    without: "(segment) => segment.sealed && segment.blocksOut === 0 && !this.#condemned.has(segment)",
+    test: "unit/buffer/disk/overflow.test.ts",
+  },
+  {
+    safeguard: "what is accepted of a dropped segment is delivered, not lost",
+    file: "buffer/disk/block-shelf.ts",
+    code: "if (this.dropped.settle(block, inputs, refused)) this.changed = true;",
+    without: "",
+    test: "unit/buffer/disk/overflow.test.ts",
+  },
+  {
+    safeguard: "the state lists what is leased of dropped segments",
+    file: "buffer/disk/keeper.ts",
+    code: "const leased = shelf.dropped.list();",
+    without: "const leased: never[] = [];",
+    test: "unit/buffer/disk/overflow.test.ts",
+  },
+  {
+    safeguard: "settled ranges end where the segment ends",
+    file: "buffer/disk/settled-state.ts",
+    code: "Math.min(endSequence, bounds[i + 1]!)",
+    without: "bounds[i + 1]!",
+    test: "unit/buffer/disk/delivery-state.test.ts",
+  },
+  {
+    safeguard: "a file without a header counts only where its records fit",
+    file: "buffer/disk/segment-opening.ts",
+    code: "fits && !isCopy && sequences.length > 0",
+    without: "sequences.length >= 0",
+    test: "unit/buffer/disk/strangers.test.ts",
+  },
+  {
+    safeguard: "a copy of a segment counts once",
+    file: "buffer/disk/segment-finding.ts",
+    code: "    unique.set(key, segment);",
+    without: "    unique.set(name, segment);",
+    test: "unit/buffer/disk/strangers.test.ts",
+  },
+  {
+    safeguard: "leased points are not counted as damaged",
+    file: "buffer/disk/damage-books.ts",
+    code: " && !isLeased(segment, from, to),",
+    without: ",",
+    test: "unit/buffer/disk/scrub.test.ts",
+  },
+  // The order of things.
+  {
+    safeguard: "the state goes before the removal of what it says is settled",
+    file: "buffer/disk/keeper.ts",
+    code: "    try {\n      this.#write(now);\n    } catch (error) {",
+    without: "    this.#remove();\n    try {\n      this.#write(now);\n    } catch (error) {",
+    test: states,
+  },
+  {
+    safeguard: "the state goes before a cold segment takes the place of the hot one",
+    file: "buffer/disk/compactor.ts",
+    code: '    if (!keeper.persist(now)) throw new Error("the state could not be written");\n',
+    without: "",
+    test: states,
+  },
+  {
+    safeguard: "a cold segment has a salt of its own",
+    file: "buffer/disk/compactor.ts",
+    code: "const salt = ground.random32();",
+    without: "const { salt } = segment.header;",
+    test: states,
+  },
+];
