@@ -143,7 +143,7 @@ test("what a server has recorded while the agent was away is filled in once, wit
   const stateDir = freshState();
   const options = { security: { mode: "none" }, backfill: { maxGap: "1h" } };
   const tags = [node("Ratio"), node("Temp")];
-  const start = Math.floor(Date.now() / 1_000) - 60;
+  const start = Math.floor(Date.now() / 1_000) - 600; // before the server started, whose own first value is recorded, too
   await server.set("Ratio", 0.25, start);
   {
     await using before = collect(await open(stateDir, options, tags));
