@@ -48,7 +48,12 @@ export class LateOrder {
     return this.#points;
   }
 
-  /** Puts a late point into the backlog queue, or lets it wait for the points in its way. */
+  /** Whether points of the input wait. What the backlog has behind them waits, too: points of one block stay together. */
+  isWaiting(input: InputId): boolean {
+    return this.#waiting.has(input);
+  }
+
+  /** Puts a point into the backlog queue, or lets it wait for the points in its way. */
   append(backlog: SeriesQueue, time: number, scaled: number, form: number, slot: number): void {
     const { input } = backlog;
     const { live } = this.#parts.queuesOf(input);

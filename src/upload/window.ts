@@ -132,7 +132,8 @@ export class Window {
         const value = values[i] ?? Number.NaN;
         const form = numberForm(value);
         if (form !== 0 && isWritableTime(time)) {
-          if (late === true) this.#late.append(queue, time, scaledNumber(value, form), form, slot);
+          if (late === true || (lane === "backlog" && this.#late.isWaiting(input)))
+            this.#late.append(queue, time, scaledNumber(value, form), form, slot);
           else queue.append(time, scaledNumber(value, form), form, slot);
         } else {
           const reason = form === 0 ? "value is not a finite number" : "time is outside the years 1 to 9999";
