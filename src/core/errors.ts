@@ -85,14 +85,17 @@ export type ErrorCode = keyof typeof errorCodes;
 export class AgentError extends Error {
   override readonly name = "AgentError";
   readonly code: ErrorCode;
+  readonly #hint: string | undefined;
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+  /** `hint`: what to do about this very failure; left out: what the table says of the code. */
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly hint?: string }) {
     super(message, options);
     this.code = code;
+    this.#hint = options?.hint;
   }
 
   get hint(): string {
-    return errorCodes[this.code].hint;
+    return this.#hint ?? errorCodes[this.code].hint;
   }
 
   get retryable(): boolean {

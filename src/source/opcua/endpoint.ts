@@ -57,7 +57,9 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
       : "; without security, or with a deprecated policy, it is read only where the configuration says so: " +
         "security: { mode: none }";
     const wanted = security ? `${security.mode}, ${security.policy ?? "any policy"}` : "an endpoint with security";
-    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wanted}, it offers ${offer}${advice}`);
+    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wanted}, it offers ${offer}${advice}`, {
+      hint: "tagferry browse URL --endpoints lists what the server offers",
+    });
   }
   const tokenType = tokenTypeOf(options);
   const fitting = secure.filter((endpoint) => endpoint.userIdentityTokens?.some((t) => t.tokenType === tokenType));

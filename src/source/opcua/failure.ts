@@ -149,5 +149,7 @@ export function channelError(error: unknown, { thumbprint, certificateFile }: Ow
   const what = speechless ? "the server hangs up, most likely because it does not trust this agent" : error.message;
   const clock = statusOf(error) === "BadCertificateTimeInvalid" ? `; this clock says ${now.toISOString()}` : "";
   const message = `${what}${clock}; the certificate to trust there is ${thumbprint}, ${certificateFile} (tagferry trust list shows it)`;
-  return new AgentError("SOURCE_REFUSED", message, { cause: error });
+  const hint =
+    "the server's operator trusts the agent's certificate there, often by moving it out of a folder of rejected ones";
+  return new AgentError("SOURCE_REFUSED", message, { cause: error, hint });
 }

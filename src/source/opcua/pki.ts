@@ -72,6 +72,7 @@ export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: 
       throw new AgentError(
         "SOURCE_REFUSED",
         [need, describe(certificate, status.name, remedy ?? accept)].filter((part) => part !== undefined).join("; "),
+        { hint: "no login and no password is sent to a server whose certificate is not verified" },
       );
     },
     [Symbol.asyncDispose]: () => store.dispose(),
