@@ -31,7 +31,8 @@ export const bufferAblations: readonly Ablation[] = [
     file: "buffer/disk/segment-mending.ts",
     code: "      if (seal) file.sync();\n",
     without: "",
-    test: "unit/buffer/disk/model.test.ts",
+    test: states,
+    name: "whatever a power cut leaves opens",
   },
   {
     safeguard: "the sync of what was mended",

@@ -210,6 +210,20 @@ test.each<[string, (disk: MemoryDisk, path: string) => void]>([
   expect(notes.some(({ message }) => message.includes("begin anew"))).toBe(true);
 });
 
+test("a damaged FORMAT is not taken for that of a later version", () => {
+  const { disk } = written(5, true);
+  disk.change(`${folder}/FORMAT`, (bytes) => {
+    // The digit behind "tagferry buffer ".
+    bytes[16] = 0x39;
+    return bytes;
+  });
+
+  const open = () => openStore(disk.afterKill());
+
+  expect(open).not.toThrow();
+  expect(takeAll(open().store)).toHaveLength(15);
+});
+
 test("a damaged FORMAT makes no segment a stranger", () => {
   const { disk } = written(5, true);
   disk.change(`${folder}/FORMAT`, (bytes) => {
