@@ -10,6 +10,7 @@ import type { RunningDelivery } from "./delivery.ts";
 import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
 import { overallOf } from "./overall.ts";
+import { parkedWarnings } from "./parked-warnings.ts";
 import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
 import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
@@ -78,6 +79,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
       ...clockWarnings(doubt),
       ...refusalWarnings(refusedInputs),
       ...rejectWarnings(delivery.status()?.unkept ?? 0),
+      ...parkedWarnings(delivery.status()?.parked),
       ...signalWarnings(delivery.status()?.signals),
       ...configWarnings(config),
     ],
@@ -133,7 +135,10 @@ export function uploadStatus(
     : status?.lastError?.current
       ? status.lastError
       : undefined;
-  const drainMs = drainTime(buffer.unsettledPoints, status?.pointsPerSecond ?? 0, readingsPerSecond);
+  const parked = status ? status.parked.refused + status.parked.unconfirmed : 0;
+  // What waits for a parked input is gone when the service takes it, which nothing tells.
+  const rate = parked > 0 ? 0 : (status?.pointsPerSecond ?? 0);
+  const drainMs = drainTime(buffer.unsettledPoints, rate, readingsPerSecond);
   return {
     state,
     since: failure?.since ?? status?.since ?? startedAt,
@@ -150,6 +155,7 @@ export function uploadStatus(
     pointsPerRequest: status?.pointsPerRequest ?? 0,
     bytesPerRequest: status?.bytesPerRequest ?? 0,
     budgetShare: status?.budgetShare ?? 0,
+    ...(status && { parkedInputs: { refused: status.parked.refused, unconfirmed: status.parked.unconfirmed } }),
     ...(status && { signals: signalsStatus(status.signals) }),
   };
 }

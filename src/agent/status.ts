@@ -144,6 +144,8 @@ export interface UploadStatus {
   readonly points: number;
   /** Points the service refused for good since the agent started. */
   readonly refusedPoints: number;
+  /** Inputs that the service does not take; their points wait in the buffer. Left out while there is no delivery. */
+  readonly parkedInputs?: { readonly refused: number; readonly unconfirmed: number };
   /** Averages over the last minute. */
   readonly pointsPerRequest: number;
   readonly bytesPerRequest: number;

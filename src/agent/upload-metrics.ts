@@ -12,6 +12,11 @@ const metrics = {
     name: "upload_backlog_gone_seconds",
     help: "Seconds until the backlog is gone at the pace of the last minute; 0: there is none, or it does not shrink",
   },
+  parked: {
+    name: "upload_parked_inputs",
+    help: "Inputs that the service refuses, or does not name in its answers; their points wait in the buffer",
+    labels: ["reason"],
+  },
 } as const satisfies Record<string, MetricDeclaration>;
 
 /** Before the first delivery all that the agent has is late: by as long as it has run. */
@@ -21,12 +26,15 @@ export function measureUpload(registry: MetricsRegistry, status: () => UploadSta
   const retrying = registry.gauge(metrics.retrying);
   const budget = registry.gauge(metrics.budget);
   const drain = registry.gauge(metrics.drain);
+  const parked = registry.gauge(metrics.parked);
   registry.beforeText(() => {
-    const { state, lagMs, drainMs, backlogPoints, budgetShare } = status();
+    const { state, lagMs, drainMs, backlogPoints, budgetShare, parkedInputs } = status();
     lag.set((lagMs ?? (backlogPoints > 0 ? uptimeMs() : 0)) / 1_000);
     held.set(state === "held" ? 1 : 0);
     retrying.set(state === "retrying" ? 1 : 0);
     budget.set(budgetShare);
     drain.set((drainMs ?? 0) / 1_000);
+    parked.set(parkedInputs?.refused ?? 0, { reason: "refused" });
+    parked.set(parkedInputs?.unconfirmed ?? 0, { reason: "unconfirmed" });
   });
 }

@@ -122,6 +122,12 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
       "is not encrypted: the credentials and all values can be read by whoever is on the network",
       "https:// where the service offers it, with caFile where its authority is your own",
     );
+  if (service.confirmation === "status")
+    issues.warn(
+      child(child(root, "service"), "confirmation") ?? root,
+      "counts points as delivered though no answer names their inputs: what the service drops without an error is lost",
+      "named, where the service names the inputs it stored",
+    );
   if (service.auth.basic?.password.reveal() === "") {
     const basic = child(child(child(root, "service"), "auth"), "basic");
     issues.warn(

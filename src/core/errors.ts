@@ -76,6 +76,11 @@ export const errorCodes = {
     exit: 69,
     hint: "the service refuses the points themselves; its reason is in the message and in upload/rejects.ndjson of the data directory",
   },
+  SERVICE_UNCONFIRMED: {
+    retryable: true,
+    exit: 69,
+    hint: "the service answers without naming the inputs it stored; ask its operator, and if it never names them, set service.confirmation: status",
+  },
   SERVICE_REFUSED: { retryable: true, exit: 77, hint: "check service.integration and service.auth" },
 } as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
 

@@ -18,9 +18,15 @@ export interface Refusal {
 }
 
 export type Outcome =
+  /** All inputs of the frame are stored. */
   | { readonly kind: "accepted"; readonly signals: ReadonlyMap<InputId, SignalId> }
-  /** JSON-RPC error −32021. */
+  /**
+   * JSON-RPC error −32021, or a result that names some of the inputs. Inputs that are neither `accepted` nor `refused` may
+   * be stored or not.
+   */
   | { readonly kind: "partial"; readonly accepted: readonly InputId[]; readonly refused: readonly Refusal[] }
+  /** A result that names no input of the frame: nothing says that any point is stored. */
+  | { readonly kind: "unconfirmed" }
   /** −32600, −32602, −32001, HTTP 400 and 422: bisect. `inputs` are those the service named, none if it named none. */
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly inputs: readonly InputId[] }
   /** HTTP 413: halve, remember. */

@@ -1,7 +1,7 @@
 // Finds the points at fault in what the service refused: halves it until single points are left, so that the rest goes
 // through. At most two requests for each halving; a half is not sent as a whole when the other one was accepted.
 import type { InputId } from "../core/point.ts";
-import type { Portion } from "./portion.ts";
+import { Portion, type PortionColumn } from "./portion.ts";
 
 interface Suspect {
   readonly portion: Portion;
@@ -25,6 +25,11 @@ export class Bisection {
     return this.#suspects.length === 0;
   }
 
+  /** Whether points of `input` are undecided. */
+  holds(input: InputId): boolean {
+    return this.#suspects.some(({ portion }) => portion.columns.some((column) => column.input === input));
+  }
+
   /** A frame was refused. `named`: the inputs that the service found fault with, if it said so. */
   add(portion: Portion, named: readonly InputId[]): void {
     this.#points += portion.points;
@@ -32,6 +37,14 @@ export class Bisection {
     const divided = portion.divide(new Set(named));
     if (divided) this.#push(divided[0], divided[1]);
     else this.#suspects.push(suspect);
+  }
+
+  /** Sends a portion as it is, before anything else: nothing is known against it. */
+  resend(columns: readonly PortionColumn[]): void {
+    if (columns.length === 0) return;
+    const portion = new Portion(columns);
+    this.#points += portion.points;
+    this.#suspects.push({ portion, guilty: false });
   }
 
   /** What to send next. Stays the same until it is accepted, refused or split. */

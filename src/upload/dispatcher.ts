@@ -10,7 +10,9 @@ import type { LearnedLimit } from "./learned-limit.ts";
 import { Loader } from "./loader.ts";
 import { OutcomeHandler } from "./outcome-handler.ts";
 import type { Pacer } from "./pacer.ts";
+import { ParkedInputs, type ParkedStatus } from "./parked-inputs.ts";
 import type { Rejects } from "./rejects.ts";
+import { RetryProbes } from "./retry-probes.ts";
 import type { Shipment } from "./shipment.ts";
 import type { UploadTally } from "./upload-status.ts";
 import { Window } from "./window.ts";
@@ -27,6 +29,8 @@ export interface DispatcherParts {
   readonly maxLagMs: number;
   /** Whether the points of an input have to wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
+  /** Whether inputs that the service does not take wait in the buffer. False: their points are refused for good. */
+  readonly parks: boolean;
 }
 
 /**
@@ -57,6 +61,8 @@ const buildAheadMs = 60;
 const heldMs = 100;
 /** How long to wait while refused points cannot be written down and nothing else is to be done. */
 const unkeptMs = 1_000;
+/** The least to wait for points while parked inputs are due. */
+const leastWaitMs = 100;
 /** Refused points that wait in memory to be written down; beyond that nothing is sent. */
 const mostUnkept = 10_000;
 
@@ -68,6 +74,8 @@ export class Dispatcher {
   readonly #loader: Loader;
   readonly #bisection = new Bisection();
   readonly #outcomes: OutcomeHandler;
+  readonly #parked: ParkedInputs;
+  readonly #probes: RetryProbes;
 
   constructor(parts: DispatcherParts, runtime: Runtime) {
     const { reader, limit, integration, maxLagMs, holds } = parts;
@@ -89,19 +97,25 @@ export class Dispatcher {
       return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
     };
     const blockPoints = () => Math.ceil(limit.maxBytes / blockShare[this.#loader.sparse ? "sparse" : "dense"]);
-    this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints });
+    const parked = new ParkedInputs(runtime);
+    this.#parked = parked;
+    const except = () => parked.except;
+    this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
     this.#loader = new Loader({ window, bisection: this.#bisection, clock, integration, limit, maxLagMs, holds });
     this.#outcomes = new OutcomeHandler(
-      { ...parts, window, bisection: this.#bisection, loader: this.#loader },
+      { ...parts, window, parked, bisection: this.#bisection, loader: this.#loader },
       runtime,
     );
+    const { random } = runtime;
+    this.#probes = new RetryProbes({ intake: this.#intake, loader: this.#loader, parked, window, random });
   }
 
-  /** Points in hand, and how long the oldest fresh one has waited. */
-  progress(): { readonly inFlight: number; readonly waitedMs: number | undefined } {
+  /** Points in hand, how long the oldest fresh one has waited, and which inputs the service does not take. */
+  progress(): { readonly inFlight: number; readonly waitedMs: number | undefined; readonly parked: ParkedStatus } {
     const since = this.#loader.oldest("live");
     return {
       inFlight: this.#points(),
+      parked: this.#parked.status(),
       waitedMs: since === undefined ? undefined : this.#runtime.clock.monotonic() - since,
     };
   }
@@ -146,7 +160,7 @@ export class Dispatcher {
         await clock.sleep(earlyMs, stop);
         await this.#gather(stop);
       }
-      const shipment = await this.#loader.next();
+      const shipment = (await this.#probes.next(this.#points() === 0, stop)) ?? (await this.#loader.next());
       if (shipment) return shipment;
       if (this.#points() > 0) {
         await clock.sleep(heldMs, stop);
@@ -157,8 +171,28 @@ export class Dispatcher {
         await this.#settle();
       } else {
         this.#parts.tally.enter("idle");
-        await this.#intake.wait(stop);
+        await this.#wait(stop);
       }
+    }
+  }
+
+  /** Resolves when points have been taken, or when a parked input is due. */
+  async #wait(stop: AbortSignal): Promise<void> {
+    const { dueInMs } = this.#parked;
+    if (dueInMs === undefined) return await this.#intake.wait(stop);
+    const due = new AbortController();
+    const either = AbortSignal.any([stop, due.signal]);
+    const timer = this.#runtime.clock.sleep(Math.max(dueInMs, leastWaitMs), either).then(
+      () => due.abort(new Error("a parked input is due")),
+      () => {},
+    );
+    try {
+      await this.#intake.wait(either);
+    } catch (error) {
+      if (stop.aborted || !due.signal.aborted) throw error;
+    } finally {
+      due.abort(new Error("points have been taken"));
+      await timer;
     }
   }
 

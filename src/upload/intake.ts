@@ -1,6 +1,8 @@
 // Fills the window from the buffer, in two lanes, as far as there is room.
 import type { Block, BufferReader, Lane } from "../core/buffer.ts";
+import type { InputId } from "../core/point.ts";
 import type { Clock } from "../core/runtime.ts";
+import type { PortionColumn } from "./portion.ts";
 import type { Unsendable, Window } from "./window.ts";
 
 export interface IntakeParts {
@@ -13,6 +15,8 @@ export interface IntakeParts {
   readonly mostPoints: (lane: Lane) => number;
   /** Points of a block of the backlog that are few beside those of a frame, which ends where a block does. */
   readonly blockPoints: () => number;
+  /** Inputs whose points stay in the buffer. */
+  readonly except: () => readonly InputId[] | undefined;
 }
 
 /** A block that may replace what was taken before keeps its place behind it. */
@@ -22,6 +26,8 @@ const isLate = ({ series }: Block) => series.some(({ late }) => late === true);
 const mostPerTake = 100_000;
 /** Below this much room nothing is taken: blocks may be somewhat larger than what was asked for. */
 const leastRoom = 100;
+/** Room for the points of one input in the largest record of the buffer: eight of them take as much as one of many inputs. */
+const leastSingle = 10_000;
 /** What is asked for while there is a backlog, however little was new the last time. */
 const leastNews = 1_000;
 /**
@@ -94,6 +100,17 @@ export class Intake {
     if (block) this.#add(!isLate(block) && this.#newsIn(block).fresh > 0 ? "live" : "backlog", block);
   }
 
+  /** The oldest points of an input that is left out otherwise, about `most`, out of the window; undefined: there are none. */
+  async takeSingle(input: InputId, most: number, signal: AbortSignal): Promise<PortionColumn | undefined> {
+    const { reader, window } = this.#parts;
+    if (window.room < leastSingle) return undefined;
+    const options = { wait: false, maxPoints: most, inputs: [input] };
+    const block = await reader.take("backlog", options, signal);
+    if (!block) return undefined;
+    this.#add("backlog", block);
+    return window.extractAll("backlog", input);
+  }
+
   /** What cannot be sent at all, since the last call. */
   takeUnsendable(): Unsendable[] {
     const unsendable = this.#unsendable;
@@ -105,7 +122,8 @@ export class Intake {
     const { reader, window, mostPoints } = this.#parts;
     const maxPoints = Math.min(mostPerTake, most, window.room, mostPoints(lane) - this.#taken(lane));
     if (maxPoints < leastRoom && !wait) return undefined;
-    return await reader.take(lane, { wait, maxPoints: Math.max(maxPoints, leastRoom), enough }, signal);
+    const options = { wait, maxPoints: Math.max(maxPoints, leastRoom), enough, except: this.#parts.except() };
+    return await reader.take(lane, options, signal);
   }
 
   /** Points of a lane in the window, those that wait included. */

@@ -10,6 +10,7 @@ import { Envelope, type FramePlan, firstRequestId } from "./frame-plan.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import { Packer } from "./packer.ts";
+import type { Portion, PortionColumn } from "./portion.ts";
 import type { Shipment } from "./shipment.ts";
 import type { Window } from "./window.ts";
 
@@ -128,6 +129,13 @@ export class Loader {
     for (const { queue } of plan.parts)
       if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
     return { kind: "fresh", frame: await this.#write(plan), parts: plan.parts, since };
+  }
+
+  /** Undefined when it is too large for a request. */
+  async probe(portion: Portion, rest: readonly PortionColumn[]): Promise<Shipment | undefined> {
+    const plan = await inSlices(portion.plan(this.#envelope.bytes));
+    if (plan.bytes > this.#parts.limit.maxBytes && portion.points > 1) return undefined;
+    return { kind: "probe", frame: await this.#write(plan), portion, rest };
   }
 
   async #suspect(): Promise<Shipment | undefined> {

@@ -86,6 +86,12 @@ const service = z.strictObject({
     .regex(/^[a-z][a-zA-Z0-9]*$/, "must be letters and digits, as in platform")
     .default("platform")
     .describe("Prefix of the platform methods."),
+  confirmation: z
+    .enum(["named", "status"])
+    .default("named")
+    .describe(
+      "When points count as delivered. named: the answer names their input. status: also when a successful answer names no input at all, for a service that never does; what such a service drops without an error is lost.",
+    ),
   maxLag: duration({ min: 1_000, max: 3_600_000 })
     .prefault("10s")
     .describe("Bound on how late fresh points may be while a backlog drains."),

@@ -11,6 +11,7 @@ import { Breaker } from "./breaker.ts";
 import type { Catalog } from "./catalog.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import type { Loader } from "./loader.ts";
+import type { ParkedInputs, ParkedStatus } from "./parked-inputs.ts";
 import { Portion, type PortionColumn } from "./portion.ts";
 import type { Rejects } from "./rejects.ts";
 import type { Shipment } from "./shipment.ts";
@@ -24,6 +25,9 @@ export interface OutcomeHandlerParts {
   readonly catalog: Catalog;
   readonly rejects: Rejects;
   readonly tally: UploadTally;
+  readonly parked: ParkedInputs;
+  /** Whether inputs that the service does not take wait in the buffer. False: their points are refused for good. */
+  readonly parks: boolean;
   readonly limit: LearnedLimit;
   readonly maxLagMs: number;
 }
@@ -40,6 +44,15 @@ const weight = ({ count }: { readonly count: number }) => count;
 const onward: Next = { waitMs: 0, again: undefined };
 /** Between two tries while the service refuses whatever it is sent. */
 const breakerMs = 60_000;
+/** Requests that may be answered without a name before they are tried slowly. */
+const mostUnconfirmed = 3;
+/** Inputs that a line of the log names. */
+const mostNamed = 10;
+const unnamed = "answers of the service do not name it";
+
+type Probe = Extract<Shipment, { kind: "probe" }>;
+
+const restOf = ({ rest }: Probe, input: InputId) => rest.filter((column) => column.input === input);
 
 export class OutcomeHandler {
   readonly #parts: OutcomeHandlerParts;
@@ -47,6 +60,8 @@ export class OutcomeHandler {
   readonly #breaker = new Breaker();
   readonly #backOff: BackOff;
   readonly #holdOff: BackOff;
+  readonly #unconfirmedOff: BackOff;
+  #unconfirmed = 0;
   #troubleSince: number | undefined;
 
   constructor(parts: OutcomeHandlerParts, runtime: Runtime) {
@@ -55,6 +70,7 @@ export class OutcomeHandler {
     this.#runtime = runtime;
     this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random });
     this.#holdOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random });
+    this.#unconfirmedOff = new BackOff({ minMs: 60_000, maxMs: 300_000, random });
   }
 
   /** Acts on the answer. */
@@ -67,6 +83,16 @@ export class OutcomeHandler {
         return onward;
       case "partial":
         return this.#partial(shipment, outcome);
+      case "unconfirmed":
+        // Inputs that answers left out before, while they named others, are the matter, not the service as a whole.
+        if (shipment.kind === "probe" || shipment.frame.inputs.every((input) => this.#parts.parked.wasLeftOut(input))) {
+          const before = this.#parts.parked.status();
+          if (shipment.kind === "suspect") this.#parts.bisection.accepted();
+          await this.#leftOut(shipment, () => false);
+          this.#reportParked(before, unnamed);
+          return { waitMs: this.#backOff.next(), again: undefined };
+        }
+        return this.#notConfirmed(shipment);
       case "refused":
         return this.#refused(shipment, outcome);
       case "tooLarge":
@@ -91,7 +117,10 @@ export class OutcomeHandler {
     let lagMs: number | undefined;
     if (shipment.kind === "suspect") {
       this.#parts.bisection.accepted();
-      await forEachInSlices(shipment.portion.columns, weight, (column) => window.settleExtracted(column, false));
+      await forEachInSlices(shipment.portion.columns, weight, (column) => this.#taken(column));
+      this.#joinDrained();
+    } else if (shipment.kind === "probe") {
+      for (const column of shipment.portion.columns) this.#probeTaken(shipment, column);
     } else {
       await forEachInSlices(shipment.parts, weight, ({ queue, count }) => window.settle(queue, count));
       if (shipment.since !== undefined) lagMs = this.#runtime.clock.monotonic() - shipment.since;
@@ -105,6 +134,8 @@ export class OutcomeHandler {
     this.#breaker.accepted(points);
     this.#backOff.reset();
     this.#holdOff.reset();
+    this.#unconfirmedOff.reset();
+    this.#unconfirmed = 0;
     if (this.#parts.limit.least) this.#parts.limit.forget();
     const since = this.#troubleSince;
     this.#troubleSince = undefined;
@@ -113,34 +144,144 @@ export class OutcomeHandler {
     this.#parts.loader.leadWithLive();
   }
 
+  /** −32021, or a result that names some inputs. What it says of an input holds for all points of it in the request. */
   async #partial(shipment: Shipment, outcome: Extract<Outcome, { kind: "partial" }>): Promise<Next> {
     const stored = new Set(outcome.accepted);
     const reasons = new Map(outcome.refused.map(({ input, reason }) => [input, reason]));
     if (!shipment.frame.inputs.some((input) => stored.has(input) || reasons.has(input)))
       return this.#trouble(shipment, "unreachable", "a part was accepted, but not said which", this.#backOff.next());
-    if (shipment.kind === "suspect") this.#parts.bisection.accepted();
+    const before = this.#parts.parked.status();
     let points = 0;
-    for (const column of await this.#columnsOf(shipment, (input) => stored.has(input) || reasons.has(input))) {
-      const reason = reasons.get(column.input);
-      if (reason === undefined && stored.has(column.input)) {
-        this.#parts.window.settleExtracted(column, false);
-        points += column.count;
-      } else if (reason !== undefined && column.count === 1) {
-        this.#breaker.rejected(1);
-        await this.#reject(column, undefined, reason);
-      } else this.#parts.bisection.add(new Portion([column]), []);
+    if (shipment.kind === "fresh") {
+      await forEachInSlices(shipment.parts, weight, ({ queue, count }) => {
+        if (!stored.has(queue.input) || reasons.has(queue.input)) return;
+        this.#parts.window.settle(queue, count);
+        this.#parts.parked.named(queue.input);
+        points += count;
+      });
+      for (const column of await this.#columnsOf(shipment, (input) => reasons.has(input)))
+        await this.#refusedInput(column, reasons.get(column.input) ?? "");
+    } else {
+      if (shipment.kind === "suspect") this.#parts.bisection.accepted();
+      for (const column of shipment.portion.columns) {
+        const reason = reasons.get(column.input);
+        if (reason === undefined && !stored.has(column.input)) continue;
+        if (shipment.kind === "probe") this.#probeAnswered(shipment, column, reason);
+        else if (reason === undefined) this.#taken(column);
+        else await this.#refusedInput(column, reason);
+        if (reason === undefined) points += column.count;
+      }
     }
+    await this.#leftOut(shipment, (input) => stored.has(input) || reasons.has(input));
+    this.#joinDrained();
+    this.#reportParked(before, outcome.refused[0]?.reason ?? unnamed);
     if (points > 0) {
       this.#parts.tally.accepted({ points, bytes: shipment.frame.body.length, lagMs: undefined });
       await this.#recovered(points);
     }
     if (this.#breaker.open) return this.#hold("only parts of what is sent are accepted");
+    if (this.#parts.parked.isFull) return this.#hold("the service refuses too many inputs");
+    if (points === 0) this.#hold(outcome.refused[0]?.reason ?? unnamed);
     return points > 0 ? onward : { waitMs: this.#backOff.next(), again: undefined };
   }
 
-  /** Columns taken out of the window; of a suspect all, else those that `decided` names. */
+  /** The service refuses the input; or single points of it, where it took others since it refused the input. */
+  async #refusedInput(column: PortionColumn, reason: string): Promise<void> {
+    const { parked, parks, window, bisection } = this.#parts;
+    const { input } = column;
+    if (!parks || (column.count === 1 && parked.isProven(input))) {
+      this.#breaker.rejected(column.count);
+      parked.rejected(input);
+      await this.#reject(column, undefined, reason);
+    } else if (parked.isProven(input)) {
+      // Later points of it wait, so that they are not stored before these.
+      window.forgetInput(input);
+      parked.drain(input, reason);
+      bisection.add(new Portion([column]), []);
+    } else if (parked.isFull && !parked.has(input)) bisection.resend([column]);
+    else {
+      window.forgetExtracted(column);
+      window.forgetInput(input);
+      parked.park(input, "refused", reason);
+    }
+  }
+
+  /** Inputs that the answer does not name are sent again, and parked when that has happened too often. */
+  async #leftOut(shipment: Shipment, decided: (input: InputId) => boolean): Promise<void> {
+    const { parked, parks, window, bisection } = this.#parts;
+    const again: PortionColumn[] = [];
+    for (const input of new Set(shipment.frame.inputs)) {
+      if (decided(input)) continue;
+      const columns = shipment.kind === "fresh" ? [] : shipment.portion.columns.filter((each) => each.input === input);
+      if (shipment.kind === "probe") for (const column of columns) this.#probeAnswered(shipment, column, unnamed);
+      else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...columns);
+      else if (parks) {
+        for (const column of columns) window.forgetExtracted(column);
+        window.forgetInput(input);
+        parked.park(input, "unconfirmed", unnamed);
+      } else
+        for (const column of shipment.kind === "fresh"
+          ? await this.#columnsOf(shipment, (each) => each === input)
+          : columns)
+          await this.#reject(column, undefined, unnamed);
+    }
+    bisection.resend(again);
+  }
+
+  #taken(column: PortionColumn): void {
+    this.#parts.window.settleExtracted(column, false);
+    this.#parts.parked.named(column.input);
+  }
+
+  /** Undefined `reason`: the service has the points. */
+  #probeAnswered(shipment: Probe, column: PortionColumn, reason: string | undefined): void {
+    if (reason === undefined) {
+      this.#probeTaken(shipment, column);
+      return;
+    }
+    const { window, parked } = this.#parts;
+    for (const each of [column, ...restOf(shipment, column.input)]) window.forgetExtracted(each);
+    parked.triedInVain(column.input, reason);
+  }
+
+  #probeTaken(shipment: Probe, column: PortionColumn): void {
+    const { parked, bisection } = this.#parts;
+    this.#taken(column);
+    const [first, ...others] = restOf(shipment, column.input);
+    if (!first) {
+      parked.join(column.input);
+      return;
+    }
+    // A single point was taken. What else was taken from the buffer goes out before later points of the input.
+    parked.drain(column.input, "");
+    bisection.resend([others.reduce((all, part) => all.followedBy(part), first)]);
+  }
+
+  #joinDrained(): void {
+    const { parked, bisection } = this.#parts;
+    for (const input of [...parked.draining()]) if (!bisection.holds(input)) parked.join(input);
+  }
+
+  #reportParked(before: ParkedStatus, reason: string): void {
+    const now = this.#parts.parked.status();
+    const count = now.refused + now.unconfirmed - before.refused - before.unconfirmed;
+    if (count <= 0) return;
+    const inputs = this.#parts.parked.except?.slice(-count).slice(0, mostNamed);
+    this.#runtime.log.warn(
+      { inputs, count, reason },
+      "the service does not take some inputs; their points stay in the buffer and are tried again",
+    );
+  }
+
+  /** Nothing says that anything is stored: the same request again, soon a few times, then slowly. */
+  #notConfirmed(shipment: Shipment): Next {
+    const waitMs = ++this.#unconfirmed <= mostUnconfirmed ? this.#backOff.next() : this.#unconfirmedOff.next();
+    return this.#trouble(shipment, "holding", "a request was accepted without naming any input", waitMs);
+  }
+
+  /** Columns taken out of the window; of a suspect or a probe all, else those that `decided` names. */
   async #columnsOf(shipment: Shipment, decided: (input: InputId) => boolean): Promise<readonly PortionColumn[]> {
-    if (shipment.kind === "suspect") return shipment.portion.columns;
+    if (shipment.kind !== "fresh") return shipment.portion.columns;
     const columns = new Map<InputId, PortionColumn>();
     const parts = shipment.parts.filter(({ queue }) => decided(queue.input));
     await forEachInSlices(parts, weight, ({ queue, count }) => {
@@ -155,14 +296,21 @@ export class OutcomeHandler {
     const { code, reason, inputs } = outcome;
     this.#breaker.refused();
     // Nothing is given up then; the loader goes on trying suspects and others by turns, one a minute.
-    if (this.#breaker.open) return this.#hold(reason);
+    if (this.#breaker.open) return { ...this.#hold(reason), again: shipment.kind === "probe" ? shipment : undefined };
     if (shipment.kind === "fresh")
       this.#parts.bisection.add(new Portion(await this.#columnsOf(shipment, () => true)), inputs);
+    if (shipment.kind === "probe") {
+      // It is not refused as input any more: what is wrong with its points is found as with those of others.
+      for (const { input } of shipment.portion.columns) this.#parts.parked.drain(input, reason);
+      this.#parts.bisection.add(new Portion([...shipment.portion.columns]), inputs);
+      this.#parts.bisection.resend(shipment.rest);
+    }
     const culprit = shipment.kind === "suspect" ? this.#parts.bisection.refused(inputs) : undefined;
     for (const column of culprit?.columns ?? []) {
       this.#breaker.rejected(1);
       await this.#reject(column, code, reason);
     }
+    this.#joinDrained();
     return onward;
   }
 
@@ -183,6 +331,8 @@ export class OutcomeHandler {
       return this.#trouble(shipment, "holding", "even the smallest request is found too large", breakerMs);
     await this.#parts.limit.tooLarge(frame.body.length);
     if (shipment.kind === "suspect") this.#parts.bisection.split();
+    if (shipment.kind === "probe")
+      for (const column of [...shipment.portion.columns, ...shipment.rest]) this.#parts.window.forgetExtracted(column);
     return onward;
   }
 
@@ -193,7 +343,8 @@ export class OutcomeHandler {
   }
 
   #trouble(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Error): Next {
-    const otherwise: ErrorCode = state === "holding" ? "SERVICE_REFUSED" : "SERVICE_UNREACHABLE";
+    const held = this.#unconfirmed > 0 ? "SERVICE_UNCONFIRMED" : "SERVICE_REFUSED";
+    const otherwise: ErrorCode = state === "holding" ? held : "SERVICE_UNREACHABLE";
     const code = isAgentError(cause, "SERVICE_UNTRUSTED") ? cause.code : otherwise;
     this.#troubleSince ??= this.#runtime.clock.monotonic();
     this.#parts.tally.trouble(state, code, message);

@@ -68,7 +68,11 @@ export async function retryRejects(parts: RetryParts, runtime: Runtime, signal: 
 
 async function send(reader: RejectReader, parts: RetryParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
   const { options, catalog, stateDir, agent, progress } = parts;
-  await using uploader = await openUploader({ options, reader, catalog, stateDir, agent }, runtime, signal);
+  await using uploader = await openUploader(
+    { options, reader, catalog, stateDir, agent, parks: false },
+    runtime,
+    signal,
+  );
   const stop = new AbortController();
   const running = uploader.run(stop.signal);
   let over = false;

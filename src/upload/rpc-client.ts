@@ -33,7 +33,10 @@ export type Verdict =
   | { readonly kind: "unavailable"; readonly cause: Error; readonly answered: boolean }
   /** `answered`: the same, rather than the credentials: the method, or something in the call, is not permitted. */
   | { readonly kind: "unauthorized"; readonly reason: string; readonly answered: boolean }
-  | Exclude<Outcome, { readonly kind: "accepted" | "partial" | "refused" | "unavailable" | "unauthorized" }>;
+  | Exclude<
+      Outcome,
+      { readonly kind: "accepted" | "partial" | "unconfirmed" | "refused" | "unavailable" | "unauthorized" }
+    >;
 
 /** Room for envelope and error texts in an answer. */
 export const answerBytes = 2 ** 20;

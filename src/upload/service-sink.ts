@@ -5,7 +5,7 @@ import type { Frame, Outcome, Refusal, Sink } from "../core/sink.ts";
 import { unreachable } from "../core/unreachable.ts";
 import { forEachInSlices } from "../lib/in-slices.ts";
 import type { RpcErrorObject } from "../wire/rpc-error.ts";
-import { saveSummary } from "../wire/save-summary.ts";
+import type { ServiceOptions } from "./options.ts";
 import { answerBytes, type RpcClient } from "./rpc-client.ts";
 
 /** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
@@ -13,10 +13,12 @@ export const summaryBytes = 160;
 
 export class ServiceSink implements Sink {
   readonly #client: RpcClient;
+  readonly #confirmation: ServiceOptions["confirmation"];
 
   /** `client` stays the caller's. */
-  constructor(client: RpcClient) {
+  constructor(client: RpcClient, confirmation: ServiceOptions["confirmation"]) {
     this.#client = client;
+    this.#confirmation = confirmation;
   }
 
   async send({ id, body, inputs }: Frame, signal: AbortSignal): Promise<Outcome> {
@@ -24,7 +26,7 @@ export class ServiceSink implements Sink {
     const verdict = await this.#client.call({ id, body, maxAnswerBytes }, signal);
     switch (verdict.kind) {
       case "done":
-        return await accepted(verdict.result, inputs);
+        return await this.#accepted(verdict.result, inputs);
       case "partly":
         return await partial(verdict.error, inputs);
       case "refused":
@@ -44,17 +46,21 @@ export class ServiceSink implements Sink {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {}
-}
+  /** Stored is what the result names. Names that are not in the frame say nothing. */
+  async #accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Promise<Outcome> {
+    const named = await signalsOf(result);
+    if (named.size === 0 && this.#confirmation === "status") return { kind: "accepted", signals: named };
+    const signals = new Map<InputId, SignalId>();
+    for (const input of inputs) {
+      const id = named.get(input);
+      if (id !== undefined) signals.set(input, id);
+    }
+    if (signals.size === inputs.length) return { kind: "accepted", signals };
+    if (signals.size === 0) return { kind: "unconfirmed" };
+    return { kind: "partial", accepted: [...signals.keys()], refused: [] };
+  }
 
-/** A result that names signals but not all of ours leaves the others in doubt: they are sent again. */
-async function accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Promise<Outcome> {
-  const signals = await signalsOf(result);
-  if (signals.size === 0) return { kind: "accepted", signals };
-  const stored = inputs.filter((input) => signals.has(input));
-  return stored.length === inputs.length
-    ? { kind: "accepted", signals }
-    : { kind: "partial", accepted: stored, refused: [] };
+  async [Symbol.asyncDispose](): Promise<void> {}
 }
 
 async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promise<Outcome> {
@@ -73,24 +79,25 @@ async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promi
 }
 
 /** A summary for each series: they are looked at one by one, for there may be 20,000. */
-const summarized = z.object({ signalsByInput: z.looseObject({}) });
+const summarized = z.object({
+  signalsByInput: z.custom<object>((value) => typeof value === "object" && value !== null),
+});
+const named = z.object({ id: z.string().min(1) });
 /** Looking at a summary takes as long as copying so many points. */
 const summaryWork = 250;
 
-/** Signal IDs by input; empty when the result has none, or not in the shape that is known. */
+/** Signal IDs by input, of those that have one in the result. */
 export async function signalsOf(result: unknown): Promise<ReadonlyMap<InputId, SignalId>> {
   const ids = new Map<InputId, SignalId>();
   const parsed = summarized.safeParse(result);
   if (!parsed.success) return ids;
-  let known = true;
   const weight = () => summaryWork;
   await forEachInSlices(Object.entries(parsed.data.signalsByInput), weight, ([input, summary]) => {
-    const { data } = saveSummary.safeParse(summary);
+    const { data } = named.safeParse(summary);
     // The keys are those of our request, or are never looked up; the IDs are the service's own.
     if (data) ids.set(input as InputId, data.id as SignalId);
-    else known = false;
   });
-  return known ? ids : new Map();
+  return ids;
 }
 
 /** Inputs that fault paths such as `data.series.boiler.temp.0` name. Input IDs have dots of their own: the longest that is known counts. */

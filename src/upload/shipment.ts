@@ -1,7 +1,7 @@
 // A request as the uploader follows it: where its points came from, so that it knows what to do with the answer.
 import type { Frame } from "../core/sink.ts";
 import type { Part } from "./packed-column.ts";
-import type { Portion } from "./portion.ts";
+import type { Portion, PortionColumn } from "./portion.ts";
 
 export type Shipment =
   | {
@@ -13,4 +13,11 @@ export type Shipment =
       readonly since: number | undefined;
     }
   /** A part of a frame that was refused. */
-  | { readonly kind: "suspect"; readonly frame: Frame; readonly portion: Portion };
+  | { readonly kind: "suspect"; readonly frame: Frame; readonly portion: Portion }
+  /** Points of parked inputs. `rest`: what was taken from the buffer with them and is not sent. */
+  | {
+      readonly kind: "probe";
+      readonly frame: Frame;
+      readonly portion: Portion;
+      readonly rest: readonly PortionColumn[];
+    };

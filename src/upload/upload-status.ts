@@ -4,6 +4,7 @@ import type { EpochMicros, InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { Since } from "../lib/since.ts";
 import type { Catalog } from "./catalog.ts";
+import type { ParkedStatus } from "./parked-inputs.ts";
 import type { Verdict } from "./rpc-client.ts";
 import type { SignalWatchStatus } from "./signal-findings.ts";
 
@@ -51,6 +52,8 @@ export interface UploadStatus {
   readonly budgetShare: number;
   /** Points taken from the buffer and not settled. */
   readonly inFlight: number;
+  /** Inputs whose points wait in the buffer because the service does not take them. */
+  readonly parked: ParkedStatus;
   readonly signals: {
     readonly known: number;
     /** Metadata that waits to be saved. */
@@ -200,6 +203,7 @@ export class UploadTally {
     readonly rejected: number;
     readonly unkept: number;
     readonly inFlight: number;
+    readonly parked: ParkedStatus;
     readonly catalog: Catalog;
     readonly watch: SignalWatchStatus | undefined;
   }): UploadStatus {
@@ -231,6 +235,7 @@ export class UploadTally {
       unkept: now.unkept,
       budgetShare: Math.min(1, recent / ((minuteMs / 1_000) * this.#requestsPerSecond)),
       inFlight: now.inFlight,
+      parked: now.parked,
       signals: {
         known: catalog.size,
         pending: catalog.pending.size,

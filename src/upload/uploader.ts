@@ -38,6 +38,8 @@ export interface UploaderParts {
   readonly sink?: Sink;
   /** Whether the configuration has an input, or may give rise to it. Undefined: signals are not looked after. */
   readonly configured?: (input: string) => boolean;
+  /** False: points of inputs that the service does not take are refused for good. Undefined: they wait in the buffer. */
+  readonly parks?: boolean;
   /** Undefined: the name of the service leads where the system says. */
   readonly resolve?: Resolve;
 }
@@ -76,7 +78,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const turns = opened.use(new TurnFolder(stateDir, runtime.log));
   const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
   const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent, resolve }, runtime));
-  const sink = parts.sink ?? new ServiceSink(client);
+  const sink = parts.sink ?? new ServiceSink(client, options.confirmation);
   const watch = openWatch(parts, client, turns, opened, runtime);
   const signals =
     !parts.sink && options.signals.save === "onChange"
@@ -106,6 +108,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
       integration: options.integration,
       maxLagMs: options.maxLag,
       holds: (input) => signals?.holds(input) ?? false,
+      parks: parts.parks ?? true,
     },
     runtime,
   );

@@ -35,6 +35,8 @@ interface OpenBlock {
   forgotten: boolean;
   /** It has late points. */
   readonly late: boolean;
+  /** Inputs that were forgotten one by one. */
+  readonly returning: Set<InputId>;
 }
 
 /** A series of a block of which some points left the queue undecided. */
@@ -120,6 +122,7 @@ export class Window {
       apart: new Map(),
       forgotten: false,
       late: block.series.some(({ late }) => late === true),
+      returning: new Set(),
     };
     const slot = this.#freeSlots.pop() ?? this.#blocks.length;
     this.#blocks[slot] = open;
@@ -169,15 +172,46 @@ export class Window {
     return new PortionColumn(input, times, values, slots);
   }
 
+  /** Takes all points of `input` out of a lane; undefined: there are none. */
+  extractAll(lane: Lane, input: InputId): PortionColumn | undefined {
+    const queue = this.#queues[lane].get(input);
+    return queue && queue.count > 0 ? this.extract(queue, queue.count) : undefined;
+  }
+
   /** Points that were taken out are stored, or refused for good. */
   settleExtracted({ input, slots }: PortionColumn, refused: boolean): void {
-    for (let from = 0; from < slots.length; ) {
-      let to = from + 1;
-      while (to < slots.length && slots[to] === slots[from]) to++;
-      this.#decide(slots[from]!, input, to - from, refused);
-      from = to;
+    for (const [slot, points] of runsOf(slots)) this.#decide(slot, input, points, refused);
+    this.#points.backlog += this.#late.decided(input, slots.length);
+  }
+
+  /** Points that were taken out go back to the buffer. */
+  forgetExtracted({ input, slots }: PortionColumn): void {
+    for (const [slot, points] of runsOf(slots)) {
+      const open = this.#blocks[slot];
+      const apart = open?.apart.get(input);
+      if (!open || !apart) continue;
+      apart.forgotten = true;
+      open.forgotten = true;
+      open.returning.add(input);
+      this.#decide(slot, input, points, false);
     }
     this.#points.backlog += this.#late.decided(input, slots.length);
+  }
+
+  /** All points of `input` go back to the buffer, except those taken out. */
+  forgetInput(input: InputId): void {
+    for (const lane of ["live", "backlog"] as const) {
+      const queue = this.#queues[lane].get(input);
+      if (!queue) continue;
+      this.#points[lane] -= queue.count;
+      this.#forgetQueue(queue, true);
+      if (lane === "live") this.#points.backlog += this.#late.advance(input);
+    }
+  }
+
+  /** Whether points of `input` go back to the buffer as soon as nothing else of their blocks is here. */
+  isReturning(input: InputId): boolean {
+    return this.#blocks.some((open) => open?.returning.has(input));
   }
 
   /** Points that cannot be sent count as refused for good. */
@@ -231,12 +265,13 @@ export class Window {
     return [...new Set(this.#blocks.flatMap((open) => (open ? [open.id] : [])))];
   }
 
-  #forgetQueue(queue: SeriesQueue): void {
+  #forgetQueue(queue: SeriesQueue, isSingle = false): void {
     const { input } = queue;
     queue.drop(queue.count, (slot, _points, last) => {
       const open = this.#blocks[slot];
       if (!open) return;
       open.forgotten = true;
+      if (isSingle) open.returning.add(input);
       const apart = open.apart.get(input);
       if (apart) apart.forgotten = true;
       if (last) this.#leave(slot, input, true);
@@ -319,5 +354,15 @@ export class Window {
       block.series.every(({ input }, i) => input === this.#lastInputs[i]);
     if (!same) this.#lastInputs = block.series.map(({ input }) => input);
     return this.#lastInputs;
+  }
+}
+
+/** Each slot, with how often it comes in a row. */
+function* runsOf(slots: Uint32Array): Generator<[slot: number, points: number]> {
+  for (let from = 0; from < slots.length; ) {
+    let to = from + 1;
+    while (to < slots.length && slots[to] === slots[from]) to++;
+    yield [slots[from]!, to - from];
+    from = to;
   }
 }

@@ -6,7 +6,15 @@ import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Points } from "../support/memory-reader.ts";
-import { accepts, answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
+import {
+  accepts,
+  answers,
+  type Behaviour,
+  fails,
+  refusing,
+  ScriptedService,
+  says,
+} from "../support/scripted-service.ts";
 import { closest, type Uploading, uploading } from "../support/uploading.ts";
 
 const insert = "integration.insert";
@@ -329,27 +337,20 @@ test("F23: 413 before the body is read halves the request", async () => {
   expect(tooLarge.length).toBeLessThanOrEqual(4);
 });
 
-test("F25: what is refused by turns and in parts goes to the rejects, all others to the service, each once", async () => {
+test("F25: inputs that are refused in parts, between failures, wait; all others are stored, each once", async () => {
   await using service = await ScriptedService.open();
-  const bad = (input: string) => Number(input.slice(3)) % 3 === 0;
-  service.otherwise = (exchange) => {
-    const { request } = exchange;
-    const { times = [], series = {} } = request.params.data ?? {};
-    const refused = Object.keys(series).filter(bad);
-    if (service.requests(insert).length % 2 === 0) return answers(503)(exchange);
-    if (refused.length === 0) return accepts(exchange);
-    const good = Object.fromEntries(Object.entries(series).filter(([input]) => !bad(input)));
-    const partialResult = service.store({ ...request, params: { ...request.params, data: { times, series: good } } });
-    const invalidResources = refused.map((id) => ({ id, type: "signals", message: "no such unit" }));
-    return fails(-32021, { trace: "t3", partialResult, invalidResources })(exchange);
-  };
+  let refuses = true;
+  const partly = refusing((input) => refuses && Number(input.slice(3)) % 3 === 0);
+  service.otherwise = (exchange) => (service.requests(insert).length % 2 === 0 ? answers(503) : partly)(exchange);
   await using upload = await uploading({ url: service.url, speed: 500 });
   const inputs = Array.from({ length: 9 }, (_, k) => `tag${k}`);
   upload.reader.append(ticks(4, inputs));
+  await eventually(() => service.stored.size === 24 && upload.reader.out === 0, 20_000);
+  expect(service.repeated).toBe(0);
+  expect(upload.uploader.status()).toMatchObject({ rejected: 0, points: 24, parked: { refused: 3 } });
+  refuses = false;
   await eventually(() => upload.reader.empty, 20_000);
-  expect([service.stored.size, service.repeated]).toEqual([24, 0]);
-  expect(upload.reader.refused).toBe(12);
-  expect(upload.uploader.status()).toMatchObject({ rejected: 12, points: 24 });
+  expect([service.stored.size, upload.reader.refused]).toEqual([36, 0]);
   expect(closest(upload.departures)).toBeGreaterThanOrEqual(1_000);
 });
 

@@ -6,7 +6,15 @@ import type { InputId } from "../../src/core/point.ts";
 import { TimeWriter } from "../../src/upload/time-text.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryReader, type Points } from "../support/memory-reader.ts";
-import { accepts, answers, type Behaviour, fails, ScriptedService, says } from "../support/scripted-service.ts";
+import {
+  accepts,
+  answers,
+  type Behaviour,
+  fails,
+  refusing,
+  ScriptedService,
+  says,
+} from "../support/scripted-service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { closest, uploading } from "../support/uploading.ts";
 
@@ -15,9 +23,12 @@ const save = "integration.saveSignals";
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
 
 /** One point of each input a second. */
-function ticks(count: number, inputs: readonly string[]): Points {
+function ticks(count: number, inputs: readonly string[], from = 0): Points {
   return Object.fromEntries(
-    inputs.map((input, k) => [input, Array.from({ length: count }, (_, i) => [start + i * 1e6, i + k / 10] as const)]),
+    inputs.map((input, k) => [
+      input,
+      Array.from({ length: count }, (_, i) => [start + (from + i) * 1e6, i + k / 10] as const),
+    ]),
   );
 }
 
@@ -217,25 +228,66 @@ test("a service that refuses everything stops the search before points are given
   expect(service.stored.size + upload.uploader.status().rejected).toBe(20_000);
 });
 
-test("a partial acceptance is split exactly", async () => {
+test("inputs that −32021 names wait in the buffer, all others are settled at once and never sent again", async () => {
   await using service = await ScriptedService.open();
   const bad = new Set(["tag1", "tag3"]);
-  service.otherwise = (exchange) => {
-    const { request } = exchange;
-    const { times = [], series = {} } = request.params.data ?? {};
-    const refused = Object.keys(series).filter((input) => bad.has(input));
-    if (refused.length === 0) return accepts(exchange);
-    const good = Object.fromEntries(Object.entries(series).filter(([input]) => !bad.has(input)));
-    const partialResult = service.store({ ...request, params: { ...request.params, data: { times, series: good } } });
-    const invalidResources = refused.map((id) => ({ id, type: "signals", message: "no such unit" }));
-    return fails(-32021, { trace: "t2", partialResult, invalidResources })(exchange);
-  };
+  service.otherwise = refusing((input) => bad.has(input));
   await using upload = await uploading({ url: service.url, speed: 200 });
-  upload.reader.append(ticks(2, ["tag0", "tag1", "tag2", "tag3", "tag4"]));
-  await eventually(() => upload.reader.empty);
-  expect(service.stored.size).toBe(6);
-  expect(upload.reader.refused).toBe(4);
-  expect(service.repeated).toBe(0);
+  const { reader, uploader } = upload;
+  const inputs = Array.from({ length: 15 }, (_, k) => `tag${k}`);
+  for (let i = 0; i < 20; i++) reader.append(ticks(2, inputs, i * 2));
+  await eventually(() => service.stored.size === 13 * 40 && reader.out === 0);
+  const settled = reader.settled.flatMap((each) => each.inputs);
+  expect([settled.length, settled.filter((input) => bad.has(input)), reader.refused]).toEqual([13 * 20, [], 0]);
+  expect(uploader.status()).toMatchObject({
+    rejected: 0,
+    parked: {
+      refused: 2,
+      unconfirmed: 0,
+      first: [{ input: "tag1", why: "refused", reason: "no such unit (-32021)" }, {}],
+    },
+  });
+  // What comes now goes out in requests without them, but for the retries.
+  reader.append(ticks(2, inputs, 40));
+  await eventually(() => service.stored.size === 13 * 42);
+  bad.clear();
+  await eventually(() => reader.empty, 20_000);
+  expect([service.stored.size, uploader.status().parked.first]).toEqual([15 * 42, []]);
+  expect(service.repeated).toBeLessThanOrEqual(2);
+  const perInput = inputs.map(
+    (input) => [...service.stored.keys()].filter((key) => key.startsWith(`${input} `)).length,
+  );
+  expect(perInput).toEqual(inputs.map(() => 42));
+});
+
+test("points of which −32021 refuses each by itself go to the rejects, once others of their input were taken", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = refusing((_, values) => values.some((value) => value === 13));
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  const values = [1, 2, 13, 4, 5, 13, 7, 8];
+  upload.reader.append({ a: values.map((value, i) => [start + i * 1e6, value]), b: [[start, 1]] });
+  await eventually(() => upload.reader.empty, 20_000);
+  expect(service.stored.size).toBe(7);
+  expect([upload.reader.refused, upload.uploader.status().rejected]).toEqual([2, 2]);
+  const lines = readFileSync(join(upload.folder, "upload/rejects.ndjson"), "utf8").trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { input: "a", value: 13, reason: "no such unit (-32021)" },
+    { input: "a", value: 13 },
+  ]);
+});
+
+test("a single point of an input that −32021 names is not given up: it says nothing of the point", async () => {
+  await using service = await ScriptedService.open();
+  let refuses = true;
+  service.otherwise = refusing(() => refuses);
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => service.requests(insert).length >= 6);
+  expect(upload.uploader.status()).toMatchObject({ rejected: 0, parked: { refused: 1 } });
+  expect(upload.reader.settled).toEqual([]);
+  refuses = false;
+  await eventually(() => upload.reader.empty, 20_000);
+  expect([service.stored.size, upload.reader.refused]).toEqual([1, 0]);
 });
 
 test("a result that leaves out a series leaves its points unsettled", async () => {
@@ -258,6 +310,60 @@ test("a result that leaves out a series leaves its points unsettled", async () =
   upload.reader.append(ticks(2, ["a", "b"]));
   await eventually(() => upload.reader.empty);
   expect([service.stored.size, service.repeated]).toEqual([4, 0]);
+});
+
+test("a result that names no input delivers nothing: it is tried again, held with a remedy, and nothing is settled", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = says(() => ({ result: {} }));
+  await using upload = await uploading({ url: service.url, speed: 1_000 });
+  upload.reader.append(ticks(5, ["a", "b"]));
+  await eventually(() => service.requests(insert).length >= 5);
+  expect(upload.reader.settled).toEqual([]);
+  expect(upload.uploader.status()).toMatchObject({
+    state: "holding",
+    points: 0,
+    lastError: {
+      code: "SERVICE_UNCONFIRMED",
+      message: "a request was accepted without naming any input",
+      current: true,
+    },
+  });
+  service.otherwise = accepts;
+  await eventually(() => upload.reader.empty, 20_000);
+  expect([service.stored.size, service.repeated]).toEqual([10, 0]);
+});
+
+test("with confirmation: status a result that names no input delivers, one that names others does not", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = says(() => ({ result: {} }));
+  await using upload = await uploading({ url: service.url, speed: 200, service: { confirmation: "status" } });
+  upload.reader.append(ticks(5, ["a", "b"]));
+  await eventually(() => upload.reader.empty);
+  service.otherwise = says(() => ({ result: { signalsByInput: { other: { id: "c8ktonqsahsmemfs7lv0" } } } }));
+  const before = service.requests(insert).length;
+  upload.reader.append(ticks(1, ["a"]));
+  await eventually(() => service.requests(insert).length > before + 1);
+  expect(upload.reader.empty).toBe(false);
+});
+
+test("an input that answers leave out is sent three times, then waits in the buffer while all others go on", async () => {
+  await using service = await ScriptedService.open();
+  let silent = true;
+  service.otherwise = says((accept) => {
+    const { signalsByInput } = accept() as { signalsByInput: Record<string, unknown> }; // of this service
+    const { b: _left, ...others } = signalsByInput;
+    return { result: { signalsByInput: silent ? others : signalsByInput } };
+  });
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  for (let i = 0; i < 12; i++) {
+    upload.reader.append(ticks(1, ["a", "b"], i));
+    await eventually(() => upload.reader.settled.filter(({ inputs }) => inputs.includes("a" as InputId)).length > i);
+  }
+  expect(upload.reader.settled.flatMap(({ inputs }) => inputs)).not.toContain("b");
+  await eventually(() => upload.uploader.status().parked.unconfirmed === 1);
+  silent = false;
+  await eventually(() => upload.reader.empty, 25_000);
+  expect(service.stored.size).toBe(24);
 });
 
 test("metadata are saved with all attributes before the first points go out, once, and again when they change", async () => {

@@ -1,5 +1,5 @@
 // A buffer in memory that says what was settled, for tests of what reads from one.
-import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
+import type { Block, BlockId, BufferReader, Lane, Series, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { orAbort } from "../../src/lib/abort.ts";
 
@@ -46,15 +46,21 @@ export class MemoryReader implements BufferReader {
     return this.#waiting.length === 0 && this.#out.size === 0;
   }
 
-  async take(lane: Lane, { wait }: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+  async take(lane: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    const isWanted = wantedBy(options);
     for (;;) {
       signal.throwIfAborted();
-      const block = lane === "live" ? this.#waiting.pop() : this.#waiting.shift();
+      const block = this.#waiting[lane === "live" ? "findLast" : "find"]((each) => each.series.some(isWanted));
       if (block) {
-        this.#out.set(block.id, block);
-        return block;
+        // What is left of it is another block, in the same place.
+        const rest = block.series.filter((series) => !isWanted(series));
+        const taken = { id: block.id, series: block.series.filter(isWanted) };
+        const others = rest.length > 0 ? [{ id: this.#nextId++ as BlockId, series: rest }] : [];
+        this.#waiting.splice(this.#waiting.indexOf(block), 1, ...others);
+        this.#out.set(taken.id, taken);
+        return taken;
       }
-      if (!wait) return undefined;
+      if (!options.wait) return undefined;
       this.#wake = Promise.withResolvers();
       await orAbort(this.#wake.promise, signal);
     }
@@ -80,9 +86,18 @@ export class MemoryReader implements BufferReader {
       this.#out.delete(id);
       this.#waiting.push(block);
     }
-    this.#waiting.sort((a, b) => a.id - b.id);
+    this.#waiting.sort((a, b) => firstTime(a) - firstTime(b) || a.id - b.id);
     if (blocks.length > 0) this.#wake.resolve();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+/** Whether a take with these options wants a series. */
+export function wantedBy({ inputs, except }: TakeOptions): (series: Series) => boolean {
+  return ({ input }) => (inputs?.includes(input) ?? true) && !except?.includes(input);
+}
+
+function firstTime({ series }: Block): number {
+  return Math.min(...series.map(({ times }) => times[0] ?? 0));
 }

@@ -27,7 +27,8 @@ export interface SeenRequest {
 export type Behaviour = (exchange: {
   readonly request: Request;
   readonly response: ServerResponse;
-  readonly accept: () => Record<string, unknown>;
+  /** `part`: what of the request is stored; all of it unless given. */
+  readonly accept: (part?: Request) => Record<string, unknown>;
 }) => void | Promise<void>;
 
 /** What `status` and `body` say, whatever was asked. */
@@ -49,6 +50,20 @@ export const says =
 export const accepts = says((accept) => ({ result: accept() }));
 export const fails = (code: number, data?: unknown): Behaviour =>
   says(() => ({ error: { code, message: "as told", data } }));
+
+/** Stores all inputs but those that `isBad` names, which −32021 names too. */
+export const refusing =
+  (isBad: (input: string, values: readonly (number | null)[]) => boolean): Behaviour =>
+  (exchange) => {
+    const { request, accept } = exchange;
+    const { times = [], series = {} } = request.params.data ?? {};
+    const refused = Object.entries(series).flatMap(([input, values]) => (isBad(input, values) ? [input] : []));
+    if (refused.length === 0) return accepts(exchange);
+    const good = Object.fromEntries(Object.entries(series).filter(([input]) => !refused.includes(input)));
+    const partialResult = accept({ ...request, params: { ...request.params, data: { times, series: good } } });
+    const invalidResources = refused.map((id) => ({ id, type: "signals", message: "no such unit" }));
+    return fails(-32021, { trace: "t2", partialResult, invalidResources })(exchange);
+  };
 
 export class ScriptedService implements AsyncDisposable {
   readonly #server: Server;
@@ -122,7 +137,7 @@ export class ScriptedService implements AsyncDisposable {
     const request = JSON.parse(body.toString("utf8")) as Request; // the tests look at what is wrong with it
     this.seen.push({ request, start, bytes: body.length, headers: incoming.headers });
     const behaviour = this.script[request.method]?.shift() ?? this.otherwise;
-    await behaviour({ request, response, accept: () => this.store(request) });
+    await behaviour({ request, response, accept: (part = request) => this.store(part) });
   }
 
   /** Stores what a request carries; gives the result. */

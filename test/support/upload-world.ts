@@ -3,9 +3,11 @@ import { join } from "node:path";
 import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../src/core/buffer.ts";
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Sink } from "../../src/core/sink.ts";
+import { orAbort } from "../../src/lib/abort.ts";
 import { openCatalog } from "../../src/upload/catalog.ts";
 import { serviceOptions } from "../../src/upload/options.ts";
 import { openUploader } from "../../src/upload/uploader.ts";
+import { wantedBy } from "./memory-reader.ts";
 import { type ManualClock, testRuntime } from "./runtime.ts";
 import { uploadIntegration } from "./uploading.ts";
 
@@ -16,6 +18,8 @@ const never = new Promise<never>(() => {});
 export class DurableBlocks {
   readonly #free = new Map<BlockId, Block>();
   #wake = Promise.withResolvers<void>();
+  /** Of the rest of a block of which a part was taken: above those that tests give. */
+  #nextId = 1_000_000;
   /** Points that were settled as refused. */
   refused = 0;
 
@@ -32,19 +36,25 @@ export class DurableBlocks {
   reader(alive: () => boolean): BufferReader {
     const out = new Set<BlockId>();
     return {
-      take: async (lane: Lane, { wait }: TakeOptions, signal: AbortSignal) => {
+      take: async (lane: Lane, options: TakeOptions, signal: AbortSignal) => {
+        const isWanted = wantedBy(options);
         for (;;) {
           if (!alive()) return await never;
           signal.throwIfAborted();
-          const ids = [...this.#free.keys()].filter((id) => !out.has(id));
-          const id = lane === "live" ? ids.at(-1) : ids[0];
-          if (id !== undefined) {
-            out.add(id);
-            return this.#free.get(id);
+          const free = [...this.#free.values()].filter(({ id, series }) => !out.has(id) && series.some(isWanted));
+          const block = lane === "live" ? free.at(-1) : free[0];
+          if (block) {
+            const rest = block.series.filter((series) => !isWanted(series));
+            const id = this.#nextId++ as BlockId; // as a buffer would number it
+            const taken = { id: block.id, series: block.series.filter(isWanted) };
+            this.#free.set(taken.id, taken);
+            if (rest.length > 0) this.#free.set(id, { id, series: rest });
+            out.add(taken.id);
+            return taken;
           }
-          if (!wait) return undefined;
+          if (!options.wait) return undefined;
           this.#wake = Promise.withResolvers();
-          await this.#wake.promise;
+          await orAbort(this.#wake.promise, signal);
         }
       },
       settle: async (done: readonly Settlement[]) => {

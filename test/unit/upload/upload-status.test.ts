@@ -13,7 +13,15 @@ test("delivery goes well since it began to, however many requests and pauses the
   await using catalog = await openCatalog(join(home.path, "signals.db"), runtime, new AbortController().signal);
   const tally = new UploadTally(runtime, 1);
   const since = () =>
-    tally.status({ waitedMs: undefined, rejected: 0, unkept: 0, inFlight: 0, catalog, watch: undefined }).since;
+    tally.status({
+      waitedMs: undefined,
+      rejected: 0,
+      unkept: 0,
+      inFlight: 0,
+      parked: { refused: 0, unconfirmed: 0, first: [] },
+      catalog,
+      watch: undefined,
+    }).since;
   const start = clock.now();
 
   for (const state of ["sending", "idle", "sending", "idle"] as const) {
