@@ -259,7 +259,7 @@ export class OutcomeHandler {
 
   #joinDrained(): void {
     const { parked, bisection } = this.#parts;
-    for (const input of [...parked.draining()]) if (!bisection.holds(input)) parked.join(input);
+    for (const input of parked.draining()) if (!bisection.holds(input)) parked.join(input);
   }
 
   #reportParked(before: ParkedStatus, reason: string): void {
