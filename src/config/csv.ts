@@ -7,9 +7,11 @@ export interface Cell {
   readonly column: number;
 }
 
+export type Row = readonly Cell[];
+
 export interface Table {
-  /** Rows of cells, the header among them; empty ones and comments (`#` first) are left out. */
-  readonly rows: readonly (readonly Cell[])[];
+  /** The header and all further rows, read anew at each call; empty ones and comments (`#` first) are left out. */
+  readonly rows: () => Iterable<Row>;
   /** What stands between cells. With a semicolon numbers have a decimal comma, as where spreadsheets write both. */
   readonly separator: string;
   /** A quote that is not closed, if there is one. */
@@ -21,16 +23,23 @@ export function parseCsv(given: string): Table {
   // Spreadsheets may name the separator in a first line of its own.
   const named = /^sep=([,;\t|])\r?\n/i.exec(text);
   const separator = named?.[1] ?? separatorOf(text);
-  const rows: Cell[][] = [];
-  let row: Cell[] = [];
-  let line = named ? 2 : 1;
-  let lineStart = named?.[0].length ?? 0;
-  let at = lineStart;
+  const from = named?.[0].length ?? 0;
   let unclosed: Cell | undefined;
-  const endRow = () => {
-    if (row.some((cell) => cell.text !== "") && !row[0]?.text.startsWith("#")) rows.push(row);
-    row = [];
-  };
+  for (const _row of rowsOf(text, separator, from, (cell) => (unclosed = cell)));
+  return { rows: () => rowsOf(text, separator, from), separator, unclosed };
+}
+
+/** `from`: 0, or the start of the second line. Calls `unclosed` with the cell whose quote is not closed. */
+function* rowsOf(
+  text: string,
+  separator: string,
+  from: number,
+  unclosed?: (cell: Cell) => void,
+): Generator<Row, void, undefined> {
+  let row: Cell[] = [];
+  let line = from === 0 ? 1 : 2;
+  let lineStart = from;
+  let at = from;
   while (at <= text.length) {
     const start = { line, column: at - lineStart + 1 };
     let cell = "";
@@ -39,7 +48,7 @@ export function parseCsv(given: string): Table {
       quoted.lastIndex = at;
       const match = quoted.exec(text);
       cell = (match?.[1] ?? "").replaceAll('""', '"');
-      if (match?.[2] !== '"') unclosed = { text: cell, ...start };
+      if (match?.[2] !== '"') unclosed?.({ text: cell, ...start });
       at += match?.[0].length ?? 1;
       const breaks = (match?.[0].match(/\n/g) ?? []).length;
       if (breaks > 0) {
@@ -55,13 +64,13 @@ export function parseCsv(given: string): Table {
       at++;
       continue;
     }
-    endRow();
+    if (row.some(({ text: written }) => written !== "") && !row[0]?.text.startsWith("#")) yield row;
+    row = [];
     if (at >= text.length) break;
     at += text[at] === "\r" && text[at + 1] === "\n" ? 2 : 1;
     line++;
     lineStart = at;
   }
-  return { rows, separator, unclosed };
 }
 
 function endOfCell(text: string, from: number, separator: string): number {

@@ -4,7 +4,7 @@ import { unknownKey } from "./check-node.ts";
 import { cascadedKeys } from "./file-schema.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type Fields, layered, pick, substituteAll, type Variables } from "./layers.ts";
-import { type ConfigNode, child, childPath, type ListNode, type MapNode, type ScalarNode } from "./node.ts";
+import { type ConfigNode, child, childPath, entriesOf, type ListNode, type MapNode, type ScalarNode } from "./node.ts";
 import { suggestion } from "./suggest.ts";
 
 /** A tag with everything that its device, its source, its template and the defaults say. */
@@ -37,7 +37,8 @@ export function cascadedOfSource(driver: Driver): readonly string[] {
   return [...cascadedKeys, ...(driver.device ?? [])].filter((key) => !Object.hasOwn(driver.schema.shape, key));
 }
 
-export function expandTags(source: MapNode, parts: ExpandParts): readonly ExpandedTag[] {
+/** One after the other: the nodes of all of them would take far more memory than the tags. */
+export function* expandTags(source: MapNode, parts: ExpandParts): Generator<ExpandedTag, void, undefined> {
   const { driver, defaults, issues } = parts;
   const cascaded = cascadedOfSource(driver);
   const scope: Scope = {
@@ -47,13 +48,13 @@ export function expandTags(source: MapNode, parts: ExpandParts): readonly Expand
     ),
     variables: variablesOf(source, new Map(), issues),
   };
-  const own = listOf(source, "tags", issues).flatMap((tag) => expandTag(tag, scope, parts));
+  for (const tag of listOf(source, "tags", issues)) yield* expandTag(tag, scope, parts);
   const devices = child(source, "devices");
   if (devices && !driver.device) {
     issues.error({ at: devices.at, path: devices.path }, `${driver.type} has no devices`, "write the tags under tags");
-    return own;
+    return;
   }
-  return [...own, ...listOf(source, "devices", issues).flatMap((device) => expandDevice(device, scope, parts))];
+  for (const device of listOf(source, "devices", issues)) yield* expandDevice(device, scope, parts);
 }
 
 /** What goes down to the tags below. */
@@ -146,7 +147,7 @@ function templateTags(owner: MapNode, { templates, issues }: ExpandParts): reado
       return [];
     }
     templates.used.add(name.text);
-    return template.kind === "list" ? mapsOf(template, issues) : [];
+    return template.kind === "list" ? [...mapsOf(template, issues)] : [];
   });
 }
 
@@ -169,7 +170,7 @@ function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables
 }
 
 /** The maps in the list at `key`; anything else there is an issue. */
-function listOf(owner: MapNode, key: string, issues: Issues): readonly MapNode[] {
+function listOf(owner: MapNode, key: string, issues: Issues): Iterable<MapNode> {
   const list = child(owner, key);
   if (!list || (list.kind === "scalar" && list.value === null)) return [];
   if (list.kind === "list") return mapsOf(list, issues);
@@ -183,13 +184,11 @@ function listOf(owner: MapNode, key: string, issues: Issues): readonly MapNode[]
   return [];
 }
 
-export function mapsOf(list: ListNode, issues: Issues): readonly MapNode[] {
-  return list.items.filter((item): item is MapNode => {
-    if (item.kind === "map") return true;
-    if (!(item.kind === "scalar" && item.broken))
+export function* mapsOf(list: ListNode, issues: Issues): Generator<MapNode, void, undefined> {
+  for (const item of entriesOf(list))
+    if (item.kind === "map") yield item;
+    else if (!(item.kind === "scalar" && item.broken))
       issues.error(item, "must be a map of fields, as in { input: ..., ... }");
-    return false;
-  });
 }
 
 export function complainUnknown(owner: MapNode, names: readonly string[], issues: Issues): void {

@@ -41,6 +41,11 @@ export interface MapNode extends Placed {
 export interface ListNode extends Placed {
   readonly kind: "list";
   readonly items: readonly ConfigNode[];
+  /**
+   * Entries behind `items`, made anew each time they are asked for. Only a list of tags has them: the nodes of 100,000
+   * tags would take 250 MB. What is wrong in them becomes an issue while they are iterated.
+   */
+  readonly later?: () => Iterable<ConfigNode>;
 }
 
 export type ConfigNode = ScalarNode | MapNode | ListNode;
@@ -57,6 +62,11 @@ export function child(node: ConfigNode | undefined, key: PropertyKey): ConfigNod
   if (node?.kind === "map") return node.entries.get(String(key))?.value;
   if (node?.kind === "list") return node.items[Number(key)];
   return undefined;
+}
+
+export function* entriesOf({ items, later }: ListNode): Generator<ConfigNode, void, undefined> {
+  yield* items;
+  if (later) yield* later();
 }
 
 /** The text of a scalar child, if there is one that is not empty. */

@@ -29,17 +29,20 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   const options = checkNode(driver.schema, driverOptions(node, driver, issues), issues);
   const tags: DriverTag<z.ZodObject>[] = [];
   const rules: TagRule[] = [];
-  const written: ExpandedTag[] = [];
+  /** Which of the expanded tags each tag is. */
+  const written: number[] = [];
   const shared = new SharedParts();
+  let expandedTags = 0;
   for (const expanded of expandTags(node, { ...parts, driver })) {
+    const index = expandedTags++;
     const checked = checkTag(expanded, driver, parts);
     if (!checked) continue;
     tags.push(shared.of(checked.tag));
     rules.push(shared.of(checked.rule));
-    written.push(expanded);
+    written.push(index);
   }
   if (options !== undefined) {
-    for (const fault of driver.faults?.({ options, tags }) ?? []) tellFault(fault, written, issues);
+    tellFaults(driver.faults?.({ options, tags }) ?? [], written, expandTags(node, { ...parts, driver }), issues);
     for (const { field, message, hint } of driver.warnings?.(options) ?? [])
       issues.warn(child(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
@@ -48,9 +51,19 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   return options === undefined ? undefined : { name, driver, options, tags, rules };
 }
 
-function tellFault({ tag, field, message, hint }: ConfigFault, tags: readonly ExpandedTag[], issues: Issues): void {
-  const expanded = tags[tag];
-  if (expanded) issues.error(child(expanded.fields, field) ?? expanded.origin, message, hint);
+/** Expands the tags once more, which were not kept, where one is at fault. */
+function tellFaults(
+  faults: Iterable<ConfigFault>,
+  written: readonly number[],
+  expandedTags: Iterable<ExpandedTag>,
+  issues: Issues,
+): void {
+  const byTag = Map.groupBy(faults, ({ tag }) => written[tag]);
+  if (byTag.size === 0) return;
+  let index = 0;
+  for (const { fields, origin } of expandedTags)
+    for (const { field, message, hint } of byTag.get(index++) ?? [])
+      issues.error(child(fields, field) ?? origin, message, hint);
 }
 
 /** Two sources would not wait for each other's answers. */

@@ -1,12 +1,13 @@
 // `tagsFrom` and `devicesFrom`: lists kept in a spreadsheet. Each row becomes an entry as if it stood in the file.
 import { dirname, join } from "node:path";
-import { type Cell, parseCsv } from "./csv.ts";
+import { type Cell, parseCsv, type Row } from "./csv.ts";
 import type { Environment } from "./environment.ts";
 import type { Issues } from "./issue.ts";
 import {
   type ConfigNode,
   child,
   childPath,
+  entriesOf,
   type ListNode,
   type MapEntry,
   type MapNode,
@@ -52,53 +53,79 @@ async function appendRows(
   rest.delete(from);
   const { value } = named;
   const names = value.kind === "list" ? value.items : [value];
-  const rows: ConfigNode[] = [];
+  const rows: Rows[] = [];
   for (const name of names) {
     if (name.kind !== "scalar" || name.value === null)
       issues.error(name, "must be the name of a CSV file, or a list of names");
-    else if (!name.broken) rows.push(...(await readTable(name.text, name, environment, issues)));
+    else if (!name.broken) rows.push(await readTable(name.text, name, environment, issues));
   }
   const list = owner.entries.get(key)?.value;
-  const before = list?.kind === "list" ? list.items : [];
-  const written: ListNode = {
-    kind: "list",
-    at: value.at,
-    path: childPath(owner.path, key),
-    items: [...before, ...rows],
+  const place = { kind: "list", at: value.at, path: childPath(owner.path, key) } as const;
+  const before: ListNode = list?.kind === "list" ? list : { ...place, items: [] };
+  const all = function* () {
+    yield* entriesOf(before);
+    for (const some of rows) yield* some();
   };
+  const written: ListNode = key === "tags" ? { ...place, items: [], later: all } : { ...place, items: [...all()] };
   // A list that is none is complained about where lists are read.
   if (!list || list.kind === "list" || (list.kind === "scalar" && list.value === null))
     rest.set(key, { key: named.key, value: written });
   return { ...owner, entries: rest };
 }
 
-async function readTable(
-  name: string,
-  node: ConfigNode,
-  environment: Environment,
-  issues: Issues,
-): Promise<readonly ConfigNode[]> {
+/** The entries that a table comes to, made anew each time: see `ListNode.later`. */
+type Rows = () => Iterable<ConfigNode>;
+
+const noRows: Rows = () => [];
+
+async function readTable(name: string, node: ConfigNode, environment: Environment, issues: Issues): Promise<Rows> {
   const file = name.startsWith("/") ? name : join(dirname(node.at.file), name);
   const text = await readTextFile(file, node, environment, issues);
-  if (text === undefined) return [];
+  if (text === undefined) return noRows;
   const { rows, separator, unclosed } = parseCsv(text);
   const place = ({ line, column }: Cell): Position => ({ file, line, column });
   if (unclosed) {
     issues.error({ at: place(unclosed), path: node.path }, "has a quote that is not closed");
-    return [];
+    return noRows;
   }
-  const [header, ...lines] = rows;
+  const [header] = rows();
   if (!header) {
     issues.error(
       { at: { file, line: 1, column: 1 }, path: node.path },
       "is empty",
       "the first row names the columns: input, at, scale, signal.engUnit ...",
     );
-    return [];
+    return noRows;
   }
+  const entries = () => entriesOfTable(rows(), { separator, file, path: node.path, issues });
+  if (!text.includes("${")) return entries;
+  const list: ListNode = { kind: "list", at: node.at, path: node.path, items: [...entries()] };
+  const { items } = await replaceReferences(list, environment, issues);
+  return () => items;
+}
+
+interface TableParts {
+  readonly separator: string;
+  readonly file: string;
+  /** Where the table is named. */
+  readonly path: string;
+  readonly issues: Issues;
+}
+
+function* entriesOfTable(
+  rows: Iterable<Row>,
+  { separator, file, path: tablePath, issues }: TableParts,
+): Generator<MapNode, void, undefined> {
+  const place = ({ line, column }: Cell): Position => ({ file, line, column });
   const decimalComma = separator === ";";
-  const items = lines.map((cells, index) => {
-    const path = childPath(node.path, index);
+  let header: Row | undefined;
+  let index = 0;
+  for (const cells of rows) {
+    if (!header) {
+      header = cells;
+      continue;
+    }
+    const path = childPath(tablePath, index++);
     const extra = cells.slice(header.length).find((cell) => cell.text !== "");
     if (extra)
       issues.error(
@@ -106,8 +133,8 @@ async function readTable(
         "stands in a column without a name",
         "a text with the separator in it needs quotes",
       );
-    const entry = new RowBuilder(place(cells[0] ?? header[0] ?? { text: "", line: 1, column: 1 }), path);
-    header.forEach((column, i) => {
+    const entry = new RowBuilder(place(cells[0] ?? { text: "", line: 1, column: 1 }), path);
+    for (const [i, column] of header.entries()) {
       const cell = cells[i];
       if (cell && cell.text !== "" && column.text !== "")
         entry.put(
@@ -115,10 +142,9 @@ async function readTable(
           place(column),
           valueOf(cell, place(cell), childPath(path, column.text), decimalComma, issues),
         );
-    });
-    return entry.node();
-  });
-  return (await replaceReferences({ kind: "list", at: node.at, path: node.path, items }, environment, issues)).items;
+    }
+    yield entry.node();
+  }
 }
 
 /** A cell is a value without quotes, or a list or map in brackets or braces. */

@@ -1,67 +1,105 @@
-// YAML in, nodes with positions out. The one place that knows the YAML library.
-import { isAlias, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+// YAML in, nodes with positions out.
+import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, type YAMLSeq } from "yaml";
 import type { Issues } from "./issue.ts";
+import { type Lengths, type LongList, longLists } from "./long-lists.ts";
 import { type ConfigNode, childPath, countNodes, type ListNode, type MapEntry, type Position } from "./node.ts";
 import { resolveScalar } from "./scalar.ts";
 import { explain } from "./yaml-hints.ts";
+import { Skeleton } from "./yaml-skeleton.ts";
 
 /** More than any plant has tags times fields; a few aliases of aliases would otherwise fill the memory. */
 const maxNodes = 2_000_000;
 
+/** Parsing a piece takes about 4 MB. */
+const usual: Lengths = { list: 1_000, piece: 32_768 };
+
 /**
  * The nodes of `text`, or undefined when it is no YAML or empty; then `issues` says why. `origin` stands for every
- * position where the text is a part of something else.
+ * position where the text is a part of something else. A long list of tags is read when it is iterated: what is wrong
+ * in it becomes an issue then.
  */
-export function parseYaml(text: string, file: string, issues: Issues, origin?: Position): ConfigNode | undefined {
+export function parseYaml(
+  text: string,
+  file: string,
+  issues: Issues,
+  origin?: Position,
+  lengths = usual,
+): ConfigNode | undefined {
+  const source: Source = { text, position: origin ? () => origin : positionsOf(text, file), issues };
+  const fallback = { file, line: 1, column: 1 };
+  const lists = longLists(text, lengths);
+  const marker = `long-list-${text.length}-`;
+  if (lists.length > 0 && !text.includes(marker)) {
+    const skeleton = new Skeleton(text, lists, marker);
+    const document = parse(skeleton.text, source, (offset) => skeleton.original(offset));
+    if (!document) return undefined;
+    if (skeleton.isTrue(document)) return new Reader(source, skeleton).read(document.contents, "", fallback);
+  }
+  const document = parse(text, source, (offset) => offset);
+  if (!document) return undefined;
+  if (document.contents === null || (isScalar(document.contents) && document.contents.source === "")) {
+    issues.error({ at: fallback, path: "" }, "is empty");
+    return undefined;
+  }
+  return new Reader(source).read(document.contents, "", fallback);
+}
+
+/** The whole of what is read. */
+interface Source {
+  readonly text: string;
+  readonly position: (offset: number) => Position;
+  readonly issues: Issues;
+}
+
+function positionsOf(text: string, file: string): (offset: number) => Position {
   const lines = new LineCounter();
-  // The failsafe schema leaves every scalar a text: what it means is `resolveScalar`'s, for references as well.
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    schema: "failsafe",
-    uniqueKeys: false,
-    prettyErrors: false,
-  });
-  const position = (offset: number): Position => {
-    if (origin) return origin;
+  lines.addNewLine(0);
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines.addNewLine(at + 1);
+  return (offset) => {
     const { line, col } = lines.linePos(offset);
     return { file, line: Math.max(1, line), column: Math.max(1, col) };
   };
-  const wrong = [...document.errors, ...document.warnings];
-  if (wrong.length > 0) {
-    const seen = new Set<number>();
-    for (const [index, { code, message, pos }] of wrong.entries()) {
-      const at = position(pos[0]);
-      const {
-        message: shown,
-        hint,
-        certain,
-      } = explain(code, message, text.split(/\r?\n/)[at.line - 1] ?? "", at.column);
-      // One slip makes the parser stumble over much that follows: only what is wrong by itself is told as well.
-      if (seen.has(at.line) || seen.size >= 20 || (index > 0 && !certain)) continue;
-      seen.add(at.line);
-      issues.error({ at, path: "" }, shown, hint);
-    }
-    return undefined;
-  }
-  if (document.contents === null || (isScalar(document.contents) && document.contents.source === "")) {
-    issues.error({ at: { file, line: 1, column: 1 }, path: "" }, "is empty");
-    return undefined;
-  }
-  return new Reader(text, position, issues).read(document.contents, "", { file, line: 1, column: 1 });
 }
+
+/** Undefined: `text`, a part of the source, is no YAML. `original`: where in the source an offset in it is. */
+function parse(text: string, source: Source, original: (offset: number) => number): Document.Parsed | undefined {
+  // The failsafe schema leaves every scalar a text: what it means is `resolveScalar`'s, for references as well.
+  const document = parseDocument(text, { schema: "failsafe", uniqueKeys: false, prettyErrors: false });
+  const wrong = [...document.errors, ...document.warnings];
+  if (wrong.length === 0) return document;
+  const lines = source.text.split(/\r?\n/);
+  const seen = new Set<number>();
+  for (const [index, { code, message, pos }] of wrong.entries()) {
+    const at = source.position(original(pos[0]));
+    const { message: shown, hint, certain } = explain(code, message, lines[at.line - 1] ?? "", at.column);
+    // One slip makes the parser stumble over much that follows: only what is wrong by itself is told as well.
+    if (seen.has(at.line) || seen.size >= 20 || (index > 0 && !certain)) continue;
+    seen.add(at.line);
+    source.issues.error({ at, path: "" }, shown, hint);
+  }
+  return undefined;
+}
+
+/** A list of tags, which is read once, unlike templates and devices. */
+const isTags = (path: string) => /^sources\.[^[\]]+\.tags$/.test(path);
+/** An anchor or an alias, whose meaning depends on what stands before; or a reference, which takes a file to replace. */
+const dependent = /[\s,[{][&*]|\$\{/;
 
 /** Turns the library's nodes into ours. Aliases share the node of their anchor. */
 class Reader {
-  readonly #text: string;
-  readonly #position: (offset: number) => Position;
+  readonly #source: Source;
   readonly #issues: Issues;
+  readonly #skeleton: Skeleton | undefined;
+  /** Where in the source an offset of a node is. */
+  #original: (offset: number) => number;
   readonly #anchors = new Map<string, { readonly node: ConfigNode; readonly size: number; used: boolean }>();
   #nodes = 0;
 
-  constructor(text: string, position: (offset: number) => Position, issues: Issues) {
-    this.#text = text;
-    this.#position = position;
-    this.#issues = issues;
+  constructor(source: Source, skeleton?: Skeleton, original?: (offset: number) => number) {
+    this.#source = source;
+    this.#issues = source.issues;
+    this.#skeleton = skeleton;
+    this.#original = original ?? ((offset) => skeleton?.original(offset) ?? offset);
   }
 
   /** `fallback`: the position of what is not written at all. */
@@ -79,20 +117,54 @@ class Reader {
 
   #at(node: unknown, fallback: Position): Position {
     const range = isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range : undefined;
-    return range ? this.#position(range[0]) : fallback;
+    return range ? this.#source.position(this.#original(range[0])) : fallback;
   }
 
   #plain(node: unknown, path: string, at: Position): ConfigNode {
     if (isMap(node)) return { kind: "map", at, path, entries: this.#entries(node.items, path, at) };
-    if (isSeq(node)) {
-      const items = node.items.map((item, index) => this.read(item, childPath(path, index), at));
-      return { kind: "list", at, path, items };
-    }
+    if (isSeq(node)) return this.#list(node, path, at);
     const text = isScalar(node) ? String(node.source ?? "") : "";
     const quoted = isScalar(node) && (node.type !== "PLAIN" || node.tag === "tag:yaml.org,2002:str");
     const value = quoted ? text : resolveScalar(text);
-    const note = text === "" && !quoted ? emptyNote(node, this.#text) : undefined;
+    const note = text === "" && !quoted ? emptyNote(node, this.#source.text, this.#original) : undefined;
     return { kind: "scalar", at, path, value, text, ...(note !== undefined && { note }) };
+  }
+
+  #list(node: YAMLSeq, path: string, at: Position): ListNode {
+    const list = node.items.length === 1 ? this.#skeleton?.listOf(node.items[0]) : undefined;
+    if (list && node.anchor === undefined && isTags(path)) {
+      const { text } = this.#source;
+      if (!dependent.test(text.slice(list.from, list.to)))
+        return {
+          kind: "list",
+          at,
+          path,
+          items: [],
+          later: () => new Reader(this.#source).#entriesOf(list, 0, path, at),
+        };
+    }
+    const items: ConfigNode[] = [];
+    for (const item of node.items) {
+      const inner = this.#skeleton?.listOf(item);
+      if (inner) for (const entry of this.#entriesOf(inner, items.length, path, at)) items.push(entry);
+      else items.push(this.read(item, childPath(path, items.length), at));
+    }
+    return { kind: "list", at, path, items };
+  }
+
+  /** The nodes of a long list, piece by piece; ends at the first piece that is no YAML. */
+  *#entriesOf({ pieces, to }: LongList, first: number, path: string, at: Position): Generator<ConfigNode> {
+    let index = first;
+    for (const [number, from] of pieces.entries()) {
+      const within = (offset: number) => from + offset;
+      const document = parse(this.#source.text.slice(from, pieces[number + 1] ?? to), this.#source, within);
+      if (!document || !isSeq(document.contents)) return;
+      const outside = this.#original;
+      this.#original = within;
+      const nodes = document.contents.items.map((item) => this.read(item, childPath(path, index++), at));
+      this.#original = outside;
+      yield* nodes;
+    }
   }
 
   #alias(name: string, path: string, at: Position): ConfigNode {
@@ -163,10 +235,10 @@ class Reader {
 }
 
 /** Why nothing stands where something does: `&` and `#` begin what YAML does not count as text. */
-function emptyNote(node: unknown, file: string): string | undefined {
+function emptyNote(node: unknown, file: string, original: (offset: number) => number): string | undefined {
   if (!isScalar(node)) return undefined;
   if (node.anchor !== undefined) return "a text that begins with & must stand in quotes";
-  const [line = ""] = file.slice(node.range?.[0]).split("\n", 1);
+  const [line = ""] = file.slice(original(node.range?.[0] ?? 0)).split("\n", 1);
   return /^\s*#/.test(line) ? "a text that begins with # must stand in quotes, # begins a comment" : undefined;
 }
 

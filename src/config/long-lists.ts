@@ -1,0 +1,78 @@
+// Finds long block lists in YAML text, so that they can be parsed piece by piece: the parser needs 13 KB for a tag of
+// 100 characters, which 100,000 tags in one document do not have.
+//
+//     tags:                              tags:
+//       - { input: a, topic: b }           - MARKER        stands for the pieces
+//       - { input: c, topic: d }   =>
+//       ...                              each piece: `- ...` lines, a list by itself
+
+/** Entries of one list that need not be parsed with the rest. Offsets are those of the text. */
+export interface LongList {
+  readonly from: number;
+  readonly to: number;
+  /** Spaces before each dash. */
+  readonly indent: number;
+  /** Where its pieces begin; each begins with an entry. */
+  readonly pieces: readonly number[];
+}
+
+export interface Lengths {
+  /** Entries from which on a list is long. */
+  readonly list: number;
+  /** Characters after which a piece ends with its entry. */
+  readonly piece: number;
+}
+
+interface OpenList {
+  readonly from: number;
+  readonly indent: number;
+  readonly pieces: number[];
+  entries: number;
+}
+
+/**
+ * The long lists in `text`, by their indentation alone: of nested ones the outermost. What looks
+ * like a list in a block scalar is among them: the caller must check that a list is what the parser sees there.
+ */
+export function longLists(text: string, { list: least, piece }: Lengths): readonly LongList[] {
+  const found: LongList[] = [];
+  const open: OpenList[] = [];
+  const close = (indent: number, to: number) => {
+    for (let list = open.at(-1); list && list.indent > indent; list = open.at(-1)) {
+      open.pop();
+      if (list.entries < least) continue;
+      while ((found.at(-1)?.from ?? -1) >= list.from) found.pop();
+      found.push({ from: list.from, to, indent: list.indent, pieces: list.pieces });
+    }
+  };
+  for (let start = 0; start < text.length; ) {
+    const newLine = text.indexOf("\n", start);
+    const end = newLine < 0 ? text.length : newLine + 1;
+    let at = start;
+    while (text[at] === " ") at++;
+    const indent = at - start;
+    if (!isBlank(text, at)) {
+      const isEntry = text[at] === "-" && (text[at + 1] === " " || isBlank(text, at + 1));
+      close(isEntry ? indent : indent - 1, start);
+      if (isEntry) addEntry(open, indent, start, piece);
+    }
+    start = end;
+  }
+  close(-1, text.length);
+  return found;
+}
+
+function addEntry(open: OpenList[], indent: number, start: number, piece: number): void {
+  const list = open.at(-1);
+  if (list?.indent !== indent) {
+    open.push({ from: start, indent, pieces: [start], entries: 1 });
+    return;
+  }
+  list.entries++;
+  if (start - (list.pieces.at(-1) ?? 0) >= piece) list.pieces.push(start);
+}
+
+/** Whether nothing but a comment follows in the line. */
+function isBlank(text: string, at: number): boolean {
+  return at >= text.length || text[at] === "\n" || text[at] === "\r" || text[at] === "#";
+}
