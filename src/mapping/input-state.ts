@@ -29,6 +29,8 @@ export class InputState {
   reason: string | undefined;
   /** Whether the last reading was of no use, and that was told. */
   failing = false;
+  /** Whether every value of a time is stored (`sameTime: keep`). */
+  keepsSameTime = false;
   /** Last time given to a reading that carries none of its own, microseconds. */
   arrival = Number.NEGATIVE_INFINITY;
   readings = 0;

@@ -71,6 +71,12 @@ export const tagOptions = z.strictObject({
   align: duration({ min: 1, max: 86_400_000 })
     .optional()
     .describe("Times are rounded to multiples of this, so that signals share them and requests stay small."),
+  sameTime: z
+    .enum(["replace", "keep"])
+    .default("replace")
+    .describe(
+      "What becomes of several values with one time. replace: the one that came last is what the service holds in the end. keep: each further one is shifted by 1 µs, for samples that a coarse clock stamps.",
+    ),
   maxInputs: z
     .int()
     .min(1)

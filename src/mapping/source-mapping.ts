@@ -227,7 +227,8 @@ export class SourceMapping implements Mapping {
       state.described = true;
     }
     state.stored++;
-    this.#points.push({ input: state.input, time, value });
+    const { input } = state;
+    this.#points.push(state.keepsSameTime ? { input, time, value, sameTime: "keep" } : { input, time, value });
   }
 
   #taken(): readonly Point[] {
@@ -277,6 +278,7 @@ export class SourceMapping implements Mapping {
   }
 
   #open(state: InputState, rule: TagRule, captures: Captures): void {
+    state.keepsSameTime = rule.sameTime === "keep";
     if (!rule.shared) this.#addresses.opened(state);
     this.#refresh(state, rule, captures);
   }

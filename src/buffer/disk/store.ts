@@ -103,6 +103,8 @@ export class Store {
     this.#compactor = new Compactor({ ground, folder, inputs, segments, shelf, keeper });
     this.#begun = accounts.next;
     this.#keptFile.restore(segments, shelf);
+    // The segments that told of the rest may be removed from here on.
+    this.#keptFile.sealing(accounts.next);
     keeper.persist(now);
   }
 

@@ -60,3 +60,13 @@ test("the time of a device is stored as it is", () => {
 
   expect(mapping.map({ readings: stamped, descriptions: [] }).map(({ time }) => time)).toEqual([1_000, 1_000]);
 });
+
+test("points of a tag with sameTime: keep say so, those of other tags do not", () => {
+  const { mapping } = tryMapping([{ input: "a", sameTime: "keep" }, { input: "b" }]);
+  const points = mapping.map({ readings: [arrived(1, 1_000), arrived(5, 1_000, 1)], descriptions: [] });
+
+  expect(points).toEqual([
+    { input: "a", time: 1_000, value: 1, sameTime: "keep" },
+    { input: "b", time: 1_000, value: 5 },
+  ]);
+});
