@@ -134,6 +134,13 @@ export const bufferAblations: readonly Ablation[] = [
     test: states,
   },
   {
+    safeguard: "the sync of the folder for the times that inputs keep",
+    file: "buffer/disk/kept-file.ts",
+    code: "    disk.syncFolder(folder);\n",
+    without: "",
+    test: "unit/buffer/disk/kept-names.test.ts",
+  },
+  {
     safeguard: "the sync of quarantine",
     file: "buffer/disk/quarantine.ts",
     code: "  disk.syncFolder(`${folder}/${folderName}`);\n",
