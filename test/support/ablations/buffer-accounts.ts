@@ -6,6 +6,20 @@ const scrub = "unit/buffer/disk/scrub.test.ts";
 
 export const bufferAccountAblations: readonly Ablation[] = [
   {
+    safeguard: "a point that is not later than its input's mark is late",
+    file: "buffer/disk/input-marks.ts",
+    code: "if (time > mark && time > this.floor) {",
+    without: "if (true) {",
+    test: "unit/buffer/disk/input-marks.test.ts",
+  },
+  {
+    safeguard: "only a repeat of the newest value is dropped",
+    file: "buffer/disk/input-marks.ts",
+    code: "if (Object.is(this.#values[input], value)) continue;",
+    without: "continue;",
+    test: "unit/buffer/disk/input-marks.test.ts",
+  },
+  {
     safeguard: "leased points of a dropped segment are lost only when they come back",
     file: "buffer/disk/block-shelf.ts",
     code: "    for (const [id, series] of blocks)\n      this.dropped.add(id,",
