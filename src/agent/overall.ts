@@ -41,7 +41,7 @@ function badThings({ buffer, upload, gaps, refusedInputs }: Omit<Status, "tags" 
   ];
 }
 
-function lateThings({ time, sources, upload, buffer, gaps }: Omit<Status, "tags" | "overall">): string[] {
+function lateThings({ time, sources, upload, buffer, gaps, timeFaults }: Omit<Status, "tags" | "overall">): string[] {
   const inState = (wanted: SourceState) => sources.filter(({ state }) => state === wanted).length;
   const offline = inState("waiting");
   const connecting = inState("opening");
@@ -57,6 +57,7 @@ function lateThings({ time, sources, upload, buffer, gaps }: Omit<Status, "tags"
     ),
     // A source that is offline has its gap, too.
     ...when(offline === 0 && gaps.open > 0, "tags not recorded"),
+    ...when(timeFaults.standing > 0, `device clock stands still for ${counted(timeFaults.standing, "Input ID")}`),
     ...when(connecting > 0, `${counted(connecting, "source")} ${sourceWords.opening}`),
   ];
 }

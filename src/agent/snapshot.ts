@@ -25,6 +25,7 @@ import type {
   UploadStatus,
   Warning,
 } from "./status.ts";
+import { timeFaultsOf, timeFaultWarnings } from "./time-faults.ts";
 
 export interface SnapshotParts {
   readonly time: EpochMicros;
@@ -66,6 +67,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
   const statuses = sources.map(({ monitor }) => monitor.status());
   const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving(statuses));
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
+  const timeFaults = timeFaultsOf(sources.map(({ mapping, monitor }) => ({ source: monitor.name, mapping })));
   const known = {
     time,
     agent,
@@ -74,10 +76,12 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     upload,
     gaps,
     refusedInputs,
+    timeFaults,
     warnings: [
       ...bufferWarnings(buffer),
       ...clockWarnings(doubt),
       ...refusalWarnings(refusedInputs),
+      ...timeFaultWarnings(timeFaults),
       ...rejectWarnings(delivery.status()?.unkept ?? 0),
       ...parkedWarnings(delivery.status()?.parked),
       ...signalWarnings(delivery.status()?.signals),

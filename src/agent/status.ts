@@ -2,6 +2,7 @@
 import type { BufferStats } from "../core/buffer.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Quality, UnknownAddress } from "../core/source.ts";
+import type { TimeFault } from "../mapping/mapping.ts";
 import type { GapSummary } from "./gaps/gap.ts";
 import type { Overall } from "./overall.ts";
 
@@ -24,6 +25,8 @@ export interface Status {
   readonly gaps: GapSummary;
   /** Inputs and addresses that were refused: their readings are not stored. At most 100 of each source. */
   readonly refusedInputs: readonly RefusedInputStatus[];
+  /** Inputs whose device clock stands still or whose times repeat often. */
+  readonly timeFaults: TimeFaultsStatus;
   /** What an operator should know or mend, worst first. Each a sentence for people. */
   readonly warnings: readonly Warning[];
 }
@@ -59,6 +62,17 @@ export interface RefusedInputStatus {
   readonly remedy: string;
   /** Readings that were not stored. */
   readonly readings: number;
+}
+
+export interface TimeFaultStatus extends Omit<TimeFault, "tag"> {
+  readonly source: string;
+}
+
+/** How many inputs have each fault, and the first 100 of each source. */
+export interface TimeFaultsStatus {
+  readonly standing: number;
+  readonly repeats: number;
+  readonly first: readonly TimeFaultStatus[];
 }
 
 export interface Warning {

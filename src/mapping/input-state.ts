@@ -2,6 +2,7 @@
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, TagId } from "../core/source.ts";
+import type { RepeatedTime } from "./time-faults.ts";
 
 /** A value and its time, kept apart from points so that nothing is allocated for a reading that is not stored. */
 interface Held {
@@ -33,6 +34,8 @@ export class InputState {
   keepsSameTime = false;
   /** Last time given to a reading that carries none of its own, microseconds. */
   arrival = Number.NEGATIVE_INFINITY;
+  /** Left out while no reading had the device time of its predecessor and another value. */
+  repeated: RepeatedTime | undefined;
   readings = 0;
   stored = 0;
   filtered = 0;

@@ -66,6 +66,8 @@ export interface Mapping extends Disposable {
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined;
   /** Inputs and addresses that were refused, at most 100, with the reason. */
   refusals(): readonly RefusedInput[];
+  /** Inputs whose device clock stands still or whose times repeat often. */
+  timeFaults(): TimeFaults;
   /** Why the last reading of this address was refused. Undefined: it was not, or it is not among `refusals`. */
   refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined;
 }
@@ -94,6 +96,26 @@ export interface TagState {
   readonly filtered: number;
   /** Not stored because there was no value, its quality was bad or it was out of range. */
   readonly bad: number;
+}
+
+/** `standing`: the device clock stands still. `repeats`: readings often have the device time of the one before. */
+export interface TimeFault {
+  readonly tag: TagId;
+  readonly input: InputId;
+  readonly address: string;
+  readonly kind: "standing" | "repeats";
+  /** Of the latest `readings`, how many had the device time of the one before and another value. */
+  readonly repeats: number;
+  readonly readings: number;
+  /** How long the present device time has been repeated, in milliseconds. */
+  readonly forMs: number;
+}
+
+/** How many inputs have each fault, and the first 100. */
+export interface TimeFaults {
+  readonly standing: number;
+  readonly repeats: number;
+  readonly first: readonly TimeFault[];
 }
 
 export interface RefusedInput {

@@ -8,7 +8,7 @@ import { AddressBinding } from "./address-binding.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
-import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState } from "./mapping.ts";
+import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
 import { RefusedState } from "./refused-input.ts";
@@ -16,6 +16,7 @@ import { Reporter, type ReportRule } from "./report.ts";
 import { sameSignal, signalOf, statesOf } from "./signal.ts";
 import { TagInputs } from "./tag-inputs.ts";
 import { tagState, unreadTag } from "./tag-state.ts";
+import { TimeFaultFinder } from "./time-faults.ts";
 
 /** A tag's rule, made ready. */
 interface Tag {
@@ -43,6 +44,7 @@ export class SourceMapping implements Mapping {
   readonly #addresses: AddressBinding;
   readonly #reporter: Reporter;
   readonly #log: RateLimitedLog;
+  readonly #timeFaults: TimeFaultFinder;
   readonly #counters;
   /** As the clock says. */
   #extraMicros = 0;
@@ -57,6 +59,7 @@ export class SourceMapping implements Mapping {
     this.#watch = watch;
     this.#owners = owners ?? inputOwners();
     this.#log = new RateLimitedLog(runtime);
+    this.#timeFaults = new TimeFaultFinder(this.#log);
     this.#reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
     this.#addresses = new AddressBinding({
       source,
@@ -141,6 +144,10 @@ export class SourceMapping implements Mapping {
     return refused.slice(0, maxRefusals);
   }
 
+  timeFaults(): TimeFaults {
+    return this.#timeFaults.list(this.#runtime.clock.monotonic());
+  }
+
   refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined {
     const state = this.#tags[tag]?.inputs.find(captures);
     return state instanceof RefusedState ? state.describe() : state && this.#addresses.find(state, address);
@@ -194,6 +201,8 @@ export class SourceMapping implements Mapping {
       state.failing = false;
       this.#watch?.recovered(state.input, reading.time);
     }
+    if (taken !== state.time) state.repeated?.advance();
+    else if (value !== state.value && reading.clock === "device") this.#timeFaults.add(state, nowMs);
     state.value = value;
     state.time = taken;
     state.quality = quality;

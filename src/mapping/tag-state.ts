@@ -3,6 +3,7 @@ import type { TagId } from "../core/source.ts";
 import type { InputState } from "./input-state.ts";
 import type { TagState } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
+import { timeFaultNote } from "./time-faults.ts";
 
 const nothingYet = {
   resolved: false,
@@ -40,10 +41,13 @@ export function tagState(state: InputState): TagState {
 }
 
 /** What whoever looks should know of an input although nothing is wrong. */
-function noteOf({ deadband, roundingTold }: InputState): string | undefined {
+function noteOf(state: InputState): string | undefined {
   // Without its range a dead band in percent lets everything through.
-  if (Number.isNaN(deadband)) return "the dead band is in percent, and neither valid nor the device gives a range";
-  return roundingTold ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
+  if (Number.isNaN(state.deadband))
+    return "the dead band is in percent, and neither valid nor the device gives a range";
+  const fault = timeFaultNote(state);
+  if (fault !== undefined) return fault;
+  return state.roundingTold ? "integers beyond 2^53 are rounded to the nearest double" : undefined;
 }
 
 /** A tag that has no input yet. */

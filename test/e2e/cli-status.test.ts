@@ -5,8 +5,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { Status } from "../../src/agent/status.ts";
+import { timeFaultWarnings } from "../../src/agent/time-faults.ts";
 import { callAgent } from "../../src/cli/agent-address.ts";
-import { epochMicros } from "../../src/core/point.ts";
+import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { openWeb } from "../../src/web/server.ts";
 import { tagferry } from "../support/cli.ts";
 import { command } from "../support/command.ts";
@@ -91,6 +92,26 @@ sources
 error: 12 points were lost from the buffer: maxSize
   give it more
 `);
+});
+
+test("status names tags whose device clock stands still, with the remedy", async () => {
+  const fault = {
+    source: "hall",
+    input: "hall.level" as InputId,
+    address: "a/level",
+    readings: 30,
+    repeats: 29,
+    forMs: 145_000,
+  };
+  const timeFaults = { standing: 1, repeats: 0, first: [{ ...fault, kind: "standing" as const }] };
+  await using agent = await answering(statusWith({ timeFaults, warnings: timeFaultWarnings(timeFaults) }));
+
+  const { stdout } = await command(["status", "--url", agent.url]);
+
+  expect(stdout).toContain("device clock stands still for 1 Input ID\n");
+  expect(stdout).toContain(
+    "warn: the device clock stands still for 1 Input ID: hall hall.level (30 readings with one time in 145 s)\n  set the device's clock",
+  );
 });
 
 test("status --json gives the whole answer, and -c finds the agent by its configuration", async () => {

@@ -43,6 +43,7 @@ export function statusWith(changes: Partial<Status> = {}): Status {
     },
     gaps: { open: 0, day: 0, dayLost: 0, revision: 1 },
     refusedInputs: [],
+    timeFaults: { standing: 0, repeats: 0, first: [] },
     warnings: [],
     ...changes,
   } satisfies Omit<Status, "overall">;

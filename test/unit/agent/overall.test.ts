@@ -32,6 +32,7 @@ test.each<[string, string, Partial<Status>]>([
       upload: { ...healthy.upload, drainMs: 60_000 },
     },
   ],
+  ["warn", "device clock stands still for 2 Input IDs", { timeFaults: { standing: 2, repeats: 0, first: [] } }],
   ["warn", "1 source connecting", { sources: [sourceWith({ state: "opening" })] }],
 ])("%s: %s", (level, text, changes) => {
   expect(overall(changes)).toEqual({ level, text });

@@ -6,7 +6,7 @@ import { loadConfig } from "../../../src/config/load.ts";
 import type { BufferStats } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { environmentOf, head, withPassword } from "../../support/config.ts";
-import { tryMapping } from "../../support/mapping.ts";
+import { tagId, tryMapping } from "../../support/mapping.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
 test("a loss is reported with its cause, its times and a remedy", async () => {
@@ -72,6 +72,43 @@ test("a page gets the rows that it asks for, whatever the sources they belong to
         tags: { total: all.length, first: begin, rows: all.slice(begin, begin + count) },
       });
     }
+});
+
+test("tags whose device clock stands still or whose times repeat are named in headline, warnings and rows", async () => {
+  const { mapping, read, clock } = tryMapping([{ input: "hall.still" }, { input: "hall.coarse" }]);
+  for (let i = 0; i < 20; i++, await clock.advance(5_000)) {
+    read(i, { time: epochMicros(7), tag: tagId(0) });
+    read(i, { time: epochMicros(i - (i % 2)), tag: tagId(1) });
+  }
+  const monitor = new SourceMonitor({ name: "bus1", type: "mqtt", tags: 2 }, testRuntime());
+  const { overall, warnings, timeFaults, tags } = snapshot({ ...(await partsOf({})), sources: [{ mapping, monitor }] });
+
+  expect(overall.text).toContain("device clock stands still for 1 Input ID");
+  expect(warnings).toEqual([
+    {
+      level: "warn",
+      message: "the device clock stands still for 1 Input ID: bus1 hall.still (20 readings with one time in 90 s)",
+      remedy: expect.stringContaining("set the device's clock"),
+    },
+    {
+      level: "warn",
+      message:
+        "values often have the time of the one before and replace it, for 1 Input ID: bus1 hall.coarse (10 of 20 readings)",
+      remedy: expect.stringContaining("sameTime: keep"),
+    },
+  ]);
+  expect(timeFaults).toMatchObject({
+    standing: 1,
+    repeats: 1,
+    first: [
+      { source: "bus1", input: "hall.still", kind: "standing" },
+      { source: "bus1", input: "hall.coarse", kind: "repeats" },
+    ],
+  });
+  expect(tags.map(({ reason }) => reason)).toEqual([
+    "the device clock stands still: 20 readings in 90 s have one time",
+    "10 of 20 readings have the time of the one before and replace its value",
+  ]);
 });
 
 async function snapshotOf(buffer: Partial<BufferStats>) {
