@@ -14,8 +14,10 @@ export class SharedParts {
    * plain data all through; functions, instances of classes and the like stay as they are. Nothing may change them later.
    */
   of<Whole extends object>(whole: Whole): Whole {
-    const entries = Object.entries(whole).map(([name, member]) => [name, this.#shared(name, member)]);
-    return Object.fromEntries(entries) as Whole; // the same members, or ones that are equal
+    // A copy by spreading has room for its members only, unlike an object that is made of entries.
+    const copy = { ...whole };
+    for (const [name, member] of Object.entries(whole)) Reflect.set(copy, name, this.#shared(name, member));
+    return copy;
   }
 
   #shared(name: string, member: unknown): unknown {

@@ -18,7 +18,7 @@ export type Failure = (typeof failures)[number];
 
 const numeric = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/;
 
-/** The rule of a tag, made ready. One serves all inputs of the tag. */
+/** The rule of a tag, made ready. One serves all inputs of all tags with the same rule. */
 export class Converter {
   readonly #words: ReadonlyMap<string, number> | undefined;
   readonly #linear: Linear;

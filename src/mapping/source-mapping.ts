@@ -14,7 +14,7 @@ import type { TagRule } from "./options.ts";
 import { RefusedState } from "./refused-input.ts";
 import { Reporter, type ReportRule } from "./report.ts";
 import { sameSignal, signalOf, statesOf } from "./signal.ts";
-import { TagInputs } from "./tag-inputs.ts";
+import { TagInputs, type TagInputsParts } from "./tag-inputs.ts";
 import { tagState, unreadTag } from "./tag-state.ts";
 import { TimeFaultFinder } from "./time-faults.ts";
 
@@ -69,7 +69,8 @@ export class SourceMapping implements Mapping {
     });
     this.#counters = new MappingCounters(source, runtime.metrics);
     // The position in `rules` is the identity of a tag.
-    this.#tags = rules.map((rule, index) => this.#ready(rule, index as TagId));
+    const ready = this.#readyMaker();
+    this.#tags = rules.map((rule, index) => ready(rule, index as TagId));
     for (const { inputs } of this.#tags) inputs.claimFixed();
   }
 
@@ -157,22 +158,28 @@ export class SourceMapping implements Mapping {
     this.#owners.release(this.#source);
   }
 
-  #ready(rule: TagRule, tag: TagId): Tag {
-    const report = rule.report === "off" ? undefined : rule.report;
-    return {
-      rule,
-      converter: new Converter(rule),
-      report: report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 },
-      alignUs: (rule.align ?? 0) * 1_000,
-      inputs: new TagInputs({
-        source: this.#source,
-        tag,
-        template: rule.input,
-        maxInputs: rule.maxInputs,
-        claim: (state) => this.#owners.claim({ source: this.#source, shared: rule.shared, state }),
-        opened: (state, captures) => this.#open(state, rule, captures),
-        refused: (state) => this.#tellRefused(state.describe()),
-      }),
+  /** Tags that convert alike share a converter: there may be 100,000 of them. */
+  #readyMaker(): (rule: TagRule, tag: TagId) => Tag {
+    const converters = new Map<string, Converter>();
+    const parts: TagInputsParts = {
+      source: this.#source,
+      claim: (state, { shared }) => this.#owners.claim({ source: this.#source, shared, state }),
+      opened: (state, rule, captures) => this.#open(state, rule, captures),
+      refused: (state) => this.#tellRefused(state.describe()),
+    };
+    return (rule, tag) => {
+      const { values, scale, offset, valid, align: alignMs } = rule;
+      const key = JSON.stringify([values, scale, offset, valid]);
+      const converter = converters.get(key) ?? new Converter(rule);
+      converters.set(key, converter);
+      const report = rule.report === "off" ? undefined : rule.report;
+      return {
+        rule,
+        converter,
+        report: report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 },
+        alignUs: (alignMs ?? 0) * 1_000,
+        inputs: new TagInputs(tag, rule, parts),
+      };
     };
   }
 

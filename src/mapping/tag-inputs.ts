@@ -4,40 +4,48 @@ import type { Captures, TagId } from "../core/source.ts";
 import type { Feeder } from "./input-owners.ts";
 import { InputState } from "./input-state.ts";
 import { fillInput, placeholders } from "./input-template.ts";
+import type { TagRule } from "./options.ts";
 import { RefusedState } from "./refused-input.ts";
 
+/** What the inputs of all tags of a source have in common: one object, since there may be 100,000 tags. */
 export interface TagInputsParts {
   readonly source: string;
-  readonly tag: TagId;
-  /** Template as configured. */
-  readonly template: string;
-  /** Most inputs that the template may give rise to. */
-  readonly maxInputs: number;
   /** Who has the Input ID of `state` if it may not be used: see `InputOwners`. */
-  readonly claim: (state: InputState) => Feeder | undefined;
+  readonly claim: (state: InputState, rule: TagRule) => Feeder | undefined;
   /** Called once for each new state. Its captures are not kept: they are the driver's, which may forget them. */
-  readonly opened: (state: InputState, captures: Captures) => void;
+  readonly opened: (state: InputState, rule: TagRule, captures: Captures) => void;
   readonly refused: (state: RefusedState) => void;
 }
 
 /** Most refused IDs that are remembered of a tag; further ones are counted only. */
 const maxRefused = 100;
 
+/** Of a tag whose Input ID is fixed. */
+const noNames: readonly string[] = [];
+
 export class TagInputs {
   readonly #parts: TagInputsParts;
+  readonly #tag: TagId;
+  readonly #rule: TagRule;
   readonly #names: readonly string[];
-  readonly #byKey = new Map<string, InputState | RefusedState>();
+  /** Undefined where the Input ID is fixed. */
+  readonly #byKey: Map<string, InputState | RefusedState> | undefined;
   /** A driver gives the same object for the same captures, so that most readings stop here. */
-  readonly #byCaptures = new WeakMap<Captures, InputState | RefusedState>();
+  readonly #byCaptures: WeakMap<Captures, InputState | RefusedState> | undefined;
   #last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
   #only: InputState | RefusedState | undefined;
   #overflow: RefusedState | undefined;
   #inputs = 0;
   #refusals = 0;
 
-  constructor(parts: TagInputsParts) {
+  constructor(tag: TagId, rule: TagRule, parts: TagInputsParts) {
     this.#parts = parts;
-    this.#names = placeholders(parts.template);
+    this.#tag = tag;
+    this.#rule = rule;
+    const names = placeholders(rule.input);
+    this.#names = names.length === 0 ? noNames : names;
+    this.#byKey = names.length === 0 ? undefined : new Map();
+    this.#byCaptures = names.length === 0 ? undefined : new WeakMap();
   }
 
   /** Claims a fixed Input ID, before any reading. */
@@ -48,7 +56,7 @@ export class TagInputs {
   find(captures: Captures): InputState | RefusedState {
     if (this.#only) return this.#only;
     if (this.#last?.captures === captures) return this.#last.state;
-    const state = this.#byCaptures.get(captures) ?? this.#resolve(captures);
+    const state = this.#byCaptures?.get(captures) ?? this.#resolve(captures);
     this.#last = { captures, state };
     return state;
   }
@@ -56,9 +64,9 @@ export class TagInputs {
   /** Looks again at captures that were refused because another tag had the Input ID, which it has no longer. */
   findAgain(captures: Captures, refused: RefusedState): InputState | RefusedState {
     this.#last = undefined;
-    this.#byCaptures.delete(captures);
+    this.#byCaptures?.delete(captures);
     if (this.#only === refused) this.claimFixed();
-    for (const [key, state] of this.#byKey) if (state === refused) this.#byKey.delete(key);
+    for (const [key, state] of this.#byKey ?? []) if (state === refused) this.#byKey?.delete(key);
     return this.find(captures);
   }
 
@@ -69,41 +77,41 @@ export class TagInputs {
 
   *inputs(): Generator<InputState, void, undefined> {
     if (this.#only instanceof InputState) yield this.#only;
-    for (const state of this.#byKey.values()) if (state instanceof InputState) yield state;
+    for (const state of this.#byKey?.values() ?? []) if (state instanceof InputState) yield state;
   }
 
   *refusals(): Iterable<RefusedState> {
     if (this.#only instanceof RefusedState) yield this.#only;
     if (this.#overflow) yield this.#overflow;
-    for (const state of this.#byKey.values()) if (state instanceof RefusedState) yield state;
+    for (const state of this.#byKey?.values() ?? []) if (state instanceof RefusedState) yield state;
   }
 
   #resolve(captures: Captures): InputState | RefusedState {
     // NUL stands in no topic and no name of a node.
     const key = this.#names.map((name) => (Object.hasOwn(captures, name) ? captures[name] : "")).join("\0");
-    const state = this.#byKey.get(key) ?? this.#open(key, captures);
-    this.#byCaptures.set(captures, state);
+    const state = this.#byKey?.get(key) ?? this.#open(key, captures);
+    this.#byCaptures?.set(captures, state);
     return state;
   }
 
   #open(key: string, captures: Captures): InputState | RefusedState {
-    const { tag, template, maxInputs, claim } = this.#parts;
+    const { input: template, maxInputs } = this.#rule;
     if (this.#inputs >= maxInputs) return this.#tooMany(template, maxInputs);
     const input = fillInput(template, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
-    const state = new InputState(tag, input);
-    const owner = claim(state);
+    const state = new InputState(this.#tag, input);
+    const owner = this.#parts.claim(state, this.#rule);
     if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
     this.#inputs++;
-    if (this.#names.length > 0) this.#byKey.set(key, state);
-    this.#parts.opened(state, captures);
+    this.#byKey?.set(key, state);
+    this.#parts.opened(state, this.#rule, captures);
     return state;
   }
 
   #refuse(key: string, input: string, reason: string, owner?: Feeder): RefusedState {
-    const state = new RefusedState(this.#parts.source, this.#parts.tag, input, reason, owner);
+    const state = new RefusedState(this.#parts.source, this.#tag, input, reason, owner);
     if (++this.#refusals > maxRefused) return this.#tooMany(input, maxRefused, "refused ");
-    if (this.#names.length > 0) this.#byKey.set(key, state);
+    this.#byKey?.set(key, state);
     this.#parts.refused(state);
     return state;
   }
@@ -112,7 +120,7 @@ export class TagInputs {
     if (!this.#overflow) {
       this.#overflow = new RefusedState(
         this.#parts.source,
-        this.#parts.tag,
+        this.#tag,
         input,
         `the tag has ${most} ${which}Input IDs already; maxInputs bounds them`,
       );
