@@ -15,8 +15,9 @@ export function boundGarbage(): void {
 
 /**
  * Returns memory that is not in use to the system, after work that needed a lot for once. An ordinary collection keeps
- * the pages that it has emptied for later: after a file of 20,000 tags was read, 311 MB stayed resident, of which 120 MB
- * were in use. Takes up to 20 ms for each MB in use. Does nothing where Node was started without --expose-gc.
+ * the pages that it has emptied for later: of 233 MB after a file of 100,000 tags 219 MB stay resident, and 174 MB with
+ * this. Blocks for 0.1 s of processor time with 26 MB in use and for 0.4 s with 77 MB, a small part of what reading such a
+ * file has blocked. Does nothing where Node was started without --expose-gc.
  */
 export function releaseMemory(): void {
   globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
