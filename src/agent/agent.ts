@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
 import { changedSections } from "../config/same-source.ts";
+import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { Since } from "../lib/since.ts";
@@ -10,6 +11,7 @@ import { inputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/catalog.ts";
 import { AgentClock } from "./agent-clock.ts";
 import { watchAppends } from "./append-watch.ts";
+import { BacklogTrend } from "./backlog-trend.ts";
 import { BoundAddresses } from "./bound-addresses.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { ClockFile, resumeClock } from "./clock-file.ts";
@@ -22,7 +24,7 @@ import { GapRecord } from "./gaps/gap-record.ts";
 import { inputsOf, type OwnValues, startOwnSignals } from "./own-signals.ts";
 import { boundGarbage } from "./process-memory.ts";
 import { processUsage } from "./process-usage.ts";
-import { arriving, type SnapshotParts, snapshot, snapshotOf, uploadStatus } from "./snapshot.ts";
+import { type SnapshotParts, snapshot, snapshotOf, uploadStatus } from "./snapshot.ts";
 import { type SourceChanges, SourceSet } from "./source-set.ts";
 import type { Status, StatusPart, UploadStatus } from "./status.ts";
 import { machineEvidence, type TimeEvidence } from "./time-evidence.ts";
@@ -128,7 +130,14 @@ export async function openWaitingAgent(
   const names = config.sources.map((source) => source.name);
   const gaps = opened.use(await GapRecord.open(gapFolder(dataDir), names, runtime));
   const losses = new BufferGaps(gaps, runtime.clock);
-  opened.use(gaps.eachSecond(() => losses.look(buffer.stats())));
+  const trend = new BacklogTrend(runtime.clock);
+  opened.use(
+    gaps.eachSecond(() => {
+      const stats = buffer.stats();
+      losses.look(stats);
+      trend.sample(stats);
+    }),
+  );
   const file = new ClockFile(dataDir, runtime.log);
   await resumeClock(clock, file, gaps.formerEnd);
   const clockWatch = opened.use(
@@ -161,12 +170,14 @@ export async function openWaitingAgent(
   });
   const began = new Since(runtime.clock);
   const started = runtime.clock.monotonic();
+  const uploadOf = (stats: BufferStats) =>
+    uploadStatus({ time: runtime.clock.now(), config, buffer: stats, delivery, progress: trend.progress }, began.time);
   const { ownSignals } = config.agent;
   if (ownSignals !== "off") {
     const usage = processUsage(runtime.clock);
     const measure = (): OwnValues => {
       const stats = buffer.stats();
-      const { state, lagMs, backlogPoints } = uploadStatus(config, stats, delivery, began.time);
+      const { state, lagMs, backlogPoints } = uploadOf(stats);
       return {
         sources: sources.running.map(({ monitor }) => monitor.vitals()),
         deliveryState: state,
@@ -197,6 +208,7 @@ export async function openWaitingAgent(
     sources: sources.running,
     buffer: buffer.stats(),
     delivery,
+    progress: trend.progress,
     gaps: gaps.summary(),
     doubt: clockWatch.doubt,
   });
@@ -207,10 +219,7 @@ export async function openWaitingAgent(
     },
     status: () => snapshot(known()),
     statusOf: (first, count) => snapshotOf(known(), first, count),
-    upload: () => {
-      const statuses = sources.running.map(({ monitor }) => monitor.status());
-      return uploadStatus(config, buffer.stats(), delivery, began.time, arriving(statuses));
-    },
+    upload: () => uploadOf(buffer.stats()),
     gaps: (sinceMs, most) => gaps.list(runtime.clock.now() - sinceMs * 1_000, most),
     health() {
       const { degraded } = buffer.stats();

@@ -1,5 +1,5 @@
 // The state of the agent in one line, worst first: the same words on the status page and in `tagferry status`.
-import type { SourceState, Status } from "./status.ts";
+import type { BacklogStatus, SourceState, Status } from "./status.ts";
 
 /** `good`: nothing to do. `warn`: something is late or missing, and may come right by itself. `bad`: values are lost or refused, or a person is needed. */
 export type OverallLevel = "good" | "warn" | "bad";
@@ -20,6 +20,14 @@ export const sourceWords: Readonly<Record<SourceState, string>> = {
 
 /** A backlog that is no older than this is on its way, in microseconds. */
 const onItsWayUs = 60e6;
+
+const backlogWords: Readonly<Record<BacklogStatus["trend"], string>> = {
+  none: "delivering a backlog",
+  unknown: "delivering a backlog",
+  growing: "backlog grows",
+  steady: "backlog does not shrink",
+  shrinking: "delivering a backlog",
+};
 
 export function overallOf(status: Omit<Status, "tags" | "overall">): Overall {
   const bad = badThings(status);
@@ -51,10 +59,7 @@ function lateThings({ time, sources, upload, buffer, gaps, timeFaults }: Omit<St
     ...when(offline > 0, `${counted(offline, "source")} offline`),
     ...when(upload.state === "retrying", "service unreachable"),
     ...when(upload.state === "stopped", "delivery stopped"),
-    ...when(
-      upload.state === "delivering" && isBacklog,
-      upload.drainMs === undefined ? "backlog does not shrink" : "delivering a backlog",
-    ),
+    ...when(upload.state === "delivering" && isBacklog, backlogWords[upload.backlog.trend]),
     // A source that is offline has its gap, too.
     ...when(offline === 0 && gaps.open > 0, "tags not recorded"),
     ...when(timeFaults.standing > 0, `device clock stands still for ${counted(timeFaults.standing, "Input ID")}`),

@@ -5,9 +5,9 @@ import type { EpochMicros } from "../core/point.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Mapping, TagState } from "../mapping/mapping.ts";
 import type { UploadStatus as UploaderStatus } from "../upload/uploader.ts";
+import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { type ClockWatch, unsetClockHint } from "./clock-watch.ts";
 import type { RunningDelivery } from "./delivery.ts";
-import { drainTime } from "./drain-time.ts";
 import type { GapSummary } from "./gaps/gap.ts";
 import { overallOf } from "./overall.ts";
 import { parkedWarnings } from "./parked-warnings.ts";
@@ -17,7 +17,6 @@ import type { SourceMonitor } from "./source-monitor.ts";
 import type {
   AgentStatus,
   SignalsStatus,
-  SourceStatus,
   Status,
   StatusPart,
   TagStatus,
@@ -34,6 +33,8 @@ export interface SnapshotParts {
   readonly sources: readonly { readonly monitor: SourceMonitor; readonly mapping: Mapping }[];
   readonly buffer: BufferStats;
   readonly delivery: Pick<RunningDelivery, "status" | "standstill">;
+  /** How the backlog changed lately; undefined: not measured yet. */
+  readonly progress?: Progress | undefined;
   readonly gaps: GapSummary;
   /** As `ClockWatch` gives it. */
   readonly doubt?: ClockWatch["doubt"];
@@ -65,7 +66,7 @@ function tagsIn({ sources }: SnapshotParts, first: number, count: number) {
 function overview(parts: SnapshotParts): Omit<Status, "tags"> {
   const { time, agent, config, sources, buffer, delivery, gaps, doubt } = parts;
   const statuses = sources.map(({ monitor }) => monitor.status());
-  const upload = uploadStatus(config, buffer, delivery, agent.startedAt, arriving(statuses));
+  const upload = uploadStatus(parts, agent.startedAt);
   const refusedInputs = sources.flatMap(({ mapping, monitor }) => refusedInputsOf(monitor.name, mapping));
   const timeFaults = timeFaultsOf(sources.map(({ mapping, monitor }) => ({ source: monitor.name, mapping })));
   const known = {
@@ -89,11 +90,6 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     ],
   };
   return { ...known, overall: overallOf(known) };
-}
-
-/** Readings a second of all these sources. */
-export function arriving(sources: readonly Pick<SourceStatus, "readingsPerSecond">[]): number {
-  return sources.reduce((sum, { readingsPerSecond }) => sum + readingsPerSecond, 0);
 }
 
 function tagStatus(source: string, tag: TagState): TagStatus {
@@ -124,11 +120,14 @@ const states = {
 } as const;
 
 export function uploadStatus(
-  config: Config,
-  buffer: BufferStats,
-  delivery: SnapshotParts["delivery"],
+  {
+    time,
+    config,
+    buffer,
+    delivery,
+    progress,
+  }: Pick<SnapshotParts, "time" | "config" | "buffer" | "delivery" | "progress">,
   startedAt: EpochMicros,
-  readingsPerSecond = 0,
 ): UploadStatus {
   const { url, integration } = config.service;
   const status = delivery.status();
@@ -139,10 +138,9 @@ export function uploadStatus(
     : status?.lastError?.current
       ? status.lastError
       : undefined;
-  const parked = status ? status.parked.refused + status.parked.unconfirmed : 0;
-  // What waits for a parked input is gone when the service takes it, which nothing tells.
-  const rate = parked > 0 ? 0 : (status?.pointsPerSecond ?? 0);
-  const drainMs = drainTime(buffer.unsettledPoints, rate, readingsPerSecond);
+  const parkedInputs = status ? status.parked.refused + status.parked.unconfirmed : 0;
+  const { unsettledPoints: points, oldest } = buffer;
+  const backlog = backlogStatus({ time, state, points, oldest, parkedInputs, progress });
   return {
     state,
     since: failure?.since ?? status?.since ?? startedAt,
@@ -151,8 +149,8 @@ export function uploadStatus(
     ...(error && { error: error.message }),
     ...(error?.hint && { remedy: error.hint }),
     ...(status?.lastSuccess !== undefined && { lagMs: status.lagMs }),
-    backlogPoints: buffer.unsettledPoints,
-    ...(drainMs !== undefined && { drainMs }),
+    backlogPoints: points,
+    backlog,
     requests: status?.requests.started ?? 0,
     points: status?.points ?? 0,
     refusedPoints: status?.rejected ?? 0,

@@ -151,8 +151,7 @@ export interface UploadStatus {
   readonly lagMs?: number;
   /** Points that are durable and not delivered. */
   readonly backlogPoints: number;
-  /** Until the backlog is gone at the present rates. Left out where it grows or nothing is known. */
-  readonly drainMs?: number;
+  readonly backlog: BacklogStatus;
   /** `integration.insert` requests and points delivered since the agent started. */
   readonly requests: number;
   readonly points: number;
@@ -167,6 +166,15 @@ export interface UploadStatus {
   readonly budgetShare: number;
   /** Left out while there is no delivery. */
   readonly signals?: SignalsStatus;
+}
+
+/** `none`: nothing waits but what is on its way. `steady`: it neither grows nor shrinks. `unknown`: not measured yet, or nothing is delivered. */
+export interface BacklogStatus {
+  readonly trend: "none" | "unknown" | "growing" | "steady" | "shrinking";
+  /** For people: what becomes of the backlog, in a few words. */
+  readonly text: string;
+  /** Until it is gone, at the rate by which it shrank in the last minute. Left out where that cannot be estimated. */
+  readonly drainMs?: number;
 }
 
 export interface SignalsStatus {

@@ -10,7 +10,7 @@ const metrics = {
   budget: { name: "upload_budget_used_ratio", help: "Share of the permitted requests used in the last minute, 0 to 1" },
   drain: {
     name: "upload_backlog_gone_seconds",
-    help: "Seconds until the backlog is gone at the pace of the last minute; 0: there is none, or it does not shrink",
+    help: "Seconds until the backlog is gone at the rate by which it shrank in the last minute; 0: there is none, or no estimate",
   },
   parked: {
     name: "upload_parked_inputs",
@@ -28,12 +28,12 @@ export function measureUpload(registry: MetricsRegistry, status: () => UploadSta
   const drain = registry.gauge(metrics.drain);
   const parked = registry.gauge(metrics.parked);
   registry.beforeText(() => {
-    const { state, lagMs, drainMs, backlogPoints, budgetShare, parkedInputs } = status();
+    const { state, lagMs, backlog, backlogPoints, budgetShare, parkedInputs } = status();
     lag.set((lagMs ?? (backlogPoints > 0 ? uptimeMs() : 0)) / 1_000);
     held.set(state === "held" ? 1 : 0);
     retrying.set(state === "retrying" ? 1 : 0);
     budget.set(budgetShare);
-    drain.set((drainMs ?? 0) / 1_000);
+    drain.set((backlog.drainMs ?? 0) / 1_000);
     parked.set(parkedInputs?.refused ?? 0, { reason: "refused" });
     parked.set(parkedInputs?.unconfirmed ?? 0, { reason: "unconfirmed" });
   });

@@ -43,7 +43,8 @@ export const answeredStatus = z.object({
     url: z.string(),
     integration: z.string(),
     lagMs: z.number().optional(),
-    drainMs: z.number().optional(),
+    /** An agent of another version may not have it. */
+    backlog: z.object({ trend: z.string(), text: z.string() }).optional(),
     requests: z.number(),
     points: z.number(),
     refusedPoints: z.number(),

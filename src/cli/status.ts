@@ -44,14 +44,14 @@ function report(url: string, answered: AnsweredStatus): readonly string[] {
 }
 
 function delivery({ upload, time }: AnsweredStatus): readonly string[] {
-  const { state, since, url, integration, lagMs, drainMs, requests, points, refusedPoints } = upload;
+  const { state, since, url, integration, lagMs, backlog, requests, points, refusedPoints } = upload;
   return [
     visible(`delivery  ${state} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`),
     `          ${[
       lagMs === undefined ? "nothing delivered yet" : `lag ${span(lagMs)}`,
       `${count(points, "point")} in ${count(requests, "request")} since the start`,
       budget(upload),
-      ...(drainMs === undefined ? [] : [`backlog gone in ${span(drainMs)}`]),
+      ...(backlog === undefined ? [] : [`backlog: ${visible(backlog.text)}`]),
       ...(refusedPoints === 0 ? [] : [`${count(refusedPoints, "point")} refused for good, see tagferry rejects list`]),
     ].join(", ")}`,
     ...troubleOf(upload, "          "),

@@ -49,7 +49,7 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
         state: "retrying",
         error: "no route",
         remedy: "check the network",
-        drainMs: 3_600_000,
+        backlog: { trend: "growing", text: "grows by 40 points/s" },
         signals: {
           known: 12,
           pending: 2,
@@ -73,7 +73,7 @@ test("status shows sources, buffer, delivery and lag, and each fault with its re
 values lost in the last 24 h, 1 source offline, service unreachable
 
 delivery  retrying for 1m30s, to http://127.0.0.1:8420/v1 as c8ktonqsahsmemfs7lv0
-          lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, 6.2 KiB in each, backlog gone in 1h
+          lag 1.2s, 11,800 points in 90 requests since the start, 98 % of the permitted requests used, 6.2 KiB in each, backlog: grows by 40 points/s
           no route
             check the network
 signals   10 of 12 saved, compared 0ms ago with the service, 1 lost and 2 changed there, saved again, 3 there that are not configured, see tagferry signals diff, 4 items published

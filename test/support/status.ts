@@ -34,6 +34,7 @@ export function statusWith(changes: Partial<Status> = {}): Status {
       integration: "c8ktonqsahsmemfs7lv0",
       lagMs: 1_200,
       backlogPoints: 200,
+      backlog: { trend: "none", text: "keeps up" },
       requests: 90,
       points: 11_800,
       refusedPoints: 0,

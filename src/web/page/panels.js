@@ -129,7 +129,7 @@ function showBuffer(buffer, upload, now) {
       format.bytes(buffer.bytes),
       buffer.maxBytes > 0 ? buffer.bytes / buffer.maxBytes : 0,
     ],
-    ["backlog", drain(upload, oldest, now)],
+    ["backlog", upload.backlog.text],
     ["points stored", format.count(buffer.appendedPoints)],
     ["times moved by 1 µs", format.count(buffer.collidedPoints)],
     ["points lost", format.count(lost)],
@@ -141,20 +141,9 @@ function showBuffer(buffer, upload, now) {
   setText(byId("buffer-caption"), lines.backlogPoints.span);
 }
 
-/** A backlog that is no older than this is what is on its way. */
-const onItsWayMs = 30_000;
-
-/** What becomes of the backlog, in a word. */
-function drain({ state, drainMs }, oldest, now) {
-  if (oldest === undefined) return "–";
-  if (state !== "delivering") return "waits";
-  if (now - oldest / 1_000 < onItsWayMs) return "keeps up";
-  return drainMs === undefined ? "does not shrink" : `gone in ${format.duration(drainMs)}`;
-}
-
 /** When that is, where a person would look at a clock. */
-function gone({ state, drainMs }, now) {
-  const soon = drainMs === undefined || drainMs < 300_000 || state !== "delivering";
+function gone({ backlog: { drainMs } }, now) {
+  const soon = drainMs === undefined || drainMs < 300_000;
   return soon ? "" : `; the backlog is gone at ${format.minute(now + drainMs, now)}`;
 }
 

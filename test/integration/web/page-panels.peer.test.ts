@@ -146,7 +146,14 @@ test("what arrives without a tag is listed with a sample, most first", async () 
 
 test("a service that is away: the error, its remedy, and a backlog that waits", async () => {
   const error = "connect ECONNREFUSED 10.0.0.1:443";
-  const upload = { ...base.upload, state: "retrying", error, remedy: "check the network", backlogPoints: 9 } as const;
+  const upload = {
+    ...base.upload,
+    state: "retrying",
+    error,
+    remedy: "check the network",
+    backlogPoints: 9,
+    backlog: { trend: "unknown", text: "waits" },
+  } as const;
   await using opened = await open({}, { upload });
   const { page } = opened;
   await page.getByText(`${error}: check the network`).waitFor();
@@ -156,13 +163,14 @@ test("a service that is away: the error, its remedy, and a backlog that waits", 
 
 test("a backlog that drains tells for how long, and signals at the service what differs", async () => {
   const signals = { known: 12, pending: 3, saved: 9, checkedAt: at(-60), lost: 1, changed: 2, unconfigured: 1 };
-  const upload = { ...base.upload, drainMs: 3_720_000, signals: { ...signals, unconfiguredInputs: ["old.tag"] } };
+  const backlog = { trend: "shrinking", text: "gone in about 62 min", drainMs: 3_720_000 } as const;
+  const upload = { ...base.upload, backlog, signals: { ...signals, unconfiguredInputs: ["old.tag"] } };
   const buffer = { ...base.buffer, oldest: at(-4_000) };
   await using opened = await open({}, { upload, buffer });
   const { page } = opened;
   expect(await page.locator("#buffer-where").textContent()).toMatch(/; the backlog is gone at [^]*\d\d:\d\d$/);
   const figure = page.locator("#buffer-figures > div", { hasText: /backlog$/ });
-  expect(await figure.innerText()).toMatch(/^gone in 1 h 2 min/);
+  expect(await figure.innerText()).toMatch(/^gone in about 62 min/);
   expect(await page.locator("#signals").innerText()).toMatch(/3 to save[^]*Not configured: old\.tag/);
   for (const name of ["points/s delivered", "request budget used", "lag", "points waiting", "on disk"])
     expect(await page.locator(".plot-head", { hasText: name }).count()).toBeGreaterThan(0);

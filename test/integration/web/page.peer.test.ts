@@ -135,7 +135,7 @@ test("beside losses, refused points and addresses, and a backlog the page is not
   await using opened = await openPage(() =>
     statusWith({
       gaps: { ...base.gaps, day: 1, dayLost: 1 },
-      upload: { ...base.upload, refusedPoints: 40 },
+      upload: { ...base.upload, refusedPoints: 40, backlog: { trend: "steady", text: "does not shrink" } },
       buffer: { ...base.buffer, unsettledPoints: 23_300, oldest: epochMicros(base.time - 420e6) },
       refusedInputs: [{ ...refused, fedBy: { source: "hall", address: "sensors/a/temp" } }],
       warnings: [{ level: "error", message, remedy }],

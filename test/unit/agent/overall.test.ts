@@ -3,12 +3,16 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { overallOf, sourceWords } from "../../../src/agent/overall.ts";
-import type { Status } from "../../../src/agent/status.ts";
+import type { BacklogStatus, Status } from "../../../src/agent/status.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { sourceWith, statusWith } from "../../support/status.ts";
 
 const healthy = statusWith();
 const overall = (changes: Partial<Status>) => overallOf(statusWith(changes));
+const backlogOf = (trend: BacklogStatus["trend"]): Partial<Status> => ({
+  buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) },
+  upload: { ...healthy.upload, backlog: { trend, text: "" } },
+});
 const refused = { source: "hall", input: "a", address: "b/temp", reason: "", remedy: "", readings: 1 };
 
 test("an agent without trouble is all well", () => {
@@ -23,15 +27,10 @@ test.each<[string, string, Partial<Status>]>([
   ["bad", "needs attention", { warnings: [{ level: "error", message: "" }] }],
   ["warn", "tags not recorded", { gaps: { ...healthy.gaps, open: 2 } }],
   ["warn", "1 source offline", { sources: [sourceWith({ state: "waiting" })], gaps: { ...healthy.gaps, open: 1 } }],
-  ["warn", "backlog does not shrink", { buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) } }],
-  [
-    "warn",
-    "delivering a backlog",
-    {
-      buffer: { ...healthy.buffer, oldest: epochMicros(healthy.time - 61e6) },
-      upload: { ...healthy.upload, drainMs: 60_000 },
-    },
-  ],
+  ["warn", "backlog does not shrink", backlogOf("steady")],
+  ["warn", "backlog grows", backlogOf("growing")],
+  ["warn", "delivering a backlog", backlogOf("shrinking")],
+  ["warn", "delivering a backlog", backlogOf("unknown")],
   ["warn", "device clock stands still for 2 Input IDs", { timeFaults: { standing: 2, repeats: 0, first: [] } }],
   ["warn", "1 source connecting", { sources: [sourceWith({ state: "opening" })] }],
 ])("%s: %s", (level, text, changes) => {

@@ -1,0 +1,101 @@
+// What the page and `status` say becomes of the backlog: never a time that the measurement does not support.
+import { expect, test } from "vitest";
+import { BacklogTrend, backlogStatus } from "../../../src/agent/backlog-trend.ts";
+import type { BacklogStatus, UploadState } from "../../../src/agent/status.ts";
+import type { Loss } from "../../../src/core/buffer.ts";
+import { epochMicros } from "../../../src/core/point.ts";
+import { ManualClock } from "../../support/runtime.ts";
+
+interface Second {
+  readonly waiting: number;
+  readonly appended?: number;
+  readonly lost?: number;
+}
+
+/** What is shown after each second of `story`. */
+async function shownIn(story: readonly Second[], parkedInputs = 0, state: UploadState = "delivering") {
+  const clock = new ManualClock();
+  const oldest = epochMicros(clock.now() - 3_600e6);
+  const trend = new BacklogTrend(clock);
+  const shown: BacklogStatus[] = [];
+  for (const { waiting, appended = 0, lost = 0 } of story) {
+    const loss: Loss = { reason: "maxSize", points: lost, from: undefined, to: undefined, intervals: [] };
+    trend.sample({ unsettledPoints: waiting, appendedPoints: appended, losses: [loss] });
+    const { progress } = trend;
+    shown.push(backlogStatus({ time: clock.now(), state, points: waiting, oldest, parkedInputs, progress }));
+    await clock.advance(1_000);
+  }
+  return shown;
+}
+
+const seconds = (count: number, of: (i: number) => Second) => Array.from({ length: count }, (_, i) => of(i));
+
+test("a backlog that grows while requests settle thousands of points shows no estimate", async () => {
+  // 6,600 to 23,300 points in 7 minutes; every 10 s a request settles 5,000 that have been stored before.
+  const story = seconds(420, (i) => ({
+    waiting: Math.round(6_600 + (i * 16_700) / 420 + (i % 10) * 500),
+    appended: i * 540,
+  }));
+  const shown = await shownIn(story);
+
+  expect(shown.filter(({ drainMs, text }) => drainMs !== undefined || /gone/.test(text))).toEqual([]);
+  expect(shown.at(-1)).toMatchObject({ trend: "growing", text: expect.stringMatching(/^grows by 4\d points\/s$/) });
+});
+
+test("a backlog that shrinks is gone at the measured rate, less what arrives meanwhile", async () => {
+  const shown = await shownIn(seconds(90, (i) => ({ waiting: 1_000_000 - i * 1_000, appended: i * 100 })));
+
+  expect(shown[5]).toEqual({ trend: "unknown", text: "no estimate yet" });
+  expect(shown.at(-1)).toEqual({ trend: "shrinking", text: "gone in about 15 min", drainMs: 911_000 });
+});
+
+test("the estimate ends when the backlog stops shrinking", async () => {
+  const shown = await shownIn(
+    seconds(120, (i) => ({ waiting: 100_000 - Math.min(i, 50) * 1_000 + Math.max(0, i - 50) * 100, appended: i })),
+  );
+
+  expect(shown[50]?.trend).toBe("shrinking");
+  expect(shown.at(-1)?.trend).toBe("growing");
+  expect(shown.slice(80).filter(({ drainMs }) => drainMs !== undefined)).toEqual([]);
+});
+
+test("points that the buffer drops are no progress", async () => {
+  const shown = await shownIn(
+    seconds(60, (i) => ({ waiting: 100_000 + i * 100 - i * 500, lost: i * 500, appended: i * 100 })),
+  );
+
+  expect(shown.at(-1)).toEqual({ trend: "growing", text: "grows by 100 points/s" });
+});
+
+test("no time is estimated while points wait for inputs that the service does not take", async () => {
+  const shrinks = await shownIn(
+    seconds(60, (i) => ({ waiting: 100_000 - i * 1_000 })),
+    2,
+  );
+  const grows = await shownIn(
+    seconds(60, (i) => ({ waiting: 100 + i * 2, appended: i * 15 })),
+    1,
+  );
+
+  expect(shrinks.at(-1)).toEqual({
+    trend: "shrinking",
+    text: "shrinks by 1000 points/s; the points of 2 inputs wait until the service takes them",
+  });
+  expect(grows.at(-1)).toEqual({
+    trend: "growing",
+    text: "grows by 2 points/s; the points of 1 input wait until the service takes them",
+  });
+});
+
+test("points that are on their way are no backlog, and none goes while nothing is delivered", async () => {
+  const onTheirWay = await shownIn(seconds(60, (i) => ({ waiting: 2_000 - i, appended: i * 100 })));
+  const held = await shownIn(
+    seconds(60, (i) => ({ waiting: 100_000 - i * 1_000 })),
+    0,
+    "held",
+  );
+
+  expect(onTheirWay.at(-1)).toEqual({ trend: "none", text: "keeps up" });
+  expect(held.at(-1)).toEqual({ trend: "unknown", text: "waits" });
+  expect((await shownIn([{ waiting: 0 }]))[0]).toEqual({ trend: "none", text: "none" });
+});
