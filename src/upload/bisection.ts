@@ -4,7 +4,7 @@ import type { InputId } from "../core/point.ts";
 import { Portion, type PortionColumn } from "./portion.ts";
 
 interface Suspect {
-  readonly portion: Portion;
+  portion: Portion;
   /** The other half, while it has not been decided. */
   readonly sibling?: Suspect;
   /** The service refused it, or took the other half of something refused. */
@@ -45,6 +45,21 @@ export class Bisection {
     const portion = new Portion(columns);
     this.#points += portion.points;
     this.#suspects.push({ portion, guilty: false });
+  }
+
+  /** Takes out all points of `input`: the caller decides about them. */
+  withdraw(input: InputId): PortionColumn[] {
+    const withdrawn: PortionColumn[] = [];
+    for (let at = this.#suspects.length - 1; at >= 0; at--) {
+      const suspect = this.#suspects[at]!;
+      const left = suspect.portion.columns.filter((column) => column.input !== input);
+      if (left.length === suspect.portion.columns.length) continue;
+      for (const column of suspect.portion.columns) if (column.input === input) withdrawn.push(column);
+      if (left.length === 0) this.#suspects.splice(at, 1);
+      else suspect.portion = new Portion(left);
+    }
+    for (const { count } of withdrawn) this.#points -= count;
+    return withdrawn;
   }
 
   /** What to send next. Stays the same until it is accepted, refused or split. */

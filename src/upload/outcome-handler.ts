@@ -200,15 +200,21 @@ export class OutcomeHandler {
       bisection.add(new Portion([column]), []);
     } else if (parked.isFull && !parked.has(input)) bisection.resend([column]);
     else {
-      window.forgetExtracted(column);
-      window.forgetInput(input);
+      this.#forget(input, [column]);
       parked.park(input, "refused", reason);
     }
   }
 
+  /** All points of the input go back to the buffer: one that was sent alone could arrive before an older one. */
+  #forget(input: InputId, columns: readonly PortionColumn[]): void {
+    const { window, bisection } = this.#parts;
+    for (const column of [...columns, ...bisection.withdraw(input)]) window.forgetExtracted(column);
+    window.forgetInput(input);
+  }
+
   /** Inputs that the answer does not name are sent again, and parked when that has happened too often. */
   async #leftOut(shipment: Shipment, decided: (input: InputId) => boolean): Promise<void> {
-    const { parked, parks, window, bisection } = this.#parts;
+    const { parked, parks, bisection } = this.#parts;
     const again: PortionColumn[] = [];
     for (const input of new Set(shipment.frame.inputs)) {
       if (decided(input)) continue;
@@ -216,8 +222,7 @@ export class OutcomeHandler {
       if (shipment.kind === "probe") for (const column of columns) this.#probeAnswered(shipment, column, unnamed);
       else if (!parked.leftOut(input) || (parked.isFull && !parked.has(input))) again.push(...columns);
       else if (parks) {
-        for (const column of columns) window.forgetExtracted(column);
-        window.forgetInput(input);
+        this.#forget(input, columns);
         parked.park(input, "unconfirmed", unnamed);
       } else
         for (const column of shipment.kind === "fresh"

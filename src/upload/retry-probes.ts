@@ -65,7 +65,8 @@ export class RetryProbes {
     const turn = this.#parts.parked.tries(input) % 3;
     const { count } = column;
     if (turn === 0 || count === 1) return [column];
-    const at = turn === 1 ? 0 : 1 + Math.floor(this.#parts.random() * (count - 1));
+    // The first of those with one time: the others follow it, and the last of them is to be stored last.
+    const at = turn === 1 ? 0 : column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!);
     return [column.part(at, at + 1), column.part(0, at), column.part(at + 1, count)];
   }
 }
