@@ -1,0 +1,331 @@
+// The real buffer on a disk in memory, the real dispatcher and a service that misbehaves by a script, in simulated time:
+// whatever happens, the service ends with the value appended last for each input and time.
+import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
+import { bufferOptions } from "../../src/buffer/disk/options.ts";
+import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
+import { epochMicros, type InputId, type Point } from "../../src/core/point.ts";
+import type { Clock } from "../../src/core/runtime.ts";
+import type { Catalog } from "../../src/upload/catalog.ts";
+import { Dispatcher } from "../../src/upload/dispatcher.ts";
+import { LearnedLimit } from "../../src/upload/learned-limit.ts";
+import { Pacer } from "../../src/upload/pacer.ts";
+import type { Reject, Rejects } from "../../src/upload/rejects.ts";
+import { UploadTally } from "../../src/upload/upload-status.ts";
+import { inProcess } from "./disk-store.ts";
+import { failure, MemoryDisk } from "./memory-disk.ts";
+import { ManualClock, testRuntime } from "./runtime.ts";
+import { type Answer, keyOf, poisonFrom, SinkWorld } from "./scripted-sink.ts";
+
+/** One point of an append. */
+export interface Sample {
+  /** Index of the input. */
+  readonly input: number;
+  /** `fresh`: at this second. `same`: at the time of an earlier point of the input. `old`: long ago. */
+  readonly time: "fresh" | "same" | "old";
+  /** Which earlier point, or how many seconds ago. */
+  readonly back: number;
+  readonly value: "new" | "last" | "poison";
+}
+
+export type Step =
+  | { readonly do: "append"; readonly samples: readonly Sample[] }
+  | { readonly do: "pass"; readonly ms: number }
+  | { readonly do: "answer"; readonly answers: readonly Answer[] }
+  | { readonly do: "outage"; readonly isAway: boolean }
+  /** kill -9. What was not acknowledged is delivered again, and at least the last `again` messages. */
+  | { readonly do: "kill"; readonly again: number }
+  | { readonly do: "reload" }
+  | { readonly do: "stop" }
+  /** The points of an input wait for its metadata. */
+  | { readonly do: "hold"; readonly input: number; readonly isHeld: boolean }
+  /** Refused points cannot be written down. */
+  | { readonly do: "fill"; readonly isFull: boolean }
+  /** The oldest segment cannot be read, unless it is the only one. */
+  | { readonly do: "unread"; readonly which: "none" | "oldest" };
+
+const inputs = ["a", "b", "c"] as InputId[]; // they are valid ones
+const maxLagMs = 5_000;
+const config = bufferOptions.parse({ reserveFreeDisk: "0", sync: "20ms", ackDelay: "1ms" });
+const never = new Promise<never>(() => {});
+const noStop = new AbortController().signal;
+/** So long a correct uploader takes at most to deliver everything, back-off of parked inputs included. */
+const longestMs = 6 * 3_600_000;
+
+export interface OrderModelOptions {
+  /** Largest request in bytes. */
+  readonly maxBytes: number;
+}
+
+interface Life {
+  readonly buffer: PointBuffer;
+  readonly clock: Clock;
+  readonly crash: { now: boolean };
+  uploading: { readonly reader: BufferReader; readonly stop: AbortController; readonly running: Promise<void> };
+}
+
+export class OrderModel {
+  readonly #options: OrderModelOptions;
+  readonly #world = new ManualClock();
+  readonly #service = new SinkWorld(inputs, 300);
+  readonly #messages: Point[][] = [];
+  /** Messages before this index were acknowledged. */
+  #acknowledged = 0;
+  readonly #held = new Set<InputId>();
+  readonly #rejects: Reject[] = [];
+  #isFull = false;
+  #lastValue = 0;
+  #disk = new MemoryDisk();
+  #unread: "none" | "oldest" = "none";
+  #life!: Life;
+  /** Why something ended that must not. */
+  #failure: Error | undefined;
+
+  private constructor(options: OrderModelOptions) {
+    this.#options = options;
+  }
+
+  static async run(options: OrderModelOptions, steps: readonly Step[]): Promise<OrderModel> {
+    const model = new OrderModel(options);
+    model.#life = await model.#born();
+    for (const step of steps) {
+      await model.#step(step);
+      if (model.#failure !== undefined) throw model.#failure;
+    }
+    await model.#end();
+    return model;
+  }
+
+  /** What differs from "last append wins": `input time`, what the service has, and what it may have. */
+  differences(): [key: string, stored: number | undefined, allowed: (number | undefined)[]][] {
+    const appended = new Map<string, number[]>();
+    for (const { input, time, value } of this.#messages.flat()) {
+      const key = keyOf(input, time);
+      appended.set(key, [...(appended.get(key) ?? []), value]);
+    }
+    const refused = new Set(this.#rejects.map(({ input, time, value }) => `${keyOf(input, time)} ${value}`));
+    const differences: [string, number | undefined, (number | undefined)[]][] = [];
+    for (const [key, values] of appended) {
+      // What the service refused for good may have been delivered again, and taken then.
+      const allowed: (number | undefined)[] = [];
+      for (const value of values.toReversed()) {
+        allowed.push(value);
+        if (!refused.has(`${key} ${value}`)) break;
+      }
+      if (refused.has(`${key} ${allowed.at(-1)}`)) allowed.push(undefined);
+      const stored = this.#service.stored.get(key);
+      if (!allowed.includes(stored)) differences.push([key, stored, allowed]);
+    }
+    return differences;
+  }
+
+  get requests(): number {
+    return this.#service.requests;
+  }
+
+  async #step(step: Step): Promise<void> {
+    switch (step.do) {
+      case "append":
+        this.#append(step.samples);
+        return;
+      case "pass":
+        return await this.#world.advance(step.ms);
+      case "answer":
+        this.#service.script.push(...step.answers);
+        return;
+      case "outage":
+        this.#service.isAway = step.isAway;
+        return;
+      case "hold":
+        if (step.isHeld) this.#held.add(inputs[step.input]!);
+        else this.#held.delete(inputs[step.input]!);
+        return;
+      case "fill":
+        this.#isFull = step.isFull;
+        return;
+      case "unread":
+        this.#unread = step.which;
+        return;
+      case "reload":
+        await this.#stopUploading();
+        this.#life.uploading = await this.#upload(this.#life);
+        return;
+      case "stop":
+        this.#unread = "none";
+        await this.#stopUploading();
+        await this.#through(this.#life.buffer[Symbol.asyncDispose]());
+        this.#life = await this.#born();
+        this.#deliver(this.#acknowledged);
+        return;
+      case "kill":
+        this.#unread = "none";
+        this.#life.crash.now = true;
+        this.#disk = this.#disk.afterKill();
+        this.#life = await this.#born();
+        this.#deliver(Math.min(this.#acknowledged, this.#messages.length - step.again));
+        return;
+    }
+  }
+
+  #append(samples: readonly Sample[]): void {
+    const second = epochMicros(Math.floor(this.#world.now() / 1e6) * 1e6);
+    const earlier = this.#messages.flat();
+    const message = samples.map(({ input, time, back, value }): Point => {
+      const own = earlier.filter((point) => point.input === inputs[input]);
+      const same = own.at(-1 - back)?.time ?? second;
+      const old = epochMicros(second - (60 + back) * 1e6);
+      if (value === "new") this.#lastValue++;
+      const point = {
+        input: inputs[input]!,
+        time: { fresh: second, same, old }[time],
+        value: value === "poison" ? poisonFrom + ++this.#lastValue : this.#lastValue,
+      };
+      earlier.push(point);
+      return point;
+    });
+    this.#messages.push(message);
+    this.#deliver(this.#messages.length - 1);
+  }
+
+  /** As a broker does: in order, and again what was not acknowledged. */
+  #deliver(from: number): void {
+    const { buffer, crash } = this.#life;
+    for (let i = Math.max(0, from); i < this.#messages.length; i++)
+      buffer.append(this.#messages[i]!, { awaited: true }, noStop).then(
+        () => {
+          if (!crash.now) this.#acknowledged = Math.max(this.#acknowledged, i + 1);
+        },
+        (error: unknown) => this.#failed(error, crash),
+      );
+  }
+
+  #failed(error: unknown, crash: { readonly now: boolean }): void {
+    if (!crash.now) this.#failure ??= new Error(String(error), { cause: error });
+  }
+
+  async #born(): Promise<Life> {
+    const crash = { now: false };
+    const world = this.#world;
+    const clock: Clock = {
+      now: () => world.now(),
+      monotonic: () => world.monotonic(),
+      sleep: async (ms, signal) => {
+        if (crash.now) return await never;
+        await world.sleep(ms, signal);
+        if (crash.now) await never;
+      },
+    };
+    const disk = this.#disk;
+    disk.fault = (call, path) => {
+      if (this.#unread === "none" || call !== "read" || !path.includes("seg-")) return undefined;
+      const segments = disk
+        .list("/data")
+        .filter((name) => name.startsWith("seg-"))
+        .toSorted();
+      if (segments.length > 1 && path.endsWith(segments[0]!)) throw failure("EIO", path);
+      return undefined;
+    };
+    const options = { directory: "/data", integration: "plant", config, segmentBytes: 8_192 };
+    const buffer = await this.#through(openDiskBuffer(options, testRuntime({ clock }), noStop, inProcess(disk, crash)));
+    const life = { buffer, clock, crash };
+    return { ...life, uploading: await this.#upload(life) };
+  }
+
+  async #upload({ buffer, clock, crash }: Pick<Life, "buffer" | "clock" | "crash">): Promise<Life["uploading"]> {
+    const runtime = testRuntime({ clock });
+    const reader = await buffer.reader();
+    const dispatcher = new Dispatcher(
+      {
+        reader,
+        catalog: { learn: () => {} } as unknown as Catalog, // what is used of it
+        rejects: this.#rejectsOf(crash),
+        tally: new UploadTally(runtime, 1),
+        sink: this.#service.sink(clock),
+        pacer: new Pacer(clock, 1),
+        limit: await LearnedLimit.open("/nowhere/limit.json", this.#options.maxBytes, runtime),
+        integration: "c8ktonqsahsmemfs7lv0",
+        maxLagMs,
+        holds: (input) => this.#held.has(input),
+        parks: true,
+      },
+      runtime,
+    );
+    const stop = new AbortController();
+    const grace = new AbortController();
+    stop.signal.addEventListener("abort", () => {
+      clock.sleep(5_000, noStop).then(
+        () => grace.abort(new Error("stopped")),
+        () => {},
+      );
+    });
+    const running = dispatcher.run(stop.signal, grace.signal);
+    running.catch((error: unknown) => this.#failed(error, crash));
+    return { reader, stop, running };
+  }
+
+  /** Keeps refused points in memory; while the disk is full they wait, and a crash forgets those. */
+  #rejectsOf(crash: { now: boolean }): Rejects {
+    const waiting: { readonly points: readonly Reject[]; readonly kept: () => void }[] = [];
+    const flush = async () => {
+      if (crash.now) return await never;
+      if (this.#isFull) return;
+      for (const { points, kept } of waiting.splice(0)) {
+        this.#rejects.push(...points);
+        kept();
+      }
+    };
+    const add = async (points: readonly Reject[], kept: () => void) => {
+      waiting.push({ points, kept });
+      await flush();
+    };
+    const rejects = {
+      get waiting() {
+        return waiting.length;
+      },
+      add,
+      flush,
+    };
+    return rejects as unknown as Rejects; // what is used of them
+  }
+
+  async #stopUploading(): Promise<void> {
+    const { stop, running, reader } = this.#life.uploading;
+    stop.abort(new Error("stopped"));
+    await this.#through(running);
+    await this.#through(reader[Symbol.asyncDispose]());
+  }
+
+  /** All is well from now on, until everything is delivered. */
+  async #end(): Promise<void> {
+    this.#service.isAway = false;
+    this.#service.script.length = 0;
+    this.#held.clear();
+    this.#isFull = false;
+    this.#unread = "none";
+    const { buffer } = this.#life;
+    const until = this.#world.monotonic() + longestMs;
+    do {
+      await this.#world.advance(1_000);
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#world.monotonic() > until)
+        throw new Error(`${buffer.stats().unsettledPoints} points are not delivered`);
+    } while (this.#acknowledged < this.#messages.length || buffer.stats().unsettledPoints > 0);
+    await this.#stopUploading();
+    await this.#through(buffer[Symbol.asyncDispose]());
+    const { losses } = buffer.stats();
+    if (losses.length > 0) throw new Error(`points were lost: ${JSON.stringify(losses)}`);
+  }
+
+  /** Lets time pass until it settles. */
+  async #through<T>(promise: PromiseLike<T>): Promise<T> {
+    let isSettled = false;
+    const settle = () => {
+      isSettled = true;
+    };
+    promise.then(settle, settle);
+    for (let i = 0; !isSettled; i++) {
+      if (i > 1_000) throw new Error("something does not end");
+      await this.#world.advance(20);
+    }
+    return await promise;
+  }
+}

@@ -1,0 +1,91 @@
+// A service for the dispatcher, without a network: it stores by input and time, the last write wins, and answers by a script.
+import type { InputId, SignalId } from "../../src/core/point.ts";
+import type { Clock } from "../../src/core/runtime.ts";
+import type { Frame, Outcome, Sink } from "../../src/core/sink.ts";
+
+/** What the service answers to one request. Inputs are bits of a mask, by their index in `SinkWorld.inputs`. */
+export type Answer =
+  | { readonly kind: "accept" }
+  /** −32602 although nothing is wrong with the points; `named`: inputs that the answer names. */
+  | { readonly kind: "refuse"; readonly named: number }
+  /** −32021. What is neither `refused` nor `unnamed` is accepted; what is `unnamed` is stored all the same. */
+  | { readonly kind: "partial"; readonly refused: number; readonly unnamed: number }
+  /** `stored`: the service stored the frame, and its answer got lost. */
+  | { readonly kind: "unavailable"; readonly stored: boolean }
+  | { readonly kind: "throttled" };
+
+/** The service refuses frames that hold such a value, whenever they come. */
+export const poisonFrom = 1e6;
+
+interface Data {
+  readonly times: readonly string[];
+  readonly series: Readonly<Record<InputId, readonly (number | null)[]>>;
+}
+
+export const keyOf = (input: string, micros: number) => `${input} ${micros}`;
+
+export class SinkWorld {
+  readonly inputs: readonly InputId[];
+  /** `keyOf` → value. */
+  readonly stored = new Map<string, number>();
+  /** Answers to the next requests; then all are accepted. */
+  readonly script: Answer[] = [];
+  /** Nothing is answered but `unavailable`. */
+  isAway = false;
+  requests = 0;
+  readonly #latencyMs: number;
+
+  constructor(inputs: readonly InputId[], latencyMs: number) {
+    this.inputs = inputs;
+    this.#latencyMs = latencyMs;
+  }
+
+  sink(clock: Clock): Sink {
+    return {
+      send: async (frame, signal) => {
+        const outcome = this.#answer(frame);
+        await clock.sleep(this.#latencyMs, signal);
+        return outcome;
+      },
+      async [Symbol.asyncDispose]() {},
+    };
+  }
+
+  #answer(frame: Frame): Outcome {
+    this.requests++;
+    const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params; // what FrameWriter wrote
+    if (this.isAway) return { kind: "unavailable", cause: new Error("the service is away") };
+    const answer = this.script.shift() ?? { kind: "accept" };
+    const all = this.inputs.filter((input) => input in data.series);
+    const isIn = (mask: number) => (input: InputId) => (mask & (1 << this.inputs.indexOf(input))) !== 0;
+    if (answer.kind === "unavailable") {
+      if (answer.stored && !isPoisoned(data)) this.#store(data, all);
+      return { kind: "unavailable", cause: new Error("no answer") };
+    }
+    if (answer.kind === "throttled") return { kind: "throttled", retryAfterMs: 700 };
+    if (isPoisoned(data)) return { kind: "refused", code: -32602, reason: "poison", inputs: [] };
+    if (answer.kind === "refuse")
+      return { kind: "refused", code: -32602, reason: "no reason", inputs: all.filter(isIn(answer.named)) };
+    if (answer.kind === "partial") {
+      const refused = all.filter(isIn(answer.refused));
+      const taken = all.filter((input) => !refused.includes(input));
+      this.#store(data, taken);
+      const accepted = taken.filter((input) => !isIn(answer.unnamed)(input));
+      if (accepted.length === 0 && refused.length === 0) return { kind: "unconfirmed" };
+      return { kind: "partial", accepted, refused: refused.map((input) => ({ input, reason: "not now" })) };
+    }
+    this.#store(data, all);
+    return { kind: "accepted", signals: new Map(all.map((input) => [input, "c".repeat(20) as SignalId])) }; // as the service forms them
+  }
+
+  #store({ times, series }: Data, inputs: readonly InputId[]): void {
+    for (const input of inputs)
+      series[input]!.forEach((value, i) => {
+        if (value !== null) this.stored.set(keyOf(input, Date.parse(times[i]!) * 1_000), value);
+      });
+  }
+}
+
+function isPoisoned({ series }: Data): boolean {
+  return Object.values(series).some((values) => values.some((value) => value !== null && value >= poisonFrom));
+}

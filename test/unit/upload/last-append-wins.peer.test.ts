@@ -1,0 +1,7 @@
+// The long form of `last-append-wins.test.ts`, with another seed each time.
+import { test } from "vitest";
+import { expectLastAppends } from "../../support/order-steps.ts";
+
+test("the service ends with the value appended last, in 400 random stories", { timeout: 300_000 }, async () => {
+  await expectLastAppends(400);
+});
