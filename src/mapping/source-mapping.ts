@@ -209,7 +209,7 @@ export class SourceMapping implements Mapping {
       this.#watch?.recovered(state.input, reading.time);
     }
     if (taken !== state.time) state.repeated?.advance();
-    else if (value !== state.value && reading.clock === "device") this.#timeFaults.add(state, nowMs);
+    else if (value !== state.value) this.#timeFaults.add(state, nowMs);
     state.value = value;
     state.time = taken;
     state.quality = quality;

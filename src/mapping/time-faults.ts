@@ -4,7 +4,8 @@
 //   value               20        21        21        22        two values replaced their predecessor
 //
 // A reading counts when it has the device time of the one before and another value. A repeat of time and value is normal:
-// a broker delivers it again, or a server gives the time of the last change. Historical readings are not looked at.
+// a broker delivers it again, or a server gives the time of the last change. Historical readings are not looked at, and
+// times of arrival never repeat.
 //
 //   stands still    one time for at least 10 such readings and 60 s of arrival, and for more than twice as long as any
 //                   time before it: totals that carry the start of their hour repeat a time for an hour, every hour.

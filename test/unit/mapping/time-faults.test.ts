@@ -10,7 +10,7 @@ const stillTime = at(1_000);
 
 test("a device clock that stands still for 60 s is listed with the tag, and logged once", async () => {
   const { mapping, read, clock, runtime } = tryMapping([{ input: "line.level" }]);
-  for (let i = 0; i < 6; i++, await clock.advance(10_000)) read(i, stillTime);
+  for (let i = 0; i < 20; i++, await clock.advance(3_000)) read(i, stillTime);
   expect(mapping.timeFaults()).toMatchObject({ standing: 0 });
 
   for (let i = 0; i < 20; i++, await clock.advance(10_000)) read(i * 100, stillTime);
@@ -18,12 +18,12 @@ test("a device clock that stands still for 60 s is listed with the tag, and logg
   expect(mapping.timeFaults()).toEqual({
     standing: 1,
     repeats: 0,
-    first: [expect.objectContaining({ input: "line.level", kind: "standing", readings: 26, forMs: 240_000 })],
+    first: [expect.objectContaining({ input: "line.level", kind: "standing", readings: 40, forMs: 247_000 })],
   });
-  expect(mapping.tags()[0]?.reason).toBe("the device clock stands still: 26 readings in 240 s have one time");
+  expect(mapping.tags()[0]?.reason).toBe("the device clock stands still: 40 readings in 247 s have one time");
   const lines = runtime.lines.filter(({ message }) => message.startsWith("a device clock stands still"));
   expect(lines).toHaveLength(1);
-  expect(lines[0]?.fields).toMatchObject({ input: "line.level", seconds: 90 });
+  expect(lines[0]?.fields).toMatchObject({ input: "line.level", seconds: 67 });
 });
 
 test("an input is no longer listed when its device clock goes on", async () => {
