@@ -10,7 +10,7 @@ const counted = {
   duplicatePoints: { name: "buffer_duplicate_points_total", help: "Points that came again and were stored once" },
   collidedPoints: {
     name: "buffer_collided_points_total",
-    help: "Points moved on by 1 µs, as their time held another value",
+    help: "Points whose time held another value: they replace it, or are shifted by 1 µs with sameTime: keep",
   },
 } as const satisfies Record<string, MetricDeclaration>;
 const measured = {

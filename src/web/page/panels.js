@@ -131,7 +131,7 @@ function showBuffer(buffer, upload, now) {
     ],
     ["backlog", upload.backlog.text],
     ["points stored", format.count(buffer.appendedPoints)],
-    ["times moved by 1 µs", format.count(buffer.collidedPoints)],
+    ["time held another value", format.count(buffer.collidedPoints)],
     ["points lost", format.count(lost)],
   ]);
   showPlots(byId("buffer-plots"), [
