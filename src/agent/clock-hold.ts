@@ -1,8 +1,10 @@
 // Keeps what a source reads while the clock of the machine is not trusted, and gives it the times it was read at when it is.
+// Decides about times of devices that are ahead of that clock.
 
 import { epochMicros } from "../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
 import type { Delivery, Reading } from "../core/source.ts";
+import { isStillAhead } from "../lib/device-time.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockWatch } from "./clock-watch.ts";
 
@@ -17,6 +19,12 @@ const untimed = {
   labels: ["source"],
 } as const satisfies MetricDeclaration<"source">;
 
+const aheadReadings = {
+  name: "source_ahead_readings_total",
+  help: "Readings whose device gave a time further ahead of this machine than maxAhead, by what became of them: stored with the time of the device, since the clock of this machine is not trusted, with that of arrival, or dropped",
+  labels: ["source", "stored"],
+} as const satisfies MetricDeclaration<"source" | "stored">;
+
 /** A delivery, and what both clocks said when it came. */
 interface Held {
   readonly delivery: Delivery;
@@ -25,7 +33,7 @@ interface Held {
 }
 
 export interface HoldParts {
-  readonly watch: Pick<ClockWatch, "holding" | "released">;
+  readonly watch: Pick<ClockWatch, "holding" | "released" | "trusted" | "undecided" | "note">;
   readonly clock: Pick<AgentClock, "now" | "monotonic" | "jump">;
 }
 
@@ -35,6 +43,7 @@ export class ClockHold {
   readonly #source: string;
   readonly #runtime: Runtime;
   readonly #untimed;
+  readonly #ahead;
   #held: Held[] = [];
   #readings = 0;
 
@@ -43,10 +52,12 @@ export class ClockHold {
     this.#parts = parts;
     this.#runtime = runtime;
     this.#untimed = runtime.metrics.counter(untimed);
+    this.#ahead = runtime.metrics.counter(aheadReadings);
   }
 
   /**
-   * The same deliveries; those with times of this machine, and all that follow them, wait while its clock is not trusted.
+   * The same deliveries; those with times of this machine, and all that follow them, wait while its clock is not trusted. No
+   * reading has a time that is `ahead` any longer: while it is undecided whose clock is wrong, it waits too.
    * What a device waits to have acknowledged is not kept over the end of its connection: it comes again.
    */
   async *timed(deliveries: AsyncIterable<Delivery>, signal: AbortSignal): AsyncGenerator<Delivery> {
@@ -56,7 +67,7 @@ export class ClockHold {
     let next: Promise<IteratorResult<Delivery>> | undefined;
     try {
       for (;;) {
-        if (this.#held.length > 0 && !watch.holding) yield* this.#release();
+        yield* this.#release();
         const change = () => Promise.race([watch.released.then(() => undefined), aborted]);
         // An agent that stops reads to the end, whatever waits: see `close`.
         const waits = this.#held.length > 0 && !signal.aborted;
@@ -68,11 +79,14 @@ export class ClockHold {
         const read = await (waits ? Promise.race([next, change()]) : next);
         if (read === undefined) continue;
         next = undefined;
-        if (read.done === true) return;
+        if (read.done === true) {
+          yield* this.#release(true);
+          return;
+        }
         const delivery = this.#straightened(read.value);
-        const isOurs = delivery.readings.some(({ clock }) => clock === "agent");
-        if (this.#held.length > 0 || (isOurs && watch.holding)) this.#hold(delivery);
-        else yield delivery;
+        const isAhead = watch.note(this.#source, delivery.readings);
+        if (this.#held.length > 0 || this.#mustWait(delivery)) this.#hold(delivery);
+        else yield isAhead ? this.#decided(delivery) : delivery;
       }
     } finally {
       // A connection that was lost acknowledges nothing any longer.
@@ -98,16 +112,43 @@ export class ClockHold {
     this.#readings += delivery.readings.length;
   }
 
-  *#release(): Generator<Delivery> {
+  /** `last`: nothing follows, and what is undecided is decided as it stands. */
+  *#release(last = false): Generator<Delivery> {
     const { clock } = this.#parts;
-    while (this.#held.length > 0) {
+    for (;;) {
       const [first] = this.#held;
-      if (!first) return;
+      if (!first || this.#mustWait(first.delivery, last)) return;
       const { delivery, wall, ms } = first;
-      yield shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall);
+      yield this.#decided(shifted(delivery, clock.now() - (clock.monotonic() - ms) * 1_000 - wall));
       this.#held.shift();
       this.#readings -= delivery.readings.length;
     }
+  }
+
+  #mustWait({ readings }: Delivery, last = false): boolean {
+    const { holding, undecided } = this.#parts.watch;
+    const ended = last && undecided;
+    if ((!holding && !undecided) || ended) return false;
+    return readings.some(({ clock, ahead }) => (ahead ? undecided : holding && clock === "agent"));
+  }
+
+  /** Which of two times a reading has, where that of the device is ahead. */
+  #decided(delivery: Delivery): Delivery {
+    if (!delivery.readings.some(({ ahead }) => ahead)) return delivery;
+    const { trusted } = this.#parts.watch;
+    const readings = delivery.readings.flatMap((reading) => {
+      const { ahead, ...rest } = reading;
+      if (!ahead) return reading;
+      const keep = !trusted || !isStillAhead(ahead, reading.time);
+      const stored = keep ? "device" : ahead.otherwise === "drop" ? "dropped" : "arrival";
+      this.#ahead.add(1, { source: this.#source, stored });
+      if (stored !== "device") return stored === "dropped" ? [] : rest;
+      const { reason: _reason, ...good } = rest;
+      // What a good value says is that it has the time of arrival.
+      const kept = reading.quality === "good" ? good : rest;
+      return { ...kept, time: ahead.time, clock: "device" as const };
+    });
+    return { ...delivery, readings, ack: () => delivery.ack() };
   }
 
   /** What was read before the clock was set, and comes after it, gets the time it has on the clock as it is now. */

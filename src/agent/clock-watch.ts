@@ -4,10 +4,12 @@
 import type { EpochMicros } from "../core/point.ts";
 import { epochMicros } from "../core/point.ts";
 import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
+import type { Reading } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { formatDuration } from "../lib/duration.ts";
 import type { AgentClock } from "./agent-clock.ts";
 import type { ClockFile } from "./clock-file.ts";
+import { ClockVote } from "./clock-vote.ts";
 import type { TimeEvidence } from "./time-evidence.ts";
 
 export interface ClockWatchOptions {
@@ -60,6 +62,10 @@ export class ClockWatch implements AsyncDisposable {
   #setBack = false;
   /** There was a step that no doubt has followed yet. */
   #unjudged = false;
+  /** What the clocks of devices say of ours. */
+  readonly #vote: ClockVote;
+  #voted: string | undefined;
+  #waited = "";
   #released = Promise.withResolvers<void>();
   #working: Promise<void> = Promise.resolve();
 
@@ -72,6 +78,7 @@ export class ClockWatch implements AsyncDisposable {
     this.#trusted = runtime.metrics.gauge(metrics.trusted);
     this.#steps = runtime.metrics.counter(metrics.steps);
     this.#steps.add(0);
+    this.#vote = new ClockVote(options, runtime.log);
   }
 
   /** Resolves when it is known whether the clock can be trusted now. */
@@ -85,23 +92,47 @@ export class ClockWatch implements AsyncDisposable {
   /** Whether readings with times of this machine wait. Looks at the clock: a step that nobody has noticed counts. */
   get holding(): boolean {
     this.#look();
-    return this.#doubt !== undefined && this.#options.policy === "hold";
+    return this.#holds;
   }
 
   /** Whether there is no reason against the times of this machine. */
   get trusted(): boolean {
     this.#look();
-    return this.#doubt === undefined;
+    return this.#doubt === undefined && this.#vote.reason === undefined;
+  }
+
+  /** Whether it is too early to say whose clock is wrong when a device is ahead. */
+  get undecided(): boolean {
+    return this.trusted && this.#vote.undecided;
   }
 
   /** Why it is not trusted, and what becomes of its times, for people. Undefined: it is trusted. */
   get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
-    return this.#doubt && { reason: this.#doubt.reason, consequence: consequences[this.#options.policy] };
+    const reason = this.#doubt?.reason ?? this.#vote.reason;
+    return reason === undefined ? undefined : { reason, consequence: this.#consequence };
   }
 
-  /** Resolves when nothing waits any more. */
+  /** Resolves when less waits than now, at once where nothing does. */
   get released(): Promise<void> {
-    return this.holding ? this.#released.promise : Promise.resolve();
+    return this.holding || this.undecided ? this.#released.promise : Promise.resolve();
+  }
+
+  /** Takes note of the times that devices give. Returns whether one of them is ahead. */
+  note(source: string, readings: readonly Reading[]): boolean {
+    // What comes after a step is compared with the clock after it.
+    this.#look();
+    const isAhead = this.#vote.note(source, readings);
+    if (isAhead) this.#show();
+    return isAhead;
+  }
+
+  get #holds(): boolean {
+    const waits = this.#doubt !== undefined || this.#vote.holds || this.#vote.undecided;
+    return waits && this.#options.policy === "hold";
+  }
+
+  get #consequence(): string {
+    return consequences[this.#holds ? "hold" : "write"];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -117,6 +148,8 @@ export class ClockWatch implements AsyncDisposable {
         await clock.sleep(checkEveryMs, signal);
         this.#look();
         if (this.#doubt || this.#unjudged) await this.#lookAgain();
+        await this.#vote.decide();
+        this.#show();
       }
     } catch (error) {
       if (!isAbort(error, signal)) log.error({ err: error }, "the clock is no longer watched");
@@ -142,6 +175,7 @@ export class ClockWatch implements AsyncDisposable {
     this.#steps.add(1);
     this.#beganMs = clock.monotonic();
     this.#unjudged = true;
+    this.#vote.stepped(wall - expected);
     this.#runtime.log.warn({ from: rfc3339(expected), to: rfc3339(wall) }, "the wall clock was set");
     if (clock.stepped) {
       this.#setBack = true;
@@ -186,13 +220,26 @@ export class ClockWatch implements AsyncDisposable {
   #take(doubt: Doubt | undefined): void {
     const before = this.#doubt;
     this.#doubt = doubt;
-    this.#trusted.set(doubt ? 0 : 1);
-    if (doubt && !before) {
-      this.#released = Promise.withResolvers<void>();
-      const message = `the clock is not set: ${consequences[this.#options.policy]}`;
-      this.#runtime.log.error({ reason: doubt.reason, hint: unsetClockHint }, message);
-    }
-    if (!doubt) this.#released.resolve();
+    if (doubt && !before) this.#complain(doubt.reason);
+    this.#show();
+  }
+
+  #complain(reason: string): void {
+    const message = `the clock is not set: ${this.#consequence}`;
+    this.#runtime.log.error({ reason, hint: unsetClockHint }, message);
+  }
+
+  /** Says what has changed, to people and to readings that wait. */
+  #show(): void {
+    const voted = this.#vote.reason;
+    this.#trusted.set(this.#doubt === undefined && voted === undefined ? 1 : 0);
+    if (voted !== undefined && this.#voted === undefined && this.#doubt === undefined) this.#complain(voted);
+    this.#voted = voted;
+    const waiting = `${this.#holds} ${this.#vote.undecided}`;
+    if (waiting === this.#waited) return;
+    this.#waited = waiting;
+    this.#released.resolve();
+    this.#released = Promise.withResolvers();
   }
 
   async #judge(): Promise<Doubt | undefined> {

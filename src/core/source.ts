@@ -33,11 +33,27 @@ export interface Reading {
   readonly value: number | bigint | boolean | string | undefined;
   readonly time: EpochMicros;
   readonly clock: "device" | "agent";
+  /** The device's time is ahead of the agent's clock, and one of the two clocks is wrong. `time` is that of arrival. */
+  readonly ahead?: AheadTime | undefined;
+  /**
+   * Names the device whose clock gave the time, within its source: readings with one name share a clock. Undefined: all
+   * of the source do. Give the same string object again where that is cheap.
+   */
+  readonly device?: string | undefined;
   readonly quality: Quality;
   /** Why there is no value, why its quality is not good, or what else of it is not as asked for. For people; starts in lower case. */
   readonly reason?: string;
   /** Read from the device's history: stored, but no news (last value and report-by-exception stay untouched). */
   readonly historical: boolean;
+}
+
+/** A device's time that is ahead, until it is known which clock is wrong. */
+export interface AheadTime {
+  readonly time: EpochMicros;
+  /** How far ahead it may be, in milliseconds. */
+  readonly maxAhead: number;
+  /** What becomes of the reading if the agent's clock is right. If that is not trusted, the reading gets `time`. */
+  readonly otherwise: "arrival" | "drop";
 }
 
 /** What a device says about a tag: unit, range, enum texts, description. Configuration goes before device, device before defaults. */

@@ -112,6 +112,6 @@ const declarations = [
 
 const untimedValues = {
   name: "source_mqtt_untimed_values_total",
-  help: "Values stored with the time of arrival, or not at all if retained or unusable: drop says so, because the payload's own time is missing or cannot be right",
+  help: "Values whose own time is missing or cannot be right: stored with the time of arrival, or not at all if retained or unusable: drop says so; what is ahead is stored as it is while the clock of this machine is not trusted",
   labels: ["source", "reason"],
 } as const;

@@ -1,6 +1,9 @@
 // Times as payloads carry them. Pure.
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
+import type { AheadTime } from "../../core/source.ts";
 import { unreachable } from "../../core/unreachable.ts";
+import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../lib/device-time.ts";
+import { formatDuration } from "../../lib/duration.ts";
 import { parseDecimal } from "./decoders/decimal.ts";
 import { scalarText } from "./json-path.ts";
 import type { TimeZone } from "./time-zone.ts";
@@ -20,16 +23,13 @@ export const timeFormats = [
 ] as const;
 export type TimeFormat = (typeof timeFormats)[number];
 
-/** Times before 2000 come from devices whose clock was never set. */
-const earliest = Date.UTC(2000, 0, 1) * 1_000;
-/** Times further ahead than this are wrong; in microseconds. */
-const maxFuture = 5 * 60_000_000;
-
 /** Why a payload has no time that can be right. */
 export interface TimeFault {
   readonly kind: (typeof timeFaults)[number];
   /** For people, in lower case: it becomes part of the `reason` of a reading. */
   readonly text: string;
+  /** The time, where it is only ahead: it is stored while the agent's own clock is not trusted. */
+  readonly ahead?: AheadTime | undefined;
 }
 export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 
@@ -37,26 +37,35 @@ export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
 export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
 
 /**
- * The time, or why there is none: `value` is none in this format, lies before the year 2000 or more than 5 minutes after
- * `now`. `zone` is that of texts without one, and of Excel's days; UTC if undefined.
+ * The time, or why there is none: `value` is none in this format, or `rule` does not take it, by the clock of the agent
+ * that says `now`. `zone` is that of texts without one, and of Excel's days; UTC if undefined.
  */
 export function payloadTime(
   value: unknown,
   format: TimeFormat,
   zone: TimeZone | undefined,
   now: EpochMicros,
+  rule: TimeRule = defaultTimeRule,
 ): EpochMicros | TimeFault {
-  if (value === undefined || value === null) return noTime;
-  const micros = toMicros(value, format, zone);
-  if (micros === undefined || Number.isNaN(micros)) return unreadable(value, format);
-  return timeInRange(micros, now);
+  const micros = writtenTime(value, format, zone);
+  return typeof micros === "number" ? timeInRange(micros, now, rule) : micros;
 }
 
-/** `micros` as a time, or why it cannot be one: it lies before the year 2000 or more than 5 minutes after `now`. */
-export function timeInRange(micros: number, now: EpochMicros): EpochMicros | TimeFault {
-  if (micros < earliest) return { kind: "past", text: `the time in the payload, ${shown(micros)}, is before 2000` };
-  if (micros <= now + maxFuture) return epochMicros(micros);
-  return { kind: "future", text: `the time in the payload, ${shown(micros)}, is more than 5 minutes ahead` };
+/** The time that stands there, right or wrong, in microseconds, or why `value` is none in this format. */
+export function writtenTime(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | TimeFault {
+  if (value === undefined || value === null) return noTime;
+  const micros = toMicros(value, format, zone);
+  return micros === undefined || Number.isNaN(micros) ? unreadable(value, format) : micros;
+}
+
+/** `micros` as a time, or why `rule` does not take it. */
+export function timeInRange(micros: number, now: EpochMicros, rule: TimeRule): EpochMicros | TimeFault {
+  const verdict = judgeTime(micros, now, rule);
+  if (verdict === "usable") return epochMicros(micros);
+  const text = `the time in the payload, ${shown(micros)}, is`;
+  if (verdict === "past") return { kind: "past", text: `${text} before 2000` };
+  const ahead = aheadTime(micros, rule);
+  return { kind: "future", text: `${text} more than ${formatDuration(rule.maxAhead)} ahead`, ...(ahead && { ahead }) };
 }
 
 /** What is said of a value whose time is that of arrival because of `fault`. */

@@ -1,4 +1,5 @@
 // Where a tag's values, times and names are in a document: what the configuration says, or what its format implies.
+import { defaultTimeRule } from "../../lib/device-time.ts";
 import type { DecoderName } from "./decoders/decoder.ts";
 import { type JsonPath, parseJsonPath } from "./json-path.ts";
 import { type SparkplugScope, sparkplugScope } from "./sparkplug/scope.ts";
@@ -26,12 +27,12 @@ export interface TagAddress {
 const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "value" | "time" | "capture">>>> = {
   senml: {
     value: path("$[*].value"),
-    time: { at: path("$[*].time"), format: "unixS", unusable: "arrival", anchor: "first" },
+    time: { at: path("$[*].time"), format: "unixS", anchor: "first", ...defaultTimeRule },
     capture: { name: path("$[*].name") },
   },
   lineProtocol: {
     value: path("$[*].value"),
-    time: { at: path("$[*].time"), format: "unixNs", unusable: "arrival", anchor: "first" },
+    time: { at: path("$[*].time"), format: "unixNs", anchor: "first", ...defaultTimeRule },
     capture: { measurement: path("$[*].measurement"), field: path("$[*].field") },
   },
 };
@@ -50,10 +51,16 @@ export function tagAddress(tag: MqttTag): TagAddress {
     decoder: format === "auto" ? guess(tag) : format,
     value: value ?? own?.value,
     numbered: value?.many === true && tag.each === "signal" && captureNames.length === 0,
-    time: time ?? own?.time,
+    time: timeIn(time, own?.time),
     capture: names,
     captureNames,
   };
+}
+
+/** What is configured; the place and format are those of the format if no place is. */
+function timeIn(time: MqttTag["time"], own: MqttTag["time"]): MqttTag["time"] {
+  if (!time || !own || (time.at ?? time.capture ?? time.property) !== undefined) return time ?? own;
+  return { ...own, unusable: time.unusable, maxAhead: time.maxAhead };
 }
 
 function scopeOf({ format, topic }: MqttTag): SparkplugScope | undefined {

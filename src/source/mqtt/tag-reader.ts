@@ -1,14 +1,15 @@
 // What one tag reads out of a decoded message.
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
-import type { Reading } from "../../core/source.ts";
+import type { AheadTime, Reading } from "../../core/source.ts";
+import { defaultTimeRule, type TimeRule } from "../../lib/device-time.ts";
 import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
 import type { Message } from "./message.ts";
 import type { MessageCounts } from "./message-counts.ts";
 import type { NameTables } from "./name-tables.ts";
 import { expand, type Found, follow, opened } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
-import { arrivalTaken, noTime, payloadTime, type TimeFault, timeInRange } from "./payload-time.ts";
+import { arrivalTaken, noTime, payloadTime, type TimeFault, timeInRange, writtenTime } from "./payload-time.ts";
 import { readStruct } from "./struct.ts";
 import type { MqttTag } from "./tag.ts";
 import type { Element, Route } from "./topic-router.ts";
@@ -52,13 +53,20 @@ function readBlock(route: Route, samples: readonly Found[], reception: Reception
   const last = !timed || route.address.time?.anchor === "last";
   const anchor = last ? samples.length - 1 : 0;
   const start = timed ? known : reception.arrival;
+  const rule = route.address.time ?? defaultTimeRule;
+  const ahead = timed ? undefined : known?.ahead;
+  const first = route.address.time?.anchor === "last" ? samples.length - 1 : 0;
   // From the exact product, so that rounding does not add up.
   for (const [i, sample] of samples.entries()) {
-    const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival);
+    const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival, rule);
     // A step that cannot be right leads to times that cannot.
     if (timed || typeof time !== "number") readValue(route, sample, time, reception);
-    else readValue(route, sample, known, reception, time);
+    else readValue(route, sample, ahead ? moved(known, ahead, (i - first) * step) : known, reception, time);
   }
+}
+
+function moved<Fault>(fault: Fault, ahead: AheadTime, byUs: number): Fault {
+  return { ...fault, ahead: { ...ahead, time: epochMicros(ahead.time + Math.round(byUs)) } };
 }
 
 const unitMicros = { s: 1e6, ms: 1e3, us: 1, ns: 1e-3 } as const;
@@ -81,17 +89,19 @@ function timeOf(
   if (time === undefined) return undefined;
   const { document, message, arrival } = reception;
   if (time.at && !Array.isArray(time.at) && !time.date && !time.fraction)
-    return payloadTime(follow(document, time.at, keys), time.format, time.zone, arrival);
-  const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival);
+    return payloadTime(follow(document, time.at, keys), time.format, time.zone, arrival, time);
+  const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival, time);
   if (time.capture !== undefined) return parse(captures[time.capture]);
   if (time.property !== undefined) return parse(message.properties?.[time.property]);
   if (time.at === undefined) return undefined;
   const { date, fraction } = time;
   const read = (place: JsonPath) => {
     const found = follow(document, place, keys);
-    const whole = parse(date ? joined(follow(document, date, keys), found) : found);
-    if (fraction === undefined || typeof whole !== "number") return whole;
-    return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival);
+    const text = date ? joined(follow(document, date, keys), found) : found;
+    if (fraction === undefined) return parse(text);
+    const whole = writtenTime(text, time.format, time.zone);
+    if (typeof whole !== "number") return whole;
+    return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
   };
   if (!Array.isArray(time.at)) return read(time.at);
   let fault = noTime;
@@ -104,9 +114,15 @@ function timeOf(
 }
 
 /** Devices that leave out zeros leave out a fraction of none. */
-function withFraction(whole: EpochMicros, found: unknown, unit: number, arrival: EpochMicros): EpochMicros | TimeFault {
+function withFraction(
+  whole: number,
+  found: unknown,
+  unit: number,
+  arrival: EpochMicros,
+  rule: TimeRule,
+): EpochMicros | TimeFault {
   const micros = Math.floor(Number(found ?? 0) * unit);
-  if (micros >= 0 && micros < 1e6) return timeInRange(whole + micros, arrival);
+  if (micros >= 0 && micros < 1e6) return timeInRange(whole + micros, arrival, rule);
   const text = scalarText(found)?.slice(0, 40) ?? "an object";
   return { kind: "unreadable", text: `the fraction of the second in the payload, ${text}, is none` };
 }
@@ -136,11 +152,14 @@ function readValue(
   const timed = typeof time === "number";
   const fault = timed ? undefined : time;
   if (fault) counts.noteTimeFault(fault, message.topic);
-  if (!timed && message.retained && tag.retained === "timestamped") {
+  const retained = !timed && message.retained && tag.retained === "timestamped";
+  // Whether our own clock is wrong is not known here.
+  const ahead = fault?.ahead && retained ? ({ ...fault.ahead, otherwise: "drop" } as const) : fault?.ahead;
+  if (retained && !ahead) {
     counts.stale++;
     return;
   }
-  if (fault && address.time?.unusable === "drop") return;
+  if (fault && !ahead && address.time?.unusable === "drop") return;
   const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
   const usable = isValue(found);
   const { captures, from } = elementOf(route, keys, reception);
@@ -151,6 +170,8 @@ function readValue(
     value: usable ? found : undefined,
     time: timed ? time : assumed,
     clock: timed ? "device" : "agent",
+    ...(ahead && { ahead }),
+    device: route.device,
     quality: "good",
     historical: false,
   };

@@ -1,6 +1,7 @@
 // The fields of a tag that are MQTT's: where its messages come from and how a value and a time are found in them.
 import { z } from "zod";
 import type { DriverTag } from "../../core/source.ts";
+import { timeRuleFields } from "../../lib/device-time.ts";
 import { duration } from "../../lib/fields.ts";
 import { compressions } from "./decoders/compression.ts";
 import { payloadPath } from "./json-path.ts";
@@ -28,6 +29,11 @@ const step = z.union([
     unit: z.enum(["s", "ms", "us", "ns"]).default("ms").describe("What it is counted in."),
   }),
 ]);
+
+const onePlace = "must have one of at, capture and property";
+
+/** Formats that say themselves where the time stands. */
+const timedFormats: readonly string[] = ["senml", "lineProtocol", "sparkplugB"];
 
 const time = z
   .strictObject({
@@ -58,12 +64,7 @@ const time = z
       .optional()
       .describe("Zone of times that do not name one, UTC by default.")
       .meta({ examples: ["Europe/Madrid", "+02:00"] }),
-    unusable: z
-      .enum(["arrival", "drop"])
-      .default("arrival")
-      .describe(
-        "What becomes of a value whose time is missing, unreadable, before 2000 or more than 5 minutes ahead: arrival stores it with the time of arrival, drop does not store it. Both are counted.",
-      ),
+    ...timeRuleFields,
     step: step
       .optional()
       .describe("Time between two samples of a block, of which the payload has one time only; see each: sample."),
@@ -75,7 +76,7 @@ const time = z
     if (date !== undefined && at === undefined)
       context.addIssue({ code: "custom", path: ["date"], message: "needs at, where the time of day stands" });
     const given = [at, capture, property].filter((place) => place !== undefined).length;
-    if (given !== 1) context.addIssue({ code: "custom", message: "must have one of at, capture and property" });
+    if (given > 1) context.addIssue({ code: "custom", message: onePlace });
   });
 
 const quality = z.strictObject({
@@ -200,6 +201,8 @@ export const mqttTag = z
     for (const { name, rest } of told?.topic.captures ?? [])
       if (rest || !levels.includes(name))
         refuse(["names", "topic"], `must capture single levels that topic captures too, not {${name}}`);
+    if (when && !timedFormats.includes(format) && (when.at ?? when.capture ?? when.property) === undefined)
+      refuse(["time"], onePlace);
     if (when?.capture !== undefined && !levels.includes(when.capture))
       refuse(["time", "capture"], `must be a name in topic, which has ${levels.join(", ") || "none"}`);
     const scope = format === "sparkplugB" ? sparkplugScope(topic) : undefined;

@@ -22,6 +22,8 @@ export interface Route extends Subscriber {
   readonly captures: Captures;
   /** Address of the readings: the topic, in which a level that is a time stands as `{name}`. */
   readonly from: string;
+  /** As `Reading.device`: topics that differ in their last level only are those of one device. */
+  readonly device?: string | undefined;
   /** Captures that the payload has a part in, by what it says; filled as they appear. */
   elements?: Map<string, Element>;
   /** Names that the device tells for its data; looked up once. */
@@ -39,6 +41,7 @@ export interface Element {
 class TopicRoute implements Route {
   readonly captures: Captures;
   readonly from: string;
+  readonly device: string | undefined;
   elements?: Map<string, Element>;
   nameTable?: NameTable;
   readonly #subscriber: Subscriber;
@@ -47,6 +50,7 @@ class TopicRoute implements Route {
     this.#subscriber = subscriber;
     this.captures = captures;
     this.from = from;
+    this.device = subscriber.address.time && from.slice(0, Math.max(0, from.lastIndexOf("/")));
   }
 
   get id(): TagId {

@@ -8,7 +8,7 @@ import { type Gap, tagGaps } from "./gaps.ts";
 import { readHistory } from "./history.ts";
 import type { Item } from "./items.ts";
 import type { Link } from "./link.ts";
-import { ClockCheck, type DataValueLike, type TimePreference, toReading } from "./reading.ts";
+import { ClockCheck, type DataValueLike, type TimeOptions, toReading } from "./reading.ts";
 import { BatchSize, type Services } from "./services.ts";
 import type { Ua } from "./stack.ts";
 import type { StructureTypes } from "./structure-types.ts";
@@ -22,7 +22,7 @@ export interface GapFillerOptions {
   readonly source: string;
   /** Undefined: the history is not asked, gaps are told only. */
   readonly maxGapMs: number | undefined;
-  readonly time: TimePreference;
+  readonly time: TimeOptions;
   /** When the server started, by its own clock. Undefined: it does not tell. */
   readonly serverStarted: EpochMicros | undefined;
   /** Nodes in one call that the server allows; 0: it does not tell. */
@@ -166,7 +166,9 @@ export class GapFiller {
   }
 
   async #read(gaps: readonly Gap<Item>[], signal: AbortSignal) {
-    const { ua, link, runtime, source, maxGapMs = 0, structures, deliver, time: prefer } = this.#options;
+    const { ua, link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
+    // The interval that is read bounds the times, not the clock of the agent.
+    const times: TimeOptions = { ...time, unusable: "keep" };
     const { clock, metrics } = runtime;
     const earliest = epochMicros(clock.now() - maxGapMs * 1_000);
     const ranges: NodeGap[] = gaps.map((gap) => ({
@@ -190,7 +192,7 @@ export class GapFiller {
         values.map((value) => [range.item, value] as const),
         signal,
       );
-      const all = values.flatMap((value) => toReading(value, item, clock.now(), prefer) ?? []);
+      const all = values.flatMap((value) => readingOf(value, item, clock.now(), times));
       if (all.some(({ time }) => time >= range.to)) ended.add(range);
       const readings = all
         .filter(({ time, clock: by }) => by === "device" && time > range.from && time < range.to)
@@ -251,4 +253,9 @@ export class GapFiller {
     const { runtime, source } = this.#options;
     runtime.metrics.counter(unfilled).add(1, { source, reason });
   }
+}
+
+function readingOf(...given: Parameters<typeof toReading>): Reading[] {
+  const reading = toReading(...given);
+  return reading === undefined || reading === "untimed" ? [] : [reading];
 }

@@ -6,7 +6,7 @@ import type { Delivery, Description, Reading } from "../../core/source.ts";
 import { BoundedQueue } from "../../lib/bounded-queue.ts";
 import type { Arrival, Backfill } from "./backfill.ts";
 import type { Item } from "./items.ts";
-import { type DataValueLike, overflowed, type TimePreference, toReading } from "./reading.ts";
+import { type DataValueLike, overflowed, type TimeOptions, toReading } from "./reading.ts";
 
 /** Readings that wait together for the pipeline. */
 interface Batch {
@@ -30,16 +30,21 @@ const overflows = {
   help: "Times that a server threw values of a tag away because its queue was full.",
   labels: ["source"],
 } as const;
+const untimed = {
+  name: "source_opcua_untimed_values_total",
+  help: "Values without a usable time that were not stored, as unusable: drop says.",
+  labels: ["source"],
+} as const;
 
 export class Intake {
   readonly #runtime: Runtime;
   readonly #source: string;
-  readonly #time: TimePreference;
+  readonly #time: TimeOptions;
   readonly #queue = new BoundedQueue<Batch>(mostBatches);
   #roomier = Promise.withResolvers<void>();
   #overflows = 0;
 
-  constructor(runtime: Runtime, options: { readonly source: string; readonly time: TimePreference }) {
+  constructor(runtime: Runtime, options: { readonly source: string; readonly time: TimeOptions }) {
     this.#runtime = runtime;
     this.#source = options.source;
     this.#time = options.time;
@@ -64,11 +69,13 @@ export class Intake {
     const stamped: (readonly [Item, Reading])[] = [];
     const gaps: TagGap[] = [];
     let overflowing = 0;
+    let untimedValues = 0;
     for (const [item, value, unsaid = false] of values) {
       const overflow = unsaid || overflowed(value.statusCode.value);
       if (overflow) overflowing++;
       const reading = toReading(value, item, arrival, this.#time);
-      if (!reading) continue;
+      if (reading === "untimed") untimedValues++;
+      if (!reading || reading === "untimed") continue;
       // What a former subscription hands over may be older than what has come from the new one.
       readings.push(stream === "former" ? { ...reading, historical: true } : reading);
       if (!backfill) continue;
@@ -81,6 +88,7 @@ export class Intake {
       this.#overflows += overflowing;
       this.#runtime.metrics.counter(overflows).add(overflowing, { source: this.#source });
     }
+    if (untimedValues > 0) this.#runtime.metrics.counter(untimed).add(untimedValues, { source: this.#source });
     this.readings(
       readings,
       () => {

@@ -1,5 +1,6 @@
 // What may stand in the configuration of an OPC UA source and of its tags, checked and with every default.
 import { z } from "zod";
+import { defaultTimeRule, timeRuleFields } from "../../lib/device-time.ts";
 import { duration, secret } from "../../lib/fields.ts";
 import { parseField } from "./field.ts";
 
@@ -56,6 +57,8 @@ const url = z.string().transform((text, context) => {
   return `opc.tcp://${match[1]}:${match[2] ?? 4840}${match[3] ?? ""}`;
 });
 
+const stamping = z.enum(["source", "server", "arrival"]);
+
 /** Options of a source of type `opcua`. Lengths of time are milliseconds once parsed. */
 export const opcuaOptions = z
   .strictObject({
@@ -100,11 +103,19 @@ export const opcuaOptions = z
       .prefault({}),
     subscription: subscription.prefault({}),
     time: z
-      .enum(["source", "server", "arrival"])
+      .union([
+        stamping,
+        z.strictObject({
+          clock: stamping.default("source").describe("which clock stamps the values; default source"),
+          ...timeRuleFields,
+        }),
+      ])
       .default("source")
+      .transform((given) => (typeof given === "string" ? { ...defaultTimeRule, clock: given } : given))
       .describe(
-        "which clock stamps the values; each falls back to the next where it is missing or wrong; default source",
-      ),
+        "which clock stamps the values: source, server or arrival; source falls back to server where it is missing or not usable; default source",
+      )
+      .meta({ examples: ["server", { clock: "source", maxAhead: "1h" }] }),
     mode: z
       .enum(["subscribe", "poll"])
       .default("subscribe")

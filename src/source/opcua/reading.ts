@@ -2,6 +2,7 @@
 import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { Captures, Quality, Reading, TagId } from "../../core/source.ts";
+import { aheadTime, judgeTime, type TimeRule } from "../../lib/device-time.ts";
 import { type Converted, convert, type VariantLike } from "./value.ts";
 
 /** What is used of a DataValue. Times are in milliseconds, with what is left over in picoseconds. */
@@ -14,7 +15,10 @@ export interface DataValueLike {
   readonly serverPicoseconds: number;
 }
 
-export type TimePreference = "source" | "server" | "arrival";
+/** Which clock stamps the values, and which of its times are usable. */
+export interface TimeOptions extends TimeRule {
+  readonly clock: "source" | "server" | "arrival";
+}
 
 /** What a reading is of, and what is remembered from one to the next. */
 export interface ReadingOf {
@@ -49,13 +53,16 @@ export function structureChanged(statusCode: number): boolean {
   return (statusCode & structureChangedBit) !== 0;
 }
 
-/** Undefined where there is nothing to tell yet: the server has not got its first value. */
+/**
+ * Undefined where there is nothing to tell yet: the server has not got its first value. `untimed`: there is no usable time,
+ * and the value is not to be stored then.
+ */
 export function toReading(
   data: DataValueLike,
   of: ReadingOf,
   arrival: EpochMicros,
-  prefer: TimePreference,
-): Reading | undefined {
+  times: TimeOptions,
+): Reading | "untimed" | undefined {
   const name = data.statusCode.name.split("#")[0] || hex(data.statusCode.value);
   if (name === "BadWaitingForInitialData" || name === "UncertainInitialValue") return undefined;
   const quality = severities[data.statusCode.value >>> 30] ?? "bad";
@@ -63,14 +70,14 @@ export function toReading(
   const reason = quality === "good" ? undefined : `${quality}: ${name}`;
   const problem = "reason" in converted ? converted.reason : undefined;
   const value = "value" in converted ? converted.value : undefined;
-  const { time, clock } = of.clockCheck.stamp(data, value, arrival, prefer);
+  const stamp = of.clockCheck.stamp(data, value, arrival, times);
+  if (stamp === undefined) return "untimed";
   return {
     tag: of.tag,
     captures: of.captures,
     address: of.address,
     value,
-    time,
-    clock,
+    ...stamp,
     quality: value === undefined ? "bad" : quality,
     ...((reason ?? problem) !== undefined && { reason: reason ?? problem ?? "" }),
     historical: false,
@@ -81,9 +88,6 @@ function hex(status: number): string {
   return `0x${(status >>> 0).toString(16).padStart(8, "0")}`;
 }
 
-/** 2000-01-01: before it, a clock was never set. */
-const earliest = Date.UTC(2000, 0, 1) * 1_000;
-const furthestAhead = 300e6;
 /** Changes in a row with one and the same source time: the source does not stamp, it repeats. */
 const frozenAfter = 3;
 
@@ -92,18 +96,26 @@ export class ClockCheck {
   #last: { readonly time: number; readonly value: unknown } | undefined;
   #frozen = 0;
 
+  /** Undefined: none can be believed, and the value is to be dropped then. */
   stamp(
     data: DataValueLike,
     value: unknown,
     arrival: EpochMicros,
-    prefer: TimePreference,
-  ): Pick<Reading, "time" | "clock"> {
+    times: TimeOptions,
+  ): Pick<Reading, "time" | "clock" | "ahead"> | undefined {
     const source = micros(data.sourceTimestamp, data.sourcePicoseconds);
     const frozen = this.#isFrozen(source, value);
-    if (prefer === "source" && !frozen && plausible(source, arrival)) return { time: source, clock: "device" };
+    if (times.clock === "arrival") return { time: arrival, clock: "agent" };
+    const first = times.clock === "source" && !frozen ? source : undefined;
     const server = micros(data.serverTimestamp, data.serverPicoseconds);
-    if (prefer !== "arrival" && plausible(server, arrival)) return { time: server, clock: "device" };
-    return { time: arrival, clock: "agent" };
+    const firstVerdict = first === undefined ? "past" : judgeTime(first, arrival, times);
+    if (first !== undefined && firstVerdict === "usable") return { time: first, clock: "device" };
+    const serverVerdict = server === undefined ? "past" : judgeTime(server, arrival, times);
+    if (server !== undefined && serverVerdict === "usable") return { time: server, clock: "device" };
+    const later = firstVerdict === "ahead" ? first : serverVerdict === "ahead" ? server : undefined;
+    const ahead = later === undefined ? undefined : aheadTime(later, times);
+    if (ahead) return { time: arrival, clock: "agent", ahead };
+    return times.unusable === "drop" ? undefined : { time: arrival, clock: "agent" };
   }
 
   #isFrozen(time: EpochMicros | undefined, value: unknown): boolean {
@@ -118,8 +130,4 @@ export class ClockCheck {
 
 function micros(time: Date | null, picoseconds: number): EpochMicros | undefined {
   return time ? epochMicros(time.getTime() * 1_000 + Math.floor((picoseconds ?? 0) / 1e6)) : undefined;
-}
-
-function plausible(time: EpochMicros | undefined, now: EpochMicros): time is EpochMicros {
-  return time !== undefined && time >= earliest && time <= now + furthestAhead;
 }

@@ -2,6 +2,7 @@
 import type { Ablation } from "./ablation.ts";
 
 const pipeline = "unit/agent/pipeline.test.ts";
+const deviceClocks = "unit/agent/device-clocks.test.ts";
 
 export const agentAblations: readonly Ablation[] = [
   {
@@ -143,5 +144,47 @@ export const agentAblations: readonly Ablation[] = [
     code: "  parts.hold?.close();\n",
     without: "",
     test: pipeline,
+  },
+  {
+    safeguard: "keeping device times while the clock of the gateway is not trusted",
+    file: "agent/clock-hold.ts",
+    code: "const keep = !trusted || ",
+    without: "const keep = ",
+    test: deviceClocks,
+  },
+  {
+    safeguard: "waiting for other devices before a time that is ahead is judged",
+    file: "agent/clock-hold.ts",
+    code: "(ahead ? undecided : ",
+    without: "(ahead ? false : ",
+    test: deviceClocks,
+  },
+  {
+    safeguard: "doubting the clock that most devices disagree with",
+    file: "agent/device-clocks.ts",
+    code: "if (devices >= 2 && ",
+    without: "if (devices >= 2_000 && ",
+    test: deviceClocks,
+  },
+  {
+    safeguard: "believing the gateway against a single device",
+    file: "agent/device-clocks.ts",
+    code: " && devices > agreeing + 1)",
+    without: ")",
+    test: deviceClocks,
+  },
+  {
+    safeguard: "taking old values of devices for no clock that is behind",
+    file: "agent/device-clocks.ts",
+    code: "return standsStill ? previous : undefined;",
+    without: "return offset;",
+    test: deviceClocks,
+  },
+  {
+    safeguard: "one vote for all topics of a device",
+    file: "source/mqtt/topic-router.ts",
+    code: 'this.device = subscriber.address.time && from.slice(0, Math.max(0, from.lastIndexOf("/")));',
+    without: "this.device = from;",
+    test: deviceClocks,
   },
 ];

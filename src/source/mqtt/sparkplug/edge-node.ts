@@ -26,6 +26,8 @@ export interface MetricRoom {
 export class EdgeNode {
   readonly group: string;
   readonly node: string;
+  /** Group and node: what it is called. */
+  readonly name: string;
   /** Number of the current birth; undefined: no birth was seen. */
   bdSeq: number | undefined;
   born = false;
@@ -36,6 +38,7 @@ export class EdgeNode {
   constructor(group: string, node: string, room: MetricRoom) {
     this.group = group;
     this.node = node;
+    this.name = `${group}/${node}`;
     this.#room = room;
   }
 

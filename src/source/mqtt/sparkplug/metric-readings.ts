@@ -1,6 +1,7 @@
 // From the metrics of a Sparkplug message to readings of the tags that want them.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Captures, Description, Reading } from "../../../core/source.ts";
+import { defaultTimeRule } from "../../../lib/device-time.ts";
 import type { MessageCounts } from "../message-counts.ts";
 import { arrivalTaken, payloadTime } from "../payload-time.ts";
 import type { Route } from "../topic-router.ts";
@@ -77,29 +78,33 @@ export function readMetric(arrival: Arrival, metric: SparkplugMetric, known: Kno
 }
 
 function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
-  const { payload, routes, address, time: now, sink, counts } = arrival;
+  const { payload, node, routes, address, time: now, sink, counts } = arrival;
   const missing = metric.isNull || metric.value === undefined;
   // Files, data sets and the like have no number in them.
   if (value === undefined && !missing) {
     counts.unsupported++;
     return;
   }
-  const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now);
-  // To say no time is allowed here.
-  const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
-  const place = {
-    address: known.address,
-    time: typeof timed === "number" ? timed : now,
-    clock: typeof timed === "number" ? ("device" as const) : ("agent" as const),
-    historical: metric.isHistorical,
-  };
   const code = metric.properties["Quality"] ?? metric.properties["quality"];
   const quality = qualityOf(code);
   for (const route of routes) {
     const { id, tag } = route;
+    const rule = tag.time ?? defaultTimeRule;
     // A text is a value only to a tag that asked for this metric.
     if (!wants(route, known) || (typeof value === "string" && tag.metric === undefined)) continue;
+    const timed = payloadTime(metric.timestamp ?? payload.timestamp, "unixMs", undefined, now, rule);
+    // To say no time is allowed here.
+    const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
     if (fault) counts.noteTimeFault(fault, address);
+    if (fault && !fault.ahead && rule.unusable === "drop") continue;
+    const place = {
+      address: known.address,
+      time: typeof timed === "number" ? timed : now,
+      clock: typeof timed === "number" ? ("device" as const) : ("agent" as const),
+      ...(fault?.ahead && { ahead: fault.ahead }),
+      device: node.name,
+      historical: metric.isHistorical,
+    };
     const captures = capturesOf(route, known);
     if (missing)
       sink.readings.push({ ...place, captures, tag: id, value: undefined, quality: "bad", reason: "value is null" });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
+import { defaultTimeRule, type TimeRule } from "../../../../src/lib/device-time.ts";
 import { payloadTime } from "../../../../src/source/mqtt/payload-time.ts";
 import { timeZone } from "../../../../src/source/mqtt/time-zone.ts";
 
@@ -58,8 +59,8 @@ test.each([
   [0, "auto", "past", "1970-01-01T00:00:00.000Z, is before 2000"],
   [946_684_799, "unixS", "past", "1999-12-31T23:59:59.000Z, is before 2000"],
   [1_767_225_600, "unixMs", "past", "1970-01-21T10:53:45.600Z, is before 2000"],
-  [1_867_225_600, "unixS", "future", "2029-03-03T09:46:40.000Z, is more than 5 minutes ahead"],
-  [1e300, "unixS", "future", `${1e300} s, is more than 5 minutes ahead`],
+  [1_867_225_600, "unixS", "future", "2029-03-03T09:46:40.000Z, is more than 5m ahead"],
+  [1e300, "unixS", "future", `${1e300} s, is more than 5m ahead`],
   ["yesterday", "auto", "unreadable", "yesterday, is none of format auto"],
   ["2026-02-30T00:00:00Z", "iso", "unreadable", "2026-02-30T00:00:00Z, is none of format iso"],
   ["2026-13-01T00:00:00Z", "iso", "unreadable", "2026-13-01T00:00:00Z, is none of format iso"],
@@ -72,7 +73,22 @@ test.each([
   ["", "auto", "unreadable", ", is none of format auto"],
   ["x".repeat(1_000), "auto", "unreadable", `${"x".repeat(40)}, is none of format auto`],
 ] as const)("%s as %s is no time that can be right: %s", (value, format, kind, text) => {
-  expect(payloadTime(value, format, undefined, now)).toEqual({ kind, text: `the time in the payload, ${text}` });
+  const told = { kind, text: `the time in the payload, ${text}` };
+  expect(payloadTime(value, format, undefined, now)).toMatchObject(told);
+});
+
+test("a time that is ahead is told beside the fault, and may be stored where the rule says so", () => {
+  const read = (value: number, rule: Partial<TimeRule> = {}) =>
+    payloadTime(value, "unixS", undefined, now, { ...defaultTimeRule, ...rule });
+  const hour = now / 1e6 + 3_600;
+  expect(read(hour)).toMatchObject({ ahead: { time: hour * 1e6, maxAhead: 300_000, otherwise: "arrival" } });
+  expect(read(hour, { unusable: "drop" })).toMatchObject({ ahead: { otherwise: "drop" } });
+  expect(read(hour, { maxAhead: 3_600_000 })).toBe(hour * 1e6);
+  expect(read(hour, { unusable: "keep" })).toBe(hour * 1e6);
+  expect(read(5, { unusable: "keep" })).toBe(5e6);
+  expect(read(-5, { unusable: "keep" })).toMatchObject({ kind: "past" });
+  // The time of no clock.
+  expect(read(1e300, { unusable: "keep" })).not.toHaveProperty("ahead");
 });
 
 test.each([null, undefined])("%s is no time at all", (value) => {

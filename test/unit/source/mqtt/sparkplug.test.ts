@@ -48,6 +48,7 @@ test("data with aliases alone get names, types and signs from the birth", () => 
       value: -5,
       time: (t0 + 5) * 1_000,
       clock: "device",
+      device: "G1/E1",
       quality: "good",
       historical: false,
     },
@@ -127,8 +128,7 @@ test("a metric whose time cannot be right is stored with that of arrival, which 
       time: arrival,
       clock: "agent",
       quality: "good",
-      reason:
-        "the time in the payload, 2026-01-30T00:00:00.000Z, is more than 5 minutes ahead; the time of arrival is taken",
+      reason: "the time in the payload, 2026-01-30T00:00:00.000Z, is more than 5m ahead; the time of arrival is taken",
     },
   ]);
   expect(host.counts.untimed).toMatchObject({ future: 1 });

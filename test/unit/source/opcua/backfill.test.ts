@@ -3,6 +3,7 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
+import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
 import { Backfill, type BackfillOptions } from "../../../../src/source/opcua/backfill.ts";
 import { HistoryMemory } from "../../../../src/source/opcua/history-memory.ts";
 import type { Item } from "../../../../src/source/opcua/items.ts";
@@ -29,7 +30,7 @@ async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
     structures: unused,
     source: "line",
     maxGapMs: 1_000,
-    time: "source",
+    time: { ...defaultTimeRule, clock: "source" },
     serverStarted: undefined,
     limit: 0,
     deliver: async () => {},

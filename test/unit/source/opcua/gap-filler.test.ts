@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { TagGap } from "../../../../src/core/gap.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
+import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
 import { GapFiller } from "../../../../src/source/opcua/gap-filler.ts";
 import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
 import type { Services } from "../../../../src/source/opcua/services.ts";
@@ -61,7 +62,7 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
       runtime,
       source: "line",
       maxGapMs: 3_600_000,
-      time: "source",
+      time: { ...defaultTimeRule, clock: "source" },
       serverStarted: undefined,
       limit: 0,
       async deliver(more, told, stored) {

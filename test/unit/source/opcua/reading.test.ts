@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
+import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
 import { ClockCheck, type DataValueLike, overflowed, toReading } from "../../../../src/source/opcua/reading.ts";
 
 const arrival = epochMicros(Date.parse("2026-03-01T12:00:00Z") * 1_000);
@@ -22,7 +23,8 @@ function item() {
   return { tag: 3 as TagId, captures: {}, address: "ns=2;s=T", clockCheck: new ClockCheck() };
 }
 const read = (data: DataValueLike, prefer: "source" | "server" | "arrival" = "source", of = item()) =>
-  toReading(data, of, arrival, prefer);
+  taken(toReading(data, of, arrival, { ...defaultTimeRule, clock: prefer }));
+const taken = (reading: ReturnType<typeof toReading>) => (reading === "untimed" ? undefined : reading);
 
 test("the source's time counts, to the microsecond", () => {
   expect(read(dataValue(1))).toEqual({

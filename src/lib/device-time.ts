@@ -1,0 +1,55 @@
+// When the time that a device gives is stored: the one rule of all protocols that carry times. Pure.
+import { z } from "zod";
+import { type EpochMicros, epochMicros } from "../core/point.ts";
+import type { AheadTime } from "../core/source.ts";
+import { duration } from "./fields.ts";
+
+/** Times before 2000 come from devices whose clock was never set. */
+const earliest = Date.UTC(2000, 0, 1) * 1_000;
+/** Beyond it a number is no exact microsecond. */
+const latest = Number.MAX_SAFE_INTEGER;
+
+const defaultMaxAheadMs = 300_000;
+
+export interface TimeRule {
+  /** What becomes of a value whose time is not usable. */
+  readonly unusable: "arrival" | "drop" | "keep";
+  /** How far ahead of the agent's clock a usable time may be, in milliseconds. */
+  readonly maxAhead: number;
+}
+
+export const defaultTimeRule: TimeRule = { unusable: "arrival", maxAhead: defaultMaxAheadMs };
+
+/** The fields of a `time` option that make up a `TimeRule`. */
+export const timeRuleFields = {
+  unusable: z
+    .enum(["arrival", "drop", "keep"])
+    .default(defaultTimeRule.unusable)
+    .describe(
+      "What becomes of a value whose time is missing, unreadable, before 2000 or more than `maxAhead` ahead: arrival stores it with the time of arrival, drop does not store it, keep stores it with the device's time where there is one. A time that is ahead is also kept while the clock of this machine is not trusted.",
+    ),
+  maxAhead: duration({ min: 0, max: 315_360_000_000 })
+    .default(defaultMaxAheadMs)
+    .describe("How far ahead of this machine's clock the time of a device may be; default 5m.")
+    .meta({ examples: ["5m", "1h"] }),
+};
+
+/** Whether the device's time is stored, or why it may be wrong. `now`: when it arrived, by the clock of the agent. */
+export function judgeTime(time: number, now: number, { unusable, maxAhead }: TimeRule): "usable" | "past" | "ahead" {
+  if (time - now <= maxAhead * 1_000) {
+    if (time >= earliest) return "usable";
+    return unusable === "keep" && time >= 0 ? "usable" : "past";
+  }
+  return unusable === "keep" && time <= latest ? "usable" : "ahead";
+}
+
+/** What a reading says of a time that is ahead. Undefined: it is so far ahead that it is the time of no clock. */
+export function aheadTime(time: number, { unusable, maxAhead }: TimeRule): AheadTime | undefined {
+  if (!(time <= latest)) return undefined;
+  return { time: epochMicros(time), maxAhead, otherwise: unusable === "drop" ? "drop" : "arrival" };
+}
+
+/** Whether the time of a reading that arrived at `arrival` is still ahead, after the agent's clock was set. */
+export function isStillAhead({ time, maxAhead }: AheadTime, arrival: EpochMicros): boolean {
+  return time - arrival > maxAhead * 1_000;
+}

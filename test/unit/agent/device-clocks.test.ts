@@ -1,0 +1,317 @@
+// A clock of the gateway that disagrees with those of the devices. The judge is the service: which times it holds.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AgentClock } from "../../../src/agent/agent-clock.ts";
+import { ClockHold } from "../../../src/agent/clock-hold.ts";
+import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock-watch.ts";
+import { clockVerdict, DeviceClocks } from "../../../src/agent/device-clocks.ts";
+import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
+import { BoundedQueue } from "../../../src/lib/bounded-queue.ts";
+import { defaultTimeRule, type TimeRule } from "../../../src/lib/device-time.ts";
+import { jsonDocument } from "../../../src/source/mqtt/decoders/json.ts";
+import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
+import { MessageCounts } from "../../../src/source/mqtt/message-counts.ts";
+import { NameTables } from "../../../src/source/mqtt/name-tables.ts";
+import { tagAddress } from "../../../src/source/mqtt/tag-address.ts";
+import { readTag } from "../../../src/source/mqtt/tag-reader.ts";
+import { TopicRouter } from "../../../src/source/mqtt/topic-router.ts";
+import { ClockCheck, toReading } from "../../../src/source/opcua/reading.ts";
+import { runs } from "../../support/property.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const trueStart = Date.parse("2026-05-01T12:00:00Z");
+
+interface Setting {
+  /** How far the gateway is ahead of the true time at its start, in milliseconds. */
+  readonly gateway: number;
+  readonly policy?: "hold" | "write";
+  readonly synchronised?: "yes" | "unknown";
+  readonly rule?: Partial<TimeRule>;
+}
+
+/** A gateway with a broker, a bus and OPC UA servers. A value is the true time at which it was read, in seconds. */
+async function plant({ gateway, policy = "hold", synchronised = "unknown", rule = {} }: Setting) {
+  const wall = new ManualClock(new Date(trueStart + gateway).toISOString());
+  const clock = new AgentClock(wall);
+  const runtime = testRuntime({ clock });
+  const options: ClockWatchOptions = {
+    policy,
+    evidence: { synchronised: async () => synchronised, hasHardwareClock: async () => true },
+    lastRan: undefined,
+    clock,
+    file: { async write() {} },
+  };
+  const watch = await ClockWatch.open(options, runtime);
+  const stop = new AbortController();
+  /** What the service has: how many seconds the time of each value is off. */
+  const stored: { readonly source: string; readonly off: number }[] = [];
+  const queues = new Map<string, BoundedQueue<Delivery>>();
+  const running: Promise<void>[] = [];
+  const trueNow = () => trueStart + wall.monotonic();
+
+  function source(name: string): BoundedQueue<Delivery> {
+    const known = queues.get(name);
+    if (known) return known;
+    const queue = new BoundedQueue<Delivery>(10_000);
+    queues.set(name, queue);
+    async function* deliveries() {
+      try {
+        for (;;) yield* await queue.takeAll(1, stop.signal);
+      } catch (error) {
+        if (!stop.signal.aborted) throw error;
+      }
+    }
+    const hold = new ClockHold(name, { watch, clock }, runtime);
+    running.push(
+      (async () => {
+        for await (const { readings } of hold.timed(deliveries(), stop.signal))
+          for (const { time, value } of readings)
+            stored.push({ source: name, off: Math.round((time / 1e3 - Number(value) * 1e3) / 1e3) });
+      })(),
+    );
+    return queue;
+  }
+  const give = (name: string, readings: readonly Reading[]) =>
+    source(name).offer({ readings, descriptions: [], awaited: false, ack() {} });
+
+  const time = { at: "$.ts", ...rule, ...(rule.maxAhead !== undefined && { maxAhead: `${rule.maxAhead}ms` }) };
+  const tag = { ...mqttDriver.tag.parse({ topic: "plant/{path...}", value: "$.v", time }) };
+  const router = new TopicRouter([{ id: 0 as TagId, tag, address: tagAddress(tag), decode: jsonDocument }], 100);
+  return {
+    wall,
+    watch,
+    runtime,
+    stored,
+    /** A message of a device whose clock is `ahead` milliseconds ahead of the true time. */
+    publish(topic: string, { ahead = 0, retained = false } = {}) {
+      const payload = Buffer.from(JSON.stringify({ v: trueNow() / second, ts: trueNow() + ahead }));
+      const readings: Reading[] = [];
+      for (const route of router.routes(topic)) {
+        const message = { topic, payload, retained, held: undefined };
+        const reception = { message, document: jsonDocument(payload), arrival: clock.now(), readings };
+        readTag(route, { ...reception, counts: new MessageCounts(), names: new NameTables([tag]) });
+      }
+      give("broker", readings);
+    },
+    notify(name: string) {
+      const date = new Date(trueNow());
+      const data = {
+        value: { dataType: 11, arrayType: 0, value: trueNow() / second },
+        statusCode: { value: 0, name: "Good" },
+        sourceTimestamp: date,
+        sourcePicoseconds: 0,
+        serverTimestamp: date,
+        serverPicoseconds: 0,
+      };
+      const of = { tag: 0 as TagId, captures: {}, address: "ns=2;s=T", clockCheck: new ClockCheck() };
+      const reading = toReading(data, of, clock.now(), { ...defaultTimeRule, ...rule, clock: "source" });
+      if (typeof reading === "object") give(name, [reading]);
+    },
+    poll() {
+      const value = trueNow() / second;
+      const place = { tag: 0 as TagId, captures: {}, address: "hr:0" };
+      give("bus", [{ ...place, value, time: clock.now(), clock: "agent", quality: "good", historical: false }]);
+    },
+    offsets: (name: string) => [...new Set(stored.filter((each) => each.source === name).map(({ off }) => off))],
+    async [Symbol.asyncDispose]() {
+      stop.abort(new Error("over"));
+      await Promise.all([...running, watch[Symbol.asyncDispose]()]);
+    },
+  };
+}
+
+/** Runs for so many seconds, `each` once a second. */
+async function forSeconds(count: number, wall: ManualClock, each: () => void): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    each();
+    await wall.advance(second);
+  }
+}
+
+test("a gateway that is an hour behind stores the times of two devices, says so, and holds what it polls until it is set", async () => {
+  await using at = await plant({ gateway: -hour });
+  await forSeconds(30, at.wall, () => {
+    at.publish("plant/oven/t");
+    at.publish("plant/press/t");
+    at.poll();
+  });
+  expect(at.stored).toHaveLength(60);
+  expect(at.offsets("broker")).toEqual([0]);
+  expect(at.watch.doubt?.reason).toBe("2 of 2 devices that give times say that it is 1h behind");
+  expect(at.runtime.metric("clock_trusted")).toBe(0);
+  expect(at.runtime.metric("source_ahead_readings_total", { source: "broker", stored: "device" })).toBe(60);
+  at.wall.stepWall(hour);
+  await at.wall.advance(2 * second);
+  expect(at.watch.trusted).toBe(true);
+  expect(at.stored).toHaveLength(90);
+  expect(at.offsets("bus")).toEqual([0]);
+});
+
+test.each(["hold", "write"] as const)(
+  "in 1972, with %s, OPC UA servers and devices of a broker keep their times",
+  async (policy) => {
+    await using at = await plant({ gateway: Date.parse("1972-01-01T00:00:00Z") - trueStart, policy });
+    await forSeconds(5, at.wall, () => {
+      at.notify("line1");
+      at.publish("plant/oven/t");
+      at.publish("plant/oven/p", { retained: true });
+    });
+    expect(at.stored).toHaveLength(15);
+    expect([at.offsets("line1"), at.offsets("broker")]).toEqual([[0], [0]]);
+  },
+);
+
+test("with write, what is polled is stored under the times of a clock that devices disagree with", async () => {
+  await using at = await plant({ gateway: -hour, policy: "write" });
+  await forSeconds(15, at.wall, () => {
+    at.notify("line1");
+    at.notify("line2");
+    at.poll();
+  });
+  expect([at.offsets("line1"), at.offsets("line2"), at.offsets("bus")]).toEqual([[0], [0], [-3600]]);
+  expect(at.watch.doubt?.consequence).toBe("readings are stored with its times all the same");
+});
+
+test("what is polled waits for ten minutes at most; the times of devices are kept after that, too", async () => {
+  await using at = await plant({ gateway: -hour });
+  const each = () => {
+    at.notify("line1");
+    at.notify("line2");
+    at.poll();
+  };
+  await forSeconds(300, at.wall, each);
+  expect(at.offsets("bus").filter((off) => off !== -3600)).toEqual([]);
+  const before = at.stored.filter(({ source }) => source === "bus").length;
+  expect(before).toBeLessThanOrEqual(2);
+  await forSeconds(320, at.wall, each);
+  expect(at.stored.filter(({ source }) => source === "bus").length).toBeGreaterThan(610);
+  expect([at.offsets("line1"), at.offsets("line2")]).toEqual([[0], [0]]);
+  expect(at.watch.doubt?.consequence).toBe("readings are stored with its times all the same");
+});
+
+test("a single device that is ahead gets the time of arrival, ten seconds late at first, however many topics it has", async () => {
+  await using at = await plant({ gateway: 0 });
+  await forSeconds(9, at.wall, () => {
+    at.publish("plant/oven/t", { ahead: hour });
+    at.publish("plant/oven/p", { ahead: hour });
+  });
+  expect(at.stored).toEqual([]);
+  await forSeconds(11, at.wall, () => at.publish("plant/oven/t", { ahead: hour }));
+  expect(at.stored).toHaveLength(29);
+  expect(at.offsets("broker")).toEqual([0]);
+  expect(at.watch.trusted).toBe(true);
+});
+
+test("two devices that are ahead get the time of arrival where a third and the clock of the gateway agree", async () => {
+  await using at = await plant({ gateway: 0 });
+  await forSeconds(15, at.wall, () => {
+    at.publish("plant/oven/t", { ahead: hour });
+    at.publish("plant/press/t", { ahead: hour });
+    at.notify("line1");
+  });
+  expect(at.offsets("broker")).toEqual([0]);
+  expect(at.watch.trusted).toBe(true);
+});
+
+test("time synchronisation that vouches for the clock goes before devices in local time", async () => {
+  await using at = await plant({ gateway: 0, synchronised: "yes" });
+  await forSeconds(15, at.wall, () => {
+    at.publish("plant/oven/t", { ahead: hour });
+    at.publish("plant/press/t", { ahead: hour });
+  });
+  expect(at.offsets("broker")).toEqual([0]);
+  expect(at.watch.doubt).toBeUndefined();
+});
+
+test.each<[Partial<TimeRule>, boolean, number[]]>([
+  [{ unusable: "keep" }, false, [3600]],
+  [{ maxAhead: 2 * hour }, false, [3600]],
+  [{ unusable: "drop" }, false, []],
+  [{}, true, []],
+])(
+  "of a device that is an hour ahead, with %o, retained %s, the service has values that are %o s off",
+  async (rule, retained, off) => {
+    await using at = await plant({ gateway: 0, rule });
+    await forSeconds(15, at.wall, () => at.publish("plant/oven/t", { ahead: hour, retained }));
+    expect(at.offsets("broker")).toEqual(off);
+  },
+);
+
+test("what waits for a verdict when the agent stops is stored", async () => {
+  const at = await plant({ gateway: 0 });
+  at.publish("plant/oven/t", { ahead: hour });
+  await at.wall.advance(second);
+  expect(at.stored).toEqual([]);
+  await at[Symbol.asyncDispose]();
+  expect(at.offsets("broker")).toEqual([0]);
+});
+
+test("a gateway that is set an hour ahead is doubted after some minutes; old values of the broker alone prove nothing", async () => {
+  await using at = await plant({ gateway: hour });
+  const old = { ahead: -4 * hour };
+  await forSeconds(2, at.wall, () => {
+    at.publish("plant/a/t", { ...old, retained: true });
+    at.publish("plant/b/t", { ...old, retained: true });
+  });
+  await at.wall.advance(10 * minute);
+  expect(at.watch.trusted).toBe(true);
+  await forSeconds(460, at.wall, () => {
+    at.notify("line1");
+    at.notify("line2");
+  });
+  expect(at.watch.doubt?.reason).toBe("2 of 2 devices that give times say that it is 1h ahead");
+});
+
+const minuteUs = 60e6;
+
+test("whatever the others say: one against one, one alone, and devices that disagree among themselves prove nothing", () => {
+  const off = fc.integer({ min: 2, max: 1e6 }).map((minutes) => minutes * minuteUs);
+  const near = fc.integer({ min: -minuteUs, max: minuteUs });
+  fc.assert(
+    fc.property(off, fc.array(near, { maxLength: 5 }), (wrong, agreeing) => {
+      expect(clockVerdict([wrong, ...agreeing]).kind).not.toBe("wrong");
+      expect(clockVerdict([wrong, wrong + 2 * minuteUs]).kind).not.toBe("wrong");
+      const spread = agreeing.map((_, i) => wrong + (i + 1) * 2 * minuteUs);
+      expect(clockVerdict(spread).kind).not.toBe("wrong");
+    }),
+    runs(200),
+  );
+});
+
+test("the clock is wrong if and only if a counted majority is off in one way", () => {
+  const offset = fc.oneof(
+    fc.integer({ min: -3 * minuteUs, max: 3 * minuteUs }),
+    fc.constantFrom(0, 60 * minuteUs, 60.5 * minuteUs, -60 * minuteUs),
+  );
+  fc.assert(
+    fc.property(fc.array(offset, { maxLength: 9 }), (offsets) => {
+      const off = offsets.filter((each) => Math.abs(each) > minuteUs);
+      // Each one that is off begins a group of those that are up to a minute more ahead.
+      const largest = Math.max(0, ...off.map((low) => off.filter((x) => x >= low && x - low <= minuteUs).length));
+      const agreeing = offsets.length - off.length;
+      const wrong = largest >= 2 && largest > offsets.length / 2 && largest > agreeing + 1;
+      expect(clockVerdict(offsets).kind === "wrong").toBe(wrong);
+      expect(clockVerdict(offsets.toReversed()).kind === "wrong").toBe(wrong);
+      const mirrored = clockVerdict(offsets.map((each) => -each));
+      expect(mirrored.kind === "wrong").toBe(wrong);
+    }),
+    runs(300),
+  );
+});
+
+test("a step of our clock moves all offsets; what has not been heard of for minutes has no vote", () => {
+  const clocks = new DeviceClocks();
+  for (const device of ["a", "b"]) {
+    clocks.note("s", device, 60 * minuteUs);
+    clocks.note("s", device, 10);
+  }
+  expect(clocks.verdict(0)).toMatchObject({ kind: "wrong", byUs: 60 * minuteUs, devices: 2, of: 2 });
+  clocks.stepped(60 * minuteUs);
+  expect(clocks.verdict(1)).toEqual({ kind: "right" });
+  clocks.stepped(-60 * minuteUs);
+  expect(clocks.verdict(299_000).kind).toBe("wrong");
+  expect(clocks.verdict(301_000)).toEqual({ kind: "unknown" });
+});
