@@ -14,6 +14,8 @@ const schema = z.object({
 const keptMs = 86_400_000;
 /** A point fits into this whatever its Input ID. Who finds that too large does not speak of size. */
 const leastBytes = 1_024;
+/** Requests that go out at most between two tries of a larger size: at one a second, a larger one about once a minute. */
+const mostPatience = 64;
 
 export class LearnedLimit {
   readonly #path: string;
@@ -23,6 +25,11 @@ export class LearnedLimit {
   #maxBytes: number;
   /** When larger requests are tried again, on the monotonic clock in milliseconds. */
   #until: number;
+  /** Nearly full requests that have to be accepted before the next ones may be larger. Doubles when larger ones fail. */
+  #patience = 1;
+  #accepted = 0;
+  /** The size before it was doubled, until a request larger than that is accepted. */
+  #provenBytes: number | undefined;
 
   private constructor(path: string, most: number, learned: { maxBytes: number; forMs: number }, runtime: Runtime) {
     this.#path = path;
@@ -59,10 +66,32 @@ export class LearnedLimit {
   /** It was not for their size that requests were found too large. */
   forget(): void {
     this.#maxBytes = this.most;
+    this.#patience = 1;
+    this.#accepted = 0;
+    this.#provenBytes = undefined;
+  }
+
+  /**
+   * A request of `bytes` was accepted: the next ones may be twice as large. Where larger ones are found too large again and
+   * again, 2, 4, … 64 have to be accepted first. A request of less than half the limit says nothing of larger ones.
+   */
+  accepted(bytes: number): void {
+    if (this.#maxBytes === this.most && this.#provenBytes === undefined) return;
+    if (this.#provenBytes !== undefined && bytes > this.#provenBytes) {
+      this.#provenBytes = undefined;
+      this.#patience = 1;
+    }
+    if (this.#maxBytes === this.most || bytes * 2 <= this.#maxBytes || ++this.#accepted < this.#patience) return;
+    this.#accepted = 0;
+    this.#provenBytes = this.#maxBytes;
+    this.#maxBytes = Math.min(this.most, this.#maxBytes * 2);
   }
 
   /** A request of `bytes` was too large: from now on at most half of that. */
   async tooLarge(bytes: number): Promise<void> {
+    if (this.#provenBytes !== undefined) this.#patience = Math.min(mostPatience, this.#patience * 2);
+    this.#provenBytes = undefined;
+    this.#accepted = 0;
     this.#maxBytes = Math.max(Math.min(this.most, leastBytes), Math.min(this.#maxBytes, bytes >> 1));
     this.#until = this.#runtime.clock.monotonic() + keptMs;
     this.#runtime.log.warn({ bytes, maxBytes: this.#maxBytes }, "the service takes smaller requests only");

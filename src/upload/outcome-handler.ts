@@ -127,6 +127,7 @@ export class OutcomeHandler {
     }
     this.#parts.tally.accepted({ points, bytes: body.length, lagMs });
     await this.#recovered(points);
+    this.#parts.limit.accepted(body.length);
   }
 
   /** The service answers again. What waits in the live lane is no news then: it goes back, and the newest come first. */

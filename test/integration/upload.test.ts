@@ -120,6 +120,7 @@ test("a service that finds a request too large gets smaller ones from then on, a
   const most = 20_000;
   service.otherwise = (exchange) => (JSON.stringify(exchange.request).length > most ? answers(413) : accepts)(exchange);
   for (const wave of [0, 1]) {
+    const before = service.requests(insert).length;
     await using upload = await uploading({ url: service.url, speed: 200, folder: folder.path });
     upload.reader.append(
       ticks(
@@ -129,9 +130,65 @@ test("a service that finds a request too large gets smaller ones from then on, a
     );
     await eventually(() => upload.reader.empty);
     expect(service.stored.size).toBe(10_000 * (wave + 1));
-    expect(service.requests(insert).filter(({ bytes }) => bytes > most).length).toBeLessThanOrEqual(3);
+    const sizes = service.requests(insert).map(({ bytes }) => bytes);
+    if (wave === 1) expect(sizes[before]).toBeLessThanOrEqual(most);
+    // Three of them until one is small enough; then a larger one is tried ever more rarely.
+    expect(sizes.filter((bytes) => bytes > most).length).toBeLessThanOrEqual(3 + 3 * (wave + 1));
   }
 });
+
+test("a service that takes large requests again gets them of full size after a few", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = (exchange) =>
+    (JSON.stringify(exchange.request).length > 3_000 ? answers(413) : accepts)(exchange);
+  await using upload = await uploading({ url: service.url, speed: 200, service: { limits: { maxRequest: "64KiB" } } });
+  const inputs = Array.from({ length: 50 }, (_, i) => `tag${i}`);
+  upload.reader.append(ticks(1_000, inputs));
+  await eventually(() => service.stored.size > 1_000);
+  service.otherwise = accepts;
+  const small = service.requests(insert).length;
+  await eventually(() => upload.reader.empty);
+  expect([service.stored.size, service.repeated]).toEqual([50_000, 0]);
+  const sizes = service.requests(insert).map(({ bytes }) => bytes);
+  expect(Math.max(...sizes.slice(small, small + 20))).toBeGreaterThan(50_000);
+});
+
+test("while inputs are refused for minutes the others are stored once each, and full requests follow when they are taken", async () => {
+  await using service = await ScriptedService.open();
+  const bad = new Set(["tag1", "tag3"]);
+  service.otherwise = refusing((input) => bad.has(input));
+  await using upload = await uploading({ url: service.url, speed: 500 });
+  const { reader, uploader, runtime } = upload;
+  const inputs = Array.from({ length: 15 }, (_, k) => `tag${k}`);
+  const good = inputs.filter((input) => !bad.has(input));
+  const began = runtime.clock.monotonic();
+  let rows = 0;
+  // Minutes in which something comes each few seconds: what was appended of the others is always stored soon.
+  while (runtime.clock.monotonic() - began < 240_000) {
+    reader.append(ticks(10, inputs, rows));
+    rows += 10;
+    await eventually(() => storedOf(service, good) === good.length * rows && reader.out === 0);
+  }
+  expect(uploader.status().parked.refused).toBe(2);
+  expect(storedOf(service, inputs)).toBe(13 * rows);
+  const before = service.requests(insert).length;
+  bad.clear();
+  await eventually(() => reader.empty, 20_000);
+  expect(storedOf(service, inputs)).toBe(15 * rows);
+  expect(service.repeated).toBe(0);
+  // A probe of each, and nearly all of the rest in what follows.
+  const points = service
+    .requests(insert)
+    .slice(before)
+    .map(({ request }) => Object.values(request.params.data?.series ?? {}).flat().length);
+  expect(Math.max(...points)).toBeGreaterThan(rows);
+  expect(points.length).toBeLessThanOrEqual(8);
+});
+
+function storedOf(service: ScriptedService, inputs: readonly string[]): number {
+  const wanted = new Set(inputs);
+  return [...service.stored.keys()].filter((key) => wanted.has(key.slice(0, key.indexOf(" ")))).length;
+}
 
 /** Refuses a request that has a value above 1,000, the whole of it. */
 const strict: Behaviour = (exchange) => {

@@ -85,6 +85,21 @@ export const uploadAblations: readonly Ablation[] = [
     name: "finds a request too large",
   },
   {
+    safeguard: "larger requests again once the service takes them",
+    file: "upload/outcome-handler.ts",
+    code: "    this.#parts.limit.accepted(body.length);\n",
+    without: "",
+    test: upload,
+    name: "takes large requests again",
+  },
+  {
+    safeguard: "patience with a limit that stays",
+    file: "upload/learned-limit.ts",
+    code: "this.#patience = Math.min(mostPatience, this.#patience * 2);",
+    without: "this.#patience = 1;",
+    test: "unit/upload/learned-limit.test.ts",
+  },
+  {
     safeguard: "the sync of refused points",
     file: "upload/rejects.ts",
     code: "      await file.datasync();\n",

@@ -34,7 +34,7 @@ function openStory() {
     },
     tally: { accepted: () => {}, failed: () => {}, trouble: () => {}, rejected: () => log.push("counted") },
     parked: { draining: () => [], named: () => {} },
-    limit: { least: false, forget: () => {} },
+    limit: { least: false, forget: () => {}, accepted: () => {} },
     maxLagMs: 30_000,
   } as unknown as OutcomeHandlerParts; // what is used of them
   const clock = new ManualClock();

@@ -1,0 +1,59 @@
+// How large requests may be after the service found one too large.
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { LearnedLimit } from "../../../src/upload/learned-limit.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const mebi = 2 ** 20;
+
+/** Sends requests as large as permitted; `takes`: what the service takes. Says how large they were. */
+async function send(limit: LearnedLimit, requests: number, takes: (bytes: number) => boolean): Promise<number[]> {
+  const sizes: number[] = [];
+  for (let i = 0; i < requests; i++) {
+    const bytes = limit.maxBytes;
+    sizes.push(bytes);
+    if (takes(bytes)) limit.accepted(bytes);
+    else await limit.tooLarge(bytes);
+  }
+  return sizes;
+}
+
+async function openLimit(folder: string) {
+  return LearnedLimit.open(join(folder, "limit.json"), 8 * mebi, testRuntime({ clock: new ManualClock() }));
+}
+
+test("after the service takes large requests again they double with each success", async () => {
+  using folder = temporaryFolder();
+  const limit = await openLimit(folder.path);
+  await send(limit, 4, () => false);
+
+  const sizes = await send(limit, 5, () => true);
+  expect(sizes.map((bytes) => bytes / mebi)).toEqual([0.5, 1, 2, 4, 8]);
+});
+
+test("where larger requests stay too large, they are tried ever more rarely, down to one in 65", async () => {
+  using folder = temporaryFolder();
+  const limit = await openLimit(folder.path);
+  const takes = (bytes: number) => bytes <= mebi;
+  await send(limit, 400, takes);
+
+  const sizes = await send(limit, 650, takes);
+  expect(sizes.filter((bytes) => bytes > mebi)).toHaveLength(10);
+  expect(Math.min(...sizes)).toBe(mebi);
+
+  // And still they grow when it takes them again.
+  const after = await send(limit, 70, () => true);
+  expect(after.at(-1)).toBe(8 * mebi);
+});
+
+test("small requests do not say that larger ones would be taken", async () => {
+  using folder = temporaryFolder();
+  const limit = await openLimit(folder.path);
+  await limit.tooLarge(8 * mebi);
+  for (let i = 0; i < 1_000; i++) limit.accepted(2 * mebi);
+  expect(limit.maxBytes).toBe(4 * mebi);
+
+  limit.accepted(2 * mebi + 1);
+  expect(limit.maxBytes).toBe(8 * mebi);
+});
