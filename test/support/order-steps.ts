@@ -97,6 +97,36 @@ const examples: [{ maxBytes: number }, Step[]][] = [
       { do: "append", samples: [fresh(0)] },
     ],
   ],
+  // A late record overtook one that waited for an unreadable segment, although both had a point of the same time.
+  [
+    { maxBytes: 3_000 },
+    [
+      { do: "append", samples: [{ input: 0, time: "same", back: 0, value: "new" }] },
+      { do: "stop" },
+      { do: "answer", answers: [{ kind: "partial", refused: 1, unnamed: 0 }] },
+      {
+        do: "append",
+        samples: [
+          { input: 0, time: "fresh", back: 0, value: "last" },
+          { input: 0, time: "same", back: 2, value: "poison" },
+        ],
+      },
+      { do: "pass", ms: 1100 },
+      {
+        do: "append",
+        samples: [
+          { input: 0, time: "same", back: 2, value: "new" },
+          { input: 2, time: "fresh", back: 3, value: "new" },
+          { input: 2, time: "fresh", back: 2, value: "new" },
+        ],
+      },
+      { do: "pass", ms: 3 },
+      { do: "append", samples: [{ input: 2, time: "same", back: 1, value: "new" }] },
+      { do: "unread", which: "oldest" },
+      { do: "reload" },
+      { do: "pass", ms: 1100 },
+    ],
+  ],
 ];
 
 /** Runs `count` random stories, and those in which a value was wrong once. */

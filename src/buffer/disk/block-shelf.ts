@@ -61,6 +61,8 @@ export class BlockShelf {
   readonly #order = new SettlementOrder(this.#out);
   /** Segments that the disk did not give when they were last read. */
   readonly #unreadable = new Set<Segment>();
+  /** Times of late records that wait for an unreadable segment: late points behind them wait as well. */
+  readonly #withheld = new Map<Segment, { earliest: number; latest: number }>();
   readonly #sorter = new SeriesSorter();
   /** Segments whose index was loaded from disk, the one used last at the end. */
   readonly #indexed: Segment[] = [];
@@ -179,6 +181,7 @@ export class BlockShelf {
       this.#out.delete(id);
     }
     this.#unreadable.delete(segment);
+    this.#withheld.delete(segment);
     this.#settleReady();
     const at = this.#indexed.indexOf(segment);
     if (at >= 0) this.#indexed.splice(at, 1);
@@ -231,10 +234,12 @@ export class BlockShelf {
       if (countDamage(this.#options, segment, index, [lost])) this.changed = true;
     };
     let withholds = false;
+    if (lane === "backlog" && !inputs) this.#withheld.delete(segment);
     const withheld = (record: number) => {
       const isWithheld =
         index.late[record] === true && (lane === "live" || this.#mayReplaceUnread(segment, index, record));
       withholds ||= isWithheld;
+      if (isWithheld && lane === "backlog") this.#withhold(segment, index, record);
       return isWithheld;
     };
     const cut = cutBlock(segment, index, reader, {
@@ -272,7 +277,18 @@ export class BlockShelf {
   #mayReplaceUnread(segment: Segment, index: SegmentIndex, record: number): boolean {
     for (const { first, earliest = Number.NEGATIVE_INFINITY, latest = Number.POSITIVE_INFINITY } of this.#unreadable)
       if (first < segment.first && index.earliest[record]! <= latest && index.latest[record]! >= earliest) return true;
+    if (this.#unreadable.size === 0) this.#withheld.clear();
+    for (const [{ first }, { earliest, latest }] of this.#withheld)
+      if (first <= segment.first && index.earliest[record]! <= latest && index.latest[record]! >= earliest) return true;
     return false;
+  }
+
+  #withhold(segment: Segment, index: SegmentIndex, record: number): void {
+    const { earliest, latest } = this.#withheld.get(segment) ?? { earliest: Infinity, latest: -Infinity };
+    this.#withheld.set(segment, {
+      earliest: Math.min(earliest, index.earliest[record]!),
+      latest: Math.max(latest, index.latest[record]!),
+    });
   }
 
   #settleReady(): void {

@@ -3,5 +3,5 @@ import { test } from "vitest";
 import { expectLastAppends } from "../../support/order-steps.ts";
 
 test("whatever is refused, killed, redelivered and reloaded, the service ends with the value appended last", async () => {
-  await expectLastAppends(20);
+  await expectLastAppends(10);
 });
