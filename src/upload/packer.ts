@@ -31,6 +31,8 @@ const mostMisfits = 64;
 const mostBorders = 4;
 /** How often a frame of one cluster is begun again with more rows. */
 const mostTries = 2;
+/** Few deep series share their times with few: where a frame of whole blocks carries less than this of the other, blocks are cut. */
+const leastWholeBlocks = 0.5;
 
 /** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
 export class Packer {
@@ -116,7 +118,13 @@ export class Packer {
       if (count > 0) yield* draft.add(first, first.wholeBlocks(count) || count);
       return;
     }
-    let rows = uncut(members, rowsThatFit(members, cluster.rows, maxBytes - draft.bytes));
+    const fitting = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
+    if (members.some((member) => member.firstRun > fitting)) {
+      yield* this.#addWholeBlocks(members);
+      if (draft.width > 0 && draft.points >= leastWholeBlocks * fitting * members.length) return;
+      draft.begin(this.#limits.envelopeBytes, maxBytes);
+    }
+    let rows = uncut(members, fitting);
     for (let tries = 0; rows > 0; tries++) {
       let fits = true;
       for (const member of members) {
@@ -132,6 +140,14 @@ export class Packer {
     }
     // Too wide for even one row: as many members as fit.
     yield* this.#addPart(cluster);
+  }
+
+  /**
+   * Adds the oldest block of as many members as fit. Where the rows that fit of all members end within their oldest blocks,
+   * no series could be settled, and a kill would repeat all requests of these blocks.
+   */
+  *#addWholeBlocks(members: readonly SeriesQueue[]): Steps<void> {
+    for (const member of members) if (!(yield* this.#draft.add(member, member.firstRun))) return;
   }
 
   /** Adds all of `cluster`, or nothing of it. */

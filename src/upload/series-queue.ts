@@ -205,6 +205,11 @@ export class SeriesQueue {
     if (this.#count === 0) this.#clear();
   }
 
+  /** Points that came in the block of the oldest one and are still here. */
+  get firstRun(): number {
+    return this.#runs[0] ?? 0;
+  }
+
   /**
    * The most points, `count` at most, that end where a block ends: the next point came in another block, or there is none.
    * 0 when the oldest block has more than `count`.

@@ -100,6 +100,14 @@ export const uploadAblations: readonly Ablation[] = [
     test: "unit/upload/learned-limit.test.ts",
   },
   {
+    safeguard: "whole blocks of some series where a block is larger than a request",
+    file: "upload/packer.ts",
+    code: "      yield* this.#addWholeBlocks(members);\n",
+    without: "",
+    test: "unit/upload/packer.test.ts",
+    name: "where a block is larger than a frame",
+  },
+  {
     safeguard: "the sync of refused points",
     file: "upload/rejects.ts",
     code: "      await file.datasync();\n",

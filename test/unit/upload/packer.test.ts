@@ -427,3 +427,26 @@ test("a frame cuts no block: what a kill would repeat is settled with the reques
   }
   expect([frames > 3, settled]).toEqual([true, 20 * 1_500 + 20 * 600]);
 });
+
+test("where a block is larger than a frame, each frame settles the series that it carries", () => {
+  const rows = 65;
+  const inputs = Array.from({ length: 300 }, (_, i) => `line1.tag${i}`);
+  const window = new Window(100_000);
+  const points = (from: number) => Array.from({ length: rows }, (_, i): [number, number] => [(from + i) * 1e6, i / 10]);
+  for (const id of [0, 1])
+    window.add("backlog", block(id, Object.fromEntries(inputs.map((input) => [input, points(id * rows)]))), id);
+  const packer = new Packer();
+  const limits = { maxBytes: 32_768, envelopeBytes: envelope.bytes, maxSeries: 1_000, urgentBefore: -1 };
+  for (let left = 2 * rows * inputs.length; left > 0; ) {
+    const candidates = [...window.queues("backlog")]
+      .filter((queue) => queue.count > 0)
+      .map((queue) => ({ queue, since: window.since(queue) }));
+    const plan = finished(packer.plan(candidates, limits))!;
+    for (const { queue, count } of plan.parts) window.settle(queue, count);
+    const settled = window.takeSettled().reduce((sum, { inputs: of }) => sum + of.length * rows, 0);
+    // Nothing that was sent would come again after a kill.
+    expect(settled).toBe(plan.points);
+    left -= plan.points;
+    if (left > 0) expect(plan.bytes).toBeGreaterThan(limits.maxBytes * 0.5);
+  }
+});
