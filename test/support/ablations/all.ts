@@ -8,6 +8,7 @@ import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
 import { opcuaAblations } from "./opcua.ts";
+import { orderAblations } from "./order.ts";
 import { uploadAblations } from "./upload.ts";
 
 export const ablations: readonly Ablation[] = [
@@ -17,6 +18,7 @@ export const ablations: readonly Ablation[] = [
   ...mqttAblations,
   ...opcuaAblations,
   ...uploadAblations,
+  ...orderAblations,
   ...bufferAblations,
   ...bufferDamageAblations,
   ...bufferAccountAblations,
