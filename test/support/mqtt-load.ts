@@ -61,6 +61,8 @@ class Publisher implements Load {
   readonly #client: MqttClient;
   readonly #published: (readonly [InputId, number, number])[] = [];
   readonly #stop = new AbortController();
+  /** Time of the last value of each topic, in milliseconds since the epoch. */
+  readonly #times: number[] = [];
   readonly #running: Promise<void>;
 
   constructor(client: MqttClient, perSecond: number) {
@@ -103,7 +105,9 @@ class Publisher implements Load {
   }
 
   async #publish(topic: number, value: number): Promise<void> {
-    // Where the pace is made up for, several values of a topic have one time: all but the first are moved by microseconds.
-    await this.#client.publishAsync(`hall/t${topic}`, JSON.stringify({ t: Date.now(), v: value }), { qos: 1 });
+    // Each value has a time of its own, also where the pace is made up for: of several with one time only the last is kept.
+    const time = Math.max(Date.now(), (this.#times[topic] ?? 0) + 1);
+    this.#times[topic] = time;
+    await this.#client.publishAsync(`hall/t${topic}`, JSON.stringify({ t: time, v: value }), { qos: 1 });
   }
 }

@@ -48,7 +48,11 @@ function expected(bytes: Buffer, version: Version) {
 /** Bytes of the properties beyond the one byte that says there are none. */
 function propertyBytes(packet: IPublishPacket): number {
   const { properties: _, ...without } = packet;
-  const size = (which: IPublishPacket) => generate(which, { protocolVersion: 5 }).length;
+  // Without the fixed header, whose length has a second byte from 128 bytes on.
+  const size = (which: IPublishPacket) => {
+    const { length } = generate(which, { protocolVersion: 5 });
+    return length - (length > 129 ? 3 : 2);
+  };
   return size({ ...packet, payload: "" }) - size({ ...without, payload: "" });
 }
 
