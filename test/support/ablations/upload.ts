@@ -17,6 +17,15 @@ export const uploadAblations: readonly Ablation[] = [
     test: handler,
   },
   {
+    safeguard: "writing down what cannot be sent before it is settled",
+    file: "upload/dispatcher.ts",
+    code: "      this.#parts.tally.rejected(points.length);\n      this.#window.settleUnsendable(unsendable);\n    });",
+    without:
+      "      this.#parts.tally.rejected(points.length);\n    });\n    this.#window.settleUnsendable(unsendable);",
+    test: "integration/upload-rejects.test.ts",
+    name: "cannot be sent at all stays in the buffer",
+  },
+  {
     safeguard: "sending again what is not known to be stored",
     file: "upload/outcome-handler.ts",
     code: "    return { waitMs, again: shipment };",
