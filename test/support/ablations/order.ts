@@ -2,6 +2,7 @@
 import type { Ablation } from "./ablation.ts";
 
 const model = "unit/upload/last-append-wins.test.ts";
+const unreadable = "unit/buffer/disk/unreadable.test.ts";
 
 export const orderAblations: readonly Ablation[] = [
   {
@@ -38,5 +39,19 @@ export const orderAblations: readonly Ablation[] = [
     code: "[...columns, ...bisection.withdraw(input)]",
     without: "columns",
     test: model,
+  },
+  {
+    safeguard: "late records wait for a segment that cannot be read",
+    file: "buffer/disk/block-shelf.ts",
+    code: "latest && index.latest[record]! >= earliest) return true;\n    if (this.#unreadable.size",
+    without: "latest && index.latest[record]! >= earliest) continue;\n    if (this.#unreadable.size",
+    test: unreadable,
+  },
+  {
+    safeguard: "asking again for a segment that could not be read",
+    file: "buffer/disk/disk-buffer.ts",
+    code: "          if (unread) this.#reader?.wake();\n",
+    without: "",
+    test: unreadable,
   },
 ];
