@@ -64,6 +64,13 @@ export const orderAblations: readonly Ablation[] = [
     test: window,
   },
   {
+    safeguard: "late points wait for live points that are taken out of their queue",
+    file: "upload/late-order.ts",
+    code: "        stays: (time) => this.#isExtracted(input, time),\n",
+    without: "",
+    test: window,
+  },
+  {
     safeguard: "what is late goes back with what it may replace",
     file: "upload/window.ts",
     code: 'for (const _ of this.forget("backlog"));',

@@ -69,3 +69,17 @@ test("the backlog stays where nothing in it is late", () => {
   expect(window.takeReleased()).toEqual([1]);
   expect(window.points("backlog")).toBe(1);
 });
+
+test("a late point waits while the live point that it replaces is out of its queue to be sent again", () => {
+  const window = new Window(1_000);
+  window.add("live", block(1, [10]), 0);
+  window.add("backlog", block(2, [10], true), 0);
+  window.add("backlog", block(3, [10], true), 0);
+  const [live] = window.queues("live");
+
+  const refused = window.extract(live!, 1);
+  expect([window.points("backlog"), window.waiting]).toEqual([0, 2]);
+  window.settleExtracted(refused, true);
+
+  expect([window.points("backlog"), window.waiting]).toEqual([2, 0]);
+});
