@@ -112,4 +112,25 @@ export const orderAblations: readonly Ablation[] = [
     without: "1 + Math.floor(this.#parts.random() * (count - 1))",
     test: "unit/upload/retry-probes.test.ts",
   },
+  {
+    safeguard: "an input is not tried again before its older points are back in the buffer",
+    file: "upload/retry-probes.ts",
+    code: "window.isReturning(input) ? undefined : await",
+    without: "await",
+    test: "unit/upload/retry-probes.test.ts",
+  },
+  {
+    safeguard: "late points that were delivered are not lost with their segment",
+    file: "buffer/disk/block-shelf.ts",
+    code: "      for (const settlement of this.#order.forget(id)) this.#settle(settlement);\n",
+    without: "      this.#order.forget(id);\n",
+    test: settlements,
+  },
+  {
+    safeguard: "points behind late ones that wait stay behind them",
+    file: "upload/window.ts",
+    code: 'if (late === true || (lane === "backlog" && this.#late.isWaiting(input)))',
+    without: "if (late === true)",
+    test: window,
+  },
 ];

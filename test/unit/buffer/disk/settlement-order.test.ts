@@ -1,14 +1,14 @@
 // A late point is settled no sooner than what it may replace: whenever the process dies, the newer one comes last.
 import { expect, test } from "vitest";
-import { append, moment, openStore, settle, take, takeAll } from "../../../support/disk-store.ts";
+import { append, moment, openStore, type StoreSetup, settle, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 
 const t0 = 1_767_225_600e6;
 
 /** `a` and `b` are leased in one block, and a late `a` with the same time in the block after it. */
-function twoLeased() {
+function twoLeased(setup: StoreSetup = {}) {
   const disk = new MemoryDisk();
-  const { store } = openStore(disk);
+  const { store } = openStore(disk, setup);
   append(store, [
     ["a", t0, 1],
     ["b", t0, 1],
@@ -94,4 +94,16 @@ test("a late point that was delivered in vain comes again when the rest of its b
     ["c", t0, 1],
   ]);
   expect(takeAll(store)).toEqual([["a", t0, 2]]);
+});
+
+test("a late point that was delivered is not lost when its segment is dropped", () => {
+  const { store, first, live, late } = twoLeased({ maxAgeMs: 60_000 });
+  settle(store, late);
+  // The segment is sealed when part of that time is over, and dropped when all of it is.
+  store.tick(moment(10));
+  store.tick(moment(75));
+
+  store.release([first.id, live.id]);
+
+  expect(store.stats()).toMatchObject({ settledPoints: 1, unsettledPoints: 0, losses: [{ points: 3 }] });
 });
