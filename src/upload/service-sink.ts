@@ -49,7 +49,7 @@ export class ServiceSink implements Sink {
   /** Stored is what the result names. Names that are not in the frame say nothing. */
   async #accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Promise<Outcome> {
     const named = await signalsOf(result);
-    if (named.size === 0 && this.#confirmation === "status") return { kind: "accepted", signals: named };
+    if (this.#confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: named };
     const signals = new Map<InputId, SignalId>();
     for (const input of inputs) {
       const id = named.get(input);
@@ -82,6 +82,12 @@ async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promi
 const summarized = z.object({
   signalsByInput: z.custom<object>((value) => typeof value === "object" && value !== null),
 });
+/** Whether the result says nothing of any input. One that lists inputs is believed for those alone. */
+function isEmpty(result: Readonly<Record<string, unknown>>): boolean {
+  const parsed = summarized.safeParse(result);
+  return !parsed.success || Object.keys(parsed.data.signalsByInput).length === 0;
+}
+
 const named = z.object({ id: z.string().min(1) });
 /** Looking at a summary takes as long as copying so many points. */
 const summaryWork = 250;

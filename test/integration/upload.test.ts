@@ -403,6 +403,15 @@ test("with confirmation: status a result that names no input delivers, one that 
   expect(upload.reader.empty).toBe(false);
 });
 
+test("with confirmation: status a result that lists an input without its ID does not deliver the others", async () => {
+  await using service = await ScriptedService.open();
+  service.otherwise = says(() => ({ result: { signalsByInput: { a: { created: true } } } }));
+  await using upload = await uploading({ url: service.url, speed: 200, service: { confirmation: "status" } });
+  upload.reader.append(ticks(1, ["a", "b"]));
+  await eventually(() => service.requests(insert).length > 1);
+  expect(upload.reader.empty).toBe(false);
+});
+
 test("an input that answers leave out is sent three times, then waits in the buffer while all others go on", async () => {
   await using service = await ScriptedService.open();
   let silent = true;
