@@ -52,6 +52,13 @@ const unnamed = "answers of the service do not name it";
 
 type Probe = Extract<Shipment, { kind: "probe" }>;
 
+/** A column for each input: a request names each once. */
+function merged(columns: readonly PortionColumn[]): PortionColumn[] {
+  const byInput = new Map<InputId, PortionColumn>();
+  for (const column of columns) byInput.set(column.input, byInput.get(column.input)?.followedBy(column) ?? column);
+  return [...byInput.values()];
+}
+
 const restOf = ({ rest }: Probe, input: InputId) => rest.filter((column) => column.input === input);
 
 export class OutcomeHandler {
@@ -90,7 +97,7 @@ export class OutcomeHandler {
           if (shipment.kind === "suspect") this.#parts.bisection.accepted();
           await this.#leftOut(shipment, () => false);
           this.#reportParked(before, unnamed);
-          return { waitMs: this.#backOff.next(), again: undefined };
+          return this.#inVain(shipment);
         }
         return this.#notConfirmed(shipment);
       case "refused":
@@ -122,7 +129,10 @@ export class OutcomeHandler {
     } else if (shipment.kind === "probe") {
       for (const column of shipment.portion.columns) this.#probeTaken(shipment, column);
     } else {
-      await forEachInSlices(shipment.parts, weight, ({ queue, count }) => window.settle(queue, count));
+      await forEachInSlices(shipment.parts, weight, ({ queue, count }) => {
+        window.settle(queue, count);
+        this.#parts.parked.named(queue.input);
+      });
       if (shipment.since !== undefined) lagMs = this.#runtime.clock.monotonic() - shipment.since;
     }
     this.#parts.tally.accepted({ points, bytes: body.length, lagMs });
@@ -182,8 +192,14 @@ export class OutcomeHandler {
     }
     if (this.#breaker.open) return this.#hold("only parts of what is sent are accepted");
     if (this.#parts.parked.isFull) return this.#hold("the service refuses too many inputs");
-    if (points === 0) this.#hold(outcome.refused[0]?.reason ?? unnamed);
-    return points > 0 ? onward : { waitMs: this.#backOff.next(), again: undefined };
+    if (points > 0) return onward;
+    if (shipment.kind !== "probe") this.#hold(outcome.refused[0]?.reason ?? unnamed);
+    return this.#inVain(shipment);
+  }
+
+  /** Nothing of it was taken. A retry says nothing of other inputs, and each of its own waits for its next turn. */
+  #inVain({ kind }: Shipment): Next {
+    return kind === "probe" ? onward : { waitMs: this.#backOff.next(), again: undefined };
   }
 
   /** The service refuses the input; or single points of it, where it took others since it refused the input. */
@@ -253,14 +269,14 @@ export class OutcomeHandler {
   #probeTaken(shipment: Probe, column: PortionColumn): void {
     const { parked, bisection } = this.#parts;
     this.#taken(column);
-    const [first, ...others] = restOf(shipment, column.input);
-    if (!first) {
+    const rest = merged(restOf(shipment, column.input));
+    if (rest.length === 0) {
       parked.join(column.input);
       return;
     }
     // A single point was taken. What else was taken from the buffer goes out before later points of the input.
     parked.drain(column.input, "");
-    bisection.resend([others.reduce((all, part) => all.followedBy(part), first)]);
+    bisection.resend(rest);
   }
 
   #joinDrained(): void {
@@ -288,13 +304,12 @@ export class OutcomeHandler {
   /** Columns taken out of the window; of a suspect or a probe all, else those that `decided` names. */
   async #columnsOf(shipment: Shipment, decided: (input: InputId) => boolean): Promise<readonly PortionColumn[]> {
     if (shipment.kind !== "fresh") return shipment.portion.columns;
-    const columns = new Map<InputId, PortionColumn>();
+    const columns: PortionColumn[] = [];
     const parts = shipment.parts.filter(({ queue }) => decided(queue.input));
     await forEachInSlices(parts, weight, ({ queue, count }) => {
-      const column = this.#parts.window.extract(queue, count);
-      columns.set(queue.input, columns.get(queue.input)?.followedBy(column) ?? column);
+      columns.push(this.#parts.window.extract(queue, count));
     });
-    return [...columns.values()];
+    return merged(columns);
   }
 
   /** Something in it is wrong: what it is gets searched for while the rest goes on. */
@@ -302,14 +317,19 @@ export class OutcomeHandler {
     const { code, reason, inputs } = outcome;
     this.#breaker.refused();
     // Nothing is given up then; the loader goes on trying suspects and others by turns, one a minute.
-    if (this.#breaker.open) return { ...this.#hold(reason), again: shipment.kind === "probe" ? shipment : undefined };
+    if (this.#breaker.open) {
+      if (shipment.kind === "probe")
+        for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);
+      return this.#hold(reason);
+    }
     if (shipment.kind === "fresh")
       this.#parts.bisection.add(new Portion(await this.#columnsOf(shipment, () => true)), inputs);
     if (shipment.kind === "probe") {
       // It is not refused as input any more: what is wrong with its points is found as with those of others.
       for (const { input } of shipment.portion.columns) this.#parts.parked.drain(input, reason);
+      // The rest follows what was sent: it may hold later points of the same time.
+      this.#parts.bisection.resend(merged(shipment.rest));
       this.#parts.bisection.add(new Portion([...shipment.portion.columns]), inputs);
-      this.#parts.bisection.resend(shipment.rest);
     }
     const culprit = shipment.kind === "suspect" ? this.#parts.bisection.refused(inputs) : undefined;
     for (const column of culprit?.columns ?? []) {

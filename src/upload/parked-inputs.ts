@@ -167,11 +167,6 @@ export class ParkedInputs {
     return this.#unnamed.has(input);
   }
 
-  /** The service took a single point of it: if it refuses the input again, single points are at fault. */
-  prove(input: InputId): void {
-    this.#proven.set(input, mostRejectsInARow);
-  }
-
   isProven(input: InputId): boolean {
     return (this.#proven.get(input) ?? 0) > 0;
   }

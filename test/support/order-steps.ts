@@ -127,20 +127,6 @@ const examples: [{ maxBytes: number }, Step[]][] = [
       { do: "pass", ms: 1100 },
     ],
   ],
-  // Nothing came any more, and nobody asked again for a segment that could not be read for a moment.
-  [
-    { maxBytes: 3_000 },
-    [
-      { do: "append", samples: [same(0, 0)] },
-      { do: "pass", ms: 3 },
-      { do: "kill", again: 0 },
-      { do: "append", samples: [fresh(0)] },
-      { do: "stop" },
-      { do: "append", samples: [same(0, 0)] },
-      { do: "unread", which: "oldest" },
-      { do: "pass", ms: 3 },
-    ],
-  ],
 ];
 
 /** Runs `count` random stories, and those in which a value was wrong once. */

@@ -157,9 +157,7 @@ class DiskBuffer implements PointBuffer {
         if (this.#port.failure) await this.#reopen(this.#port.failure, signal);
         if (clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
-          const { unread } = await this.#call({ kind: "tick" }, []);
-          // It may be read by now, and nothing else tells.
-          if (unread) this.#reader?.wake();
+          await this.#call({ kind: "tick" }, []);
           this.#metrics.update(this.#stats);
         }
         ({ more } = await this.#call({ kind: "work" }, []));

@@ -88,14 +88,5 @@ export function takeReply({ numbers }: SharedAppend, losses: readonly Loss[]): S
     losses,
     degraded: undefined,
   };
-  return {
-    error: undefined,
-    block: undefined,
-    resumeAt: undefined,
-    newInputs: [],
-    stats,
-    notes: [],
-    more: false,
-    unread: false,
-  };
+  return { error: undefined, block: undefined, resumeAt: undefined, newInputs: [], stats, notes: [], more: false };
 }

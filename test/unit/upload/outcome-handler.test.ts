@@ -5,6 +5,7 @@ import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
 import { Bisection } from "../../../src/upload/bisection.ts";
 import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/outcome-handler.ts";
+import { ParkedInputs } from "../../../src/upload/parked-inputs.ts";
 import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
 import type { Shipment } from "../../../src/upload/shipment.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
@@ -17,7 +18,7 @@ const unavailable: Outcome = { kind: "unavailable", cause: new AgentError("SERVI
 const unauthorized: Outcome = { kind: "unauthorized", reason: "HTTP 401" };
 const refused: Outcome = { kind: "refused", code: -32_602, reason: "no", inputs: [] };
 
-function openStory() {
+function openStory(others: Partial<OutcomeHandlerParts> = {}) {
   const log: string[] = [];
   const bisection = new Bisection();
   let written: () => void = () => {};
@@ -36,6 +37,7 @@ function openStory() {
     parked: { draining: () => [], named: () => {} },
     limit: { least: false, forget: () => {}, accepted: () => {} },
     maxLagMs: 30_000,
+    ...others,
   } as unknown as OutcomeHandlerParts; // what is used of them
   const clock = new ManualClock();
   // The longest waits that may be drawn.
@@ -88,4 +90,43 @@ test("a refused point is settled after it was written down, and not before", asy
   expect(log).toEqual(["1 to write"]);
   written();
   expect(log).toEqual(["1 to write", "counted", "settled"]);
+});
+
+function parkedStory() {
+  const clock = new ManualClock();
+  const parked = new ParkedInputs(testRuntime({ clock }));
+  const window = { settle: () => {}, forget: function* () {}, forgetInput: () => {}, forgetExtracted: () => {} };
+  const troubles: string[] = [];
+  const tally = {
+    accepted: () => {},
+    failed: () => {},
+    trouble: (...[, , text]: string[]) => troubles.push(text ?? ""),
+  };
+  const { handler } = openStory({ parked, parks: true, window, tally } as unknown as OutcomeHandlerParts);
+  return { handler, parked, troubles };
+}
+
+test("an input that answers leave out now and then is not parked, only after three in a row", async () => {
+  const { handler, parked } = parkedStory();
+  const b = "b" as InputId;
+  const parts = [a, b].map((input) => ({ queue: { input }, count: 1 }));
+  const both = { kind: "fresh", frame: { ...frame, inputs: [a, b] }, parts } as unknown as Shipment;
+  const leftOut: Outcome = { kind: "partial", accepted: [b], refused: [] };
+  for (let i = 0; i < 5; i++) for (const outcome of [leftOut, leftOut, accepted]) await handler.handle(both, outcome);
+  expect(parked.status().unconfirmed).toBe(0);
+
+  for (let i = 0; i < 3; i++) await handler.handle(both, leftOut);
+  expect(parked.status().first).toMatchObject([{ input: a, why: "unconfirmed" }]);
+});
+
+test("the retry of one input in vain is no trouble of delivery, and others do not wait for it", async () => {
+  const { handler, parked, troubles } = parkedStory();
+  parked.park(a, "refused", "no such unit");
+  const portion = new Portion([new PortionColumn(a, Float64Array.of(1), Float64Array.of(13), Uint32Array.of(0))]);
+  const probe = { kind: "probe", frame, portion, rest: [] } as unknown as Shipment;
+  const vain: Outcome = { kind: "partial", accepted: [], refused: [{ input: a, reason: "no such unit" }] };
+  for (const outcome of [vain, { kind: "unconfirmed" }] as const)
+    expect(await handler.handle(probe, outcome)).toEqual({ waitMs: 0, again: undefined });
+  expect(troubles).toEqual([]);
+  expect(parked.tries(a)).toBe(2);
 });

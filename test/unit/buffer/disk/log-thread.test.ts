@@ -13,7 +13,6 @@ const reply: StoreReply = {
   stats: undefined,
   notes: [],
   more: false,
-  unread: false,
 };
 const request = (kind: "tick" | "work" | "close", monotonic: number): StoreRequest => ({
   kind,
