@@ -35,6 +35,8 @@ export class Keeper {
   readonly #options: KeeperOptions;
   /** Dropped ones whose files are still there. */
   readonly #condemned = new Set<Segment>();
+  /** Of removed segments that a power cut may bring back: the folder could not be synced. */
+  #removed: SegmentState[] = [];
   #persistedAt = Number.NEGATIVE_INFINITY;
   /** The last time that the buffer was told. */
   #now: Moment;
@@ -136,20 +138,22 @@ export class Keeper {
   #remove(): number {
     const { disk, folder, note, segments, shelf } = this.#options;
     const gone = segments.filter((segment) => this.#isDone(segment));
-    if (gone.length === 0) return 0;
+    if (gone.length === 0 && this.#removed.length === 0) return 0;
     try {
       for (const segment of gone) {
         removeIfThere(disk, segment.path);
+        this.#removed.push(stateOf(segment));
         segments.splice(segments.indexOf(segment), 1);
         this.#condemned.delete(segment);
         shelf.forget(segment);
       }
       disk.syncFolder(folder);
-      // The state on disk still tells of these segments; the next one does not have to.
-      this.changed = true;
+      this.#removed = [];
     } catch (error) {
       note("warn", { part: "buffer", err: String(error) }, "a segment could not be removed");
     }
+    // The state on disk still tells of these segments; the next one does not have to, or tries to sync the folder again.
+    this.changed = true;
     return gone.length;
   }
 
@@ -160,17 +164,18 @@ export class Keeper {
   #state(now: Moment): BufferState {
     const { accounts, integration, shelf, stream } = this.#options;
     const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
-    const segments: SegmentState[] = [];
-    for (const { name, header, settledBySeries, settled: coverage } of this.#options.segments) {
-      if (coverage.isEmpty) continue;
-      segments.push({ name, salt: header.salt, settledBySeries, ...coverage.state() });
-    }
+    const segments = this.#removed.slice();
+    for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
     const leased = shelf.dropped.list();
     const times = timesOf(this.#options.segments);
     return { stream, ...counts, integration, losses: losses.list(), leased, segments, newest, ...times };
   }
+}
+
+function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentState {
+  return { name, salt: header.salt, settledBySeries, ...settled.state() };
 }
 
 /** Earliest and latest time in segments that are not settled. */

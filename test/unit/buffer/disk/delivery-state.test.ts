@@ -220,3 +220,38 @@ test("the interval of what a start misses covers it", () => {
     expect(loss!.to! - loss!.from!).toBeLessThanOrEqual(missing.at(-1)![1] - missing[0]![1] + 2e6);
   }
 });
+
+test.each(["refused", "dropped"])("%s points whose removal a power cut undoes are not counted twice", (how) => {
+  const disk = new MemoryDisk();
+  const { store: first } = openStore(disk);
+  append(first, polls(10));
+  // All three slots are made: another one would sync the folder.
+  for (let i = 0; i < 3; i++) settle(first, { id: i, points: [] });
+  first.close(moment(1));
+  const { store } = openStore(disk, { at: 2 });
+  let isRemoved = false;
+  let failures = 0;
+  disk.fault = (call, path) => {
+    isRemoved ||= call === "remove" && path.includes("/seg-");
+    if (!isRemoved || call !== "syncFolder") return undefined;
+    failures++;
+    throw failure("EIO", path);
+  };
+  if (how === "refused") settle(store, take(store)!, undefined, 30);
+  const later = how === "refused" ? 10 : 40 * 86_400;
+  store.tick(moment(later));
+  store.tick(moment(later + 10));
+  settle(store, { id: 1, points: [] });
+  expect(failures).toBeGreaterThan(0);
+
+  // The removal is undone; what was written without a sync is there.
+  let entries = 0;
+  const after = openStore(
+    disk.afterPowerCut(() => entries++ > 0),
+    { at: later + 20 },
+  );
+
+  expect(takeAll(after.store)).toEqual([]);
+  expect(after.store.stats().unsettledPoints).toBe(0);
+  expectAccountsToBalance(after);
+});
