@@ -153,7 +153,9 @@ function settleAccounts(
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const lost = accounts.unexplained(unsettled);
   // Settled points are there again: a removal or a compaction did not outlive a power cut. They are delivered once more.
-  if (lost < 0) accounts.settled = Math.max(0, accounts.settled + lost);
+  const again = Math.min(accounts.settled, Math.max(0, -lost));
+  accounts.settled -= again;
+  if (lost < 0) accounts.refused = Math.max(0, accounts.refused + lost + again);
   if (lost <= 0) return;
   if (!state) {
     // Segments go once all of them is settled or dropped: with the accounts gone, which of the two is not known.

@@ -255,3 +255,30 @@ test.each(["refused", "dropped"])("%s points whose removal a power cut undoes ar
   expect(after.store.stats().unsettledPoints).toBe(0);
   expectAccountsToBalance(after);
 });
+
+test("refused points that come back with an undone compaction are not counted twice", () => {
+  const disk = new MemoryDisk();
+  const { store: first } = openStore(disk);
+  append(first, polls(100));
+  first.close(moment(1));
+  const { store } = openStore(disk, { at: 2 });
+  settle(store, take(store)!, ["a"], 100);
+  store.releaseAll();
+  let isRenamed = false;
+  disk.fault = (call, path) => {
+    isRenamed ||= call === "rename";
+    if (isRenamed && call === "syncFolder") throw failure("EIO", path);
+    return undefined;
+  };
+  while (store.work(moment(200)));
+  expect(isRenamed).toBe(true);
+  store.tick(moment(400));
+
+  const after = openStore(
+    disk.afterPowerCut(() => false),
+    { at: 500 },
+  );
+  for (let block = take(after.store); block; block = take(after.store)) settle(after.store, block);
+
+  expect(after.store.stats()).toMatchObject({ settledPoints: 300, refusedPoints: 0, unsettledPoints: 0 });
+});
