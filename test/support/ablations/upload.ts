@@ -3,6 +3,7 @@
 import type { Ablation } from "./ablation.ts";
 
 const handler = "unit/upload/outcome-handler.test.ts";
+const parked = "unit/upload/parked-points.test.ts";
 const rejects = "unit/upload/rejects.test.ts";
 const bisection = "unit/upload/bisection.test.ts";
 const pacer = "unit/upload/pacer.test.ts";
@@ -84,6 +85,23 @@ export const uploadAblations: readonly Ablation[] = [
     without: "column.count === 1",
     test: upload,
     name: "is not given up",
+  },
+  {
+    safeguard: "a column for each input in what a retry left out",
+    file: "upload/outcome-handler.ts",
+    code: "this.#parts.bisection.resend(merged(shipment.rest));",
+    without: "this.#parts.bisection.resend(shipment.rest);",
+    test: parked,
+    name: "left out of a retry",
+  },
+  {
+    safeguard: "putting a retry back that is refused while everything is held",
+    file: "upload/outcome-handler.ts",
+    code: '      if (shipment.kind === "probe")\n        for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);\n      return this.#hold(reason);',
+    without: '      return { ...this.#hold(reason), again: shipment.kind === "probe" ? shipment : undefined };',
+    test: parked,
+    name: "for ever",
+    message: "points are not delivered",
   },
   {
     safeguard: "smaller requests after one that was too large",

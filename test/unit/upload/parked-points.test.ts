@@ -13,7 +13,7 @@ const pass: Step = { do: "pass", ms: 3_600_000 };
 test("points that were left out of a retry all reach the service after the retry is refused", async () => {
   const model = await OrderModel.run({ maxBytes: 100_000 }, [
     { do: "answer", answers: [...times(3, partial), refuse] },
-    { do: "append", samples: [7, 6, 5, 4, 3, 2, 1, 0].map((back) => old(0, back)) },
+    { do: "append", samples: Array.from({ length: 40 }, (_, back) => old(0, 40 - back)) },
     pass,
   ]);
   expect(model.differences()).toEqual([]);
