@@ -89,7 +89,7 @@ export const bufferAblations: readonly Ablation[] = [
     file: "buffer/disk/state-file.ts",
     code: "      file.sync();\n    } finally {\n      file.close();\n    }\n    return true;",
     without: "    } finally {\n      file.close();\n    }\n    return true;",
-    test: "unit/buffer/disk/delivery-state.test.ts",
+    test: "unit/buffer/disk/state-file.test.ts",
   },
   {
     safeguard: "the state that was synced last is not written over",
@@ -166,13 +166,6 @@ export const bufferAblations: readonly Ablation[] = [
     safeguard: "giving up a descriptor that failed",
     file: "buffer/disk/segment-log.ts",
     code: "        this.#giveUp();\n",
-    without: "",
-    test: "unit/buffer/disk/faults.test.ts",
-  },
-  {
-    safeguard: "not to trust what a start could not sync",
-    file: "buffer/disk/segment-opening.ts",
-    code: "      segment.needsMending = true;\n",
     without: "",
     test: "unit/buffer/disk/faults.test.ts",
   },
