@@ -38,6 +38,8 @@ const leastWholeBlocks = 0.5;
 export class Packer {
   readonly #draft = new FrameDraft();
   #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
+  /** Fresh points may ride along. */
+  #hasRiders = false;
   /** Work of the draft when this plan was begun. */
   #begun = 0;
 
@@ -53,6 +55,7 @@ export class Packer {
     const draft = this.#draft;
     const riders = yield* clustersOf(live);
     this.#limits = limits;
+    this.#hasRiders = riders.length > 0;
     this.#begun = draft.work;
     draft.begin(limits.envelopeBytes, limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared));
     const misfits: Cluster[] = [];
@@ -119,7 +122,8 @@ export class Packer {
       return;
     }
     const fitting = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
-    if (members.some((member) => member.firstRun > fitting)) {
+    // Fresh points ride along with their series, so a frame of few series would leave most of them behind.
+    if (!this.#hasRiders && members.some((member) => member.firstRun > fitting)) {
       yield* this.#addWholeBlocks(members);
       if (draft.width > 0 && draft.points >= leastWholeBlocks * fitting * members.length) return;
       draft.begin(this.#limits.envelopeBytes, maxBytes);
