@@ -26,8 +26,8 @@ export class SeriesQueue {
   #timesHash = 0;
   #lastTime = Number.NEGATIVE_INFINITY;
   #ascending = true;
-  /** How many points came in which block, one entry a block, oldest first. */
-  readonly #runs: number[] = [];
+  /** How many points had ever come when the last one of a block came, one entry a block, oldest first. */
+  readonly #blockEnds: number[] = [];
   #lastBlock = -1;
   #earliest = Number.POSITIVE_INFINITY;
   #latest = Number.NEGATIVE_INFINITY;
@@ -99,8 +99,8 @@ export class SeriesQueue {
     arena.values[at] = scaled;
     arena.forms[at] = form;
     arena.blocks[at] = block;
-    if (block === this.#lastBlock) this.#runs[this.#runs.length - 1]!++;
-    else this.#runs.push(1);
+    if (block === this.#lastBlock) this.#blockEnds[this.#blockEnds.length - 1]!++;
+    else this.#blockEnds.push(this.#arrived + 1);
     this.#lastBlock = block;
     this.#count++;
     this.#textBytes += textLength(form);
@@ -181,9 +181,10 @@ export class SeriesQueue {
   drop(count: number, visit: (block: number, points: number, last: boolean) => void): void {
     const { times, forms, next } = this.#arena;
     let done = 0;
-    for (let left = count; left > 0; ) {
-      const run = this.#runs[done]!;
-      const points = Math.min(run, left);
+    let gone = this.#arrived - this.#count;
+    for (const until = gone + count; gone < until; ) {
+      const end = this.#blockEnds[done]!;
+      const points = Math.min(end, until) - gone;
       const block = this.firstBlock;
       for (let i = 0; i < points; i++) {
         const at = this.#head * segmentPoints + this.#headOffset++;
@@ -195,19 +196,18 @@ export class SeriesQueue {
         this.#headOffset = 0;
         this.#arena.free(freed);
       }
-      left -= points;
-      if (points === run) done++;
-      else this.#runs[done] = run - points;
-      visit(block, points, points === run);
+      gone += points;
+      if (gone === end) done++;
+      visit(block, points, gone === end);
     }
-    this.#runs.splice(0, done);
+    this.#blockEnds.splice(0, done);
     this.#count -= count;
     if (this.#count === 0) this.#clear();
   }
 
   /** Points that came in the block of the oldest one and are still here. */
   get firstRun(): number {
-    return this.#runs[0] ?? 0;
+    return (this.#blockEnds[0] ?? this.#arrived) - (this.#arrived - this.#count);
   }
 
   /**
@@ -215,12 +215,16 @@ export class SeriesQueue {
    * 0 when the oldest block has more than `count`.
    */
   wholeBlocks(count: number): number {
-    let points = 0;
-    for (const run of this.#runs) {
-      if (points + run > count) break;
-      points += run;
+    const ends = this.#blockEnds;
+    const gone = this.#arrived - this.#count;
+    let low = 0;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (ends[middle]! <= gone + count) low = middle + 1;
+      else high = middle;
     }
-    return points;
+    return low === 0 ? 0 : ends[low - 1]! - gone;
   }
 
   /** Copies the oldest `count` points as they came, with the slots of their blocks. */

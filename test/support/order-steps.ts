@@ -127,6 +127,32 @@ const examples: [{ maxBytes: number }, Step[]][] = [
       { do: "pass", ms: 1100 },
     ],
   ],
+  // Nothing came any more, and nobody asked again for a segment that could not be read for a moment.
+  [
+    { maxBytes: 3_000 },
+    [
+      { do: "append", samples: [same(0, 0)] },
+      { do: "pass", ms: 3 },
+      { do: "kill", again: 0 },
+      { do: "append", samples: [fresh(0)] },
+      { do: "stop" },
+      { do: "append", samples: [same(0, 0)] },
+      { do: "unread", which: "oldest" },
+      { do: "pass", ms: 3 },
+    ],
+  ],
+  // The same after a kill and with another uploader; the seed was 1340135865.
+  [
+    { maxBytes: 3_000 },
+    [
+      { do: "append", samples: [fresh(0)] },
+      { do: "stop" },
+      { do: "kill", again: 1 },
+      { do: "reload" },
+      { do: "unread", which: "oldest" },
+      { do: "pass", ms: 3 },
+    ],
+  ],
 ];
 
 /** Runs `count` random stories, and those in which a value was wrong once. */

@@ -77,6 +77,11 @@ export class BlockShelf {
     this.#nextId = options.accounts.opens * 2 ** 32 + (options.random32() >>> 1);
   }
 
+  /** Whether there is a segment that the disk did not give when it was last read. */
+  get isUnread(): boolean {
+    return this.#unreadable.size > 0;
+  }
+
   take(request: TakeRequest): Taken {
     const { segments } = this.#options;
     const { lane, inputs, except, from } = request;

@@ -157,7 +157,9 @@ class DiskBuffer implements PointBuffer {
         if (this.#port.failure) await this.#reopen(this.#port.failure, signal);
         if (clock.monotonic() - ticked >= tickMs) {
           ticked = clock.monotonic();
-          await this.#call({ kind: "tick" }, []);
+          const { unread } = await this.#call({ kind: "tick" }, []);
+          // It may be read by now, and nothing else tells.
+          if (unread) this.#reader?.wake();
           this.#metrics.update(this.#stats);
         }
         ({ more } = await this.#call({ kind: "work" }, []));

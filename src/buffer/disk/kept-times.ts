@@ -4,7 +4,8 @@
 //   ranges occupied    [10,11) → [10,13)     [10,13) [12…] is covered → 13, then 14
 //
 // Values of one coarse time make one range, so finding a free time takes no longer however many they are. Bounded: of each
-// input the latest ranges are remembered.
+// input the latest ranges are remembered, and the one used last, so that older values that come one time after another
+// keep clear of each other.
 import { RangeSet } from "./range-set.ts";
 
 /** Ranges remembered for each input: as many different times of a coarse clock. */
@@ -38,7 +39,7 @@ export class KeptTimes {
     }
     const place = ranges.endOf(time) ?? time;
     ranges.add(place, place + 1);
-    if (ranges.bounds.length > 2 * mostKeptRanges) ranges.removeFirst();
+    if (ranges.bounds.length > 2 * mostKeptRanges) ranges.removeFirst(place);
     return place;
   }
 
@@ -47,7 +48,7 @@ export class KeptTimes {
     const ranges = this.#ranges.get(input) ?? new RangeSet();
     this.#ranges.set(input, ranges);
     ranges.add(from, to);
-    if (ranges.bounds.length > 2 * mostKeptRanges) ranges.removeFirst();
+    if (ranges.bounds.length > 2 * mostKeptRanges) ranges.removeFirst(from);
   }
 
   /** The value for which `place` gave this time was not stored. */

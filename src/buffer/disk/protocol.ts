@@ -52,6 +52,8 @@ export interface StoreReply {
   readonly notes: readonly Note[];
   /** After `work`: there is more to do. */
   readonly more: boolean;
+  /** After `tick`: there is a segment that could not be read when it was last asked for. */
+  readonly unread: boolean;
 }
 
 /** The first message of the log thread. */

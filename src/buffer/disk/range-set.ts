@@ -79,9 +79,9 @@ export class RangeSet {
     return at % 2 === 1 ? this.#bounds[at] : undefined;
   }
 
-  /** Removes the lowest range. */
-  removeFirst(): void {
-    this.#bounds.splice(0, 2);
+  /** Removes the lowest range that does not hold `but`. */
+  removeFirst(but: number): void {
+    this.#bounds.splice(this.endOf(but) === this.#bounds[1] ? 2 : 0, 2);
   }
 
   clear(): void {

@@ -88,5 +88,14 @@ export function takeReply({ numbers }: SharedAppend, losses: readonly Loss[]): S
     losses,
     degraded: undefined,
   };
-  return { error: undefined, block: undefined, resumeAt: undefined, newInputs: [], stats, notes: [], more: false };
+  return {
+    error: undefined,
+    block: undefined,
+    resumeAt: undefined,
+    newInputs: [],
+    stats,
+    notes: [],
+    more: false,
+    unread: false,
+  };
 }

@@ -37,6 +37,7 @@ export class StoreServer {
   #now = 0;
   #inputsTold = 0;
   #more = false;
+  #unread = false;
   /** By the main thread's number of an input: the store's. */
   readonly #numbers: number[] = [];
 
@@ -64,12 +65,13 @@ export class StoreServer {
     this.#leaveOutlived(request);
     let taken: Taken | undefined;
     this.#more = false;
+    this.#unread = false;
     this.#now = request.now.monotonic;
     const error = this.#guard(() => {
       if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
       taken = this.#isAway ? this.#runAway(this.#store, request) : this.#run(this.#store, request);
     }, "");
-    return { ...this.#reply(error), ...taken, more: this.#more };
+    return { ...this.#reply(error), ...taken, more: this.#more, unread: this.#unread };
   }
 
   /** Whoever else had the lock may have written since, so what is known here counts no more. */
@@ -130,6 +132,7 @@ export class StoreServer {
         return undefined;
       case "tick":
         store.tick(now);
+        this.#unread = store.isUnread;
         return undefined;
       case "work":
         this.#more = store.work(now);
@@ -177,7 +180,7 @@ export class StoreServer {
     this.#inputsTold += newInputs.length;
     const stored = this.#store?.stats();
     const stats = stored && this.#isAway ? { ...stored, degraded: this.#awayMessage } : stored;
-    return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false };
+    return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false, unread: false };
   }
 }
 

@@ -134,6 +134,11 @@ export class Store {
     return this.#shelf.take(request);
   }
 
+  /** Whether there is a segment that could not be read when it was last asked for. */
+  get isUnread(): boolean {
+    return this.#shelf.isUnread;
+  }
+
   /** `write: false` leaves the disk alone: the state that says so is written with the next one that is due. */
   settle(done: readonly BlockSettlement[], write = true): void {
     this.#shelf.settle(done);

@@ -2,6 +2,9 @@
 import type { Ablation } from "./ablation.ts";
 
 const model = "unit/upload/last-append-wins.test.ts";
+const window = "unit/upload/window.test.ts";
+const settlements = "unit/buffer/disk/settlement-order.test.ts";
+const unreadable = "unit/buffer/disk/unreadable.test.ts";
 
 export const orderAblations: readonly Ablation[] = [
   {
@@ -38,5 +41,96 @@ export const orderAblations: readonly Ablation[] = [
     code: "[...columns, ...bisection.withdraw(input)]",
     without: "columns",
     test: model,
+  },
+  {
+    safeguard: "late records wait for a segment that cannot be read",
+    file: "buffer/disk/block-shelf.ts",
+    code: "latest && index.latest[record]! >= earliest) return true;\n    if (this.#unreadable.size",
+    without: "latest && index.latest[record]! >= earliest) continue;\n    if (this.#unreadable.size",
+    test: unreadable,
+  },
+  {
+    safeguard: "asking again for a segment that could not be read",
+    file: "buffer/disk/disk-buffer.ts",
+    code: "          if (unread) this.#reader?.wake();\n",
+    without: "",
+    test: unreadable,
+  },
+  {
+    safeguard: "late points wait for points that are taken out of their queue",
+    file: "upload/late-order.ts",
+    code: 'const held = lane === "live" || queue.ascending ? 0 : this.#hold(queue);',
+    without: "const held = 0;",
+    test: window,
+  },
+  {
+    safeguard: "late points wait for live points that are taken out of their queue",
+    file: "upload/late-order.ts",
+    code: "        stays: (time) => this.#isExtracted(input, time),\n",
+    without: "",
+    test: window,
+  },
+  {
+    safeguard: "what is late goes back with what it may replace",
+    file: "upload/window.ts",
+    code: 'for (const _ of this.forget("backlog"));',
+    without: "{}",
+    test: window,
+  },
+  {
+    safeguard: "a late point is settled no sooner than what it may replace",
+    file: "buffer/disk/settlement-order.ts",
+    code: "    if (blocker === undefined) return true;",
+    without: "    return true;",
+    test: settlements,
+  },
+  {
+    safeguard: "a late point that was settled is settled no more when what it may replace comes again",
+    file: "buffer/disk/settlement-order.ts",
+    code: "if (settlement.block < block || !this.#blocks(block, late)) return true;",
+    without: "return true;",
+    test: settlements,
+  },
+  {
+    safeguard: "a late block comes again with the block that it waits for",
+    file: "buffer/disk/settlement-order.ts",
+    code: "return followers.filter((follower) => this.isRevoked(follower));",
+    without: "return [];",
+    test: settlements,
+  },
+  {
+    safeguard: "a late block comes again when the rest of it is settled",
+    file: "buffer/disk/block-shelf.ts",
+    code: "    else if (this.#order.isRevoked(block)) this.release([block]);\n",
+    without: "",
+    test: settlements,
+  },
+  {
+    safeguard: "the first of points with one time is tried again",
+    file: "upload/retry-probes.ts",
+    code: "column.times.indexOf(column.times[1 + Math.floor(this.#parts.random() * (count - 1))]!)",
+    without: "1 + Math.floor(this.#parts.random() * (count - 1))",
+    test: "unit/upload/retry-probes.test.ts",
+  },
+  {
+    safeguard: "an input is not tried again before its older points are back in the buffer",
+    file: "upload/retry-probes.ts",
+    code: "window.isReturning(input) ? undefined : await",
+    without: "await",
+    test: "unit/upload/retry-probes.test.ts",
+  },
+  {
+    safeguard: "late points that were delivered are not lost with their segment",
+    file: "buffer/disk/block-shelf.ts",
+    code: "      for (const settlement of this.#order.forget(id)) this.#settle(settlement);\n",
+    without: "      this.#order.forget(id);\n",
+    test: settlements,
+  },
+  {
+    safeguard: "points behind late ones that wait stay behind them",
+    file: "upload/window.ts",
+    code: 'if (late === true || (lane === "backlog" && this.#late.isWaiting(input)))',
+    without: "if (late === true)",
+    test: window,
   },
 ];

@@ -30,3 +30,56 @@ test("a block of which a late point still waits is not settled with the points o
 
   expect(settlements).toEqual([[], [2], [3]]);
 });
+
+test("a late point waits while the point that it replaces is out of the queue to be sent again", () => {
+  const window = new Window(1_000);
+  window.add("backlog", block(1, [10]), 0);
+  window.add("backlog", block(2, [10], true), 0);
+  const [backlog] = window.queues("backlog");
+
+  const refused = window.extract(backlog!, 1);
+  expect([window.points("backlog"), backlog!.count, window.waiting]).toEqual([0, 0, 1]);
+  window.settleExtracted(refused, false);
+
+  expect([window.points("backlog"), backlog!.count, window.waiting]).toEqual([1, 1, 0]);
+  window.settle(backlog!, 1);
+  expect(window.takeSettled().map(({ block: id }) => id)).toEqual([1, 2]);
+});
+
+test("the backlog goes back together with a point that a late one in it may replace", () => {
+  const window = new Window(1_000);
+  window.add("backlog", block(1, [10]), 0);
+  window.add("backlog", block(2, [10], true), 0);
+  const [backlog] = window.queues("backlog");
+
+  window.forgetExtracted(window.extract(backlog!, 1));
+
+  expect(window.takeReleased()).toEqual([1, 2]);
+  expect([window.points("backlog"), window.waiting, window.open()]).toEqual([0, 0, []]);
+});
+
+test("the backlog stays where nothing in it is late", () => {
+  const window = new Window(1_000);
+  window.add("backlog", block(1, [10]), 0);
+  window.add("backlog", block(2, [20]), 0);
+  const [backlog] = window.queues("backlog");
+
+  window.forgetExtracted(window.extract(backlog!, 1));
+
+  expect(window.takeReleased()).toEqual([1]);
+  expect(window.points("backlog")).toBe(1);
+});
+
+test("a late point waits while the live point that it replaces is out of its queue to be sent again", () => {
+  const window = new Window(1_000);
+  window.add("live", block(1, [10]), 0);
+  window.add("backlog", block(2, [10], true), 0);
+  window.add("backlog", block(3, [10], true), 0);
+  const [live] = window.queues("live");
+
+  const refused = window.extract(live!, 1);
+  expect([window.points("backlog"), window.waiting]).toEqual([0, 2]);
+  window.settleExtracted(refused, true);
+
+  expect([window.points("backlog"), window.waiting]).toEqual([2, 0]);
+});

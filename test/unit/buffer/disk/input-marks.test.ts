@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { InputMarks } from "../../../../src/buffer/disk/input-marks.ts";
+import { mostKeptRanges } from "../../../../src/buffer/disk/kept-times.ts";
 import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/point-columns.ts";
 import { runs } from "../../../support/property.ts";
 
@@ -126,6 +127,20 @@ test("kept values of one time are shifted by 1 µs in the order they came, whate
     duplicates: 0,
     collided: 4,
   });
+});
+
+test("kept values of one time older than all that is remembered are shifted as well", () => {
+  const marks = new InputMarks();
+  for (let i = 0; i <= mostKeptRanges; i++) admit(marks, [[keepSameTime, 100 + 10 * i, 0]]);
+  const older = [5, 5, 5, 40, 40].map((time, value): Given => [keepSameTime, time, value]);
+
+  expect(older.flatMap((point) => admit(marks, [point]).late)).toEqual([
+    [0, 5, 0],
+    [0, 6, 1],
+    [0, 7, 2],
+    [0, 40, 3],
+    [0, 41, 4],
+  ]);
 });
 
 test("kept values never share a time, and each group lists points in order, then late ones, by their appends", () => {

@@ -13,6 +13,7 @@ const reply: StoreReply = {
   stats: undefined,
   notes: [],
   more: false,
+  unread: false,
 };
 const request = (kind: "tick" | "work" | "close", monotonic: number): StoreRequest => ({
   kind,

@@ -44,6 +44,7 @@ const reply: StoreReply = {
   stats,
   notes: [],
   more: false,
+  unread: false,
 };
 
 test.each([0, 1, 100, 4_096])("an append of %i points is the same on the other side", (count) => {

@@ -1,0 +1,109 @@
+// A late point is settled no sooner than what it may replace: whenever the process dies, the newer one comes last.
+import { expect, test } from "vitest";
+import { append, moment, openStore, type StoreSetup, settle, take, takeAll } from "../../../support/disk-store.ts";
+import { MemoryDisk } from "../../../support/memory-disk.ts";
+
+const t0 = 1_767_225_600e6;
+
+/** `a` and `b` are leased in one block, and a late `a` with the same time in the block after it. */
+function twoLeased(setup: StoreSetup = {}) {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, setup);
+  append(store, [
+    ["a", t0, 1],
+    ["b", t0, 1],
+  ]);
+  const first = take(store, "live")!;
+  append(store, [
+    ["a", t0, 2],
+    ["b", t0 + 1e6, 2],
+  ]);
+  const live = take(store, "live")!;
+  const late = take(store, "backlog")!;
+  expect([first, live, late].map(({ points }) => points.map(([input, , value]) => `${input} ${value}`))).toEqual([
+    ["a 1", "b 1"],
+    ["b 2"],
+    ["a 2"],
+  ]);
+  return { disk, store, first, live, late };
+}
+
+test("after a kill a late point that was delivered comes again behind the one that it replaced", () => {
+  const { disk, store, live, late } = twoLeased();
+  settle(store, late);
+  settle(store, live);
+
+  const { store: again } = openStore(disk.afterKill(), { at: 1 });
+
+  expect(takeAll(again)).toEqual([
+    ["a", t0, 1],
+    ["a", t0, 2],
+    ["b", t0, 1],
+  ]);
+});
+
+test("once the point that it replaced is settled a late point is settled, too", () => {
+  const { disk, store, first, late } = twoLeased();
+  settle(store, late);
+  settle(store, first, ["a"]);
+  store.tick(moment(1));
+
+  const { store: again } = openStore(disk.afterKill(), { at: 2 });
+
+  expect(takeAll(again)).toEqual([
+    ["b", t0, 1],
+    ["b", t0 + 1e6, 2],
+  ]);
+});
+
+test("a late point that was delivered comes again when the one that it replaced is given back", () => {
+  const { store, first, late } = twoLeased();
+  settle(store, late);
+
+  store.release([first.id]);
+
+  expect(takeAll(store)).toEqual([
+    ["a", t0, 1],
+    ["a", t0, 2],
+    ["b", t0, 1],
+  ]);
+});
+
+test("a late point that was delivered in vain comes again when the rest of its block is settled", () => {
+  const { store } = openStore(new MemoryDisk());
+  append(store, [
+    ["a", t0, 1],
+    ["b", t0, 1],
+    ["c", t0, 1],
+  ]);
+  const first = take(store, "live", 1e6, ["a", "c"])!;
+  settle(store, take(store, "live")!);
+  append(store, [
+    ["a", t0, 2],
+    ["b", t0, 2],
+  ]);
+  const late = take(store)!;
+  settle(store, late, ["a"]);
+  store.release([first.id]);
+  const again = takeAll(store);
+
+  settle(store, late, ["b"]);
+
+  expect(again).toEqual([
+    ["a", t0, 1],
+    ["c", t0, 1],
+  ]);
+  expect(takeAll(store)).toEqual([["a", t0, 2]]);
+});
+
+test("a late point that was delivered is not lost when its segment is dropped", () => {
+  const { store, first, live, late } = twoLeased({ maxAgeMs: 60_000 });
+  settle(store, late);
+  // The segment is sealed when part of that time is over, and dropped when all of it is.
+  store.tick(moment(10));
+  store.tick(moment(75));
+
+  store.release([first.id, live.id]);
+
+  expect(store.stats()).toMatchObject({ settledPoints: 1, unsettledPoints: 0, losses: [{ points: 3 }] });
+});

@@ -1,0 +1,72 @@
+// Which of an input's points go out when it is tried again.
+import { expect, test } from "vitest";
+import type { BlockId } from "../../../src/core/buffer.ts";
+import type { InputId } from "../../../src/core/point.ts";
+import type { Intake } from "../../../src/upload/intake.ts";
+import type { Loader } from "../../../src/upload/loader.ts";
+import { ParkedInputs } from "../../../src/upload/parked-inputs.ts";
+import { type Portion, PortionColumn } from "../../../src/upload/portion.ts";
+import { RetryProbes } from "../../../src/upload/retry-probes.ts";
+import type { Shipment } from "../../../src/upload/shipment.ts";
+import { Window } from "../../../src/upload/window.ts";
+import { ManualClock, testRuntime } from "../../support/runtime.ts";
+
+const input = "a" as InputId;
+const never = new AbortController().signal;
+
+test("of points with one time the first is tried, so that the last of them is stored last", async () => {
+  const clock = new ManualClock();
+  const parked = new ParkedInputs(testRuntime({ clock }));
+  parked.park(input, "refused", "no");
+  // By then it is the turn of another than the oldest point.
+  for (let tries = 0; tries < 2; tries++) parked.triedInVain(input, "no");
+  await clock.advance(300_000);
+  const times = Float64Array.of(10, 20, 20, 30);
+  const column = new PortionColumn(input, times, Float64Array.of(1, 2, 3, 4), new Uint32Array(4));
+  const probes: { sent: number[]; rest: number[][] }[] = [];
+  const loader = {
+    probe: async (portion: Portion, rest: readonly PortionColumn[]) => {
+      const sent = portion.columns.flatMap(({ values }) => [...values]);
+      probes.push({ sent, rest: rest.map(({ values }) => [...values]) });
+      return {} as Shipment; // it is handed on
+    },
+  } as unknown as Loader; // what is used of it
+  const intake = { takeSingle: async () => column } as unknown as Intake; // what is used of it
+  // The third of the four is drawn.
+  const random = () => 1 / 3;
+
+  await new RetryProbes({ intake, loader, parked, window: new Window(1_000), random }).next(true, never);
+
+  expect(probes).toEqual([{ sent: [2], rest: [[1], [3, 4]] }]);
+});
+
+test("an input is not tried while older points of it are on their way back to the buffer", async () => {
+  const clock = new ManualClock();
+  const parked = new ParkedInputs(testRuntime({ clock }));
+  parked.park(input, "refused", "no");
+  await clock.advance(300_000);
+  const window = new Window(1_000);
+  const series = [input, "b" as InputId].map((of) => ({
+    input: of,
+    times: Float64Array.of(10),
+    values: Float64Array.of(1),
+  }));
+  window.add("backlog", { id: 1 as BlockId, series }, 0); // as the buffer would number it
+  window.forgetInput(input);
+  const taken: InputId[] = [];
+  const takeSingle = async (of: InputId) => {
+    taken.push(of);
+    return undefined;
+  };
+  const intake = { takeSingle } as unknown as Intake; // what is used of it
+  const loader = {} as Loader; // nothing is sent
+  const probes = new RetryProbes({ intake, loader, parked, window, random: () => 0 });
+
+  await probes.next(true, never);
+  expect(taken).toEqual([]);
+
+  for (const queue of window.queues("backlog")) if (queue.input !== input) window.settle(queue, 1);
+  await clock.advance(300_000);
+  await probes.next(true, never);
+  expect(taken).toEqual([input]);
+});
