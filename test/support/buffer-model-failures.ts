@@ -10,4 +10,16 @@ export const keptFailures: readonly [Step[]][] = [
       { kind: "settle", block: 0, inputs: undefined },
     ],
   ],
+  // The power failed after a block of a dropped segment was settled: its points were delivered, and counted as lost.
+  [
+    [
+      { kind: "append", points: 15, inputs: 3 },
+      { kind: "close" },
+      { kind: "killDuring", call: 11 },
+      { kind: "cut", seed: 0 },
+      { kind: "take", lane: "backlog", max: 10, input: undefined, except: 0 },
+      { kind: "append", points: 1, inputs: 1 },
+      { kind: "settle", block: 0, inputs: undefined },
+    ],
+  ],
 ];

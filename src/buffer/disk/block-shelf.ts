@@ -110,9 +110,15 @@ export class BlockShelf {
     return nothing;
   }
 
-  settle(done: readonly BlockSettlement[]): void {
+  /**
+   * Says whether points of dropped segments were among them. A power cut does not bring those again: it would leave them
+   * counted as lost.
+   */
+  settle(done: readonly BlockSettlement[]): boolean {
+    const droppedBefore = this.dropped.points;
     for (const settlement of done) if (this.#order.admit(settlement)) this.#settle(settlement);
     this.#settleReady();
+    return this.dropped.points < droppedBefore;
   }
 
   release(blocks: Iterable<number>): void {

@@ -22,6 +22,13 @@ export class DroppedBlocks {
     this.#accounts = accounts;
   }
 
+  /** Points that are still leased. */
+  get points(): number {
+    let points = 0;
+    for (const { series } of this.#blocks.values()) points += series.points;
+    return points;
+  }
+
   add(id: number, block: DroppedBlock): void {
     this.#blocks.set(id, block);
   }

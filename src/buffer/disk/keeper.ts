@@ -66,12 +66,13 @@ export class Keeper {
 
   /**
    * Writes the state without a sync after points were settled: the page cache outlives the process, so a kill repeats
-   * nothing that was settled before. A disk that does not take it now is tried again when the state is due.
+   * nothing that was settled before. A disk that does not take it now is tried again when the state is due. `sync`: not even
+   * a power cut may undo it.
    */
-  writeSettled(): void {
+  writeSettled(sync: boolean): void {
     const { note, stateFile } = this.#options;
     try {
-      stateFile.write(this.#state(this.#now), false);
+      stateFile.write(this.#state(this.#now), sync);
     } catch (error) {
       note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
     }

@@ -141,8 +141,8 @@ export class Store {
 
   /** `write: false` leaves the disk alone: the state that says so is written with the next one that is due. */
   settle(done: readonly BlockSettlement[], write = true): void {
-    this.#shelf.settle(done);
-    if (write) this.#keeper.writeSettled();
+    const hasDropped = this.#shelf.settle(done);
+    if (write) this.#keeper.writeSettled(hasDropped);
     this.#oldest = undefined;
   }
 
