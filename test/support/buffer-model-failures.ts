@@ -22,4 +22,16 @@ export const keptFailures: readonly [Step[]][] = [
       { kind: "settle", block: 0, inputs: undefined },
     ],
   ],
+  // Late points were settled before the points that they replace, and the model did not know that they wait for those.
+  [
+    [
+      { kind: "append", points: 1, inputs: 1 },
+      { kind: "killDuring", call: 1 },
+      { kind: "take", lane: "live", max: 9, input: undefined, except: 1 },
+      { kind: "take", lane: "backlog", max: 1, input: undefined, except: 1 },
+      { kind: "settle", block: 3, inputs: undefined },
+      { kind: "settle", block: 0, inputs: undefined },
+      { kind: "cutOpening", call: 0, opening: 0, seed: 0 },
+    ],
+  ],
 ];

@@ -109,6 +109,9 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
   let hasLate = false;
   /** Settled and not seen again since: may come again after a power cut, and must not before. */
   const settled = new Set<string>();
+  /** Settled once other points are. They come again when one of those is released instead. */
+  const waiting = new Set<string>();
+  let mayRevoke = false;
 
   /** Without a seed the process alone died: what it wrote is there, and what it did not sync is no safer for that. */
   const reopen = (seed: number | undefined) => {
@@ -131,6 +134,9 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
     }
     for (const [key, count] of seen)
       expect({ key, count, known: acknowledged.has(key) || unsure.has(key) }).toEqual({ key, count: 1, known: true });
+    for (const key of waiting) if (!seen.has(key)) settled.add(key);
+    waiting.clear();
+    mayRevoke = false;
     const missing = [...acknowledged.keys()].filter((key) => !settled.has(key) && !seen.has(key));
     // What is missing was dropped, and is counted to the point. Points of an append that the power cut may be among it.
     const { losses } = opened.store.stats();
@@ -180,6 +186,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
             ([key, [input]]) =>
               input !== "" &&
               !settled.has(key) &&
+              !waiting.has(key) &&
               !leased.has(key) &&
               (only ?? [input]).includes(input) &&
               !without?.includes(input),
@@ -190,9 +197,10 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         expect(block.points.filter(([input]) => without?.includes(input))).toEqual([]);
         for (const point of block.points) {
           const key = keyOf(point);
+          if (mayRevoke) waiting.delete(key);
           expect({
             key,
-            settled: settled.has(key),
+            settled: settled.has(key) || waiting.has(key),
             out: out.some((other) => other.points.some((p) => keyOf(p) === key)),
           }).toEqual({ key, settled: false, out: false });
         }
@@ -205,10 +213,11 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         const inputs = each.inputs === undefined ? undefined : [`i${each.inputs}`];
         const before = opened.store.stats().settledPoints;
         settle(opened.store, block, inputs);
-        // The segment of the block was dropped meanwhile: its points are counted as that.
-        if (opened.store.stats().settledPoints === before) break;
-        for (const point of block.points) if (!inputs || inputs.includes(point[0])) settled.add(keyOf(point));
-        const left = block.points.filter((point) => !settled.has(keyOf(point)));
+        // Late points are not settled before what they may replace.
+        const isWaiting = opened.store.stats().settledPoints === before;
+        const done = block.points.filter(([input]) => !inputs || inputs.includes(input));
+        for (const point of done) (isWaiting ? waiting : settled).add(keyOf(point));
+        const left = block.points.filter((point) => !done.includes(point));
         out = out
           .map((other) => (other === block ? { id: block.id, points: left } : other))
           .filter(({ points }) => points.length > 0);
@@ -218,6 +227,7 @@ export function runSteps(all: readonly Step[], lie: Fault = () => undefined, max
         const block = out[each.block % Math.max(1, out.length)];
         if (!block) break;
         opened.store.release([block.id]);
+        mayRevoke ||= waiting.size > 0;
         out = out.filter((other) => other !== block);
         break;
       }
