@@ -4,6 +4,7 @@ import type { Runtime } from "../core/runtime.ts";
 import { signingKey, TokenSigner } from "./http/access-token.ts";
 import { Admission } from "./http/admission.ts";
 import { authentication } from "./http/authenticate.ts";
+import { CredentialRefusals } from "./http/credential-refusals.ts";
 import type { Fault } from "./http/fault.ts";
 import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
 import { Listener } from "./http/listener.ts";
@@ -45,11 +46,13 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
   const traffic = new Traffic();
   const signer = new TokenSigner(await signingKey(options.data));
   const origin = () => listener.origin;
-  const tokens = new TokenEndpoint({ options, runtime, signer, origin });
+  const refusals = new CredentialRefusals(runtime);
+  const tokens = new TokenEndpoint({ options, runtime, signer, refusals, origin });
   const rpc = new RpcEndpoint({
     options,
     runtime,
     authenticate: authentication({ integrations: options.integrations, signer, clock: runtime.clock, origin }),
+    refusals,
     admission: new Admission(runtime.clock, options.throttle),
     traffic,
     store,

@@ -12,6 +12,8 @@ import type { ServiceOptions } from "../options.ts";
 import type { Answer, StoreThread } from "../store-thread.ts";
 import type { Admission } from "./admission.ts";
 import type { Authenticate } from "./authenticate.ts";
+import { basicCredentials } from "./authenticate.ts";
+import type { CredentialRefusals } from "./credential-refusals.ts";
 import type { Envelope } from "./envelope.ts";
 import { scanEnvelope } from "./envelope.ts";
 import type { Fault, FaultKind } from "./fault.ts";
@@ -25,6 +27,7 @@ export interface RpcEndpointParts {
   readonly options: ServiceOptions;
   readonly runtime: Runtime;
   readonly authenticate: Authenticate;
+  readonly refusals: CredentialRefusals;
   readonly admission: Admission;
   readonly traffic: Traffic;
   readonly store: StoreThread;
@@ -72,11 +75,15 @@ export class RpcEndpoint {
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<Received> {
-    const { runtime, authenticate, traffic, options } = this.#parts;
+    const { runtime, authenticate, refusals, traffic, options } = this.#parts;
     const start = runtime.clock.monotonic();
     const version = versionOf(request);
     const caller = authenticate(request);
-    if (!caller) throw unauthorized(request);
+    if (!caller) {
+      // Requests without a password are asked for one; tokens cannot be guessed.
+      if (basicCredentials(request.headers.authorization)) await refusals.turn(request, response);
+      throw unauthorized(request);
+    }
     checkContentType(request);
     const largest = Math.max(largestRequestBytes(version), options.maxInsert ?? 0);
     checkDeclaredBody(request, largest);

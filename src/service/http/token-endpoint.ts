@@ -5,6 +5,7 @@ import type { ServiceOptions } from "../options.ts";
 import type { TokenSigner } from "./access-token.ts";
 import { canonicalAudience, isOwnAudience } from "./audience.ts";
 import { basicCredentials } from "./authenticate.ts";
+import type { CredentialRefusals } from "./credential-refusals.ts";
 import { HttpRefusal, send } from "./http-answer.ts";
 import { continueIfAsked } from "./listener.ts";
 import { RateGate } from "./rate-gate.ts";
@@ -21,6 +22,7 @@ export interface TokenEndpointParts {
   readonly options: ServiceOptions;
   readonly runtime: Runtime;
   readonly signer: TokenSigner;
+  readonly refusals: CredentialRefusals;
   /** Address the service listens on, `http://host:port`. */
   readonly origin: () => string;
 }
@@ -35,20 +37,21 @@ export class TokenEndpoint {
 
   /** Answers, or rejects with `HttpRefusal`. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { runtime, signer, origin } = this.#parts;
+    const { runtime, signer, refusals, origin } = this.#parts;
     const form = await readForm(request, response);
     const given = clientOf(request, form);
-    const integration = this.#parts.options.integrations.find(({ clientId }) => clientId === given?.clientId);
-    this.#admit(integration?.id ?? "");
     if (form.get("grant_type") !== "client_credentials")
       throw new HttpRefusal(400, "unsupported_grant_type", "grant_type must be client_credentials");
+    const integration = this.#parts.options.integrations.find(({ clientId }) => clientId === given?.clientId);
+    const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");
+    if (!given || !integration?.clientSecret || !same) {
+      await refusals.turn(request, response);
+      throw new HttpRefusal(401, "access_denied", "Unauthorized");
+    }
+    // After the secret: others cannot use up the requests of the right client.
+    this.#admit(integration.id);
     const audience = form.get("audience") ?? "";
-    if (
-      !given ||
-      !integration?.clientSecret ||
-      !sameText(integration.clientSecret.reveal(), given.clientSecret) ||
-      !isOwnAudience(audience, request.headers.host, origin())
-    )
+    if (!isOwnAudience(audience, request.headers.host, origin()))
       throw new HttpRefusal(401, "access_denied", "Unauthorized");
     const now = Math.floor(runtime.clock.now() / 1e6);
     const claims = {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
 import { PointStore, pointTables } from "./point-store.ts";
+import { keepPrivate } from "./private-files.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 /** Layout of the tables; a file with a higher one was written by a newer version. */
@@ -33,6 +34,7 @@ export class Store implements Disposable {
     } catch (cause) {
       throw new AgentError("DATA_DIR_UNWRITABLE", `cannot create the folder ${data}`, { cause });
     }
+    keepPrivate(data);
     const lock = locked(join(data, "lock"));
     try {
       return new Store(prepared(new DatabaseSync(join(data, "service.sqlite"))), lock);

@@ -9,6 +9,7 @@ import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
 import { opcuaAblations } from "./opcua.ts";
 import { orderAblations } from "./order.ts";
+import { serviceAblations } from "./service.ts";
 import { uploadAblations } from "./upload.ts";
 
 export const ablations: readonly Ablation[] = [
@@ -17,6 +18,7 @@ export const ablations: readonly Ablation[] = [
   ...modbusAblations,
   ...mqttAblations,
   ...opcuaAblations,
+  ...serviceAblations,
   ...uploadAblations,
   ...orderAblations,
   ...bufferAblations,

@@ -1,0 +1,75 @@
+// Slows the guessing of secrets down, without a lock: it delays the refusals of wrong secrets, and nothing else.
+//
+//   wrong secret ──> turn of its address (10 at once, then 1/s) ──> turn of all addresses (50 at once, then 10/s) ──> 401
+//                                      └── a turn more than 8 s ahead: 429 at once
+//
+// A right secret never passes through here, so others cannot keep its client out. Hence this bounds what guesses cost
+// the service and how fast a client that waits for answers can guess. Against a client that does not wait only a long
+// secret helps. An address is remembered until its turns are over, 18 s at most, and each has had a turn of all: there
+// are never more than 50 + 80 + 180 of them.
+import { isIP } from "node:net";
+import type { Clock } from "../../core/runtime.ts";
+
+/** A client with a wrong password asks every 5 s at most and stays below this rate. */
+const ofOneAddress = { atOnce: 10, spacingMs: 1_000 };
+/** The turns of several addresses that guess at full speed. */
+const ofAll = { atOnce: 50, spacingMs: 100 };
+/** Shorter than clients wait for an answer, so that they see the 401. Also bounds how many refusals wait: 80. */
+const longestMs = 8_000;
+
+/** When the next turn is, if refusals are given no faster than the rate: generic cell rate algorithm. */
+type NextTurn = number;
+
+export class GuessBrake {
+  readonly #clock: Clock;
+  /** By address, the one that guessed last at the end. */
+  readonly #next = new Map<string, NextTurn>();
+  #nextOfAll: NextTurn = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many addresses are remembered. */
+  get size(): number {
+    return this.#next.size;
+  }
+
+  /** Takes the next turn for the refusal of a wrong secret: milliseconds until it. Undefined: there are too many already. */
+  delayMs(address: string): number | undefined {
+    const now = this.#clock.monotonic();
+    const key = networkOf(address);
+    this.#forget(now);
+    const next = Math.max(this.#next.get(key) ?? now, now);
+    const nextOfAll = Math.max(this.#nextOfAll, now);
+    const wait = Math.max(0, waitOf(ofOneAddress, next, now), waitOf(ofAll, nextOfAll, now));
+    if (wait > longestMs) return undefined;
+    this.#nextOfAll = nextOfAll + ofAll.spacingMs;
+    this.#next.delete(key);
+    this.#next.set(key, next + ofOneAddress.spacingMs);
+    return wait;
+  }
+
+  /** The oldest entries go when their turns are over. */
+  #forget(now: number): void {
+    for (const [key, next] of this.#next) {
+      if (next > now) return;
+      this.#next.delete(key);
+    }
+  }
+}
+
+function waitOf({ atOnce, spacingMs }: typeof ofAll, next: NextTurn, now: number): number {
+  return next - now - (atOnce - 1) * spacingMs;
+}
+
+/** Who has one address of an IPv6 network has 2^64 of them. */
+function networkOf(address: string): string {
+  const ipv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (ipv4 !== undefined || isIP(address) !== 6) return ipv4 ?? address;
+  const [head = "", tail] = (address.split("%")[0] ?? "").split("::");
+  const before = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
+  return [...before, ...Array<string>(Math.max(0, zeros)).fill("0"), ...after].slice(0, 4).join(":");
+}

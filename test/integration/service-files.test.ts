@@ -1,0 +1,78 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Secret } from "../../src/core/secret.ts";
+import { integration, password, testService } from "../support/service.ts";
+import { serviceProcess } from "../support/service-process.ts";
+import type { TemporaryFolder } from "../support/temporary-folder.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const integrations = [
+  { id: integration, password: new Secret(password), clientId: "me", clientSecret: new Secret("s3cret"), grants: [] },
+];
+const data = { times: ["2026-01-01T00:00:00Z"], series: { a: [1] } };
+
+let umask: number;
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = temporaryFolder();
+  // As where a person has made the folder, and lets group and others write what they make.
+  mkdirSync(folder.file("data"));
+  chmodSync(folder.file("data"), 0o777);
+  umask = process.umask(0);
+});
+afterEach(() => {
+  process.umask(umask);
+  folder[Symbol.dispose]();
+});
+
+const modes = () =>
+  Object.fromEntries(
+    readdirSync(folder.file("data")).map((name) => [
+      name,
+      (statSync(folder.file(`data/${name}`)).mode & 0o777).toString(8),
+    ]),
+  );
+const all = { lock: "600", "service.sqlite": "600", "token.key": "600" };
+const whileOpen = { "lock-journal": "600", "service.sqlite-wal": "600", "service.sqlite-shm": "600" };
+
+test("in a folder that anyone may write to, every file is for the user of the service alone", async () => {
+  await using service = await testService({ integrations, data: folder.file("data") });
+  await service.call("integration.insert", { integration, data });
+
+  expect(modes()).toEqual({ ...all, ...whileOpen });
+});
+
+test("files of an earlier start that others may read are for the user of the service alone from the next start on", async () => {
+  {
+    await using service = await testService({ integrations, data: folder.file("data") });
+    await service.call("integration.insert", { integration, data });
+  }
+  for (const name of Object.keys(all)) chmodSync(folder.file(`data/${name}`), 0o666);
+  {
+    await using service = await testService({ integrations, data: folder.file("data") });
+    // The log of changes is deleted by an orderly end, and made again.
+    await service.call("integration.insert", { integration, data });
+
+    expect(modes()).toEqual({ ...all, ...whileOpen });
+  }
+  expect(modes()).toEqual(all);
+});
+
+test("a log of changes that a killed service left behind for all to read is closed to others", async () => {
+  {
+    await using service = await serviceProcess(folder.file("data"));
+    await service.kill();
+  }
+  for (const name of readdirSync(folder.file("data"))) chmodSync(folder.file(`data/${name}`), 0o644);
+  expect(existsSync(folder.file("data/service.sqlite-wal"))).toBe(true);
+  await using _service = await testService({ integrations, data: folder.file("data") });
+
+  expect(new Set(Object.values(modes()))).toEqual(new Set(["600"]));
+});
+
+test("a key of tokens that is damaged is replaced by one that others cannot read", async () => {
+  writeFileSync(folder.file("data/token.key"), "short", { mode: 0o666 });
+  await using _service = await testService({ integrations, data: folder.file("data") });
+
+  expect(modes()).toMatchObject(all);
+});
