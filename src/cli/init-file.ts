@@ -8,8 +8,8 @@ export interface InitAnswers {
   readonly integration: string;
   /** Whether the Integration ID is only an example. */
   readonly exampleIntegration: boolean;
-  /** File of the password, relative to the configuration or absolute. */
-  readonly passwordFile: string;
+  /** Reference to the password: `${file:service_password}`. */
+  readonly password: string;
   readonly sources: readonly InitSource[];
 }
 
@@ -18,9 +18,12 @@ export interface InitSource {
   readonly type: string;
   readonly url?: string | undefined;
   readonly username?: string | undefined;
-  readonly passwordFile?: string | undefined;
-  /** OPC UA: reads it without security. */
-  readonly withoutSecurity?: boolean | undefined;
+  /** Reference to the password. */
+  readonly password?: string | undefined;
+  readonly caFile?: string | undefined;
+  /** OPC UA: `security.mode`; undefined: the best that the server offers. */
+  readonly securityMode?: string | undefined;
+  readonly allowInsecurePassword?: boolean | undefined;
   /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: an example stands there, commented out. */
   readonly tags?: string | undefined;
 }
@@ -37,7 +40,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
 };
 
 export function initFile(answers: InitAnswers): string {
-  const { file, agent, service, integration, exampleIntegration, passwordFile, sources } = answers;
+  const { file, agent, service, integration, exampleIntegration, password, sources } = answers;
   return `# yaml-language-server: $schema=./tagferry.schema.json
 # Configuration of tagferry. Every option: tagferry schema --reference
 #   tagferry check -c ${file}    every error with its line, or what it will cost
@@ -53,8 +56,7 @@ service:
   url: ${text(service)}    # requests go to {url}/rpc
   integration: ${text(integration)}    # Integration ID${exampleIntegration ? ": an example, put yours here" : ""}
   auth:
-    # The file holds the password and nothing else; only the user of the agent needs to read it.
-    basic: { password: ${text(`\${file:${passwordFile}}`)} }
+${password.startsWith("${file:") ? "    # The file holds the password and nothing else; only the user of the agent needs to read it.\n" : ""}    basic: { password: ${text(password)} }
 
 # Points wait on disk until the service has them. Where that is too little, the oldest go, and are counted.
 buffer: { maxSize: 2GiB, maxAge: 30d, whenFull: dropOldest }
@@ -68,14 +70,23 @@ defaults:
 ${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what a device offers\n" : `sources:\n${sources.map(sourceText).join("\n")}`}`;
 }
 
-function sourceText({ name, type, url, username, passwordFile, withoutSecurity = false, tags }: InitSource): string {
+function sourceText(source: InitSource): string {
+  const { name, type, url, username, password, caFile, securityMode, allowInsecurePassword = false, tags } = source;
   const lines = [
     `${name}:    # stands in logs, metrics and status`,
     `  type: ${type}`,
     ...(url === undefined ? [] : [`  url: ${text(url)}`]),
-    ...(withoutSecurity ? ["  security: { mode: none }    # everything can be read and changed on the way"] : []),
+    ...(caFile === undefined ? [] : [`  caFile: ${text(caFile)}    # the authorities whose certificates are trusted`]),
+    ...(securityMode === undefined
+      ? []
+      : [
+          `  security: { mode: ${securityMode} }${securityMode === "none" ? "    # everything can be read and changed on the way" : ""}`,
+        ]),
     ...(username === undefined ? [] : [`  username: ${text(username)}`]),
-    ...(passwordFile === undefined ? [] : [`  password: ${text(`\${file:${passwordFile}}`)}`]),
+    ...(password === undefined ? [] : [`  password: ${text(password)}`]),
+    ...(allowInsecurePassword
+      ? ["  allowInsecurePassword: true    # the password is not protected on the way, or the server not verified"]
+      : []),
     ...tagLines(type, tags).map((line) => `  ${line}`),
   ];
   return lines.map((line) => `  ${line}\n`).join("");

@@ -1,51 +1,36 @@
 // `tagferry init`: writes a commented configuration that is right, from a few answers or from what `browse` found.
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
-import { nameOf } from "../config/file-schema.ts";
 import { formatIssue } from "../config/issue.ts";
 import { configJsonSchema } from "../config/json-schema.ts";
 import { configIssues, loadConfig } from "../config/load.ts";
-import { isAgentError } from "../core/errors.ts";
+import { AgentError, isAgentError } from "../core/errors.ts";
 import { drivers } from "../source/registry.ts";
 import { browsedJson } from "./browsed-json.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count } from "./figures.ts";
 import { initFile } from "./init-file.ts";
-import { askAll, foundSources, type Gathered } from "./init-questions.ts";
+import type { InitOptions } from "./init-options.ts";
+import { askAll, exampleIntegration, foundDevices, type Gathered } from "./init-questions.ts";
+import { readEach } from "./init-reading.ts";
 import { nextSteps } from "./next-steps.ts";
+import { InputEnded } from "./question.ts";
 
-export interface InitOptions {
-  /** Where it is written; `-`: standard output. */
-  readonly config: string;
-  readonly service?: string;
-  readonly integration?: string;
-  readonly passwordFile?: string;
-}
-
-export const exampleIntegration = "c8ktonqsahsmemfs7lv0";
-const localService = "http://127.0.0.1:8420/v1";
-const usualPasswordFile = "service_password";
-
-/** Resolves with `failed` where the file is there already, or the questions were left unanswered: then nothing was written. */
+/**
+ * Resolves with `failed` where the file is there already, or the questions were left unanswered: then nothing was written. Rejects
+ * as `askAll` does.
+ */
 export async function init(options: InitOptions, io: Console): Promise<ExitStatus> {
-  const { config: file } = options;
+  const { config: file, unattended } = options;
   const toPrint = file === "-";
   const target = resolve(io.environment.cwd, file);
   if (!toPrint && (await exists(target))) {
     io.complain(`tagferry: ${file} is there already and stays as it is; -c names another file`);
     return exitStatus.failed;
   }
-  const given: Gathered = {
-    agent: nameOf(io.environment.hostname),
-    service: options.service ?? localService,
-    integration: options.integration ?? exampleIntegration,
-    passwordFile: options.passwordFile ?? usualPasswordFile,
-    sources: [],
-    secrets: new Map(),
-  };
-  const gathered = io.input.typed ? await askAll(given, options, target, io) : await piped(given, io);
-  if (gathered === undefined) return io.input.typed ? exitStatus.failed : exitStatus.usage;
+  const gathered = unattended || io.input.typed ? await asked(options, target, io) : await piped(options, target, io);
+  if (typeof gathered === "number") return gathered;
   const { secrets, ...answers } = gathered;
   const text = initFile({
     ...answers,
@@ -62,30 +47,27 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
     return exitStatus.failed;
   }
   const beside = (name: string) => resolve(dirname(target), name);
-  const files = new Map(
-    [answers.passwordFile, ...answers.sources.flatMap(({ passwordFile = [] }) => passwordFile)].map((name) => [
-      name,
-      secrets.get(name) ?? "",
-    ]),
-  );
   const missing: string[] = [];
-  for (const [name, secret] of files)
-    if ((await writeNew(beside(name), secret === "" ? "" : `${secret}\n`, 0o600)) && secret === "") missing.push(name);
+  for (const { file: name, value = "" } of secrets)
+    if (name !== undefined && (await writeNew(beside(name), value === "" ? "" : `${value}\n`, 0o600)) && value === "")
+      missing.push(name);
   await writeNew(beside("tagferry.schema.json"), `${JSON.stringify(configJsonSchema(drivers), undefined, 2)}\n`, 0o644);
-  return await told(file, missing, io);
+  return await told(options, missing, io);
 }
 
-/** What was written, checked as the agent will. */
-async function told(file: string, missing: readonly string[], io: Console): Promise<ExitStatus> {
+/** What was written, checked as the agent will, and a value of each source. */
+async function told({ config: file, unattended, offline }: InitOptions, missing: readonly string[], io: Console) {
   try {
     const config = await loadConfig(file, io.environment);
     const tags = config.sources.reduce((sum, source) => sum + source.tags.length, 0);
     io.print(`${file} is written: ${count(config.sources.length, "source")}, ${count(tags, "tag")}`);
+    for (const warning of config.warnings) io.complain(formatIssue(warning));
     for (const name of missing) io.print(`${name} is empty: put the password into it`);
     if (config.service.integration === exampleIntegration)
       io.print("service.integration is an example, as for a local service: put your Integration ID into it");
+    const read = offline ? exitStatus.done : await readEach(config, io);
     io.print(nextSteps(file, io.environment.variables));
-    return exitStatus.done;
+    return unattended ? read : exitStatus.done;
   } catch (error) {
     if (!isAgentError(error, "CONFIG_INVALID")) throw error;
     io.print(`${file} is written, and must be corrected before it can be used`);
@@ -94,11 +76,35 @@ async function told(file: string, missing: readonly string[], io: Console): Prom
   }
 }
 
-async function piped(given: Gathered, io: Console): Promise<Gathered | undefined> {
+/** The exit status where there are no answers. An unattended run stops at a source that cannot be read. */
+async function asked(options: InitOptions, target: string, io: Console): Promise<Gathered | ExitStatus> {
+  const { unattended } = options;
+  try {
+    return await askAll(options, target, { io, unattended });
+  } catch (error) {
+    if (error instanceof InputEnded) {
+      io.complain(`\ntagferry: ${error.message}, nothing is written`);
+      return exitStatus.failed;
+    }
+    if (!isAgentError(error) || error.code === "CONFIG_INVALID") throw error;
+    const flags =
+      error.code === "SOURCE_REFUSED"
+        ? "--username, --source-password-file, --ca-file, --trust and --security-mode say how to get in"
+        : "--offline writes it without asking the sources";
+    throw new AgentError(error.code, error.message, {
+      cause: error,
+      hint: `${error.hint}\n  nothing is written; ${flags}`,
+    });
+  }
+}
+
+async function piped(options: InitOptions, target: string, io: Console): Promise<Gathered | ExitStatus> {
   const devices = browsedJson(await io.input.readAll());
-  if (devices) return { ...given, sources: foundSources(devices) };
-  io.complain("tagferry: standard input is neither a terminal nor what tagferry browse URL --json prints");
-  return undefined;
+  if (devices) return await foundDevices(devices, options, target, io);
+  io.complain(
+    "tagferry: standard input is neither a terminal nor what tagferry browse URL --json prints; --yes asks nothing",
+  );
+  return exitStatus.usage;
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -10,7 +10,7 @@ import { defaultConfig } from "./default-config.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { durationArgument } from "./duration-argument.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
-import type { InitOptions } from "./init.ts";
+import { addInitCommand } from "./init-command.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
 import type { InstallServiceOptions } from "./install-service.ts";
 import type { RunOptions } from "./run.ts";
@@ -77,32 +77,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
       ended(await toItsEnd((await import("./check.ts")).check(options, io), io)),
     );
 
-  program
-    .command("init")
-    .description("write a commented configuration, from a few answers or from what browse --json found")
-    .option(
-      "-c, --config <file>",
-      "where it is written; never over a file that is there; -: standard output",
-      "tagferry.yaml",
-    )
-    .option("-o, --output <file>", "the same as -c")
-    .option("--service <url>", "address of the service; not asked then")
-    .option("--integration <id>", "Integration ID; not asked then")
-    .option("--password-file <file>", "file with the password of the integration; not asked then")
-    .addHelpText(
-      "after",
-      `
-Example: tagferry init
-Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3.yaml`,
-    )
-    .action(async (options: InitOptions & { output?: string }) =>
-      ended(
-        await toItsEnd(
-          (await import("./init.ts")).init({ ...options, config: options.output ?? options.config }, io),
-          io,
-        ),
-      ),
-    );
+  addInitCommand(program, io, ended);
 
   const config = program
     .command("config")

@@ -292,6 +292,10 @@ export interface OfferedEndpoint {
   readonly subject?: string;
   readonly validFrom?: string;
   readonly validTo?: string;
+  /** SHA-256 of the certificate in hex. */
+  readonly sha256?: string;
+  /** A password would cross the network in clear text. */
+  readonly passwordInClear?: boolean;
   /** What is weak about it. */
   readonly warning?: string;
 }

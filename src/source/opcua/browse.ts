@@ -8,7 +8,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../core/source.ts";
 import { describe } from "./description.ts";
 import { discover, verifyServer } from "./discovery.ts";
-import { chooseEndpoint, isSecure, loginsOf, securityOf, weaknessOf } from "./endpoint.ts";
+import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "./endpoint.ts";
 import { identityOf } from "./identity.ts";
 import type { Item } from "./items.ts";
 import { openLink } from "./link.ts";
@@ -21,7 +21,7 @@ import { Resumption } from "./resumption.ts";
 import { readFacts } from "./server-facts.ts";
 import { type Child, type NodeId, Services } from "./services.ts";
 import { loadStack, type Ua } from "./stack.ts";
-import { thumbprintOf } from "./trust.ts";
+import { sha256Of, thumbprintOf } from "./trust.ts";
 import { convert, type VariantLike } from "./value.ts";
 
 const mostNodes = 100_000;
@@ -102,8 +102,10 @@ export async function offeredEndpoints(
       security: securityOf(endpoint),
       secure: isSecure(endpoint),
       logins: loginsOf(endpoint),
+      passwordInClear: passwordInClear(endpoint),
       ...(certificate && {
         certificate: thumbprintOf(certificate),
+        sha256: sha256Of(certificate),
         subject: certificate.subject.replaceAll("\n", ", "),
         validFrom: certificate.validFrom,
         validTo: certificate.validTo,

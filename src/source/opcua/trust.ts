@@ -84,7 +84,8 @@ function parse(content: Buffer): X509Certificate | undefined {
   }
 }
 
-function sha256Of(certificate: X509Certificate): string {
+/** Of any certificate, in hex. */
+export function sha256Of(certificate: X509Certificate): string {
   return certificate.fingerprint256.replaceAll(":", "").toLowerCase();
 }
 
