@@ -182,15 +182,12 @@ test("a device that says nothing when it is asked for too much is asked for less
   expect(latest(readings).every((reading) => reading.quality === "good")).toBe(true);
 });
 
-test("a unit that seems dead because it is asked for too much is found alive, and asked for less", async () => {
+test("a unit that is silent because it is asked for too much is not taken for dead, and asked for less", async () => {
   await using device = await modbusDevice();
   device.unit(1).silentAbove = 10;
   device.unit(2);
-  const real = systemClock();
-  // The seconds between probes pass a hundred times as fast.
-  const clock = { ...real, monotonic: () => real.monotonic() * 100 };
   const tags = [...Array(16).keys()].map((i) => ({ at: `hr:${i}` }));
-  const runtime = testRuntime({ clock });
+  const runtime = testRuntime();
   await using source = await openModbusSource(
     { url: device.url, timeout: "150ms" },
     [...tags, { at: "hr:0", unit: 2 }],
@@ -201,9 +198,7 @@ test("a unit that seems dead because it is asked for too much is found alive, an
   const readings = await readUntil(source, signal(), (all) => all.some((r) => r.tag === 15 && r.quality === "good"));
 
   expect(latest(readings).every((reading) => reading.quality === "good")).toBe(true);
-  expect(runtime.lines.map((line) => line.message)).toEqual(
-    expect.arrayContaining(["unit is down", "unit answers again"]),
-  );
+  expect(runtime.lines.map((line) => line.message)).not.toContain("unit is down");
 });
 
 test("disposing the source ends its deliveries, also while a request is under way", async () => {

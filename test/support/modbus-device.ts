@@ -22,6 +22,8 @@ export interface DeviceUnit {
   maxCount: number;
   /** Never answers requests for more than this. */
   silentAbove: number;
+  /** Never answers requests that touch these addresses. */
+  ignore(table: DeviceTable, from: number, to: number): void;
   /** Answers everything with this exception; undefined: as usual. */
   exception: number | undefined;
   /** Takes requests and never answers. */
@@ -75,7 +77,7 @@ class Unit implements DeviceUnit {
     hr: new Map(),
     ir: new Map(),
   };
-  readonly #refused: { table: DeviceTable; from: number; to: number; code: number }[] = [];
+  readonly #refused: { table: DeviceTable; from: number; to: number; code: number | undefined }[] = [];
 
   set(table: DeviceTable, start: number, values: readonly number[]): void {
     values.forEach((value, i) => this.#values[table].set(start + i, value));
@@ -83,6 +85,10 @@ class Unit implements DeviceUnit {
 
   refuse(table: DeviceTable, from: number, to: number, code: number): void {
     this.#refused.push({ table, from, to, code });
+  }
+
+  ignore(table: DeviceTable, from: number, to: number): void {
+    this.#refused.push({ table, from, to, code: undefined });
   }
 
   /** The PDU that answers; undefined: nothing does. */
@@ -97,7 +103,7 @@ class Unit implements DeviceUnit {
     if (count < 1 || count > (bits ? 2_000 : 125) || count > this.maxCount) return exception(3);
     if (start + count > 65_536) return exception(2);
     const refused = this.#refused.find((r) => r.table === table && start <= r.to && start + count > r.from);
-    if (refused) return exception(refused.code);
+    if (refused) return refused.code === undefined ? undefined : exception(refused.code);
     const value = (i: number) => this.#values[table].get(start + i) ?? 0;
     const data = Buffer.alloc(bits ? Math.ceil(count / 8) : count * 2);
     for (let i = 0; i < count; i++) {

@@ -54,6 +54,11 @@ export class Breaker {
     return this.#down?.reason;
   }
 
+  /** Whether the unit is down, or goes down with one more failure: then ask for what is answered if anything is. */
+  get isDoubtful(): boolean {
+    return this.#down !== undefined || this.#failures >= failureLimit - 1;
+  }
+
   /** Whether a request may go to the unit now. While it is down that is one now and then: the probe. */
   admit(): boolean {
     if (!this.#down) return true;

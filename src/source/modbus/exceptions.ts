@@ -33,3 +33,8 @@ export function describeException(code: number): string {
 export function isAlive(result: Result): boolean {
   return result.kind === "data" || (result.kind === "exception" && consequenceOf(result.code) !== "away");
 }
+
+/** A unit that is there and has the time to answer. */
+export function isResponsive(result: Result): boolean {
+  return isAlive(result) && !(result.kind === "exception" && consequenceOf(result.code) === "busy");
+}

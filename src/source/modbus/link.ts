@@ -38,7 +38,7 @@ export class Link implements AsyncDisposable {
   /** Units that have ever answered. */
   readonly #answered = new Set<number>();
   #silent = 0;
-  /** Units asked since the last byte came. */
+  /** Units that were silent to a conclusive request since the last byte came. */
   readonly #silentUnits = new Set<number>();
   #notBefore: number;
   #busyMs = 0;
@@ -61,11 +61,17 @@ export class Link implements AsyncDisposable {
     return new Link(options, runtime, await options.connect(signal));
   }
 
+  /** Whether one more request without a byte in return may end the connection: then ask for what is answered if anything is. */
+  get isNearlyLost(): boolean {
+    return this.#silent >= silentLimit - 1;
+  }
+
   /**
    * Milliseconds after which an answer that has not come is unlikely to, going by the slowest of late; from 50, at most
-   * `timeoutMs`. For asking a unit that most likely does not answer.
+   * `timeoutMs`, which it is while nothing was answered. For asking a unit that most likely does not answer.
    */
   unlikelyAfter(timeoutMs: number): number {
+    if (this.#answered.size === 0) return timeoutMs;
     return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
   }
 
@@ -76,14 +82,15 @@ export class Link implements AsyncDisposable {
 
   /**
    * Resolves with what became of `request`, when `Exchange.run` does after its turn. Rejects with `SOURCE_*` when the
-   * link is lost, which it then stays, or with `signal.reason`.
+   * link is lost, which it then stays, or with `signal.reason`. `conclusive`: silence says that the unit is not there;
+   * false: it may be silent because of what it is asked for, which never ends the connection.
    */
-  async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+  async read(request: UnitRequest, timeoutMs: number, signal: AbortSignal, conclusive = true): Promise<Result> {
     using _turn = await this.#turns.take(request.unit, signal);
     if (this.#failure) throw this.#failure;
     this.#lingering.abort();
     try {
-      const result = await this.#exchangeTold(request, timeoutMs, signal);
+      const result = await this.#exchangeTold(request, timeoutMs, signal, conclusive);
       if (this.#options.closeAfterPoll && !this.#failure) void this.#releaseSoon();
       return result;
     } catch (error) {
@@ -99,18 +106,28 @@ export class Link implements AsyncDisposable {
   }
 
   /** Asks for something else before, where the answer could not be told from a late one. A unit that is slow is given time. */
-  async #exchangeTold(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+  async #exchangeTold(
+    request: UnitRequest,
+    timeoutMs: number,
+    signal: AbortSignal,
+    conclusive: boolean,
+  ): Promise<Result> {
     const telling = this.#exchange.telling(request);
-    if (!telling) return await this.#exchangeOne(request, timeoutMs, signal);
+    if (!telling) return await this.#exchangeOne(request, timeoutMs, signal, conclusive);
     const start = this.#runtime.clock.monotonic();
-    const told = await this.#exchangeOne(telling, timeoutMs, signal);
+    const told = await this.#exchangeOne(telling, timeoutMs, signal, conclusive);
     if (told.kind === "silence") return told;
     const tookMs = this.#runtime.clock.monotonic() - start;
     const patienceMs = Math.min(tookMs * unsteadiness, timeoutMs * slowestTimeouts);
-    return await this.#exchangeOne(request, Math.max(timeoutMs, patienceMs), signal);
+    return await this.#exchangeOne(request, Math.max(timeoutMs, patienceMs), signal, conclusive);
   }
 
-  async #exchangeOne(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result> {
+  async #exchangeOne(
+    request: UnitRequest,
+    timeoutMs: number,
+    signal: AbortSignal,
+    conclusive: boolean,
+  ): Promise<Result> {
     const { clock, metrics } = this.#runtime;
     const source = this.#options.name;
     if (this.#exchange.lost) await this.#reopen(this.#exchange.lost, signal);
@@ -128,7 +145,7 @@ export class Link implements AsyncDisposable {
     const discarded = this.#exchange.discarded - discardedBefore;
     if (discarded > 0) metrics.counter(discardedTotal).add(discarded, { source });
     metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
-    if (result.kind === "silence" && !result.heard) this.#hearNothing(request.unit);
+    if (result.kind === "silence" && !result.heard) this.#hearNothing(request.unit, conclusive);
     else {
       this.#silent = 0;
       this.#silentUnits.clear();
@@ -144,9 +161,9 @@ export class Link implements AsyncDisposable {
   }
 
   /** Units behind a gateway may be dead alone; the connection is when nobody answers any more who could be expected to. */
-  #hearNothing(unit: number): void {
+  #hearNothing(unit: number, conclusive: boolean): void {
     this.#silent++;
-    this.#silentUnits.add(unit);
+    if (conclusive) this.#silentUnits.add(unit);
     const expected = this.#answered.size > 0 ? this.#answered : this.#options.units;
     if (this.#silent >= silentLimit && [...expected].every((other) => this.#silentUnits.has(other)))
       throw new AgentError("SOURCE_UNREACHABLE", `not a byte came back for ${this.#silent} requests in a row`);

@@ -161,11 +161,10 @@ export function split<Item extends Span>({ items }: Block<Item>): readonly [Bloc
   return cut && [blockOf(items.slice(0, cut.at)), blockOf(items.slice(cut.at))];
 }
 
-/** What asks least of a unit that may not be there: its shortest value, as a block. */
-export function cheapest<Item extends Span>(block: Block<Item>): Block<Item> {
-  const [first, ...others] = block.items;
-  if (!first || others.length === 0) return block;
-  return blockOf([others.reduce((least, other) => (other.count < least.count ? other : least), first)]);
+/** Each place of `block` as a block of its own: what can be asked for in one request at least. */
+export function places<Item extends Span>({ items }: { readonly items: readonly Item[] }): readonly Block<Item>[] {
+  const byPlace = Map.groupBy(items, ({ table, start, count }) => `${table}:${start}+${count}`);
+  return [...byPlace.values()].map(blockOf);
 }
 
 function blockOf<Item extends Span>(items: readonly Item[]): Block<Item> {

@@ -2,58 +2,48 @@
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Reading } from "../../core/source.ts";
-import { formatDuration } from "../../lib/duration.ts";
 import { modiconNumber } from "./address.ts";
-import type { Breaker } from "./breaker.ts";
-import { consequenceOf, describeException, isAlive } from "./exceptions.ts";
+import { consequenceOf, describeException, isResponsive } from "./exceptions.ts";
 import type { Result } from "./exchange.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit } from "./failure-runs.ts";
-import type { ReadRequest } from "./pdu.ts";
-import type { Block, Cut } from "./plan.ts";
-import { cheapest, plan, split } from "./plan.ts";
+import { LengthSearch } from "./length-search.ts";
+import type { Cut } from "./plan.ts";
+import { plan, split } from "./plan.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
 import { Refusals } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
-import type { PollTarget, Wanted } from "./wanted.ts";
+import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from "./unit-reader.ts";
+import type { PollTarget } from "./wanted.ts";
 
-export interface PollOptions {
-  readonly target: PollTarget;
+export interface PollOptions extends UnitReaderOptions {
   /** `poll`: as `timeOfReply` says; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
-  /** How often a request without an answer is repeated; a unit that is down gets no second chance. */
-  readonly retries: number;
-  /** Reads through the link. */
-  readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal) => Promise<Result>;
-  /** Milliseconds that the link rests after a request without an answer. */
-  readonly restMs: number;
-  /** The time-out of a probe that may be brief, from that of the unit. */
-  readonly briefly: (timeoutMs: number) => number;
-  /** The unit's, shared with its other polls. */
-  readonly breaker: Breaker;
   /** What the unit taught of itself, before and now. */
   readonly learned: { cuts(): readonly Cut[]; add(cut: Cut): void };
 }
 
-type WantedBlock = Block<Wanted>;
-interface Asked {
-  readonly result: Result;
-  /** Milliseconds that were waited for the answer at most. */
-  readonly ms: number;
+/** What came of a block: a result, or why it was not asked for. */
+type Attempt = (Asked & { readonly isOfUnit: boolean }) | { readonly notAsked: string } | "too long";
+
+/** A cycle: its slot, where its readings go, and what ends it. */
+interface Cycle {
+  readonly slot: EpochMicros;
+  readonly into: Reading[];
+  readonly signal: AbortSignal;
 }
 
-const busyWaitMs = 200;
-/** In one cycle, whatever the number of blocks: a unit that stays busy must not take the time of several cycles. */
-const busyRetries = 3;
 /** A plan that was split is made anew so often: the device may have been changed. */
 const replanMs = 86_400_000;
+/** Values of a block that are tried before it is left alone as one of which nothing is answered. */
+const triedValues = 2;
 
 export class Poll {
   readonly #options: PollOptions;
   readonly #runtime: Runtime;
+  readonly #unit: UnitReader;
   #blocks: readonly WantedBlock[];
   #plannedAt: number;
   readonly #refusals: Refusals;
-  #busyLeft = busyRetries;
   readonly #silences = new FailureRuns();
   /** Exceptions that say nothing of an address. */
   readonly #faults = new FailureRuns();
@@ -63,6 +53,7 @@ export class Poll {
   constructor(options: PollOptions, runtime: Runtime) {
     this.#options = options;
     this.#runtime = runtime;
+    this.#unit = new UnitReader(options, runtime);
     this.#refusals = new Refusals(runtime.clock);
     this.#blocks = this.#plan();
     this.#plannedAt = runtime.clock.monotonic();
@@ -83,95 +74,119 @@ export class Poll {
    */
   async cycle(slot: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
     this.#planAnew();
-    this.#busyLeft = busyRetries;
+    this.#unit.begin();
+    const cycle = { slot, into, signal };
     const blocks: WantedBlock[] = [];
-    for (const block of this.#blocks) blocks.push(...(await this.#fetch(block, slot, into, signal)));
+    for (const block of this.#blocks)
+      blocks.push(...(await this.#judge(block, await this.#attempt(block, signal), cycle)));
     this.#blocks = blocks;
   }
 
+  /** Asks for `block`, if it may be. `search`: the unit is silent about more than `block`. */
+  async #attempt(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
+    const refused = this.#refusals.reason(block);
+    if (refused !== undefined) return { notAsked: refused };
+    if (search && split(block) && search.isTooLong(block.count)) return "too long";
+    const notNow = this.#unit.notNow();
+    if (notNow !== undefined) return { notAsked: notNow };
+    if (search?.isInDoubt) {
+      const asked = await this.#unit.probe(signal);
+      if (!isResponsive(asked.result)) return { ...asked, isOfUnit: true };
+      search.unitAnswered();
+    }
+    const asked = await this.#unit.ask(block, signal);
+    if (asked.isOfUnit) return asked;
+    if (asked.result.kind === "silence") search?.silent(block.count);
+    else if (asked.result.kind === "data") search?.answered(block.count);
+    return asked;
+  }
+
   /** Adds a reading for each item of `block`; gives the blocks to ask for instead of it from now on. */
-  async #fetch(
+  async #judge(
     block: WantedBlock,
-    slot: EpochMicros,
-    into: Reading[],
-    signal: AbortSignal,
-    search?: "shorter",
+    attempt: Attempt,
+    cycle: Cycle,
+    search?: LengthSearch,
   ): Promise<readonly WantedBlock[]> {
-    const { breaker } = this.#options;
     const fail = (reason: string) => {
-      into.push(...failedReadings(block, reason, slot));
+      cycle.into.push(...failedReadings(block, reason, cycle.slot));
       return [block];
     };
-    const refused = this.#refusals.reason(block);
-    if (refused !== undefined) return fail(refused);
-    if (!breaker.admit()) return fail(breaker.down ?? "another request finds out whether the unit is back");
-
-    const probe = breaker.down === undefined ? block : cheapest(block);
-    let asked = await this.#ask(probe, signal);
-    if (probe !== block && isAlive(asked.result)) {
-      this.#succeeded();
-      asked = await this.#ask(block, signal);
-    }
-    const { result, ms } = asked;
+    if (attempt === "too long")
+      return this.#fetchHalves(block, this.#unit.silence(undefined, this.target.timeoutMs), cycle, search);
+    if ("notAsked" in attempt) return fail(attempt.notAsked);
+    const { result, ms, isOfUnit } = attempt;
     if (result.kind === "silence") {
-      const reason = this.#silence(result.mismatch, ms);
+      const reason = this.#unit.silence(result.mismatch, ms);
       // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
-      if (search) return this.#fetchHalves(block, reason, slot, into, signal, search);
-      this.#failed(reason, ms);
-      const silences = this.#silences.add(block);
-      if (silences < failuresToSplit || breaker.down !== undefined) return fail(reason);
-      const least = cheapest(block);
-      if (least === block || !isAlive((await this.#ask(least, signal)).result))
-        return fail(this.#refuse(block, reason, false));
-      this.#succeeded();
-      return this.#fetchHalves(block, reason, slot, into, signal, "shorter");
+      if (search && !isOfUnit) return this.#fetchHalves(block, reason, cycle, search);
+      this.#unit.failed(reason, ms);
+      if (isOfUnit || this.#silences.add(block) < failuresToSplit || this.#options.breaker.down !== undefined)
+        return fail(reason);
+      return (await this.#answersWithin(block, cycle.signal, isResponsive))
+        ? this.#fetchHalves(block, reason, cycle, new LengthSearch())
+        : fail(this.#refuse(block, reason, false));
     }
     if (result.kind === "data") {
-      this.#succeeded();
+      this.#unit.succeeded();
       this.#refusals.lift(block);
       this.#silences.end(block);
       this.#faults.end(block);
-      into.push(...decodeBlock(block, result.bytes, timeOfReply(this.#options.time, slot, result)));
+      cycle.into.push(...decodeBlock(block, result.bytes, timeOfReply(this.#options.time, cycle.slot, result)));
       return [block];
     }
 
     const reason = describeException(result.code);
     const consequence = consequenceOf(result.code);
-    if (!isAlive(result)) {
-      this.#failed(reason, ms);
+    if (!isResponsive(result)) {
+      this.#unit.failed(reason, ms);
       return fail(reason);
     }
-    this.#succeeded();
-    if (consequence === "split") return this.#fetchHalves(block, reason, slot, into, signal, search);
+    this.#unit.succeeded();
+    if (isOfUnit) return fail(reason);
+    if (consequence === "split") return this.#fetchHalves(block, reason, cycle, search);
     if (consequence === "unsupported") return fail(this.#refuse(block, reason, true));
-    if (consequence === "fault" && (await this.#isOfBlock(block, signal, search)))
-      return this.#fetchHalves(block, reason, slot, into, signal, "shorter");
+    if (consequence === "fault" && (await this.#isOfBlock(block, cycle.signal, search)))
+      return this.#fetchHalves(block, reason, cycle, search ?? new LengthSearch());
     return fail(reason);
   }
 
+  /** Whether the unit answers to less than `block`: not the first value alone, which may be what the trouble is about. */
+  async #answersWithin(
+    block: WantedBlock,
+    signal: AbortSignal,
+    isAnswer: (result: Result) => boolean,
+  ): Promise<boolean> {
+    if (!split(block)) return false;
+    for (let i = 0; i < triedValues; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
+    return false;
+  }
+
   /** Whether the unit fails over all of `block` and perhaps not over less. */
-  async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: "shorter"): Promise<boolean> {
-    const least = cheapest(block);
-    if (search || least === block) return least !== block;
+  async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
+    if (search) return split(block) !== undefined;
     if (!isTimeToSplit(this.#faults.add(block))) return false;
-    return (await this.#ask(least, signal)).result.kind === "data";
+    return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
   }
 
   /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while. */
   async #fetchHalves(
     block: WantedBlock,
     reason: string,
-    slot: EpochMicros,
-    into: Reading[],
-    signal: AbortSignal,
-    search?: "shorter",
+    cycle: Cycle,
+    search?: LengthSearch,
   ): Promise<readonly WantedBlock[]> {
+    const { slot, into, signal } = cycle;
     const halves = this.#halves.get(block) ?? split(block) ?? [];
     this.#halves.set(block, halves);
     const [, second] = halves;
     const readings: Reading[] = [];
     const blocks: WantedBlock[] = [];
-    for (const half of halves) blocks.push(...(await this.#fetch(half, slot, readings, signal, search)));
+    // Both before either is taken apart: it shows whether their length matters or an address in one of them.
+    const attempts: (readonly [half: WantedBlock, Attempt])[] = [];
+    for (const half of halves) attempts.push([half, await this.#attempt(half, signal, search)]);
+    for (const [half, attempt] of attempts)
+      blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
     if (second && readings.some((reading) => reading.quality === "good")) {
       into.push(...readings);
       this.#options.learned.add({ table: block.table, address: second.start });
@@ -183,39 +198,6 @@ export class Poll {
     return [block];
   }
 
-  /** Asks, and asks again while the unit says that it is busy, or where an answer may have been lost on the way. */
-  async #ask({ table, start, count }: WantedBlock, signal: AbortSignal): Promise<Asked> {
-    const { read, target, breaker } = this.#options;
-    const timeoutMs = breaker.brief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
-    let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
-    try {
-      for (;;) {
-        const result = await read({ unit: target.unit, table, start, count }, timeoutMs, signal);
-        if (result.kind === "silence" && silentLeft-- > 0) continue;
-        const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
-        if (!busy || this.#busyLeft === 0)
-          return { result, ms: result.kind === "silence" ? timeoutMs : target.timeoutMs };
-        this.#busyLeft--;
-        await this.#runtime.clock.sleep(busyWaitMs, signal);
-      }
-    } catch (error) {
-      breaker.cancelled();
-      throw error;
-    }
-  }
-
-  #succeeded(): void {
-    const { breaker, target } = this.#options;
-    if (breaker.down !== undefined) this.#runtime.log.info({ unit: target.unit }, "unit answers again");
-    breaker.succeeded();
-  }
-
-  #failed(reason: string, ms: number): void {
-    const { breaker, target } = this.#options;
-    if (breaker.failed(reason, ms + this.#options.restMs))
-      this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
-  }
-
   /** Leaves `block` alone for a while. Gives the reason for its readings. */
   #refuse(block: WantedBlock, why: string, forLong: boolean): string {
     const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
@@ -225,13 +207,6 @@ export class Poll {
         "address refused",
       );
     return reason;
-  }
-
-  #silence(mismatch: string | undefined, ms: number): string {
-    const { unit, timeoutMs } = this.target;
-    const again = ms < timeoutMs ? `, and now again not within ${formatDuration(Math.round(ms))}` : "";
-    const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}${again}`;
-    return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
   }
 
   #planAnew(): void {

@@ -50,13 +50,14 @@ export class ModbusSource implements Source {
       const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const read = link.read.bind(link);
+      const isNearlyLost = () => link.isNearlyLost;
       const briefly = link.unlikelyAfter.bind(link);
       const lessons = {
         cuts: () => learned.cuts(target.unit),
         add: (cut: Cut) => learned.add(target.unit, cut),
       };
       return new Poll(
-        { target, time: config.options.time, retries, restMs, read, briefly, breaker, learned: lessons },
+        { target, time: config.options.time, retries, restMs, read, isNearlyLost, briefly, breaker, learned: lessons },
         runtime,
       );
     });

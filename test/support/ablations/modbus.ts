@@ -4,6 +4,8 @@ import type { Ablation } from "./ablation.ts";
 const mbap = "unit/source/modbus/mbap-framing.test.ts";
 const bus = "unit/source/modbus/bus-framing.test.ts";
 const times = "unit/source/modbus/poll-times.test.ts";
+const silentDevices = "unit/source/modbus/silent-devices.test.ts";
+const poll = "unit/source/modbus/poll.test.ts";
 const exchange = "unit/source/modbus/exchange.test.ts";
 
 export const modbusAblations: readonly Ablation[] = [
@@ -166,5 +168,43 @@ export const modbusAblations: readonly Ablation[] = [
     code: "      if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);\n",
     without: "",
     test: exchange,
+  },
+  {
+    safeguard: "keeping a connection on which a device is silent about too much",
+    file: "source/modbus/link.ts",
+    code: "if (conclusive) this.#silentUnits.add(unit);",
+    without: "this.#silentUnits.add(unit);",
+    test: "unit/source/modbus/link.test.ts",
+    name: "silence about what may be too much",
+  },
+  {
+    safeguard: "asking for one value before a unit or connection counts as lost",
+    file: "source/modbus/unit-reader.ts",
+    code: "breaker.isDoubtful || isNearlyLost() ?",
+    without: "breaker.down !== undefined ?",
+    test: silentDevices,
+  },
+  {
+    safeguard: "asking for another value where a unit is silent about one",
+    file: "source/modbus/probe-choice.ts",
+    code: "choice[this.#next++ % choice.length]",
+    without: "choice[0]",
+    test: silentDevices,
+  },
+  {
+    safeguard: "not asking for every length that is too long",
+    file: "source/modbus/length-search.ts",
+    code: "if (count <= this.#longestAnswered) return false;",
+    without: "return false;",
+    test: poll,
+    name: "without asking for every part",
+  },
+  {
+    safeguard: "ending the search for a length when the unit dies",
+    file: "source/modbus/length-search.ts",
+    code: "return this.#silentInARow >= silentToDoubt;",
+    without: "return false;",
+    test: poll,
+    name: "a unit that dies while",
   },
 ];

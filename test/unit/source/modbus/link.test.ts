@@ -95,3 +95,25 @@ test("requests are counted by unit and outcome, exceptions by code, and what was
   // How long an answer took is told of answers alone.
   expect(runtime.metric("source_modbus_round_trip_seconds", { source: "bus" })).toBe(2);
 });
+
+test("silence about what may be too much ends no connection; silence about what is not does", async () => {
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    run: async () => ({ kind: "silence", mismatch: undefined, heard: false }),
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const clock = new ManualClock();
+  const link = await Link.open({ ...options, connect: async () => exchange }, testRuntime({ clock }), signal);
+  const nearlyLost: boolean[] = [];
+  for (let i = 0; i < 5; i++) {
+    await link.read(request, 100, signal, false);
+    nearlyLost.push(link.isNearlyLost);
+  }
+
+  expect(nearlyLost).toEqual([false, true, true, true, true]);
+  await expect(link.read(request, 100, signal)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+});

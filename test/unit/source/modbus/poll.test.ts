@@ -43,6 +43,7 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
         asked.push(request);
         return answer(request);
       },
+      isNearlyLost: () => false,
       briefly: (ms) => ms,
       breaker: new Breaker(clock, () => 0.5, new ProbeBudget(clock)),
       learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
@@ -98,6 +99,34 @@ test("a device that says nothing to long requests is asked for less and less unt
   expect(cycles.length).toBeLessThanOrEqual(6);
 });
 
+test("the length that a unit answers to is found without asking for every part that is too long", async () => {
+  const { clock, asked, cycle } = polled([...Array(64).keys()], (request) =>
+    request.count > 5 ? silence : given(request),
+  );
+  let values: readonly unknown[] = [undefined];
+  for (let i = 0; i < 10 && values.includes(undefined); i++) {
+    ({ values } = await cycle());
+    await clock.advance(1_000);
+  }
+
+  expect(values).toEqual([...Array(64).keys()]);
+  // The whole three times, then two of each length and not each of them, which would be 1 + 2 + 4 + 8.
+  expect(asked.filter(({ count }) => count > 5).length).toBeLessThanOrEqual(3 + 3 * 2);
+});
+
+test("a unit that dies while a length is looked for is left alone, not asked for each of its values", async () => {
+  let answers = 3;
+  const { clock, asked, cycle } = polled([...Array(64).keys()], (request) =>
+    request.count > 5 || answers-- <= 0 ? silence : given(request),
+  );
+  for (let i = 0; i < 5; i++) {
+    await cycle();
+    await clock.advance(1_000);
+  }
+
+  expect(asked.length).toBeLessThanOrEqual(25);
+});
+
 test("a table about which a unit says nothing at all is left alone, ever longer, and its other tables are read", async () => {
   const { clock, asked, cycle } = polled([0, 1, 2, 1_000], (request) =>
     request.start < 1_000 ? silence : given(request),
@@ -106,8 +135,8 @@ test("a table about which a unit says nothing at all is left alone, ever longer,
     expect((await cycle()).values).toEqual([undefined, undefined, undefined, 1_000]);
     await clock.advance(10_000);
   }
-  // Three times the block and one value of it, then after 1, 2, 4 … minutes.
-  expect(asked.filter(({ start }) => start < 1_000).length).toBeLessThanOrEqual(3 + 1 + 2 * 6);
+  // Three times the block and two values of it, then after 1, 2, 4 … minutes.
+  expect(asked.filter(({ start }) => start < 1_000).length).toBeLessThanOrEqual(3 + 2 + 3 * 6);
 });
 
 test("an exception in the midst of finding out what a device refuses costs only what it concerns", async () => {
@@ -147,6 +176,6 @@ test("a block that holds what a device fails over is taken apart, and one that f
     await clock.advance(100);
     await cycle();
   }
-  // Its blocks, and now and then one value of each.
-  expect(asked.length - before).toBeLessThanOrEqual(100 * 4 + 2 * 6);
+  // Its blocks, and now and then two values of each.
+  expect(asked.length - before).toBeLessThanOrEqual(100 * 4 + 2 * 2 * 6);
 });

@@ -1,0 +1,123 @@
+// Polls over links that are lost and opened again, to a device that says nothing where others answer with an exception.
+import { expect, test } from "vitest";
+import { isAgentError } from "../../../../src/core/errors.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
+import type { Reading } from "../../../../src/core/source.ts";
+import { Breaker, ProbeBudget } from "../../../../src/source/modbus/breaker.ts";
+import type { Exchange } from "../../../../src/source/modbus/exchange.ts";
+import { Link } from "../../../../src/source/modbus/link.ts";
+import type { UnitRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { Cut } from "../../../../src/source/modbus/plan.ts";
+import { Poll } from "../../../../src/source/modbus/poll.ts";
+import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import { latest, modbusConfig } from "../../../support/modbus-source.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+const { signal } = new AbortController();
+
+/** Polls a unit with a register a tag as a source does, `isSilent` about what the device says nothing to. */
+async function polled(
+  addresses: readonly number[],
+  isSilent: (start: number, count: number) => boolean,
+  cycles: number,
+): Promise<{ values: readonly unknown[]; losses: number }> {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  const config = modbusConfig(
+    { url: "tcp://127.0.0.1" },
+    addresses.map((address) => ({ at: `hr:${address}` })),
+  );
+  const targets = pollTargets(config);
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    async run(request: UnitRequest, timeoutMs) {
+      if ("identity" in request) throw new Error("never asked");
+      const { start, count } = request;
+      const silent = isSilent(start, count);
+      await clock.advance(silent ? timeoutMs : 10);
+      if (silent) return { kind: "silence", mismatch: undefined, heard: false };
+      const bytes = Array.from({ length: count }, (_, i) => [(start + i) >> 8, (start + i) & 0xff]).flat();
+      return { kind: "data", bytes: Uint8Array.from(bytes), at: epochMicros(0), tookMs: 10 };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const cuts: Cut[] = [];
+  const connect = async () => {
+    const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+    const link = await Link.open({ ...options, connect: async () => exchange }, runtime, signal);
+    const breaker = new Breaker(clock, runtime.random, new ProbeBudget(clock));
+    return targets.map(
+      (target) =>
+        new Poll(
+          {
+            target,
+            time: "poll",
+            retries: 0,
+            restMs: 0,
+            read: link.read.bind(link),
+            isNearlyLost: () => link.isNearlyLost,
+            briefly: link.unlikelyAfter.bind(link),
+            breaker,
+            learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
+          },
+          runtime,
+        ),
+    );
+  };
+  let polls = await connect();
+  let losses = 0;
+  const readings: Reading[] = [];
+  for (let i = 0; i < cycles; i++) {
+    try {
+      for (const poll of polls) await poll.cycle(clock.now(), readings, signal);
+    } catch (error) {
+      if (!isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
+      losses++;
+      polls = await connect();
+    }
+    await clock.advance(1_000);
+  }
+  return { values: latest(readings).map((reading) => reading?.value), losses };
+}
+
+const numbers = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
+
+test.each([1, 2, 5, 20, 59])(
+  "of a device that is silent when asked for more than %i registers, and is asked for nothing else, 60 of 60 tags are read on the first connection",
+  async (most) => {
+    const { values, losses } = await polled(numbers(0, 60), (_start, count) => count > most, 10);
+
+    expect(values).toEqual(numbers(0, 60));
+    expect(losses).toBe(0);
+  },
+);
+
+test.each([1, 9, 18])(
+  "of a device that is silent across the hole at %i 19 of 19 tags are read on the first connection",
+  async (hole) => {
+    const addresses = numbers(0, 20).filter((address) => address !== hole);
+    const { values, losses } = await polled(addresses, (start, count) => start <= hole && hole < start + count, 10);
+
+    expect(values).toEqual(addresses);
+    expect(losses).toBe(0);
+  },
+);
+
+test.each([0, 3, 7])("a device that is silent about the register %i gives the others", async (missing) => {
+  const { values } = await polled(numbers(0, 8), (start, count) => start <= missing && missing < start + count, 15);
+
+  expect(values.map((value, address) => (address === missing ? "missing" : value))).toEqual(
+    numbers(0, 8).map((address) => (address === missing ? "missing" : address)),
+  );
+  expect(values[missing]).toBeUndefined();
+});
+
+test("a table that is not there in blocks far apart does not end the connection before the rest is read", async () => {
+  // Three silent blocks before the first that is answered.
+  const { values } = await polled([0, 100, 200, 300, 400], (start) => start < 300, 10);
+
+  expect(values).toEqual([undefined, undefined, undefined, 300, 400]);
+});
