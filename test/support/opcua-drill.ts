@@ -24,6 +24,8 @@ export interface DrillResult {
   /** Neither in the service nor in the record. */
   readonly unexplained: readonly string[];
   readonly gaps: readonly Gap[];
+  /** What happened when, and what the record says, in seconds since the start: for whoever reads a failure. */
+  readonly story: string;
   /** Seconds that the drill took, and those of them in which something was going on. */
   readonly seconds: number;
   readonly troubledSeconds: number;
@@ -132,7 +134,7 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
   line.begin();
   await calm();
   const started = clock.now();
-  const happened: string[] = [];
+  const happened: { readonly name: string; readonly at: number }[] = [];
   const troubled: Span[] = [];
   let deck = Object.keys(events);
   let since: number | undefined;
@@ -145,9 +147,10 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
       await calm(since);
     }
     if (name === "agent killed") since = Math.min(since, await alive());
+    const at = clock.now();
     await events[name]?.(world);
     line.network.mend();
-    happened.push(name);
+    happened.push({ name, at });
     // Often the next thing happens before this one is over, or before it is known what came of it.
     const patience = random();
     if (patience > 0.3) await calm();
@@ -175,17 +178,37 @@ export async function opcuaDrill(folder: TemporaryFolder, count: number, seed: n
     lineInputs.reduce((sum, input) => sum + lengthOf(lostSpans(gaps, input), but), 0) / 1e6;
   return {
     events: Object.fromEntries(
-      Object.keys(events).map((name) => [name, happened.filter((one) => one === name).length]),
+      Object.keys(events).map((name) => [name, happened.filter((one) => one.name === name).length]),
     ),
     held: line.held.length,
     stored: line.held.length - missing.length,
     unexplained,
     gaps,
+    story: story(started, { happened, troubled, gaps }),
     seconds: (ended - started) / 1e6,
     troubledSeconds: lengthOf(troubled) / 1e6,
     lostSeconds: lost(),
     lostInPeaceSeconds: lost(troubled),
   };
+}
+
+interface Story {
+  readonly happened: readonly { readonly name: string; readonly at: number }[];
+  readonly troubled: readonly Span[];
+  readonly gaps: readonly Gap[];
+}
+
+function story(started: number, { happened, troubled, gaps }: Story): string {
+  const after = (time: number | undefined) => (time === undefined ? "" : ((time - started) / 1e6).toFixed(1));
+  const between = (from: number, to: number | undefined) => `${after(from)} to ${after(to)}`;
+  return [
+    ...happened.map(({ name, at }) => `${after(at)}: ${name}`),
+    `trouble: ${troubled.map((span) => between(...span)).join(", ")}`,
+    ...gaps.map(
+      ({ from, to, cause, state, reason, outcome = "" }) =>
+        `${between(from, to)}: ${cause}, ${state}; ${reason}; ${outcome}`,
+    ),
+  ].join("\n");
 }
 
 function shuffled(names: readonly string[], random: () => number): string[] {

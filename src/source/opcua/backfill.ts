@@ -23,6 +23,8 @@ export interface Arrival {
 /** A value that has just arrived may not be in the history yet. */
 const settlingMs = 2_000;
 const saveEveryMs = 30_000;
+/** A closed gap is written within this time: a killed agent would report it again, up to the time of its restart. */
+const saveClosedMs = 1_000;
 /** Gaps that could not be read are tried again so much later. */
 const retryMs = 60_000;
 /** Values flow again within this time after a connection was made, in microseconds. */
@@ -195,10 +197,13 @@ export class Backfill {
   }
 
   async #saveAgainAndAgain(signal: AbortSignal): Promise<never> {
-    const { runtime } = this.#options;
+    const { memory, runtime } = this.#options;
     for (;;) {
-      await runtime.clock.sleep(saveEveryMs, signal);
+      for (let ms = 0; ms < saveEveryMs && !memory.outdated; ms += saveClosedMs)
+        await runtime.clock.sleep(saveClosedMs, signal);
       await this.save();
+      // At a disk that fails, too, no more often than that.
+      await runtime.clock.sleep(saveClosedMs, signal);
     }
   }
 

@@ -7,6 +7,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import type { Cause } from "./gaps.ts";
+import { readStoredTimes, StoredTimes } from "./stored-times.ts";
 
 const times = z.record(z.string(), z.int());
 const content = z.union([
@@ -27,7 +28,10 @@ export class HistoryMemory {
   readonly #stored: Map<string, EpochMicros>;
   readonly #open: Map<string, EpochMicros>;
   readonly #causes: Map<string, ReadonlySet<Cause>>;
+  readonly #times: StoredTimes;
   #dirty = false;
+  /** A gap was closed since the last write. */
+  #closedUnsaved = false;
   /** Gaps that have opened and nodes that had their first value, and how many of them are on disk. */
   #news = 0;
   #newsOnDisk = 0;
@@ -38,6 +42,7 @@ export class HistoryMemory {
     this.#stored = new Map(Object.entries(stored).map(([key, time]) => [key, epochMicros(time)]));
     this.#open = new Map(Object.entries(open).map(([key, time]) => [key, epochMicros(time)]));
     this.#causes = new Map(Object.entries(causes).map(([key, all]) => [key, new Set(all)]));
+    this.#times = new StoredTimes(timesIn(path), this.#stored);
   }
 
   /** Never rejects: a file that cannot be read is as good as none. */
@@ -45,7 +50,10 @@ export class HistoryMemory {
     const stored = await readFile(path, "utf8")
       .then((text) => content.parse(JSON.parse(text)))
       .catch(() => ({ stored: {}, open: {}, causes: {} }));
-    return new HistoryMemory(path, stored);
+    const memory = new HistoryMemory(path, stored);
+    const newer = await readStoredTimes(timesIn(path), [...memory.#stored.keys()]);
+    for (const [key, time] of newer) if (time > (memory.#stored.get(key) ?? time)) memory.#stored.set(key, time);
+    return memory;
   }
 
   /** Up to when values of this node are on disk. Undefined: there never was one. */
@@ -60,11 +68,13 @@ export class HistoryMemory {
     if (before === undefined) this.#news++;
     this.#stored.set(key, time);
     this.#dirty = true;
+    this.#times.write();
   }
 
   /** The clock of the server was set back to this: what comes now is new although it is older. Gaps of the other time are void. */
   setBack(key: string, time: EpochMicros): void {
     this.#stored.set(key, time);
+    this.#times.write();
     this.closed(key);
     this.#dirty = true;
   }
@@ -99,11 +109,17 @@ export class HistoryMemory {
     return this.#newsOnDisk < this.#news;
   }
 
+  /** On disk a gap is open that is closed. If the process is killed now, the next one reports it a second time. */
+  get outdated(): boolean {
+    return this.#closedUnsaved;
+  }
+
   /** All that was missing is on disk, or will never be had. */
   closed(key: string): void {
     if (!this.#open.delete(key)) return;
     this.#causes.delete(key);
     this.#dirty = true;
+    this.#closedUnsaved = true;
   }
 
   /** Writes what has changed. Rejects when the disk does. */
@@ -114,8 +130,10 @@ export class HistoryMemory {
   }
 
   async #write(): Promise<void> {
+    await this.#times.settled();
     if (!this.#dirty) return;
     this.#dirty = false;
+    this.#closedUnsaved = false;
     const news = this.#news;
     try {
       await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
@@ -125,7 +143,13 @@ export class HistoryMemory {
       this.#newsOnDisk = news;
     } catch (error) {
       this.#dirty = true;
+      this.#closedUnsaved = true;
       throw error;
     }
   }
+}
+
+/** Beside `history.json`. */
+function timesIn(path: string): string {
+  return `${path.replace(/\.json$/, "")}.times`;
 }

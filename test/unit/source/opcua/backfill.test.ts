@@ -256,3 +256,33 @@ test("of two tags of one node the one whose first value comes later has its gap,
   stop.abort(new Error("over"));
   await running;
 });
+
+test("a gap that has been reported as lost is not reported again after a kill: its end is on disk within two seconds", async () => {
+  using folder = temporaryFolder();
+  const clock = new ManualClock();
+  const at = (count: number) => epochMicros(clock.now() + count * 1e6);
+  const reported: unknown[] = [];
+  const gaps = await backfill(folder.path, {
+    runtime: testRuntime({ clock }),
+    maxGapMs: undefined, // the history is not asked: a gap is lost
+    deliver: async (_readings, lost, stored) => {
+      reported.push(...lost);
+      stored();
+    },
+  });
+  gaps.stored(item, at(-60));
+  gaps.begin([item], "fresh");
+  expect(gaps.arrived(item, at(0), live)).toMatchObject([{ state: "open" }]);
+  await gaps.save();
+  const stop = new AbortController();
+  const running = gaps.run(stop.signal).catch(() => {});
+  await eventually(async () => {
+    await clock.advance(100);
+    return reported.length > 0;
+  });
+  await clock.advance(1_000);
+  await clock.advance(1_000);
+  await eventually(async () => (await HistoryMemory.open(`${folder.path}/history.json`)).gaps === 0);
+  stop.abort(new Error("over"));
+  await running;
+});
