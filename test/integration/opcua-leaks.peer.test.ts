@@ -1,10 +1,11 @@
-// What the commands leave at a server: nothing. Counted by three servers on stacks of their own.
+// What the commands leave at a server: nothing. Counted by four servers on stacks of their own.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { asyncua } from "../support/asyncua.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";
+import { gopcua } from "../support/gopcua.ts";
 import { putKey } from "../support/opcua-key.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
@@ -32,6 +33,8 @@ const servers: Readonly<Record<string, () => Promise<Server>>> = {
   asyncua: () => asyncua({ folder: folder.file("asyncua") }),
   // It has one subscription to give: one that is left behind refuses everybody.
   open62541: () => open62541({ mostSubscriptions: 1 }),
+  // Its subscriptions outlive their session: they have to be deleted by themselves.
+  gopcua: () => gopcua(),
 };
 
 async function configured(name: string, url: string): Promise<string> {

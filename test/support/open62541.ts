@@ -1,12 +1,12 @@
 // open62541 as a peer: an OPC UA server in C, as it runs in many devices. Needs cargo, whose registry carries the source, CMake,
 // a C compiler and OpenSSL.
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { availableParallelism, homedir } from "node:os";
+import { copyFile, mkdir, rename, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { peerCache, peerProgram } from "./peer-program.ts";
 import { peerServer } from "./peer-server.ts";
 
 const run = promisify(execFile);
@@ -65,31 +65,16 @@ export async function open62541(options: Open62541Options = {}): Promise<Open625
   };
 }
 
-/** Path of the compiled server, in the user's cache; made when this very source has not been compiled yet. */
-async function built(): Promise<string> {
+/** Path of the compiled server. */
+function built(): Promise<string> {
   const server = join(import.meta.dirname, "open62541/server.c");
-  const digest = createHash("sha256")
-    .update(await readFile(server))
-    .update(source.version)
-    .digest("hex");
-  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "tagferry-peers");
-  const program = join(cache, `open62541-${digest.slice(0, 12)}`);
-  if (existsSync(program)) return program;
-  // Complete or not there at all: two test files may make it at the same time.
-  const making = `${program}.${process.pid}`;
-  await mkdir(join(making, "src"), { recursive: true });
-  try {
-    const library = join(cache, `open62541-library-${source.version}`);
+  return peerProgram(`open62541-${source.version}`, [server], async (making, output) => {
+    const library = join(peerCache, `open62541-library-${source.version}`);
     if (!existsSync(library)) await buildLibrary(making, library);
     const include = ["include", "generated"].map((folder) => `-I${join(library, folder)}`);
     const archive = join(library, "libopen62541.a");
-    const output = join(making, "server");
     await run("cc", ["-O1", "-o", output, server, ...include, archive, "-lssl", "-lcrypto", "-lm", "-lpthread"]);
-    await rename(output, program);
-  } finally {
-    await rm(making, { recursive: true, force: true });
-  }
-  return program;
+  });
 }
 
 /** Fetches the source with cargo, which builds nothing of it, and compiles the library. */
@@ -99,6 +84,7 @@ async function buildLibrary(making: string, library: string): Promise<void> {
     manifest,
     `[package]\nname = "peer"\nversion = "0.0.0"\nedition = "2021"\n[dependencies]\n${source.name} = "=${source.version}"\n`,
   );
+  await mkdir(join(making, "src"), { recursive: true });
   await writeFile(join(making, "src/lib.rs"), "");
   const { stdout } = await run("cargo", ["metadata", "--format-version", "1", "--manifest-path", manifest], {
     maxBuffer: 64 * 1024 * 1024,

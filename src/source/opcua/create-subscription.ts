@@ -19,6 +19,7 @@ export async function createSubscription(
     publishingEnabled: true,
   });
   const answer = await link.call(request, ua.CreateSubscriptionResponse, signal);
+  link.subscriptions.add(answer.subscriptionId);
   if (!(answer.revisedPublishingInterval > 0) || !(answer.revisedMaxKeepAliveCount > 0))
     throw new AgentError("SOURCE_PROTOCOL", "the server revised the subscription to intervals of zero");
   const { subscriptionId: id } = answer;

@@ -28,6 +28,8 @@ export interface Link {
    * `signal.reason`, or with the reason of `lost`.
    */
   call<R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs?: number): Promise<R>;
+  /** Numbers of the subscriptions that the session has. `close` deletes each: there are servers at which they outlive it. */
+  readonly subscriptions: Set<number>;
   /** Ends the session and its subscriptions. */
   close(): Promise<void>;
   /** Ends the channel alone: the session stays on the server, for the next link to take up. */
@@ -155,6 +157,7 @@ function makeLink(
   options: OpcuaOptions,
 ): Link {
   let closed = false;
+  const subscriptions = new Set<number>();
   const call = <R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs = options.timeout) => {
     const doing = request.constructor.name.replace(/Request$/, "");
     request.requestHeader.timeoutHint = timeoutMs;
@@ -172,9 +175,14 @@ function makeLink(
   const close = async () => {
     if (closed) return;
     closed = true;
+    const { signal } = new AbortController();
+    if (!lost.signal.aborted && subscriptions.size > 0) {
+      const request = new ua.DeleteSubscriptionsRequest({ subscriptionIds: [...subscriptions] });
+      await call(request, ua.DeleteSubscriptionsResponse, signal, closeWithinMs).catch(() => {});
+    }
     if (!lost.signal.aborted) {
       const request = new ua.CloseSessionRequest({ deleteSubscriptions: true });
-      await call(request, ua.CloseSessionResponse, new AbortController().signal, closeWithinMs).catch(() => {});
+      await call(request, ua.CloseSessionResponse, signal, closeWithinMs).catch(() => {});
     }
     await hangUp(client);
   };
@@ -189,6 +197,7 @@ function makeLink(
       certificate: session.serverCertificate?.toString("base64") ?? "",
     },
     lost: lost.signal,
+    subscriptions,
     call,
     close,
     async hangUp() {

@@ -143,9 +143,13 @@ async function takeUp(
       link.call(request, ua.SetPublishingModeResponse, signal).then((answer) => answer.results),
       signal,
     );
-    // One that had hardly begun hands over what it has, and another begins: what was missing before it nobody has noted.
-    if (results?.[0]?.isGoodish())
+    if (results?.[0]?.isGoodish()) {
+      link.subscriptions.add(id);
+      // One that had hardly begun hands over what it has, and another begins: what was missing before it nobody has noted.
       return { origin: record.begun ? "kept" : "transferred", former: { ...record, available: [] } };
+    }
+    // Of a server without that service it may be there, and would answer publish requests that are meant for the new one.
+    if (!results) await deleteSubscription(ua, link, id, signal).catch(() => {});
     gone();
     return undefined;
   }
@@ -154,8 +158,10 @@ async function takeUp(
     link.call(request, ua.TransferSubscriptionsResponse, signal).then(({ results }) => results?.[0]),
     signal,
   );
-  if (result?.statusCode.isGoodish())
+  if (result?.statusCode.isGoodish()) {
+    link.subscriptions.add(id);
     return { origin: "transferred", former: { ...record, available: result.availableSequenceNumbers ?? [] } };
+  }
   if (result?.statusCode.name !== "BadSubscriptionIdInvalid")
     log.info({ status: result?.statusCode.name }, "the server does not move subscriptions to another session");
   gone();
@@ -177,4 +183,5 @@ async function createIfAny(...args: Parameters<typeof createSubscription>): Prom
 export async function deleteSubscription(ua: Ua, link: Link, id: number, signal: AbortSignal): Promise<void> {
   const request = new ua.DeleteSubscriptionsRequest({ subscriptionIds: [id] });
   await link.call(request, ua.DeleteSubscriptionsResponse, signal);
+  link.subscriptions.delete(id);
 }

@@ -90,6 +90,7 @@ async function obtain(server: Server) {
   };
   const link = {
     resumed,
+    subscriptions: new Set<number>(),
     async call<R>(request: object, kind: Answer<R>) {
       const answered: unknown = answer(request);
       if (!(answered instanceof kind)) throw new TypeError("not what was asked");

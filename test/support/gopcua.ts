@@ -1,0 +1,50 @@
+// gopcua as a peer: an OPC UA server in Go. Needs Go, which fetches the library as a module.
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Counted } from "./open62541.ts";
+import { peerProgram } from "./peer-program.ts";
+import { peerServer } from "./peer-server.ts";
+
+const run = promisify(execFile);
+
+export interface GopcuaOptions {
+  readonly port?: number;
+  /** PEM files: with them it offers security, and takes any user name, whose password it does not check. */
+  readonly identity?: { readonly certificateFile: string; readonly keyFile: string };
+}
+
+export interface Gopcua extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** Sets a variable below `Objects/Line`: Temp or Count, both Double. */
+  set(name: "Temp" | "Count", value: number): void;
+  count(): Promise<Counted>;
+}
+
+/** Resolves when it answers. Rejects when it cannot be built. */
+export async function gopcua({ port = 0, identity }: GopcuaOptions = {}): Promise<Gopcua> {
+  const folder = join(import.meta.dirname, "gopcua");
+  const sources = ["go.mod", "go.sum", "main.go"].map((name) => join(folder, name));
+  const program = await peerProgram("gopcua", sources, async (_, output) => {
+    await run("go", ["build", "-buildvcs=false", "-o", output, "."], { cwd: folder });
+  });
+  const waiting: ((counted: Counted) => void)[] = [];
+  const files = identity ? [identity.certificateFile, identity.keyFile] : [];
+  const server = await peerServer(program, [String(port), ...files], (line) => {
+    const [, sessions = Number.NaN, subscriptions = Number.NaN] = line.split(" ").map(Number);
+    waiting.shift()?.({ sessions, subscriptions });
+  });
+  const bound = Number(server.ready);
+  return {
+    port: bound,
+    url: `opc.tcp://127.0.0.1:${bound}`,
+    set: (name, value) => server.tell(`set ${name} ${value}`),
+    count: () =>
+      new Promise((resolve) => {
+        waiting.push(resolve);
+        server.tell("count");
+      }),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
