@@ -61,6 +61,19 @@ module.exports = new Proxy(function () {}, {
 });`;
 }
 
+/** Of modbus-serial the client: `client.ts` is its port, and there is no server. Some of the others load `serialport`. */
+export const modbusClientAlone: Plugin = {
+  name: "the client of modbus-serial alone",
+  setup(build) {
+    build.onResolve({ filter: /^\.\.?\/(ports|servers)\// }, ({ path, importer }) =>
+      importer.includes("/node_modules/modbus-serial/") ? { path, namespace: "nothing" } : undefined,
+    );
+    build.onLoad({ filter: /./, namespace: "nothing" }, nothing);
+  },
+};
+
+const nothing = () => ({ contents: "module.exports = {};" });
+
 /** Packages of mqtt.js for browsers, whose place Node takes: nothing of them is called here. */
 const forBrowsers = ["worker-timers"];
 /** Packages for brokers behind WebSockets and SOCKS: evaluated with the first such connection. */
@@ -78,10 +91,10 @@ export const mqttForNode: Plugin = {
       path,
       namespace: "nothing",
     }));
-    build.onLoad({ filter: /./, namespace: "nothing" }, () => ({ contents: "module.exports = {};" }));
+    build.onLoad({ filter: /./, namespace: "nothing" }, nothing);
     // Its own log of every packet: `client.ts` gives it another one, which is silent.
     build.onResolve({ filter: /^debug$/ }, ({ path, importer }) =>
-      /\/node_modules\/mqtt(-packet)?\//.test(importer) ? { path, namespace: "silence" } : undefined,
+      /\/node_modules\/(mqtt(-packet)?|modbus-serial)\//.test(importer) ? { path, namespace: "silence" } : undefined,
     );
     build.onLoad({ filter: /./, namespace: "silence" }, () => ({ contents: "module.exports = () => () => {};" }));
     build.onResolve({ filter: new RegExp(`^(${seldom.join("|")})$`) }, ({ path, importer, resolveDir, namespace }) =>

@@ -3,7 +3,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
-import { builtinsAsTheyAre, mqttForNode, zodInParts } from "./lean.ts";
+import { builtinsAsTheyAre, modbusClientAlone, mqttForNode, zodInParts } from "./lean.ts";
 
 export const root = resolve(import.meta.dirname, "..");
 
@@ -80,7 +80,7 @@ async function bundle(folder: string): Promise<Metafile> {
     entryNames: "[name]",
     outdir: folder,
     external,
-    plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode],
+    plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode, modbusClientAlone],
     metafile: true,
     logLevel: "warning",
     // Parts of the libraries are CommonJS and ask for `require`.

@@ -90,13 +90,17 @@ export const asciiCodec: BusCodec = {
   },
 };
 
+/** By the lowest byte: what eight steps of the division make of it. */
+const remainders = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0xa0_01 : crc >> 1;
+  return crc;
+});
+
 /** CRC-16 with the polynomial 0xA001, from 0xFFFF. */
 export function crc16(bytes: Uint8Array): number {
   let crc = 0xff_ff;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >> 1) ^ 0xa0_01 : crc >> 1;
-  }
+  for (let i = 0; i < bytes.length; i++) crc = (crc >> 8) ^ remainders[(crc ^ bytes[i]!) & 0xff]!;
   return crc;
 }
 

@@ -8,8 +8,8 @@ import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { joined } from "./bytes.ts";
 import { Doubts } from "./doubts.ts";
 import type { Framing } from "./framing.ts";
-import type { Answer, ReadRequest, UnitRequest } from "./pdu.ts";
-import { decodeReply, encodeRequest } from "./pdu.ts";
+import type { ReadRequest, UnitRequest } from "./pdu.ts";
+import { mismatchOf } from "./pdu.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
@@ -35,7 +35,8 @@ export class BusFraming implements Framing {
   readonly #doubts: Doubts;
   #current: Current | undefined;
   #received: Uint8Array = new Uint8Array(0);
-  #held: { readonly answer: Answer; readonly pdu: Uint8Array } | undefined;
+  /** The PDU of what may be the answer. */
+  #held: Uint8Array | undefined;
   /** Whether what is held can be nothing but the answer. */
   #sure = false;
   /** Frames of the unit that is asked since it was. */
@@ -63,8 +64,8 @@ export class BusFraming implements Framing {
     return this.#doubts.telling(request, this.#options.mayAsk);
   }
 
-  begin(request: UnitRequest): Uint8Array {
-    const sent = this.#options.codec.encode({ unit: request.unit, pdu: encodeRequest(request) });
+  begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
+    const sent = this.#options.codec.encode({ unit: request.unit, pdu });
     const { unit } = request;
     this.#current = { request, sent, blurred: this.#doubts.blur(request), earlier: this.#doubts.count(unit) };
     this.#received = new Uint8Array(0);
@@ -76,7 +77,7 @@ export class BusFraming implements Framing {
     return sent;
   }
 
-  receive(chunk: Uint8Array): Answer | undefined {
+  receive(chunk: Uint8Array): Uint8Array | undefined {
     this.#noise += chunk.length;
     this.#received = joined(this.#received, chunk);
     this.#stripEcho();
@@ -85,14 +86,14 @@ export class BusFraming implements Framing {
     for (const frame of frames) this.#take(frame);
     if (!this.#current || !this.#sure) return undefined;
     this.#current = undefined;
-    return this.#held?.answer;
+    return this.#held;
   }
 
   get holding(): boolean {
     return this.#current !== undefined && this.#heard > 0 && this.#heard <= this.#current.earlier;
   }
 
-  expire(): Answer | undefined {
+  expire(): Uint8Array | undefined {
     const current = this.#current;
     const held = this.#held;
     if (!current || !held) return undefined;
@@ -102,10 +103,10 @@ export class BusFraming implements Framing {
     if (this.#heard > earlier || lastHope) this.#doubts.settle(request.unit);
     else {
       // Perhaps it is an earlier one: then the answer is still to come.
-      this.#doubts.came(request.unit, held.pdu);
+      this.#doubts.came(request.unit, held);
       this.#doubts.add(request);
     }
-    return held.answer;
+    return held;
   }
 
   abandon(): boolean {
@@ -126,15 +127,15 @@ export class BusFraming implements Framing {
       return;
     }
     this.#heard++;
-    const answer = decodeReply(pdu, request);
+    const mismatch = mismatchOf(pdu, request);
     const doubtful = this.#doubts.include(unit, pdu);
-    if (typeof answer === "string") {
+    if (mismatch !== undefined) {
       if (doubtful) this.#doubts.came(unit, pdu);
-      this.#discard(answer);
+      this.#discard(mismatch);
       return;
     }
     if (this.#held) this.#discarded++;
-    this.#held = { answer, pdu };
+    this.#held = pdu;
     this.#sure = !doubtful;
     if (!doubtful) this.#doubts.settle(unit);
   }

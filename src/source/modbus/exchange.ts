@@ -3,6 +3,7 @@ import { AgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { ByteStream } from "./byte-stream.ts";
+import { ModbusClient } from "./client.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, UnitRequest } from "./pdu.ts";
 
@@ -66,6 +67,7 @@ export function streamExchange(
   rest?: LineRest,
   givenUp: GivenUp = new Map(),
 ): Exchange {
+  const client = new ModbusClient(framing, (bytes) => stream.write(bytes));
   let pending: Pending | undefined;
   let lost: AgentError | undefined;
   let stale = false;
@@ -98,7 +100,7 @@ export function streamExchange(
       const discardedBefore = framing.discarded;
       let answer: Answer | undefined;
       try {
-        answer = framing.receive(chunk);
+        answer = client.receive(chunk);
       } catch (error) {
         lose(error instanceof AgentError ? error : new AgentError("SOURCE_PROTOCOL", String(error), { cause: error }));
         void stream[Symbol.asyncDispose]();
@@ -166,7 +168,7 @@ export function streamExchange(
             clock.sleep(wait, waiting.signal).then(expire, () => {});
             return;
           }
-          const answer = framing.expire();
+          const answer = client.expire();
           if (answer) {
             current.answered(answer);
             return;
@@ -213,7 +215,7 @@ export function streamExchange(
         signal.addEventListener("abort", abort, { once: true });
         pending = current;
         stream.awaiting?.(true);
-        stream.write(framing.begin(request));
+        client.ask(request);
       });
     },
     async [Symbol.asyncDispose]() {

@@ -1,5 +1,5 @@
 // The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
-import type { Answer, UnitRequest } from "./pdu.ts";
+import type { UnitRequest } from "./pdu.ts";
 
 /** One request at a time, on one connection after the other: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
 export interface Framing {
@@ -8,17 +8,18 @@ export interface Framing {
    * that was given up; its answer, if it comes, ends that doubt. Undefined: there is none, or nothing can be done about it.
    */
   telling(request: UnitRequest): UnitRequest | undefined;
-  /** The frame of `request`. */
-  begin(request: UnitRequest): Uint8Array;
+  /** The frame of `request`, whose PDU is `pdu`. */
+  begin(request: UnitRequest, pdu: Uint8Array): Uint8Array;
   /**
-   * Takes bytes as they come. Gives the answer once it is complete; what answers no request is counted and thrown away.
+   * Takes bytes as they come. Gives the PDU of the answer once it is complete, which may lie in `chunk`: its unit, function,
+   * byte count and exact length are those that the request asks for. What answers no request is counted and thrown away.
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
-  receive(chunk: Uint8Array): Answer | undefined;
+  receive(chunk: Uint8Array): Uint8Array | undefined;
   /** Whether an answer came that is, or may be, one to an earlier request, so that another may follow it. */
   readonly holding: boolean;
   /** At the deadline: an answer that was held back because an earlier one might still have come before it. */
-  expire(): Answer | undefined;
+  expire(): Uint8Array | undefined;
   /**
    * Gives the request up. Its answer may still come and is then not taken for another's; where that cannot be told
    * apart, the result is false: close the connection.

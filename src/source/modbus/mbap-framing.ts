@@ -12,8 +12,8 @@
 import { AgentError } from "../../core/errors.ts";
 import { copied, joined } from "./bytes.ts";
 import type { Framing } from "./framing.ts";
-import type { Answer, UnitRequest } from "./pdu.ts";
-import { decodeReply, encodeRequest, maxPduBytes } from "./pdu.ts";
+import type { UnitRequest } from "./pdu.ts";
+import { maxPduBytes, mismatchOf } from "./pdu.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;
@@ -54,8 +54,7 @@ export class MbapFraming implements Framing {
   /** Ids tell. */
   telling(): undefined {}
 
-  begin(request: UnitRequest): Uint8Array {
-    const pdu = encodeRequest(request);
+  begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
     while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;
     const id = this.#nextId;
     this.#nextId = (id + 1) & 0xff_ff;
@@ -67,14 +66,14 @@ export class MbapFraming implements Framing {
     return frame;
   }
 
-  receive(chunk: Uint8Array): Answer | undefined {
+  receive(chunk: Uint8Array): Uint8Array | undefined {
     if (!this.#datagrams) return this.#receiveStream(chunk);
     return isWholeFrame(chunk) ? this.#take(chunk) : this.#discard("a datagram that is no frame");
   }
 
-  #receiveStream(chunk: Uint8Array): Answer | undefined {
+  #receiveStream(chunk: Uint8Array): Uint8Array | undefined {
     let bytes = this.#received.length === 0 ? chunk : joined(this.#received, chunk);
-    let answer: Answer | undefined;
+    let answer: Uint8Array | undefined;
     for (;;) {
       const size = frameBytes(bytes);
       if (size === undefined || bytes.length < size) break;
@@ -102,7 +101,7 @@ export class MbapFraming implements Framing {
     return this.#received.length === 0;
   }
 
-  #take(frame: Uint8Array): Answer | undefined {
+  #take(frame: Uint8Array): Uint8Array | undefined {
     const id = (frame[0]! << 8) | frame[1]!;
     const unit = frame[6]!;
     const current = this.#current;
@@ -113,10 +112,11 @@ export class MbapFraming implements Framing {
     const { request } = current;
     if (unit !== request.unit && !this.#anyUnit)
       return this.#discard(`unit ${unit} instead of ${request.unit} (replyUnit: any accepts that)`);
-    const answer = decodeReply(frame.subarray(headerBytes), request);
-    if (typeof answer === "string") return this.#discard(answer);
+    const pdu = frame.subarray(headerBytes);
+    const mismatch = mismatchOf(pdu, request);
+    if (mismatch !== undefined) return this.#discard(mismatch);
     this.#current = undefined;
-    return answer;
+    return pdu;
   }
 
   #discard(mismatch: string): undefined {

@@ -1,6 +1,5 @@
 // Requests and replies without the frame around them: functions 1 to 4, which read values, and 17 and 43/14, by which a
-// device says what it is. There is no other here.
-import { copied } from "./bytes.ts";
+// device says what it is. There is no other here. Tells whether a reply can answer a request; `client.ts` decodes it.
 import type { Table } from "./value-type.ts";
 
 export interface ReadRequest {
@@ -43,15 +42,16 @@ const categories = { basic: 1, regular: 2 } as const;
 export const protocolLimit = { co: 2_000, di: 2_000, hr: 125, ir: 125 } as const satisfies Record<Table, number>;
 export const maxPduBytes = 253;
 
-export function encodeRequest(request: UnitRequest): Uint8Array {
-  if ("identity" in request)
-    return request.identity === "serverId"
-      ? Uint8Array.of(serverIdFunction)
-      : Uint8Array.of(identificationFunction, meiType, categories[request.category], request.from);
-  const { table, start, count } = request;
+export function encodeIdentityRequest(request: IdentityRequest): Uint8Array {
+  return request.identity === "serverId"
+    ? Uint8Array.of(serverIdFunction)
+    : Uint8Array.of(identificationFunction, meiType, categories[request.category], request.from);
+}
+
+/** Throws `RangeError` where the protocol cannot express `request`. */
+export function checkLimits({ table, start, count }: ReadRequest): void {
   if (count < 1 || count > protocolLimit[table] || start < 0 || start + count > 65_536)
     throw new RangeError(`cannot ask for ${count} at ${table}:${start}`);
-  return Uint8Array.of(functions[table], start >> 8, start & 0xff, count >> 8, count & 0xff);
 }
 
 export function functionOf(request: UnitRequest): number {
@@ -74,21 +74,20 @@ export function isException(pdu: Uint8Array, code: number): boolean {
   return pdu[0] === (code | 0x80);
 }
 
-/** The answer to `request` in `pdu`, or in words why it cannot be one. `bytes` is a copy. */
-export function decodeReply(pdu: Uint8Array, request: UnitRequest): Answer | string {
+/** In words why `pdu` cannot answer `request`; undefined: it can, and has the length that its content says. */
+export function mismatchOf(pdu: Uint8Array, request: UnitRequest): string | undefined {
   const code = functionOf(request);
   const [first = 0, second = 0] = pdu;
-  if (isException(pdu, code))
-    return pdu.length === 2 ? { kind: "exception", code: second } : `an exception of ${pdu.length} bytes instead of 2`;
+  if (isException(pdu, code)) return pdu.length === 2 ? undefined : `an exception of ${pdu.length} bytes instead of 2`;
   if (first !== code) return `function ${first} instead of ${code}`;
   if ("identity" in request)
     return identityPduBytes(pdu) === pdu.length
-      ? { kind: "data", bytes: copied(pdu.subarray(2)) }
+      ? undefined
       : `${pdu.length} bytes, which is not what it says of itself`;
   const expected = dataBytes(request);
   if (second !== expected) return `a byte count of ${second} instead of ${expected}`;
   if (pdu.length !== expected + 2) return `${pdu.length - 2} bytes of data instead of ${expected}`;
-  return { kind: "data", bytes: copied(pdu.subarray(2)) };
+  return undefined;
 }
 
 /** Length of the reply with an identity that `bytes` begin with, as it says of itself; 0: none does; undefined while that is not known. */

@@ -1,5 +1,5 @@
 // What polling costs, in rounds, with their medians. `node test/bench/modbus/modbus.bench.ts requests [rounds]`: requests a
-// second against a bare loop of the library; `node --max-semi-space-size=1 test/bench/modbus/modbus.bench.ts devices [rounds]`:
+// second and processor time against a bare loop of the library; `node --max-semi-space-size=1 test/bench/modbus/modbus.bench.ts devices [rounds]`:
 // processor and memory of a process that polls 100 devices for 15,000 tags a second, 10 s a round; `… gateway [rounds]`:
 // 100 units behind one gateway, 10 of them dead, 30 s a round. Figures and machine: README of src/source/modbus.
 import { fork } from "node:child_process";
@@ -33,13 +33,15 @@ async function withDevices<T>(count: number, use: (urls: readonly string[]) => P
   }
 }
 
-/** Runs `block` for ten blocks of 100 registers, again and again; gives requests a second. */
-async function perSecond(block: (start: number) => Promise<unknown>): Promise<number> {
-  for (let i = 0; i < 200; i++) await block((i % 10) * 100);
+/** Runs `block` for ten blocks of 100 registers, again and again; gives requests a second, and processor time of a request. */
+async function speedOf(block: (start: number) => Promise<unknown>): Promise<{ perSecond: number; micros: number }> {
+  for (let i = 0; i < 2_000; i++) await block((i % 10) * 100);
   const start = performance.now();
+  const cpu = process.cpuUsage();
   let requests = 0;
   while (performance.now() - start < seconds * 1_000) for (let i = 0; i < 10; i++, requests++) await block(i * 100);
-  return Math.round((requests * 1_000) / (performance.now() - start));
+  const { user, system } = process.cpuUsage(cpu);
+  return { perSecond: (requests * 1_000) / (performance.now() - start), micros: (user + system) / requests };
 }
 
 if (mode === "requests")
@@ -63,14 +65,21 @@ if (mode === "requests")
       signal,
     );
     const ratios: number[] = [];
+    const micros: { bare: number; ours: number }[] = [];
     // By turns, so that what else the machine does falls on both.
     for (let round = 0; round < rounds; round++) {
-      const bare = await perSecond((start) => library.readHoldingRegisters(start, 100));
-      const ours = await perSecond((start) => link.read({ unit: 1, table: "hr", start, count: 100 }, 1_000, signal));
-      ratios.push(ours / bare);
-      console.log(`requests/s: library ${bare}, link ${ours}, ratio ${(ours / bare).toFixed(2)}`);
+      const bare = await speedOf((start) => library.readHoldingRegisters(start, 100));
+      const ours = await speedOf((start) => link.read({ unit: 1, table: "hr", start, count: 100 }, 1_000, signal));
+      ratios.push(ours.perSecond / bare.perSecond);
+      micros.push({ bare: bare.micros, ours: ours.micros });
+      console.log(
+        `requests/s: library ${bare.perSecond.toFixed(0)}, link ${ours.perSecond.toFixed(0)}, ratio ${ratios.at(-1)?.toFixed(2)}; processor: library ${bare.micros.toFixed(0)} µs a request, link ${ours.micros.toFixed(0)} µs`,
+      );
     }
-    console.log(`median of ${rounds} rounds: ${median(ratios).toFixed(2)}`);
+    const [bare, ours] = [median(micros.map((each) => each.bare)), median(micros.map((each) => each.ours))];
+    console.log(
+      `median of ${rounds} rounds: ratio ${median(ratios).toFixed(2)}, library ${bare.toFixed(0)} µs, link ${ours.toFixed(0)} µs`,
+    );
     library.close(() => {});
   });
 

@@ -10,6 +10,22 @@ const exchange = "unit/source/modbus/exchange.test.ts";
 
 export const modbusAblations: readonly Ablation[] = [
   {
+    safeguard: "nothing that writes leaves through the library's port",
+    file: "source/modbus/client.ts",
+    code: "    if (code < 1 || code > 4) throw",
+    without: "    if (false) throw",
+    test: "integration/modbus-bare-library.test.ts",
+    name: "nothing that writes",
+  },
+  {
+    safeguard: "the limits of a request, which the library does not know",
+    file: "source/modbus/client.ts",
+    code: "    checkLimits(request);\n",
+    without: "",
+    test: mbap,
+    name: "only reading can be said",
+  },
+  {
     safeguard: "the transaction of a reply",
     file: "source/modbus/mbap-framing.ts",
     code: "if (!current || id !== current.id) {",

@@ -6,6 +6,7 @@ import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
 import { Doubts } from "../../../../src/source/modbus/doubts.ts";
 import type { Answer, ReadRequest } from "../../../../src/source/modbus/pdu.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
+import { withClient } from "../../../support/modbus-client.ts";
 import { runs, seed } from "../../../support/property.ts";
 import { seeded } from "../../../support/runtime.ts";
 
@@ -50,7 +51,7 @@ describe.each([
   ["ascii", asciiCodec],
 ] as const)("%s", (_name, codec: BusCodec) => {
   const frame = (word: number, unit = 1) => codec.encode({ unit, pdu: one(word) });
-  const onLine = () => new BusFraming({ codec, reopen: false });
+  const onLine = () => withClient(new BusFraming({ codec, reopen: false }));
 
   test("an answer is found byte by byte, behind noise, behind an echo and behind another's answer", () => {
     for (const before of [
@@ -182,7 +183,7 @@ describe.each([
 
   test("a unit that gives no answer that tells is not held back for ever: what it gives last ends the doubt", () => {
     const doubts = new Doubts();
-    const framing = new BusFraming({ codec, reopen: false, doubts, mayAsk: () => false });
+    const framing = withClient(new BusFraming({ codec, reopen: false, doubts, mayAsk: () => false }));
     for (let i = 0; i < 3; i++) {
       framing.begin(read(10, 1));
       framing.abandon();
@@ -250,7 +251,7 @@ describe.each([
     let taken = 0;
     const check = fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), (steps) => {
       const doubts = new Doubts();
-      const framing = new BusFraming({ codec, reopen: false, doubts });
+      const framing = withClient(new BusFraming({ codec, reopen: false, doubts }));
       /** What the unit has still to say. */
       const toCome: Uint8Array[] = [];
       const hear = (frames: number): Answer | undefined =>
@@ -282,7 +283,7 @@ describe.each([
   });
 
   test("where the connection can be opened anew a time-out asks for that", () => {
-    const framing = new BusFraming({ codec, reopen: true });
+    const framing = withClient(new BusFraming({ codec, reopen: true }));
     framing.begin(read(0, 1));
     expect(framing.abandon()).toBe(false);
   });
@@ -311,7 +312,7 @@ describe.each([
     // Of a letter in hexadecimal a flipped bit may make the same letter.
     const without = codec === asciiCodec ? ["wrongId", "flipped", "lyingLength"] : ["wrongId"];
     const device = adversary((_id, unit, pdu) => codec.encode({ unit, pdu }), random, { without });
-    let framing = new BusFraming({ codec, reopen: true });
+    let framing = withClient(new BusFraming({ codec, reopen: true }));
     let right = 0;
     for (let i = 0; i < Number(process.env.TAGFERRY_ADVERSARY ?? 6_000); i++) {
       const request = read(Math.floor(random() * 1_000), 1 + Math.floor(random() * 8), 1 + Math.floor(random() * 3));
@@ -334,7 +335,7 @@ describe.each([
         right++;
       }
       if (answered) continue;
-      framing = new BusFraming({ codec, reopen: true });
+      framing = withClient(new BusFraming({ codec, reopen: true }));
       device.reconnected();
     }
     expect(right).toBe(device.done.get("honest"));

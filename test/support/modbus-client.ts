@@ -1,0 +1,37 @@
+// A framing with the client in front of it, as `exchange.ts` puts it: requests in, frames out; bytes in, answers out.
+import { ModbusClient } from "../../src/source/modbus/client.ts";
+import type { Framing } from "../../src/source/modbus/framing.ts";
+import type { Answer, UnitRequest } from "../../src/source/modbus/pdu.ts";
+
+export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire"> & {
+  /** The frame of `request`. */
+  begin(request: UnitRequest): Uint8Array;
+  receive(chunk: Uint8Array): Answer | undefined;
+  expire(): Answer | undefined;
+};
+
+export function withClient(framing: Framing): FramingWithClient {
+  let sent = new Uint8Array();
+  const client = new ModbusClient(framing, (bytes) => {
+    sent = new Uint8Array(bytes);
+  });
+  return {
+    telling: (request) => framing.telling(request),
+    begin(request) {
+      client.ask(request);
+      return sent;
+    },
+    receive: (chunk) => client.receive(chunk),
+    get holding() {
+      return framing.holding;
+    },
+    expire: () => client.expire(),
+    abandon: () => framing.abandon(),
+    get discarded() {
+      return framing.discarded;
+    },
+    get mismatch() {
+      return framing.mismatch;
+    },
+  };
+}
