@@ -3,6 +3,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
+import { entryText, startFile } from "./entry.ts";
 import { builtinsAsTheyAre, modbusClientAlone, mqttForNode, zodInParts } from "./lean.ts";
 
 export const root = resolve(import.meta.dirname, "..");
@@ -27,6 +28,7 @@ const installed = ["serialport"];
 export async function release(folder: string, architecture: Architecture): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   const { inputs } = await bundle(folder);
+  writeFileSync(join(folder, "main.js"), entryText(), { mode: 0o755 });
   for (const pages of ["src/web/page", "src/service/timeline"])
     cpSync(join(root, pages), join(folder, basename(pages)), { recursive: true });
   cpSync(join(root, "systemd"), join(folder, "systemd"), { recursive: true });
@@ -67,17 +69,17 @@ async function bundle(folder: string): Promise<Metafile> {
   const options: BuildOptions = {
     absWorkingDir: root,
     entryPoints: [
-      "src/cli/main.ts",
-      ...Object.values(apart),
-      "src/buffer/disk/disk-worker.ts",
-      "src/service/store-worker.ts",
+      { in: "src/cli/main.ts", out: basename(startFile, ".js") },
+      ...[...Object.values(apart), "src/buffer/disk/disk-worker.ts", "src/service/store-worker.ts"].map((file) => ({
+        in: file,
+        out: basename(file, ".ts"),
+      })),
     ],
     bundle: true,
     platform: "node",
     format: "esm",
     target: "node24",
     minify: true,
-    entryNames: "[name]",
     outdir: folder,
     external,
     plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode, modbusClientAlone],

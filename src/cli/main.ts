@@ -8,7 +8,9 @@ import { plainRun } from "./plain-run.ts";
 enableCompileCache();
 const args = process.argv.slice(2);
 const config = plainRun(args);
-process.exit(config === undefined ? await (await import("./program.ts")).main(args) : await runAgent(config));
+// No await here: the built program is loaded by `require`, from a file that a Node of any version can read.
+const ended = config === undefined ? import("./program.ts").then(({ main }) => main(args)) : runAgent(config);
+void ended.then((status) => process.exit(status));
 
 /** The log thread starts on a core of its own, while this one loads the rest and reads the configuration. */
 async function runAgent(config: string): Promise<number> {

@@ -1,4 +1,4 @@
-// How Node is started for the agent, wherever that is written: the first line of `main.ts`, unit, package and image.
+// How Node is started for the agent, wherever that is written: the first line of `main.ts` and of the built `main.js`, unit, package and image.
 
 /**
  * A small young generation (7 MB less) and memory given back after the start; no debugger that a signal can call up, no
