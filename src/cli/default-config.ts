@@ -1,3 +1,37 @@
-// Where commands look for the configuration when they are not told.
+// Where commands look for the configuration without -c: the variable, the working directory, the package's place.
+import { accessSync, constants } from "node:fs";
+import { resolve } from "node:path";
+import type { Environment } from "../config/environment.ts";
 
-export const defaultConfig = "/etc/tagferry/tagferry.yaml";
+/** Where the package has it. */
+export const packagedConfig = "/etc/tagferry/tagferry.yaml";
+export const localConfig = "tagferry.yaml";
+/** For the help. */
+export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packagedConfig}`;
+
+type Place = Pick<Environment, "variables" | "cwd">;
+
+/** The first of them that is given or there; the last where none is. */
+export function defaultConfig(environment: Place): string {
+  return givenConfig(environment) ?? packagedConfig;
+}
+
+/** As `defaultConfig`, for commands that need no configuration: undefined where there is none that this user may read. */
+export function readableConfig(environment: Place): string | undefined {
+  return givenConfig(environment) ?? (isThere(packagedConfig, constants.R_OK) ? packagedConfig : undefined);
+}
+
+function givenConfig({ variables, cwd }: Place): string | undefined {
+  const { TAGFERRY_CONFIG: named = "" } = variables;
+  if (named !== "") return named;
+  return isThere(resolve(cwd, localConfig), constants.F_OK) ? localConfig : undefined;
+}
+
+function isThere(file: string, mode: number): boolean {
+  try {
+    accessSync(file, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,8 +1,8 @@
 // The commands that look at devices and at the trust in them: as they may be typed.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { BrowseOptions } from "./browse.ts";
+import { configOption } from "./config-option.ts";
 import type { Console } from "./console.ts";
-import { defaultConfig } from "./default-config.ts";
 import { durationArgument } from "./duration-argument.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { ProbeOptions } from "./probe.ts";
@@ -22,7 +22,7 @@ export function addDeviceCommands(program: Command, io: Console, ended: (status:
     .option("--yaml", "print tags to paste into a configuration")
     .option("--json", "print JSON")
     .option("--endpoints", "OPC UA: list the ways into the server and what protects each")
-    .option("-c, --config <file>", "configuration that --source stands in", defaultConfig)
+    .addOption(configOption(io, "configuration that --source stands in"))
     .option("--source <name>", "look as this source does: its address, login, security and the agent's certificate")
     .option("--username <name>", "user name, where the device asks for one")
     .option("--password-file <file>", "file with the password in it")
@@ -61,7 +61,7 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
   program
     .command("test")
     .description("read every tag and show what comes and what becomes of it; nothing is buffered, sent or acknowledged")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--once", "end when every tag was read; exit status 1 where one gave no good value")
     .addOption(
       new Option("--within <time>", "how long --once waits for tags that are silent")
@@ -83,11 +83,11 @@ Example: tagferry test -c tagferry.yaml --once`,
     .command("trust")
     .description("certificates of OPC UA servers: which of them the agent believes")
     .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml");
-  const dataDirectory = ["-c, --config <file>", "configuration of the agent", defaultConfig] as const;
+  const dataDirectory = configOption(io, "configuration of the agent");
   trust
     .command("list")
     .description("those it trusts, those it refused, and its own")
-    .option(...dataDirectory)
+    .addOption(dataDirectory)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml")
     .action(async (options: TrustOptions) =>
@@ -97,7 +97,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .command("accept")
     .description("trust a certificate that was refused; first compare it with what the server itself shows")
     .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list and in the message of the source")
-    .option(...dataDirectory)
+    .addOption(dataDirectory)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust accept 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
@@ -107,7 +107,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .command("reject")
     .description("trust a certificate no longer")
     .argument("<thumbprint>", "SHA-1 or SHA-256, as in trust list")
-    .option(...dataDirectory)
+    .addOption(dataDirectory)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust reject 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>

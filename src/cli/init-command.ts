@@ -1,6 +1,7 @@
 // `tagferry init` as it may be typed. Flags about a source stand after the `--source` they belong to.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Console } from "./console.ts";
+import { localConfig } from "./default-config.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { InitOptions, SourceAnswers } from "./init-options.ts";
 import { toItsEnd } from "./to-its-end.ts";
@@ -27,10 +28,11 @@ export function addInitCommand(program: Command, io: Console, ended: (status: Ex
   const command = program
     .command("init")
     .description("write a commented configuration, from a few answers or from what browse --json found")
-    .option(
-      "-c, --config <file>",
-      "where it is written; never over a file that is there; -: standard output",
-      "tagferry.yaml",
+    .addOption(
+      new Option(
+        "-c, --config <file>",
+        "where it is written; never over a file that is there; -: standard output",
+      ).default(io.environment.variables["TAGFERRY_CONFIG"] || localConfig, `$TAGFERRY_CONFIG, ${localConfig}`),
     )
     .option("-o, --output <file>", "the same as -c")
     .option("-y, --yes", "ask nothing: what no flag says takes its default; stops where a person has to decide")

@@ -2,8 +2,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { AgentAddressOptions } from "./agent-address.ts";
 import type { BufferExportOptions } from "./buffer-export.ts";
+import { agentConfigOption, configOption, located } from "./config-option.ts";
 import type { Console } from "./console.ts";
-import { defaultConfig } from "./default-config.ts";
 import { durationArgument } from "./duration-argument.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { GapsOptions } from "./gaps.ts";
@@ -19,18 +19,18 @@ export function addInspectionCommands(program: Command, io: Console, ended: (sta
   program
     .command("status")
     .description("ask the running agent: sources, buffer, delivery, and what to do where something is wrong")
-    .option("-c, --config <file>", "configuration of the agent: it is asked at http.listen")
+    .addOption(agentConfigOption("configuration of the agent: it is asked at http.listen"))
     .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)", urlArgument)
     .option("--json", "print all of it as JSON")
     .addHelpText("after", "\nExample: tagferry status --url http://10.0.0.9:8421")
     .action(async (options: AgentAddressOptions & { json?: true }) =>
-      ended(await toItsEnd((await import("./status.ts")).status(options, io), io)),
+      ended(await toItsEnd((await import("./status.ts")).status(located(options, io), io), io)),
     );
 
   program
     .command("reload")
     .description("have the running agent take up its changed configuration; a wrong one changes nothing and is told")
-    .option("-c, --config <file>", "configuration of the agent: it is asked at http.listen")
+    .addOption(agentConfigOption("configuration of the agent: it is asked at http.listen"))
     .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)", urlArgument)
     .option("--token-file <file>", "file with the agent's http.token, to ask from another machine or as another user")
     .option("--json", "print JSON")
@@ -42,20 +42,22 @@ Whoever can read the data directory of the agent needs no token. Changes of sect
 Example: tagferry reload -c tagferry.yaml`,
     )
     .action(async (options: ReloadOptions) =>
-      ended(await toItsEnd((await import("./reload.ts")).reload(options, io), io)),
+      ended(await toItsEnd((await import("./reload.ts")).reload(located(options, io), io), io)),
     );
 
   program
     .command("gaps")
     .description("every interval in which tags were not recorded, with its cause and what became of it")
     .addOption(new Option("--since <time>", "how far back").argParser(durationArgument).default(7 * 86_400_000, "7d"))
-    .option("-c, --config <file>", "configuration of the agent: it is asked, or its data directory is read")
+    .addOption(agentConfigOption("configuration of the agent: it is asked, or its data directory is read"))
     .option("--url <url>", "address of the agent (default: http://127.0.0.1:8421)", urlArgument)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry gaps --since 24h -c tagferry.yaml")
-    .action(async (options: GapsOptions) => ended(await toItsEnd((await import("./gaps.ts")).gaps(options, io), io)));
+    .action(async (options: GapsOptions) =>
+      ended(await toItsEnd((await import("./gaps.ts")).gaps(located(options, io), io), io)),
+    );
 
-  configuredAgent(program.command("support-bundle"))
+  configuredAgent(program.command("support-bundle"), io)
     .description("gather what is needed to find out what is wrong, in one archive without secrets")
     .option("-o, --output <file>", "where it is written (default: tagferry-support-NAME-TIME.tar.gz)")
     .addHelpText(
@@ -70,7 +72,7 @@ Example: tagferry support-bundle -c tagferry.yaml`,
       ended(await toItsEnd((await import("./support-bundle.ts")).supportBundle(options, io), io)),
     );
 
-  configuredAgent(program.command("security"))
+  configuredAgent(program.command("security"), io)
     .description("what of the agent is protected and what is not: connections, files, process")
     .option("--json", "print JSON")
     .addHelpText(
@@ -131,7 +133,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
   rejects
     .command("list")
     .description("reasons and counts")
-    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .addOption(configOption(io, "configuration of the agent"))
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects list -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
@@ -140,7 +142,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
   rejects
     .command("retry")
     .description("send them once more; the agent must not run. Exit status 1 where some are refused again")
-    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .addOption(configOption(io, "configuration of the agent"))
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects retry -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
@@ -149,7 +151,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
   rejects
     .command("drop")
     .description("delete them")
-    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .addOption(configOption(io, "configuration of the agent"))
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects drop -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
@@ -160,7 +162,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .command("read")
     .description("read data back from the service; exit status 1 where an input cannot be read")
     .argument("<input...>", "Input IDs")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .addOption(new Option("--since <time>", "how far back").argParser(durationArgument).default(3_600_000, "1h"))
     .option("--until <time>", "how far back the end lies (default: now)", durationArgument)
     .option("--rollup <duration>", "count, min, max, sum and avg of each PT1M, PT1H ..., or of the whole: window")
@@ -181,9 +183,9 @@ function widthArgument(text: string): number {
 }
 
 /** A command that wants the configuration of an agent, and asks the agent itself where it runs. */
-function configuredAgent(command: Command): Command {
+function configuredAgent(command: Command, io: Console): Command {
   return command
-    .option("-c, --config <file>", "configuration of the agent", defaultConfig)
+    .addOption(configOption(io, "configuration of the agent"))
     .option("--url <url>", "address of the agent (default: http.listen of the configuration)", urlArgument)
     .option("--token-file <file>", "file with the agent's http.token, where the data directory cannot be read");
 }

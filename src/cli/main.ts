@@ -7,7 +7,7 @@ import { plainRun } from "./plain-run.ts";
 // Type stripping and parsing cost 11 ms a thousand lines; from the cache they cost a tenth.
 enableCompileCache();
 const args = process.argv.slice(2);
-const config = plainRun(args);
+const config = plainRun(args, { variables: process.env, cwd: process.cwd() });
 // No await here: the built program is loaded by `require`, from a file that a Node of any version can read.
 const ended = config === undefined ? import("./program.ts").then(({ main }) => main(args)) : runAgent(config);
 void ended.then((status) => process.exit(status));

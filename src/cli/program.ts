@@ -5,8 +5,8 @@ import type { CheckOptions } from "./check.ts";
 import type { Shell } from "./completion.ts";
 import { concluded } from "./concluded.ts";
 import type { MigrateOptions } from "./config-migrate.ts";
+import { configOption } from "./config-option.ts";
 import { type Console, processConsole } from "./console.ts";
-import { defaultConfig } from "./default-config.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { durationArgument } from "./duration-argument.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
@@ -61,7 +61,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   program
     .command("run")
     .description("run the agent until it is told to stop")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--final", "close the sessions at OPC UA servers when it stops, instead of leaving them to the next start")
     .addHelpText("after", "\nExample: tagferry run -c tagferry.yaml")
     .action(async (options: RunOptions) => ended(await (await import("./run.ts")).run(options, io)));
@@ -69,7 +69,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   program
     .command("check")
     .description("list every error of a configuration, and what it will cost")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--online", "also ask the service and each source; exit status 69 or 77 where one will not have it")
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml --online")
@@ -86,7 +86,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   config
     .command("migrate")
     .description("bring a file of an older format to the present one, and show what that changes")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--dry-run", "only show it")
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml --dry-run")
@@ -131,7 +131,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   program
     .command("install-service")
     .description("have systemd start this program, where no package has done that")
-    .option("-c, --config <file>", "configuration that the service will read", defaultConfig)
+    .addOption(configOption(io, "configuration that the service will read"))
     .option("--serial", "also give it the serial ports")
     .option("--print", "show the unit and change nothing")
     .addHelpText("after", "\nExample: sudo tagferry install-service -c /etc/tagferry/tagferry.yaml")

@@ -1,7 +1,7 @@
 // The commands about signals at the service: as they may be typed.
 import type { Command } from "commander";
+import { configOption } from "./config-option.ts";
 import type { Console } from "./console.ts";
-import { defaultConfig } from "./default-config.ts";
 import type { ExitStatus } from "./exit-status.ts";
 import type { SignalsOptions } from "./signals.ts";
 import { toItsEnd } from "./to-its-end.ts";
@@ -14,7 +14,7 @@ export function addSignalsCommands(program: Command, io: Console, ended: (status
   signals
     .command("diff")
     .description("what differs between here and the service, and what is there and not configured")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry signals diff -c tagferry.yaml")
     .action(async (options: SignalsOptions) =>
@@ -23,7 +23,7 @@ export function addSignalsCommands(program: Command, io: Console, ended: (status
   signals
     .command("save")
     .description("save what is new or changed; exit status 1 where the service refuses some")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--dry-run", "show what would be saved, and save nothing")
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry signals save -c tagferry.yaml --dry-run")
@@ -33,7 +33,7 @@ export function addSignalsCommands(program: Command, io: Console, ended: (status
   signals
     .command("publish")
     .description("make items of signals, or let items follow; what a person has edited stays")
-    .option("-c, --config <file>", "configuration", defaultConfig)
+    .addOption(configOption(io))
     .option("--dry-run", "show what would be published, and publish nothing")
     .option("--json", "print JSON")
     .addHelpText(

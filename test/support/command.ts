@@ -5,6 +5,8 @@ import type { Ended } from "./cli.ts";
 
 export interface CommandOptions {
   readonly variables?: Readonly<Record<string, string>>;
+  /** The working directory; default: that of the tests. */
+  readonly cwd?: string;
   /** ^C. */
   readonly signal?: AbortSignal;
   /** Sees each line of results as it comes. */
@@ -51,7 +53,7 @@ export async function command(args: readonly string[], options: CommandOptions =
         return answers?.next().value;
       },
     },
-    environment: { ...processEnvironment(), variables },
+    environment: { ...processEnvironment(), variables, ...(options.cwd !== undefined && { cwd: options.cwd }) },
     interactive: false,
     signal,
     onHangUp() {},
