@@ -1,5 +1,6 @@
 // The real buffer on a disk in memory, the real dispatcher and a service that misbehaves by a script, in simulated time:
-// whatever happens, the service ends with the value appended last for each input and time.
+// whatever happens, the service ends with the value appended last for each input and time, or with every value of an input
+// that keeps them all.
 import { openDiskBuffer } from "../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import type { BufferReader, PointBuffer } from "../../src/core/buffer.ts";
@@ -13,8 +14,9 @@ import type { Reject, Rejects } from "../../src/upload/rejects.ts";
 import { UploadTally } from "../../src/upload/upload-status.ts";
 import { inProcess } from "./disk-store.ts";
 import { failure, MemoryDisk } from "./memory-disk.ts";
-import { ManualClock, testRuntime } from "./runtime.ts";
-import { type Answer, keyOf, poisonFrom, SinkWorld } from "./scripted-sink.ts";
+import { type Difference, differencesOf } from "./order-oracle.ts";
+import { ManualClock, seeded, testRuntime } from "./runtime.ts";
+import { type Answer, poisonFrom, SinkWorld } from "./scripted-sink.ts";
 
 /** One point of an append. */
 export interface Sample {
@@ -34,6 +36,8 @@ export type Step =
   | { readonly do: "outage"; readonly isAway: boolean }
   /** kill -9. What was not acknowledged is delivered again, and at least the last `again` messages. */
   | { readonly do: "kill"; readonly again: number }
+  /** The same, and of what was not synced each write may be lost. */
+  | { readonly do: "powerCut"; readonly again: number; readonly seed: number }
   | { readonly do: "reload" }
   | { readonly do: "stop" }
   /** The points of an input wait for its metadata. */
@@ -41,7 +45,11 @@ export type Step =
   /** Refused points cannot be written down. */
   | { readonly do: "fill"; readonly isFull: boolean }
   /** The oldest segment cannot be read, unless it is the only one. */
-  | { readonly do: "unread"; readonly which: "none" | "oldest" };
+  | { readonly do: "unread"; readonly which: "none" | "oldest" }
+  /** Requests of more bytes are answered with 413. */
+  | { readonly do: "limit"; readonly bytes: number }
+  /** −32021 names the inputs of this mask. */
+  | { readonly do: "forbid"; readonly inputs: number };
 
 const inputs = ["a", "b", "c"] as InputId[]; // they are valid ones
 const maxLagMs = 5_000;
@@ -54,6 +62,8 @@ const longestMs = 6 * 3_600_000;
 export interface OrderModelOptions {
   /** Largest request in bytes. */
   readonly maxBytes: number;
+  /** Mask of the inputs with `sameTime: keep`; 0 by default. */
+  readonly keep?: number;
 }
 
 interface Life {
@@ -95,27 +105,8 @@ export class OrderModel {
     return model;
   }
 
-  /** What differs from "last append wins": `input time`, what the service has, and what it may have. */
-  differences(): [key: string, stored: number | undefined, allowed: (number | undefined)[]][] {
-    const appended = new Map<string, number[]>();
-    for (const { input, time, value } of this.#messages.flat()) {
-      const key = keyOf(input, time);
-      appended.set(key, [...(appended.get(key) ?? []), value]);
-    }
-    const refused = new Set(this.#rejects.map(({ input, time, value }) => `${keyOf(input, time)} ${value}`));
-    const differences: [string, number | undefined, (number | undefined)[]][] = [];
-    for (const [key, values] of appended) {
-      // What the service refused for good may have been delivered again, and taken then.
-      const allowed: (number | undefined)[] = [];
-      for (const value of values.toReversed()) {
-        allowed.push(value);
-        if (!refused.has(`${key} ${value}`)) break;
-      }
-      if (refused.has(`${key} ${allowed.at(-1)}`)) allowed.push(undefined);
-      const stored = this.#service.stored.get(key);
-      if (!allowed.includes(stored)) differences.push([key, stored, allowed]);
-    }
-    return differences;
+  differences(): Difference[] {
+    return differencesOf(this.#messages.flat(), this.#rejects, this.#service.stored);
   }
 
   get requests(): number {
@@ -156,14 +147,30 @@ export class OrderModel {
         this.#life = await this.#born();
         this.#deliver(this.#acknowledged);
         return;
-      case "kill":
-        this.#unread = "none";
-        this.#life.crash.now = true;
-        this.#disk = this.#disk.afterKill();
-        this.#life = await this.#born();
-        this.#deliver(Math.min(this.#acknowledged, this.#messages.length - step.again));
+      case "limit":
+        this.#service.mostBytes = step.bytes;
         return;
+      case "forbid":
+        this.#service.forbidden = step.inputs;
+        return;
+      case "kill":
+        return await this.#crash(this.#disk.afterKill(), step.again);
+      case "powerCut": {
+        const random = seeded(step.seed);
+        return await this.#crash(
+          this.#disk.afterPowerCut(() => random() < 0.5),
+          step.again,
+        );
+      }
     }
+  }
+
+  async #crash(disk: MemoryDisk, again: number): Promise<void> {
+    this.#unread = "none";
+    this.#life.crash.now = true;
+    this.#disk = disk;
+    this.#life = await this.#born();
+    this.#deliver(Math.min(this.#acknowledged, this.#messages.length - again));
   }
 
   #append(samples: readonly Sample[]): void {
@@ -178,6 +185,7 @@ export class OrderModel {
         input: inputs[input]!,
         time: { fresh: second, same, old }[time],
         value: value === "poison" ? poisonFrom + ++this.#lastValue : this.#lastValue,
+        ...(((this.#options.keep ?? 0) & (1 << input)) !== 0 && { sameTime: "keep" as const }),
       };
       earlier.push(point);
       return point;
@@ -298,6 +306,8 @@ export class OrderModel {
   async #end(): Promise<void> {
     this.#service.isAway = false;
     this.#service.script.length = 0;
+    this.#service.mostBytes = Number.POSITIVE_INFINITY;
+    this.#service.forbidden = 0;
     this.#held.clear();
     this.#isFull = false;
     this.#unread = "none";

@@ -1,82 +1,19 @@
-// Random scripts for the model of "last append wins".
+// The property "last append wins": stories that went wrong once, and random ones.
 import fc from "fast-check";
 import { expect } from "vitest";
-import { OrderModel, type Sample, type Step } from "./order-model.ts";
+import { OrderModel, type OrderModelOptions, type Sample, type Step } from "./order-model.ts";
+import { orderOptions, orderSteps } from "./order-story.ts";
 import { runs } from "./property.ts";
-import type { Answer } from "./scripted-sink.ts";
-
-const input = fc.integer({ min: 0, max: 2 });
-const mask = fc.integer({ min: 0, max: 7 });
-
-const sample: fc.Arbitrary<Sample> = fc.record({
-  input,
-  time: fc.oneof(
-    { weight: 4, arbitrary: fc.constant("fresh" as const) },
-    { weight: 4, arbitrary: fc.constant("same" as const) },
-    { weight: 1, arbitrary: fc.constant("old" as const) },
-  ),
-  back: fc.nat(4),
-  value: fc.oneof(
-    { weight: 16, arbitrary: fc.constant("new" as const) },
-    { weight: 2, arbitrary: fc.constant("last" as const) },
-    { weight: 1, arbitrary: fc.constant("poison" as const) },
-  ),
-});
-
-const answer: fc.Arbitrary<Answer> = fc.oneof(
-  fc.record({ kind: fc.constant("accept" as const) }),
-  fc.record({ kind: fc.constant("refuse" as const), named: mask }),
-  fc.record({ kind: fc.constant("partial" as const), refused: mask, unnamed: mask }),
-  fc.record({ kind: fc.constant("unavailable" as const), stored: fc.boolean() }),
-  fc.record({ kind: fc.constant("throttled" as const) }),
-);
-
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      do: fc.constant("append" as const),
-      samples: fc.array(sample, { minLength: 1, maxLength: 8 }),
-    }),
-  },
-  {
-    weight: 8,
-    arbitrary: fc.record({ do: fc.constant("pass" as const), ms: fc.constantFrom(3, 150, 500, 1_100, 3_000, 12_000) }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      do: fc.constant("answer" as const),
-      answers: fc.array(answer, { minLength: 1, maxLength: 4 }),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("outage" as const), isAway: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("kill" as const), again: fc.nat(6) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("reload" as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("hold" as const), input, isHeld: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("fill" as const), isFull: fc.boolean() }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant("unread" as const),
-      which: fc.constantFrom("none" as const, "oldest" as const),
-    }),
-  },
-);
-
-const orderSteps = fc.array(step, { minLength: 5, maxLength: 60 });
-const orderOptions = fc.record({ maxBytes: fc.constantFrom(3_000, 100_000) });
 
 const fresh = (index: number, back = 0): Sample => ({ input: index, time: "fresh", back, value: "new" });
 const same = (index: number, back: number): Sample => ({ input: index, time: "same", back, value: "new" });
 const old = (index: number, back: number): Sample => ({ input: index, time: "old", back, value: "new" });
 
 /** Counterexamples that were found. */
-const examples: [{ maxBytes: number }, Step[]][] = [
+const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
   // An input was parked for its older points while a later half of the same request was sent alone.
   [
-    { maxBytes: 3_000 },
+    { maxBytes: 3_000, keep: 0 },
     [
       { do: "append", samples: [old(1, 4), same(1, 1), same(1, 1)] },
       { do: "pass", ms: 3 },
@@ -99,7 +36,7 @@ const examples: [{ maxBytes: number }, Step[]][] = [
   ],
   // A late record overtook one that waited for an unreadable segment, although both had a point of the same time.
   [
-    { maxBytes: 3_000 },
+    { maxBytes: 3_000, keep: 0 },
     [
       { do: "append", samples: [{ input: 0, time: "same", back: 0, value: "new" }] },
       { do: "stop" },
@@ -129,7 +66,7 @@ const examples: [{ maxBytes: number }, Step[]][] = [
   ],
   // Nothing came any more, and nobody asked again for a segment that could not be read for a moment.
   [
-    { maxBytes: 3_000 },
+    { maxBytes: 3_000, keep: 0 },
     [
       { do: "append", samples: [same(0, 0)] },
       { do: "pass", ms: 3 },
@@ -143,7 +80,7 @@ const examples: [{ maxBytes: number }, Step[]][] = [
   ],
   // The same after a kill and with another uploader; the seed was 1340135865.
   [
-    { maxBytes: 3_000 },
+    { maxBytes: 3_000, keep: 0 },
     [
       { do: "append", samples: [fresh(0)] },
       { do: "stop" },

@@ -12,7 +12,11 @@ export type Answer =
   | { readonly kind: "partial"; readonly refused: number; readonly unnamed: number }
   /** `stored`: the service stored the frame, and its answer got lost. */
   | { readonly kind: "unavailable"; readonly stored: boolean }
-  | { readonly kind: "throttled" };
+  | { readonly kind: "throttled" }
+  /** 413, whatever its size. */
+  | { readonly kind: "tooLarge" }
+  /** 401 or 403. */
+  | { readonly kind: "unauthorized" };
 
 /** The service refuses frames that hold such a value, whenever they come. */
 export const poisonFrom = 1e6;
@@ -32,6 +36,10 @@ export class SinkWorld {
   readonly script: Answer[] = [];
   /** Nothing is answered but `unavailable`. */
   isAway = false;
+  /** Larger requests are answered with 413. */
+  mostBytes = Number.POSITIVE_INFINITY;
+  /** Mask of the inputs that −32021 names, whatever the script says. */
+  forbidden = 0;
   requests = 0;
   readonly #latencyMs: number;
 
@@ -55,7 +63,8 @@ export class SinkWorld {
     this.requests++;
     const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params; // what FrameWriter wrote
     if (this.isAway) return { kind: "unavailable", cause: new Error("the service is away") };
-    const answer = this.script.shift() ?? { kind: "accept" };
+    if (frame.body.length > this.mostBytes) return { kind: "tooLarge" };
+    const answer = this.#next();
     const all = this.inputs.filter((input) => input in data.series);
     const isIn = (mask: number) => (input: InputId) => (mask & (1 << this.inputs.indexOf(input))) !== 0;
     if (answer.kind === "unavailable") {
@@ -63,6 +72,8 @@ export class SinkWorld {
       return { kind: "unavailable", cause: new Error("no answer") };
     }
     if (answer.kind === "throttled") return { kind: "throttled", retryAfterMs: 700 };
+    if (answer.kind === "tooLarge") return { kind: "tooLarge" };
+    if (answer.kind === "unauthorized") return { kind: "unauthorized", reason: "HTTP 403" };
     if (isPoisoned(data)) return { kind: "refused", code: -32602, reason: "poison", inputs: [] };
     if (answer.kind === "refuse")
       return { kind: "refused", code: -32602, reason: "no reason", inputs: all.filter(isIn(answer.named)) };
@@ -72,18 +83,32 @@ export class SinkWorld {
       this.#store(data, taken);
       const accepted = taken.filter((input) => !isIn(answer.unnamed)(input));
       if (accepted.length === 0 && refused.length === 0) return { kind: "unconfirmed" };
-      return { kind: "partial", accepted, refused: refused.map((input) => ({ input, reason: "not now" })) };
-    }
-    this.#store(data, all);
+      if (accepted.length < all.length)
+        return { kind: "partial", accepted, refused: refused.map((input) => ({ input, reason: "not now" })) };
+    } else this.#store(data, all);
     return { kind: "accepted", signals: new Map(all.map((input) => [input, "c".repeat(20) as SignalId])) }; // as the service forms them
+  }
+
+  #next(): Answer {
+    const answer = this.script.shift() ?? { kind: "accept" };
+    const { forbidden } = this;
+    if (forbidden === 0) return answer;
+    if (answer.kind === "accept") return { kind: "partial", refused: forbidden, unnamed: 0 };
+    return answer.kind === "partial" ? { ...answer, refused: answer.refused | forbidden } : answer;
   }
 
   #store({ times, series }: Data, inputs: readonly InputId[]): void {
     for (const input of inputs)
       series[input]!.forEach((value, i) => {
-        if (value !== null) this.stored.set(keyOf(input, Date.parse(times[i]!) * 1_000), value);
+        if (value !== null) this.stored.set(keyOf(input, microsOf(times[i]!)), value);
       });
   }
+}
+
+/** `Date` knows milliseconds only. */
+function microsOf(text: string): number {
+  const [second = "", fraction = ""] = text.slice(0, -1).split(".");
+  return Date.parse(`${second}Z`) * 1_000 + Number(fraction.padEnd(6, "0"));
 }
 
 function isPoisoned({ series }: Data): boolean {

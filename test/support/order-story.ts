@@ -1,0 +1,86 @@
+// Random stories for the model of "last append wins".
+import fc from "fast-check";
+import type { Sample, Step } from "./order-model.ts";
+import type { Answer } from "./scripted-sink.ts";
+
+const input = fc.integer({ min: 0, max: 2 });
+const mask = fc.integer({ min: 0, max: 7 });
+
+const sample: fc.Arbitrary<Sample> = fc.record({
+  input,
+  time: fc.oneof(
+    { weight: 4, arbitrary: fc.constant("fresh" as const) },
+    { weight: 4, arbitrary: fc.constant("same" as const) },
+    { weight: 1, arbitrary: fc.constant("old" as const) },
+  ),
+  back: fc.nat(4),
+  value: fc.oneof(
+    { weight: 16, arbitrary: fc.constant("new" as const) },
+    { weight: 2, arbitrary: fc.constant("last" as const) },
+    { weight: 1, arbitrary: fc.constant("poison" as const) },
+  ),
+});
+
+const answer: fc.Arbitrary<Answer> = fc.oneof(
+  fc.record({ kind: fc.constant("accept" as const) }),
+  fc.record({ kind: fc.constant("refuse" as const), named: mask }),
+  fc.record({ kind: fc.constant("partial" as const), refused: mask, unnamed: mask }),
+  fc.record({ kind: fc.constant("unavailable" as const), stored: fc.boolean() }),
+  fc.record({ kind: fc.constant("throttled" as const) }),
+  fc.record({ kind: fc.constant("tooLarge" as const) }),
+  fc.record({ kind: fc.constant("unauthorized" as const) }),
+  fc.constantFrom(
+    { kind: "partial" as const, refused: 7, unnamed: 0 },
+    { kind: "partial" as const, refused: 0, unnamed: 7 },
+  ),
+);
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      do: fc.constant("append" as const),
+      samples: fc.array(sample, { minLength: 1, maxLength: 8 }),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constant("pass" as const), ms: fc.constantFrom(3, 150, 500, 1_100, 3_000, 12_000) }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant("answer" as const),
+      answers: fc.array(answer, { minLength: 1, maxLength: 4 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("outage" as const), isAway: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("kill" as const), again: fc.nat(6) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("powerCut" as const), again: fc.nat(6), seed: fc.nat(1_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("reload" as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("hold" as const), input, isHeld: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("limit" as const), bytes: fc.constantFrom(100, 500, 2_000, 1_000_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("forbid" as const), inputs: mask }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("fill" as const), isFull: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("unread" as const),
+      which: fc.constantFrom("none" as const, "oldest" as const),
+    }),
+  },
+);
+
+export const orderSteps = fc.array(step, { minLength: 5, maxLength: 60 });
+export const orderOptions = fc.record({
+  maxBytes: fc.constantFrom(3_000, 100_000),
+  // Most stories are about values that replace each other.
+  keep: fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: mask }),
+});
