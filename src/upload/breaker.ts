@@ -15,6 +15,13 @@ export class Breaker {
     return this.#inARow >= mostInARow || this.#refused > sampleSize * mostShare;
   }
 
+  /** What opened it, for people. */
+  get cause(): string {
+    return this.#inARow >= mostInARow
+      ? `${this.#inARow} requests in a row are refused`
+      : `${mostShare * 100} % of the last points or more are refused`;
+  }
+
   accepted(points: number): void {
     this.#inARow = 0;
     this.#sent += points;

@@ -170,7 +170,7 @@ export class Dispatcher {
         await clock.sleep(unkeptMs, stop);
         await this.#settle();
       } else {
-        this.#parts.tally.enter("idle");
+        this.#parts.tally.idle(this.#parked.except !== undefined);
         await this.#wait(stop);
       }
     }

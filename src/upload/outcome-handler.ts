@@ -46,6 +46,8 @@ const onward: Next = { waitMs: 0, again: undefined };
 const breakerMs = 60_000;
 /** Requests that may be answered without a name before they are tried slowly. */
 const mostUnconfirmed = 3;
+/** Requests in a row of which nothing is taken, before it is the service rather than their inputs that is shown. */
+const mostVain = 3;
 /** Inputs that a line of the log names. */
 const mostNamed = 10;
 const unnamed = "answers of the service do not name it";
@@ -69,6 +71,8 @@ export class OutcomeHandler {
   readonly #holdOff: BackOff;
   readonly #unconfirmedOff: BackOff;
   #unconfirmed = 0;
+  /** Requests in a row of which the service took nothing, retries aside. */
+  #vain = 0;
   #troubleSince: number | undefined;
 
   constructor(parts: OutcomeHandlerParts, runtime: Runtime) {
@@ -110,9 +114,9 @@ export class OutcomeHandler {
           return this.#trouble(shipment, "throttled", "the service asked to wait", outcome.retryAfterMs);
         return { waitMs: 0, again: shipment };
       case "unauthorized":
-        return this.#trouble(shipment, "holding", outcome.reason, this.#holdOff.next());
+        return this.#failed(shipment, "holding", outcome.reason, this.#holdOff.next());
       case "unavailable":
-        return this.#trouble(shipment, "unreachable", outcome.cause.message, this.#backOff.next(), outcome.cause);
+        return this.#failed(shipment, "unreachable", outcome.cause.message, this.#backOff.next(), outcome.cause);
       default:
         return unreachable(outcome);
     }
@@ -147,6 +151,7 @@ export class OutcomeHandler {
     this.#holdOff.reset();
     this.#unconfirmedOff.reset();
     this.#unconfirmed = 0;
+    this.#vain = 0;
     if (this.#parts.limit.least) this.#parts.limit.forget();
     const since = this.#troubleSince;
     this.#troubleSince = undefined;
@@ -190,10 +195,12 @@ export class OutcomeHandler {
       this.#parts.tally.accepted({ points, bytes: shipment.frame.body.length, lagMs: undefined });
       await this.#recovered(points);
     }
-    if (this.#breaker.open) return this.#hold("only parts of what is sent are accepted");
-    if (this.#parts.parked.isFull) return this.#hold("the service refuses too many inputs");
+    const reason = outcome.refused[0]?.reason ?? unnamed;
+    if (this.#breaker.open) return this.#hold(`${this.#breaker.cause}: ${reason}`);
+    if (this.#parts.parked.isFull) return this.#hold(`the service refuses too many inputs: ${reason}`);
     if (points > 0) return onward;
-    if (shipment.kind !== "probe") this.#hold(outcome.refused[0]?.reason ?? unnamed);
+    if (shipment.kind !== "probe" && ++this.#vain >= mostVain)
+      this.#hold(`nothing of the last ${this.#vain} requests is accepted: ${reason}`);
     return this.#inVain(shipment);
   }
 
@@ -320,7 +327,7 @@ export class OutcomeHandler {
     if (this.#breaker.open) {
       if (shipment.kind === "probe")
         for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);
-      return this.#hold(reason);
+      return this.#hold(`${this.#breaker.cause}: ${reason}`);
     }
     if (shipment.kind === "fresh")
       this.#parts.bisection.add(new Portion(await this.#columnsOf(shipment, () => true)), inputs);
@@ -352,18 +359,46 @@ export class OutcomeHandler {
   }
 
   async #tooLarge(shipment: Shipment): Promise<Next> {
-    const { frame } = shipment;
-    if (frame.points <= 1 || this.#parts.limit.least)
-      return this.#trouble(shipment, "holding", "even the smallest request is found too large", breakerMs);
-    await this.#parts.limit.tooLarge(frame.body.length);
-    if (shipment.kind === "suspect") this.#parts.bisection.split();
-    if (shipment.kind === "probe")
-      for (const column of [...shipment.portion.columns, ...shipment.rest]) this.#parts.window.forgetExtracted(column);
+    const { frame, kind } = shipment;
+    const { limit, bisection, window } = this.#parts;
+    if (frame.points <= 1 || (kind === "fresh" && limit.least)) {
+      const message = "even the smallest request is found too large";
+      const isAside = frame.points <= 1 && this.#setAside(shipment, message);
+      if (isAside && ++this.#vain < mostVain) return onward;
+      const held = this.#trouble(shipment, "holding", message, breakerMs);
+      return isAside ? onward : held;
+    }
+    if (!limit.least) await limit.tooLarge(frame.body.length);
+    if (kind === "suspect") bisection.split();
+    if (kind === "probe")
+      for (const column of [...shipment.portion.columns, ...shipment.rest]) window.forgetExtracted(column);
     return onward;
   }
 
-  #hold(reason: string): Next {
-    const message = `nearly everything is refused: ${reason}`;
+  /** Not known to be stored. What was sent apart from the others does not hold them up, however often it fails. */
+  #failed(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Error): Next {
+    if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);
+    this.#setAside(shipment, message);
+    // Where others are accepted in between, it is the input and not the service.
+    if (++this.#vain >= mostVain) this.#trouble(shipment, state, message, waitMs, cause);
+    return { waitMs, again: undefined };
+  }
+
+  /** Parks the inputs of a retry, or that of a single point. False: the points stay where they are. */
+  #setAside(shipment: Shipment, reason: string): boolean {
+    const { parked, parks } = this.#parts;
+    if (shipment.kind === "probe") {
+      for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);
+      return true;
+    }
+    const [input] = shipment.frame.inputs;
+    if (input === undefined || shipment.frame.points > 1 || !parks || parked.isFull) return false;
+    this.#forget(input, []);
+    parked.park(input, "refused", reason);
+    return true;
+  }
+
+  #hold(message: string): Next {
     this.#parts.tally.trouble("holding", "SERVICE_REJECTED", message);
     return { waitMs: breakerMs, again: undefined };
   }

@@ -46,6 +46,10 @@ const mostParked = 1_000;
 /** Answers in a row that may leave out an input before it is parked. */
 const mostUnnamed = 3;
 const mostShown = 20;
+/** Inputs that are tried at once for each that is taken again: where the cause is gone for all, each request doubles them. */
+const hurriedByEach = 2;
+/** After a retry in vain so long no other is made: however many are parked, others get four requests of five. */
+const restMs = 5_000;
 /** Points that may go to the rejects in a row before another point of the same input has to be accepted. */
 const mostRejectsInARow = 8;
 
@@ -57,6 +61,8 @@ export class ParkedInputs {
   /** Inputs of which the service took a point since it refused the input: how many single points may be rejected. */
   readonly #proven = new Map<InputId, number>();
   #except: readonly InputId[] | undefined;
+  /** No retry before this, on the monotonic clock in milliseconds. */
+  #restUntil = Number.NEGATIVE_INFINITY;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -97,6 +103,7 @@ export class ParkedInputs {
   /** A retry of it was refused, or not confirmed. */
   triedInVain(input: InputId, reason: string): void {
     this.#postpone(input, reason, true);
+    this.#restUntil = this.#runtime.clock.monotonic() + restMs;
   }
 
   /** There was nothing to try it with. */
@@ -117,20 +124,25 @@ export class ParkedInputs {
     for (const [input, { draining }] of this.#entries) if (draining) yield input;
   }
 
-  /** The service takes it again. Others that it would not take are tried soon: they often have the same cause. */
+  /** The service takes it again. Two others that it would not take are tried at once: they often have the same cause. */
   join(input: InputId): void {
     const entry = this.#entries.get(input);
     if (!entry) return;
     this.#entries.delete(input);
     this.#except = undefined;
     const now = this.#runtime.clock.monotonic();
-    for (const other of this.#entries.values()) if (other.why === entry.why) other.nextTryAt = now;
+    this.#restUntil = now;
+    const others = [...this.#entries.values()]
+      .filter(({ why, nextTryAt, draining }) => why === entry.why && nextTryAt > now && !draining)
+      .toSorted((a, b) => a.nextTryAt - b.nextTryAt);
+    for (const other of others.slice(0, hurriedByEach)) other.nextTryAt = now;
     this.#runtime.log.info({ input }, "the service takes an input again");
   }
 
   /** At most `most` whose next try is due, the longest due first. */
   due(most: number): InputId[] {
     const now = this.#runtime.clock.monotonic();
+    if (now < this.#restUntil) return [];
     return [...this.#entries]
       .filter(([, { nextTryAt, draining }]) => !draining && nextTryAt <= now)
       .toSorted(([, a], [, b]) => a.nextTryAt - b.nextTryAt)
@@ -142,7 +154,8 @@ export class ParkedInputs {
   get dueInMs(): number | undefined {
     let at = Number.POSITIVE_INFINITY;
     for (const { nextTryAt, draining } of this.#entries.values()) if (!draining) at = Math.min(at, nextTryAt);
-    return at === Number.POSITIVE_INFINITY ? undefined : Math.max(0, at - this.#runtime.clock.monotonic());
+    if (at === Number.POSITIVE_INFINITY) return undefined;
+    return Math.max(0, Math.max(at, this.#restUntil) - this.#runtime.clock.monotonic());
   }
 
   tries(input: InputId): number {

@@ -187,6 +187,14 @@ export class UploadTally {
     else this.#saveFailure = undefined;
   }
 
+  /**
+   * Nothing is left to send. `someParked`: points wait for the service to take their inputs. Then what failed last is still
+   * the matter, until something is accepted.
+   */
+  idle(someParked: boolean): void {
+    if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this.enter("idle");
+  }
+
   enter(state: UploadState): void {
     if (state === this.#state) return;
     if (this.#failing && (state === "sending" || state === "idle")) {

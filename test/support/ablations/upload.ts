@@ -2,6 +2,7 @@
 // sent too fast, and trouble ends when it is over.
 import type { Ablation } from "./ablation.ts";
 
+const refusedInputs = "unit/upload/refused-inputs.test.ts";
 const handler = "unit/upload/outcome-handler.test.ts";
 const parked = "unit/upload/parked-points.test.ts";
 const rejects = "unit/upload/rejects.test.ts";
@@ -253,5 +254,47 @@ export const uploadAblations: readonly Ablation[] = [
     code: "      if (this.#turns.take()) {",
     without: "      if (true) {",
     test: pacer,
+  },
+  {
+    safeguard: "the rest between retries in vain",
+    file: "upload/parked-inputs.ts",
+    code: "    if (now < this.#restUntil) return [];\n",
+    without: "",
+    test: refusedInputs,
+  },
+  {
+    safeguard: "trying few others when an input is taken again",
+    file: "upload/parked-inputs.ts",
+    code: "others.slice(0, hurriedByEach)",
+    without: "others",
+    test: refusedInputs,
+  },
+  {
+    safeguard: "a failure that stands while points wait for their inputs",
+    file: "upload/upload-status.ts",
+    code: 'if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this',
+    without: "this",
+    test: refusedInputs,
+  },
+  {
+    safeguard: "no word of the service for a single refused input",
+    file: "upload/outcome-handler.ts",
+    code: 'if (shipment.kind !== "probe" && ++this.#vain >= mostVain)\n',
+    without: 'if (shipment.kind !== "probe")\n',
+    test: refusedInputs,
+  },
+  {
+    safeguard: "giving back a retry that is too large",
+    file: "upload/outcome-handler.ts",
+    code: "const isAside = frame.points <= 1 && this.#setAside(shipment, message);",
+    without: "const isAside = false;",
+    test: refusedInputs,
+  },
+  {
+    safeguard: "giving back a retry that fails",
+    file: "upload/outcome-handler.ts",
+    code: 'if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);',
+    without: "return this.#trouble(shipment, state, message, waitMs, cause);",
+    test: refusedInputs,
   },
 ];

@@ -1,0 +1,131 @@
+// The dispatcher between a buffer in memory and a service that is a function, in simulated time.
+import type { InputId, SignalId } from "../../src/core/point.ts";
+import type { Frame, Outcome } from "../../src/core/sink.ts";
+import type { Catalog } from "../../src/upload/catalog.ts";
+import { Dispatcher } from "../../src/upload/dispatcher.ts";
+import { LearnedLimit } from "../../src/upload/learned-limit.ts";
+import { Pacer } from "../../src/upload/pacer.ts";
+import type { Rejects } from "../../src/upload/rejects.ts";
+import { UploadTally } from "../../src/upload/upload-status.ts";
+import { MemoryReader } from "./memory-reader.ts";
+import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
+
+/** A request that the service got. */
+export interface SimulatedRequest {
+  /** Seconds since the first delivery of the test was started. */
+  readonly second: number;
+  readonly inputs: readonly InputId[];
+  readonly points: number;
+  readonly bytes: number;
+  readonly outcome: Outcome["kind"];
+}
+
+export class SimulatedDelivery implements AsyncDisposable {
+  readonly clock: ManualClock;
+  readonly reader: MemoryReader;
+  readonly runtime: TestRuntime;
+  readonly tally: UploadTally;
+  readonly requests: SimulatedRequest[] = [];
+  readonly #dispatcher: Dispatcher;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+
+  private constructor(answer: (frame: Frame) => Outcome, limit: LearnedLimit, before: Before) {
+    const { clock, reader } = before;
+    this.clock = clock;
+    this.reader = reader;
+    this.runtime = before.runtime;
+    this.tally = new UploadTally(this.runtime, 1);
+    const rejects = { waiting: 0, flush: async () => {}, add: async (_: unknown, kept: () => void) => kept() };
+    this.#dispatcher = new Dispatcher(
+      {
+        reader,
+        catalog: { learn: () => {} } as unknown as Catalog, // what is used of it
+        rejects: rejects as unknown as Rejects, // what is used of them
+        tally: this.tally,
+        sink: {
+          send: async (frame) => {
+            const outcome = answer(frame);
+            const { inputs, points, body } = frame;
+            const second = clock.monotonic() / 1_000;
+            this.requests.push({ second, inputs: [...inputs], points, bytes: body.length, outcome: outcome.kind });
+            return outcome;
+          },
+          async [Symbol.asyncDispose]() {},
+        },
+        pacer: new Pacer(clock, 1),
+        limit,
+        integration: "c8ktonqsahsmemfs7lv0",
+        maxLagMs: 10_000,
+        holds: () => false,
+        parks: true,
+      },
+      this.runtime,
+    );
+    this.#running = this.#dispatcher.run(this.#stop.signal, this.#stop.signal);
+    this.#running.catch(() => {}); // seen when it is stopped
+  }
+
+  /** `before`: the delivery whose place it takes. */
+  static async start(
+    answer: (frame: Frame) => Outcome,
+    before?: Before,
+    maxBytes = 2 ** 20,
+  ): Promise<SimulatedDelivery> {
+    const clock = before?.clock ?? new ManualClock();
+    const runtime = testRuntime({ clock });
+    const limit = await LearnedLimit.open("/nowhere/limit.json", maxBytes, runtime);
+    return new SimulatedDelivery(answer, limit, { clock, reader: before?.reader ?? new MemoryReader(), runtime });
+  }
+
+  get parked() {
+    return this.#dispatcher.progress().parked;
+  }
+
+  get state() {
+    return this.tally.status({
+      ...this.#dispatcher.progress(),
+      rejected: 0,
+      unkept: 0,
+      catalog: { size: 0, pending: new Map(), savedCount: 0, refused: new Map() } as unknown as Catalog, // what is used of it
+      watch: undefined,
+    });
+  }
+
+  /** Appends points of now, one of each of these inputs. */
+  append(...inputs: readonly string[]): void {
+    const now = this.clock.now();
+    this.reader.append(Object.fromEntries(inputs.map((input) => [input, [[now, 1]]])));
+  }
+
+  /** Lets time pass; each second a point of each of these inputs comes. */
+  async pass(seconds: number, ...inputs: readonly string[]): Promise<void> {
+    for (let second = 0; second < seconds; second++) {
+      if (inputs.length > 0) this.append(...inputs);
+      await this.clock.advance(1_000);
+    }
+  }
+
+  /** As the agent ends it; all that is not settled is in the buffer again. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error("the test is over"));
+    await this.#running;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
+
+type Before = Pick<SimulatedDelivery, "clock" | "reader" | "runtime">;
+
+/** All is stored but the points of inputs for which `isRefused` holds. */
+export function storesOthers(isRefused: (input: InputId) => boolean): (frame: Frame) => Outcome {
+  return ({ inputs }) => {
+    const refused = inputs.filter(isRefused);
+    const accepted = inputs.filter((input) => !isRefused(input));
+    if (refused.length === 0)
+      return { kind: "accepted", signals: new Map(inputs.map((input) => [input, "c".repeat(20) as SignalId])) }; // as the service forms them
+    return { kind: "partial", accepted, refused: refused.map((input) => ({ input, reason: "no such unit" })) };
+  };
+}

@@ -1,0 +1,151 @@
+// Inputs that the service does not take beside others that it takes: what it is asked, and what an operator reads.
+import { expect, test } from "vitest";
+import type { InputId } from "../../../src/core/point.ts";
+import { SimulatedDelivery, storesOthers } from "../../support/simulated-delivery.ts";
+
+const many = Array.from({ length: 100 }, (_, i) => `tag${i}` as InputId);
+
+/** Requests of five minutes, in which a point of another input comes each second, that carried a refused input in vain. */
+async function vainRequests(delivery: SimulatedDelivery, each?: (minute: number) => void): Promise<number> {
+  const before = delivery.requests.length;
+  for (let minute = 0; minute < 5; minute++) {
+    each?.(minute);
+    await delivery.pass(60, "good");
+  }
+  return delivery.requests.slice(before).filter(({ outcome }) => outcome === "partial").length;
+}
+
+test("retries of many refused inputs take at most one request in five", async () => {
+  await using delivery = await SimulatedDelivery.start(storesOthers((input) => input !== "good"));
+  delivery.append(...many);
+  await delivery.pass(300, "good");
+  expect(delivery.parked.refused).toBe(many.length);
+
+  expect(await vainRequests(delivery)).toBeLessThanOrEqual(300 / 5);
+});
+
+test("when refused inputs are taken again one by one, the others are not asked for at once each time", async () => {
+  const refused = new Set(many);
+  let tried = 0;
+  await using delivery = await SimulatedDelivery.start((frame) => {
+    tried += frame.inputs.filter((input) => refused.has(input)).length;
+    return storesOthers((input) => refused.has(input))(frame);
+  });
+  delivery.append(...many);
+  await delivery.pass(300, "good");
+  const triedIn = async (each?: (minute: number) => void) => {
+    tried = 0;
+    await vainRequests(delivery, each);
+    return tried;
+  };
+
+  const usual = await triedIn();
+  expect(await triedIn((minute) => refused.delete(many[minute]!))).toBeLessThan(1.5 * usual);
+  expect(delivery.parked.refused).toBeLessThan(many.length);
+});
+
+test("when the service takes many refused inputs again, all are stored within minutes", async () => {
+  const refused = new Set(many);
+  await using delivery = await SimulatedDelivery.start(storesOthers((input) => refused.has(input)));
+  delivery.append(...many);
+  await delivery.pass(600, "good");
+
+  refused.clear();
+  await delivery.pass(240, "good");
+
+  expect(delivery.parked.refused).toBe(0);
+  expect(delivery.reader.empty).toBe(true);
+});
+
+test("while nothing but refused inputs is left to send, the log does not say that delivery goes on", async () => {
+  await using delivery = await SimulatedDelivery.start(storesOthers(() => true));
+  for (let i = 0; i < 20; i++) {
+    delivery.append(`tag${i}`);
+    await delivery.pass(30);
+  }
+
+  expect(delivery.runtime.lines.map(({ message }) => message)).not.toContain("delivery goes on");
+  expect(delivery.state).toMatchObject({ state: "holding", lastError: { current: true } });
+});
+
+test("one refused input is shown as such, not as a failure of delivery", async () => {
+  await using delivery = await SimulatedDelivery.start(storesOthers((input) => input === "bad"));
+  await delivery.pass(10, "good");
+  delivery.append("bad");
+  await delivery.pass(10);
+  await delivery.pass(300, "good");
+
+  expect(delivery.parked.first).toMatchObject([{ input: "bad", reason: "no such unit" }]);
+  expect(delivery.runtime.lines.filter(({ message }) => message.startsWith("delivery "))).toEqual([]);
+  expect(delivery.state.lastError).toBeUndefined();
+});
+
+test.each([
+  ["413", { kind: "tooLarge" }],
+  ["HTTP 500", { kind: "unavailable", cause: new Error("HTTP 500") }],
+] as const)(
+  "a point that is answered with %s whenever it is tried again does not hold up others",
+  async (_, outcome) => {
+    const stores = storesOthers(() => false);
+    let isTaken = false;
+    let refuses = true;
+    await using delivery = await SimulatedDelivery.start((frame) => {
+      if (!frame.inputs.includes("bad" as InputId) || isTaken) return stores(frame);
+      return refuses ? storesOthers((input) => input === "bad")(frame) : outcome;
+    });
+    delivery.append("bad");
+    await delivery.pass(3, "good");
+    refuses = false;
+    const before = delivery.requests.length;
+    await delivery.pass(600, "good");
+
+    expect(delivery.requests.slice(before).filter(({ outcome: kind }) => kind === "accepted").length).toBeGreaterThan(
+      500,
+    );
+    expect(delivery.parked.refused).toBe(1);
+    isTaken = true;
+    await delivery.pass(400);
+    expect(delivery.reader.empty).toBe(true);
+  },
+);
+
+test.each([
+  ["413", { kind: "tooLarge" }],
+  ["HTTP 500", { kind: "unavailable", cause: new Error("HTTP 500") }],
+  ["HTTP 403", { kind: "unauthorized", reason: "HTTP 403" }],
+] as const)(
+  "a point that is answered with %s once it is sent by itself does not hold up others",
+  async (_, outcome) => {
+    const stores = storesOthers(() => false);
+    let isTaken = false;
+    await using delivery = await SimulatedDelivery.start((frame) => {
+      if (!frame.inputs.includes("bad" as InputId) || isTaken) return stores(frame);
+      return frame.points > 1 ? { kind: "refused", code: -32_602, reason: "invalid", inputs: [] } : outcome;
+    });
+    delivery.append("bad", "good");
+    await delivery.pass(600, "good");
+
+    expect(delivery.requests.filter(({ outcome: kind }) => kind === "accepted").length).toBeGreaterThan(500);
+    expect(delivery.parked.first).toMatchObject([{ input: "bad" }]);
+    isTaken = true;
+    await delivery.pass(400);
+    expect(delivery.reader.empty).toBe(true);
+  },
+);
+
+test("a restart finds many refused inputs again with a few requests", async () => {
+  const refused = new Set(many.filter((_, i) => i % 3 === 0));
+  const answer = storesOthers((input) => refused.has(input));
+  const before = await SimulatedDelivery.start(answer);
+  await before.pass(120, ...many, "good");
+  await before.stop();
+  await using delivery = await SimulatedDelivery.start(answer, before, 20_000);
+
+  await delivery.pass(60, ...many, "good");
+
+  // One finds them, and each retry asks for up to 32 of them.
+  const vain = delivery.requests.filter(({ outcome }) => outcome === "partial");
+  expect(vain.length).toBeLessThanOrEqual(1 + 60 / 5);
+  expect(delivery.parked.refused).toBe(refused.size);
+  expect(delivery.requests.filter(({ outcome }) => outcome === "accepted").length).toBeGreaterThan(45);
+});
