@@ -213,7 +213,8 @@ function bufferWarnings(buffer: BufferStats): Warning[] {
 }
 
 /** Of several intervals the last one: between them points were delivered. */
-function timesOf({ from, to, intervals }: Loss): string {
+function timesOf({ from, to, intervals: reported }: Loss): string {
+  const intervals = reported.filter(({ points }) => points > 0);
   const last = intervals.length > 1 ? intervals.at(-1) : { from, to };
   if (last?.from === undefined || last.to === undefined) return "";
   const times = `from ${rfc3339(last.from)} to ${rfc3339(last.to)}`;

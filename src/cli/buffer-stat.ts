@@ -60,7 +60,9 @@ function report(
             .flatMap(({ reason, points: lost, from, to, intervals }) => [
               `lost: ${count(lost, "point")}, ${reason}${between(from, to)}`,
               ...(intervals.length > 1
-                ? intervals.map((each) => `  ${count(each.points, "point")}${between(each.from, each.to)}`)
+                ? intervals
+                    .filter((each) => each.points > 0)
+                    .map((each) => `  ${count(each.points, "point")}${between(each.from, each.to)}`)
                 : []),
             ]),
           ...accounts.leased.map(

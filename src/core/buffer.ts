@@ -101,6 +101,8 @@ export interface LossInterval {
 export interface Loss {
   readonly reason: string;
   readonly points: number;
+  /** Further points that had been reported as lost and were found again since. */
+  readonly found?: number;
   /** Times of the earliest and the latest of them: much in between may have been delivered, see `intervals`. */
   readonly from: EpochMicros | undefined;
   readonly to: EpochMicros | undefined;

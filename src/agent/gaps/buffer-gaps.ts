@@ -24,17 +24,35 @@ export class BufferGaps {
     this.#clock = clock;
   }
 
-  /** Adds rows for what has been lost since the last call, also where that was an agent before this one: one for each interval. */
+  /**
+   * Adds rows for what has been lost since the last call, also where that was an agent before this one: one for each interval.
+   * A row whose points were found again is filled.
+   */
   look({ losses }: Pick<BufferStats, "losses">): void {
     for (const loss of losses) {
+      this.#noteFound(loss);
       const known = this.#record.losses[loss.reason];
+      const reported = reportedOf(loss);
       // Fewer than before: another buffer has taken the place of that one.
-      const before = known && known.points <= loss.points ? known : { points: 0 };
-      if (loss.points > before.points) this.#take(loss, before);
+      const before = known && known.points <= reported ? known : { points: 0 };
+      if (reported > before.points) this.#take(loss, before);
     }
   }
 
-  #take({ reason, points, intervals }: Loss, before: AccountedLosses[string]): void {
+  #noteFound({ reason, found, intervals }: Loss): void {
+    const known = this.#record.losses[reason];
+    const interval = intervals.find(({ number }) => number === known?.last?.number);
+    if (found === undefined || !known?.last || !interval || interval.points >= known.last.points) return;
+    const { points } = interval;
+    const back = "files of the buffer are back";
+    this.#record.change(known.last.row, points > 0 ? { points } : { state: "filled", outcome: back });
+    const last = { ...known.last, points };
+    this.#record.losses = { ...this.#record.losses, [reason]: { points: known.points, last } };
+  }
+
+  #take(loss: Loss, before: AccountedLosses[string]): void {
+    const { reason, intervals } = loss;
+    const points = reportedOf(loss);
     let { last } = before;
     let left = points - before.points;
     for (const interval of intervals) {
@@ -79,3 +97,6 @@ export class BufferGaps {
     });
   }
 }
+
+/** Points that were ever reported as lost. */
+const reportedOf = ({ points, found = 0 }: Loss) => points + found;

@@ -162,8 +162,9 @@ export class BlockShelf {
       if (this.#out.has(id)) blocks.set(id, out.series);
     }
     const loss = this.#lossOf(segment, blocks);
+    const { first, endSequence: end } = segment;
     for (const [id, series] of blocks)
-      this.dropped.add(id, { reason, series, times: loss.leased.get(id) ?? new Map() });
+      this.dropped.add(id, { reason, series, times: loss.leased.get(id) ?? new Map(), first, end });
     segment.settleAll();
     this.forget(segment);
     return loss;

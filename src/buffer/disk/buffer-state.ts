@@ -3,6 +3,7 @@ import type { Loss } from "../../core/buffer.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { ByteReader, ByteWriter } from "./bytes.ts";
 import type { SeriesState, SettledState } from "./coverage.ts";
+import type { RemovedRange } from "./removed-ranges.ts";
 
 export interface SegmentState extends SettledState {
   readonly name: string;
@@ -44,6 +45,9 @@ export interface BufferState {
   /** Times of the earliest and the latest point of segments that are not settled; undefined where there are none. */
   readonly oldest: number | undefined;
   readonly latest: number | undefined;
+  readonly removed: readonly RemovedRange[];
+  /** Sequence numbers at which the segments begin. */
+  readonly starts: readonly number[];
 }
 
 export function writeState(out: ByteWriter, state: BufferState): void {
@@ -77,6 +81,39 @@ export function writeState(out: ByteWriter, state: BufferState): void {
   out.text(state.newest);
   out.f64(state.oldest ?? Number.NaN);
   out.f64(state.latest ?? Number.NaN);
+  writeRemoved(out, state);
+}
+
+/** Begun later than the rest: states without it are read as well. */
+function writeRemoved(out: ByteWriter, { losses, removed, starts }: BufferState): void {
+  for (const { found = 0 } of losses) out.varint(found);
+  out.varint(removed.length);
+  let before = 0;
+  for (const { first, end, lost, reason } of removed) {
+    out.varint(first - before);
+    out.varint(end - first);
+    out.varint(lost);
+    if (lost > 0) out.text(reason);
+    before = end;
+  }
+  writeBounds(out, starts);
+}
+
+function readRemoved(reader: ByteReader, listed: readonly Loss[]): Pick<BufferState, "losses" | "removed" | "starts"> {
+  if (reader.left === 0) return { losses: listed, removed: [], starts: [] };
+  const losses = listed.map((loss) => {
+    const found = reader.varint();
+    return found > 0 ? { ...loss, found } : loss;
+  });
+  let before = 0;
+  const removed = readList(reader, () => {
+    const first = before + reader.varint();
+    const end = first + reader.varint();
+    const lost = reader.varint();
+    before = end;
+    return { first, end, lost, reason: lost > 0 ? reader.text() : "" };
+  });
+  return { losses, removed, starts: readBounds(reader) };
 }
 
 function writeSeries(out: ByteWriter, series: readonly SeriesState[]): void {
@@ -92,7 +129,7 @@ export function readState(reader: ByteReader): BufferState {
   const [opens, uptime, durable, origin] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
   const integration = reader.text();
   const [settled, refused, duplicates, collided] = [reader.varint(), reader.varint(), reader.varint(), reader.varint()];
-  const losses = readList(reader, () => {
+  const listed = readList(reader, () => {
     const total = readLoss(reader);
     const intervals = readList(reader, () => {
       const [number, points, from, to] = [reader.varint(), reader.varint(), reader.f64(), reader.f64()];
@@ -112,7 +149,8 @@ export function readState(reader: ByteReader): BufferState {
   const newest = reader.text();
   const [oldest, latest] = [micros(reader.f64()), micros(reader.f64())];
   const counts = { opens, uptime, durable, origin, settled, refused, duplicates, collided };
-  return { stream, ...counts, integration, losses, leased, segments, newest, oldest, latest };
+  const removed = readRemoved(reader, listed);
+  return { stream, ...counts, integration, leased, segments, newest, oldest, latest, ...removed };
 }
 
 function writeLoss(out: ByteWriter, { reason, points, from, to }: LeasedLoss): void {

@@ -5,6 +5,7 @@
 // is left out; then it takes the name of the old one, and the folder is synced. A crash at any point leaves one of the
 // two under that name. What the state says of the old one does not hold for the new one, whose generation is another.
 import { constants, zstdCompressSync } from "node:zlib";
+import type { Accounts } from "./accounts.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 import { ByteWriter } from "./bytes.ts";
 import { type DiskFile, writeFully } from "./disk.ts";
@@ -34,6 +35,7 @@ export interface CompactorOptions {
   readonly ground: Ground;
   readonly folder: string;
   readonly inputs: InputTable;
+  readonly accounts: Accounts;
   readonly segments: readonly Segment[];
   readonly shelf: BlockShelf;
   readonly keeper: Keeper;
@@ -187,7 +189,7 @@ export class Compactor {
   }
 
   #finish(job: Job, now: Moment): void {
-    const { ground, folder, keeper, shelf } = this.#options;
+    const { accounts, ground, folder, keeper, shelf } = this.#options;
     const { segment, target, encoder, file, header } = job;
     if (target.endSequence - segment.first !== job.unsettled)
       throw new Error(`${segment.name} holds other points than are accounted for`);
@@ -206,7 +208,9 @@ export class Compactor {
     this.#job = undefined;
     for (const name of encoder.names) target.dictionary.push(name);
     target.sealed = true;
+    const { endSequence: endBefore } = segment;
     segment.replace(header, target);
+    accounts.removed.add(segment.endSequence, endBefore);
     shelf.keepIndex(segment);
     keeper.changed = true;
     file.close();

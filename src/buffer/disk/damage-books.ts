@@ -96,6 +96,12 @@ function report(
 ): void {
   if (loss.points <= 0) return;
   books.accounts.losses.add("damaged", loss);
+  let left = loss.points;
+  for (const { from, to } of stretches) {
+    const points = Math.min(left, to - from);
+    books.accounts.removed.add(from, to, points, "damaged");
+    left -= points;
+  }
   for (const { from } of stretches) copyDamage(books, segment, index, from);
   const fields = { part: "buffer", segment: segment.name, points: loss.points };
   books.note("error", fields, "points are damaged on disk and were set aside");
@@ -105,7 +111,8 @@ function report(
 export function writeOffRest(books: DamageBooks, segment: Segment): boolean {
   if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
   const points = segment.unsettledPoints;
-  books.accounts.losses.add("damaged", { points, from: segment.earliest, to: segment.latest });
+  const loss = { points, from: segment.earliest, to: segment.latest };
+  books.accounts.lose("damaged", loss, segment.first, segment.endSequence);
   segment.settleAll();
   books.note(
     "error",

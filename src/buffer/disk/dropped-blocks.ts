@@ -12,6 +12,9 @@ interface DroppedBlock {
   readonly reason: LossReason;
   readonly series: SeriesOut;
   readonly times: SeriesTimes;
+  /** Sequence numbers of its segment. */
+  readonly first: number;
+  readonly end: number;
 }
 
 export class DroppedBlocks {
@@ -50,7 +53,9 @@ export class DroppedBlocks {
     const block = this.#blocks.get(id);
     if (!block) return false;
     this.#blocks.delete(id);
-    this.#accounts.losses.add(block.reason, lossOf(block));
+    const loss = lossOf(block);
+    this.#accounts.losses.add(block.reason, loss);
+    this.#accounts.removed.lose(block.first, block.end, loss.points, block.reason);
     return true;
   }
 

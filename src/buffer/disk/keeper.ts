@@ -106,6 +106,7 @@ export class Keeper {
       accounts.losses.add(reason, stretch);
       points += stretch.points;
     }
+    accounts.removed.add(segment.first, segment.endSequence, points, reason);
     this.#condemned.add(segment);
     this.changed = true;
     const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
@@ -137,13 +138,14 @@ export class Keeper {
 
   /** Removes the segments that are done with. Says how many they were. */
   #remove(): number {
-    const { disk, folder, note, segments, shelf } = this.#options;
+    const { accounts, disk, folder, note, segments, shelf } = this.#options;
     const gone = segments.filter((segment) => this.#isDone(segment));
     if (gone.length === 0 && this.#removed.length === 0) return 0;
     try {
       for (const segment of gone) {
         removeIfThere(disk, segment.path);
         this.#removed.push(stateOf(segment));
+        accounts.removed.add(segment.first, segment.endSequence);
         segments.splice(segments.indexOf(segment), 1);
         this.#condemned.delete(segment);
         shelf.forget(segment);
@@ -164,14 +166,16 @@ export class Keeper {
 
   #state(now: Moment): BufferState {
     const { accounts, integration, shelf, stream } = this.#options;
-    const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
+    const { opens, next, origin, settled, refused, duplicates, collided, losses, removed } = accounts;
     const segments = this.#removed.slice();
     for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
     const leased = shelf.dropped.list();
     const times = timesOf(this.#options.segments);
-    return { stream, ...counts, integration, losses: losses.list(), leased, segments, newest, ...times };
+    const starts = this.#options.segments.map(({ first }) => first);
+    const gone = { losses: losses.list(), removed: removed.list() };
+    return { stream, ...counts, integration, leased, segments, newest, ...times, ...gone, starts };
   }
 }
 

@@ -64,9 +64,37 @@ export class LossLedger {
     this.#losses.set(reason, {
       reason,
       ...joined(before, { points, from, to }),
+      ...(before?.found && { found: before.found }),
       intervals: intervals.slice(-intervalsKept),
     });
     this.#last = end === undefined ? undefined : { reason, end };
+  }
+
+  /** Points that were lost for this reason are there again. The intervals reported last shrink. */
+  takeBack(reason: string, points: number): void {
+    const before = this.#losses.get(reason);
+    if (!before || points <= 0) return;
+    let left = points;
+    const intervals = before.intervals.toReversed().map((interval) => {
+      const found = Math.min(left, interval.points);
+      left -= found;
+      return { ...interval, points: interval.points - found };
+    });
+    const rest = before.points - points;
+    this.#losses.set(reason, {
+      reason,
+      points: rest,
+      found: (before.found ?? 0) + points,
+      from: rest > 0 ? before.from : undefined,
+      to: rest > 0 ? before.to : undefined,
+      intervals: intervals.toReversed(),
+    });
+    this.#last = undefined;
+  }
+
+  /** How many were lost for this reason. */
+  pointsOf(reason: string): number {
+    return this.#losses.get(reason)?.points ?? 0;
   }
 
   list(): Loss[] {

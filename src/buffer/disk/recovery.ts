@@ -7,10 +7,10 @@ import { Accounts } from "./accounts.ts";
 import type { BufferState } from "./buffer-state.ts";
 import { type Disk, diskErrorCode, isFull, withRetries } from "./disk.ts";
 import { formatFileName, readFormatFile, writeFormatFile } from "./format-file.ts";
-import type { LossReason } from "./loss-ledger.ts";
-import { missingSpan } from "./missing-span.ts";
 import type { Notes } from "./note.ts";
+import { reconcile } from "./reconciling.ts";
 import type { Checksum } from "./record.ts";
+import type { RemovedRange } from "./removed-ranges.ts";
 import type { Segment } from "./segment.ts";
 import { commonStream, type FoundFile, findFiles, hasStream } from "./segment-finding.ts";
 import { parseSegmentName } from "./segment-header.ts";
@@ -69,7 +69,8 @@ export function recover(options: RecoveryOptions): Recovered {
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
   const accounts = Accounts.from(state);
   const hadState = state !== undefined;
-  const { segments, aside } = openSegments(found, { ...options, stream, durable: accounts.next, hadState });
+  const known = { durable: accounts.next, hadState, removed: accounts.removed, state };
+  const { segments, aside } = openSegments(found, { ...options, stream, ...known });
   applyState(state, segments, options);
   const newest = parseSegmentName(state?.newest ?? "");
   const setAside = aside.includes(state?.newest ?? "");
@@ -79,7 +80,7 @@ export function recover(options: RecoveryOptions): Recovered {
       { part: "buffer", segment: state?.newest },
       "the newest segment is gone: how many points came after the last state is not known",
     );
-  settleAccounts(segments, accounts, { state, stateDamaged, setAside }, options);
+  reconcile(segments, accounts, { state, stateDamaged, setAside }, options.note);
   const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
   const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
   const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
@@ -106,13 +107,22 @@ function applyState(
 ): void {
   for (const segment of segments) {
     const known = state?.segments.find((each) => describes(each, segment));
-    if (!known) continue;
+    // The state says of a segment that was missing that nothing of it is left to deliver.
+    if (!known || isFoundAgain(state, segment)) continue;
+    // The next state is about the same file, which may be readable by then.
+    if (!segment.headerKnown) segment.header = { ...segment.header, salt: known.salt };
     try {
       withRetries(() => applySettled(segment, known, disk, checksum));
     } catch (error) {
       note("error", { part: "buffer", segment: segment.name, err: String(error) }, "a segment cannot be read");
     }
   }
+}
+
+/** Whether the segment was missing before, and is there again. */
+function isFoundAgain(state: BufferState | undefined, { first, endSequence }: Segment): boolean {
+  const isPart = (range: RemovedRange) => range.first < endSequence && range.end > first;
+  return state?.removed.some((range) => range.reason === "missing" && isPart(range)) ?? false;
 }
 
 /** A disk that is full now can still be opened: the file is made again at the next start. */
@@ -127,44 +137,4 @@ function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): v
 
 function newer(folder: string): AgentError {
   return new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
-}
-
-/** Makes the books true again: what is neither there nor accounted for is lost, and said so. */
-function settleAccounts(
-  segments: readonly Segment[],
-  accounts: Accounts,
-  /** `setAside`: the newest file was moved to quarantine. */
-  { state, stateDamaged, setAside }: { state: BufferState | undefined; stateDamaged: boolean; setAside: boolean },
-  { note }: RecoveryOptions,
-): void {
-  const logEnd = segments.at(-1)?.endSequence ?? accounts.next;
-  if (!state) {
-    accounts.next = logEnd;
-    accounts.origin = segments[0]?.first ?? 0;
-    if (stateDamaged)
-      note(
-        "error",
-        { part: "buffer" },
-        "the accounts are damaged or gone: counts begin anew, points may be sent twice",
-      );
-  }
-  const durable = accounts.next;
-  accounts.next = Math.max(durable, logEnd);
-  const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
-  const lost = accounts.unexplained(unsettled);
-  // Settled points are there again: a removal or a compaction did not outlive a power cut. They are delivered once more.
-  const again = Math.min(accounts.settled, Math.max(0, -lost));
-  accounts.settled -= again;
-  if (lost < 0) accounts.refused = Math.max(0, accounts.refused + lost + again);
-  if (lost <= 0) return;
-  if (!state) {
-    // Segments go once all of them is settled or dropped: with the accounts gone, which of the two is not known.
-    accounts.settled += lost;
-    return;
-  }
-  let reason: LossReason = "missing";
-  if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
-  else if (logEnd < durable && segments.length > 0) reason = "diskLied";
-  accounts.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
-  note("error", { part: "buffer", points: lost, reason }, "stored points are missing");
 }

@@ -1,8 +1,10 @@
 // Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
+import type { BufferState } from "./buffer-state.ts";
 import { type Disk, type DiskFile, readFile, readFully, withRetries } from "./disk.ts";
 import type { Notes } from "./note.ts";
 import { keepAside, moveAside } from "./quarantine.ts";
 import type { Checksum } from "./record.ts";
+import type { RemovedRanges } from "./removed-ranges.ts";
 import { readSeal, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
@@ -21,6 +23,9 @@ export interface OpeningOptions {
   readonly durable: number;
   /** Whether the state says so. */
   readonly hadState: boolean;
+  /** What is in no segment any more. */
+  readonly removed: RemovedRanges;
+  readonly state: Pick<BufferState, "starts" | "segments"> | undefined;
   readonly note: Notes;
 }
 
@@ -121,7 +126,7 @@ function openUnreadable(
   options.note("error", { part: "buffer", segment: found.name, err: String(error) }, "a segment cannot be read");
   if (Number.isFinite(limit)) {
     const segment = newSegment(found, options);
-    segment.endSequence = limit;
+    segment.endSequence = endOfUnreadable(found, limit, options);
     segment.sealed = true;
     return segment;
   }
@@ -144,6 +149,14 @@ function openUnreadable(
     segment.sealed = true;
     return segment;
   }
+}
+
+/** As far as the state tells. */
+function endOfUnreadable({ name, first }: FoundSegment, limit: number, { removed, state }: OpeningOptions): number {
+  const next = Math.min(limit, state?.starts.find((start) => start > first) ?? limit);
+  // Damaged points at its end are settled, and are still in it.
+  const settledEnd = state?.segments.find((each) => each.name === name)?.whole.at(-1) ?? first;
+  return Math.max(removed.endOf(first, next), Math.min(settledEnd, next));
 }
 
 function newSegment({ name, first, header }: FoundSegment, { folder, stream, integration }: OpeningOptions): Segment {

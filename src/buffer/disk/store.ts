@@ -100,7 +100,7 @@ export class Store {
     const beforeSeal = (next: number) => this.#keptFile.sealing(next);
     this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, beforeSeal, ...parts });
     this.#scrubber = new Scrubber({ disk, checksum, note, segments, shelf, keeper });
-    this.#compactor = new Compactor({ ground, folder, inputs, segments, shelf, keeper });
+    this.#compactor = new Compactor({ ground, folder, inputs, accounts, segments, shelf, keeper });
     this.#begun = accounts.next;
     this.#keptFile.restore(segments, shelf);
     // The segments that told of the rest may be removed from here on.

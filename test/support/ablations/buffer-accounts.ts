@@ -1,6 +1,7 @@
 // The safeguards of the buffer's accounts: which files, states and losses are its own, and what is dropped when it is full.
 import type { Ablation } from "./ablation.ts";
 
+const accounts = "unit/buffer/disk/accounts.test.ts";
 const overflow = "unit/buffer/disk/overflow.test.ts";
 const scrub = "unit/buffer/disk/scrub.test.ts";
 
@@ -33,6 +34,37 @@ export const bufferAccountAblations: readonly Ablation[] = [
     without: "",
     test: overflow,
     name: "blocks are leased from",
+  },
+  {
+    safeguard: "a settlement of points that nothing brings back is synced",
+    file: "buffer/disk/store.ts",
+    code: "this.#keeper.writeSettled(hasDropped);",
+    without: "this.#keeper.writeSettled(false);",
+    test: "unit/buffer/disk/model.test.ts",
+    name: "what is missing is counted, to the point",
+  },
+  {
+    safeguard: "points of a segment that is put back are not lost any more",
+    file: "buffer/disk/reconciling.ts",
+    code: "  for (const segment of segments) restoreFound(segment, accounts);\n",
+    without: "",
+    test: accounts,
+    name: "put back",
+  },
+  {
+    safeguard: "the state does not settle a missing segment that is put back",
+    file: "buffer/disk/recovery.ts",
+    code: "if (!known || isFoundAgain(state, segment)) continue;",
+    without: "if (!known) continue;",
+    test: accounts,
+  },
+  {
+    safeguard: "a segment that cannot be read holds what was left in it",
+    file: "buffer/disk/segment-opening.ts",
+    code: "    segment.endSequence = endOfUnreadable(found, limit, options);\n",
+    without: "    segment.endSequence = limit;\n",
+    test: accounts,
+    name: "that the disk does not give",
   },
   {
     safeguard: "a segment of another buffer is none of this one",

@@ -412,6 +412,24 @@ test("losses of a buffer that took the place of another one are rows, too", () =
     expect(story.record.list(0, 9).gaps.map(({ points }) => points)).toEqual([7, 100]);
   }));
 
+test("a loss whose points are found again is filled, and what is lost later is a row of its own", () =>
+  told(async (story) => {
+    const at = epochMicros(story.clock.now());
+    const interval = (number: number, points: number) => ({ number, points, from: at, to: at });
+    const loss = (points: number, found: number, ...intervals: LossInterval[]) => ({
+      losses: [{ reason: "missing", points, found, from: at, to: at, intervals }],
+    });
+    const gaps = new BufferGaps(story.record, story.clock);
+    gaps.look(loss(100, 0, interval(0, 100)));
+    gaps.look(loss(40, 60, interval(0, 40)));
+    const rows = () => story.record.list(0, 9).gaps.map(({ points, state }) => `${points} ${state}`);
+    expect(rows()).toEqual(["40 lost"]);
+    gaps.look(loss(0, 100, interval(0, 0)));
+    expect(rows()).toEqual(["40 filled"]);
+    gaps.look(loss(7, 100, interval(0, 0), interval(1, 7)));
+    expect(rows()).toEqual(["7 lost", "40 filled"]);
+  }));
+
 test("a record that was torn while it was written keeps its other rows, and is for the owner alone", () =>
   told(async (story) => {
     story.source.lost(unreachable);

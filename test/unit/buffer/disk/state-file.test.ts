@@ -31,6 +31,8 @@ const stateOf = (settled: number): BufferState => ({
   newest: "",
   oldest: undefined,
   latest: undefined,
+  removed: [],
+  starts: [],
 });
 
 function open(disk: MemoryDisk): StateFile {

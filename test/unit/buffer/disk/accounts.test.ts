@@ -1,0 +1,285 @@
+// The accounts after any history: segments that somebody deletes, puts back or damages, and a disk that does not give some.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Store } from "../../../../src/buffer/disk/store.ts";
+import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
+import { runs } from "../../../support/property.ts";
+
+const t0 = 1_767_225_600_000_000;
+const pointOf = (number: number): Triple => [`i${number % 3}`, t0 + number * 1_000, number / 8];
+const numberOf = ([, time]: Triple) => (time - t0) / 1_000;
+
+/** A buffer and what is known of each of its points: it is stored, settled or lost. */
+class History {
+  readonly #disk = new MemoryDisk();
+  readonly #points: ("stored" | "settled" | "lost")[] = [];
+  /** Segments that somebody took out of the folder. */
+  readonly #away = new Map<string, Uint8Array>();
+  #seconds = 0;
+  #opens = 0;
+  #store = this.#open();
+
+  get stats() {
+    return this.#store.stats();
+  }
+
+  get lost(): number {
+    return this.stats.losses.reduce((sum, { points }) => sum + points, 0);
+  }
+
+  append(count: number): void {
+    const first = this.#points.length;
+    append(
+      this.#store,
+      Array.from({ length: count }, (_, i) => pointOf(first + i)),
+      this.#seconds,
+    );
+    for (let i = 0; i < count; i++) this.#points.push("stored");
+  }
+
+  settle(most: number, inputs: readonly string[] | undefined, refused: number): void {
+    const block = take(this.#store, "backlog", most);
+    if (!block) return;
+    settle(this.#store, block, inputs, refused);
+    for (const point of block.points) if (inputs?.includes(point[0]) ?? true) this.#points[numberOf(point)] = "settled";
+    this.#store.release([block.id]);
+  }
+
+  /** As when an outage lasts. */
+  compact(): void {
+    this.#seconds += 70;
+    this.#store.tick(moment(this.#seconds));
+    while (this.#store.work(moment(this.#seconds)));
+  }
+
+  /** Otherwise it is killed, some time after the last append: the state knows of every point. */
+  stop(closes: boolean): void {
+    this.#seconds += 10;
+    if (closes) this.#store.close(moment(this.#seconds));
+    else this.#store.tick(moment(this.#seconds));
+  }
+
+  /** Deletes a segment. */
+  remove(which: number): void {
+    const names = this.#segments();
+    const name = names[which % Math.max(1, names.length)];
+    if (name === undefined) return;
+    this.#away.set(name, this.#disk.content(`${folder}/${name}`));
+    this.#disk.remove(`${folder}/${name}`);
+  }
+
+  /** Puts a deleted segment back. */
+  putBack(which: number): void {
+    const name = [...this.#away.keys()][which % Math.max(1, this.#away.size)];
+    if (name === undefined || this.#segments().includes(name)) return;
+    const file = this.#disk.open(`${folder}/${name}`, "create");
+    file.write(this.#away.get(name)!, 0);
+    this.#away.delete(name);
+  }
+
+  damage(which: number, part: number): void {
+    const names = this.#segments();
+    const name = names[which % Math.max(1, names.length)];
+    if (name === undefined) return;
+    this.#disk.change(`${folder}/${name}`, (bytes) => {
+      const at = 4_096 + Math.floor((bytes.length - 4_097) * part);
+      if (at < bytes.length) bytes[at]! ^= 0x10;
+      return bytes;
+    });
+  }
+
+  start(unreadable?: number): void {
+    const names = this.#segments();
+    // Of the newest one nothing says how much is in it.
+    const name = unreadable === undefined ? undefined : names.slice(0, -1)[unreadable % names.length];
+    const intact = this.#disk.afterKill();
+    this.#disk.fault = (call, path) => {
+      if (call === "read" && name !== undefined && path.endsWith(name)) throw failure("EIO", path);
+      return undefined;
+    };
+    this.#store = this.#open();
+    this.#judge(name === undefined ? this.#store : openStore(intact, { segmentBytes: 5_000, seed: 99 }).store);
+  }
+
+  /** Compares the accounts with what is known of the points; `store` can read all that is there. */
+  #judge(store: Store): void {
+    // Damage is found when it is read.
+    takeAll(this.#store);
+    this.#store.releaseAll();
+    const there = new Set(takeAll(store).map(numberOf));
+    store.releaseAll();
+    for (const [number, state] of this.#points.entries()) {
+      if (there.has(number)) this.#points[number] = "stored";
+      else if (state === "stored") this.#points[number] = "lost";
+    }
+    const { appendedPoints, settledPoints, refusedPoints, unsettledPoints } = this.stats;
+    expect(settledPoints + refusedPoints + this.lost + unsettledPoints).toBe(appendedPoints);
+    expect({
+      stored: unsettledPoints,
+      settled: settledPoints + refusedPoints,
+      lost: this.lost,
+    }).toEqual({
+      stored: this.#count("stored"),
+      settled: this.#count("settled"),
+      lost: this.#count("lost"),
+    });
+  }
+
+  #count(state: "stored" | "settled" | "lost"): number {
+    return this.#points.filter((each) => each === state).length;
+  }
+
+  #open() {
+    this.#seconds += 10;
+    return openStore(this.#disk, { segmentBytes: 5_000, seed: ++this.#opens, at: this.#seconds }).store;
+  }
+
+  #segments(): string[] {
+    return this.#disk
+      .list(folder)
+      .filter((name) => name.startsWith("seg-"))
+      .toSorted();
+  }
+}
+
+test("a lost segment that is put back is not lost any more", () => {
+  const history = new History();
+  history.append(100);
+  history.stop(true);
+  history.remove(0);
+  history.start();
+  expect(history).toMatchObject({ lost: 100, stats: { unsettledPoints: 0, settledPoints: 0 } });
+
+  history.stop(true);
+  history.putBack(0);
+  history.start();
+
+  expect(history).toMatchObject({ lost: 0, stats: { unsettledPoints: 100, settledPoints: 0 } });
+});
+
+test("a lost segment that is put back takes nothing off what the service has", () => {
+  const history = new History();
+  history.append(60);
+  history.settle(1_000, undefined, 0);
+  history.stop(true);
+  history.start();
+  history.append(100);
+  history.stop(true);
+  history.start();
+  history.append(10);
+  history.stop(true);
+  history.remove(0);
+  history.start();
+  expect(history).toMatchObject({ lost: 100, stats: { settledPoints: 60 } });
+
+  history.stop(true);
+  history.putBack(0);
+  history.start();
+
+  expect(history).toMatchObject({ lost: 0, stats: { settledPoints: 60, unsettledPoints: 110 } });
+});
+
+test("a compacted segment that the disk does not give at a start holds the points that were left in it", () => {
+  const history = new History();
+  history.append(90);
+  history.settle(1_000, ["i1"], 0);
+  history.append(90);
+  history.stop(true);
+  history.start();
+  history.append(30);
+  history.compact();
+
+  history.stop(true);
+  history.start(0);
+  expect(history).toMatchObject({ lost: 0, stats: { unsettledPoints: 180, settledPoints: 30 } });
+  history.stop(true);
+  history.start();
+
+  expect(history).toMatchObject({ lost: 0, stats: { unsettledPoints: 180, settledPoints: 30 } });
+});
+
+type Deed =
+  | { readonly kind: "append"; readonly points: number }
+  | { readonly kind: "settle"; readonly most: number; readonly inputs: number; readonly refused: number }
+  | { readonly kind: "compact" }
+  | { readonly kind: "remove"; readonly which: number }
+  | {
+      readonly kind: "restart";
+      readonly closes: boolean;
+      readonly remove: readonly number[];
+      readonly putBack: readonly number[];
+      readonly damage: readonly (readonly [which: number, part: number])[];
+    }
+  /** What somebody removed before it from behind the unreadable segment could be in that segment as well. */
+  | { readonly kind: "restartUnreadable"; readonly closes: boolean; readonly which: number };
+
+const which = fc.nat(6);
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant("append" as const), points: fc.integer({ min: 1, max: 60 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("settle" as const),
+      most: fc.integer({ min: 1, max: 80 }),
+      inputs: fc.nat(3),
+      refused: fc.nat(5),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: "compact" as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("remove" as const), which }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("restart" as const),
+      closes: fc.boolean(),
+      remove: fc.array(which, { maxLength: 2 }),
+      putBack: fc.array(which, { maxLength: 2 }),
+      damage: fc.array(fc.tuple(which, fc.double({ min: 0, max: 1, noNaN: true })), { maxLength: 1 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("restartUnreadable" as const), closes: fc.boolean(), which }),
+  },
+);
+
+test("after any history every point is settled, lost or stored, and each is counted as what it is", () => {
+  fc.assert(
+    fc.property(fc.array(deed, { minLength: 1, maxLength: 25 }), (deeds) => {
+      const history = new History();
+      for (const each of deeds)
+        switch (each.kind) {
+          case "append":
+            history.append(each.points);
+            break;
+          case "settle":
+            history.settle(each.most, each.inputs === 3 ? undefined : [`i${each.inputs}`], each.refused);
+            break;
+          case "compact":
+            history.compact();
+            break;
+          case "remove":
+            history.remove(each.which);
+            history.compact();
+            break;
+          case "restart":
+            history.stop(each.closes);
+            for (const segment of each.remove) history.remove(segment);
+            for (const segment of each.putBack) history.putBack(segment);
+            for (const [segment, part] of each.damage) history.damage(segment, part);
+            history.start();
+            break;
+          case "restartUnreadable":
+            history.stop(each.closes);
+            history.start(each.which);
+        }
+      history.stop(true);
+      history.start();
+    }),
+    runs(150),
+  );
+});
