@@ -325,8 +325,7 @@ export class OutcomeHandler {
     this.#breaker.refused();
     // Nothing is given up then; the loader goes on trying suspects and others by turns, one a minute.
     if (this.#breaker.open) {
-      if (shipment.kind === "probe")
-        for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);
+      if (shipment.kind === "probe") this.#setAside(shipment, reason);
       return this.#hold(`${this.#breaker.cause}: ${reason}`);
     }
     if (shipment.kind === "fresh")

@@ -98,7 +98,7 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "putting a retry back that is refused while everything is held",
     file: "upload/outcome-handler.ts",
-    code: '      if (shipment.kind === "probe")\n        for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);\n      return this.#hold(reason);',
+    code: '      if (shipment.kind === "probe") this.#setAside(shipment, reason);\n      return this.#hold(`${this.#breaker.cause}: ${reason}`);',
     without: '      return { ...this.#hold(reason), again: shipment.kind === "probe" ? shipment : undefined };',
     test: parked,
     name: "for ever",
@@ -107,8 +107,8 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "smaller requests after one that was too large",
     file: "upload/outcome-handler.ts",
-    code: "    await this.#parts.limit.tooLarge(frame.body.length);\n",
-    without: "    this.#parts.limit.forget();\n",
+    code: "await limit.tooLarge(frame.body.length);",
+    without: "limit.forget();",
     test: upload,
     name: "finds a request too large",
   },
