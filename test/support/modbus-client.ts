@@ -30,6 +30,9 @@ export function withClient(framing: Framing): FramingWithClient {
     get discarded() {
       return framing.discarded;
     },
+    get late() {
+      return framing.late;
+    },
     get mismatch() {
       return framing.mismatch;
     },

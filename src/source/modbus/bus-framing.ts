@@ -7,6 +7,8 @@
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { joined } from "./bytes.ts";
 import { Doubts } from "./doubts.ts";
+import type { FrameFormat } from "./endpoint.ts";
+import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
 import type { Framing } from "./framing.ts";
 import type { ReadRequest, UnitRequest } from "./pdu.ts";
 import { mismatchOf } from "./pdu.ts";
@@ -19,6 +21,8 @@ export interface BusOptions {
   readonly doubts?: Doubts;
   /** Whether a unit may be asked for what no tag wants; left out: always. */
   readonly mayAsk?: ((request: ReadRequest) => boolean) | undefined;
+  /** Format of the frames and `host:port` of a gateway on TCP, for what is said of it. */
+  readonly peer?: { readonly expected: FrameFormat; readonly peer: string };
 }
 
 interface Current {
@@ -43,7 +47,11 @@ export class BusFraming implements Framing {
   #heard = 0;
   /** Bytes since the request and the last frame, in which there is none. */
   #noise = 0;
+  /** The last request, and the first bytes since. */
+  #asked: UnitRequest | undefined;
+  #first: Uint8Array = new Uint8Array(0);
   #discarded = 0;
+  #late = { unit: 0, count: 0 };
   #mismatch: string | undefined;
 
   constructor(options: BusOptions) {
@@ -55,8 +63,15 @@ export class BusFraming implements Framing {
     return this.#discarded;
   }
 
+  get late(): Framing["late"] {
+    return this.#late;
+  }
+
   get mismatch(): string | undefined {
     if (this.#mismatch !== undefined || this.#noise === 0) return this.#mismatch;
+    const { peer } = this.#options;
+    const foreign = peer && this.#asked && foreignBytes(this.#first, { request: this.#asked, ...peer });
+    if (foreign) return `${foreign.what} in it; ${foreign.hint}`;
     return `${this.#noise} bytes and no right checksum; are baud rate, parity and wiring as they should be?`;
   }
 
@@ -73,12 +88,15 @@ export class BusFraming implements Framing {
     this.#sure = false;
     this.#heard = 0;
     this.#noise = 0;
+    this.#asked = request;
+    this.#first = new Uint8Array(0);
     this.#mismatch = undefined;
     return sent;
   }
 
   receive(chunk: Uint8Array): Uint8Array | undefined {
     this.#noise += chunk.length;
+    if (this.#first.length < tellingBytes) this.#first = joined(this.#first, chunk);
     this.#received = joined(this.#received, chunk);
     this.#stripEcho();
     const { frames, rest } = this.#options.codec.scan(this.#received, this.#current?.request);
@@ -122,7 +140,7 @@ export class BusFraming implements Framing {
     this.#noise = 0;
     const request = this.#current?.request;
     if (unit !== request?.unit) {
-      this.#doubts.came(unit, pdu);
+      this.#cameLate(unit, pdu);
       this.#discard(`unit ${unit} instead of ${request?.unit ?? "none"}`);
       return;
     }
@@ -130,7 +148,7 @@ export class BusFraming implements Framing {
     const mismatch = mismatchOf(pdu, request);
     const doubtful = this.#doubts.include(unit, pdu);
     if (mismatch !== undefined) {
-      if (doubtful) this.#doubts.came(unit, pdu);
+      this.#cameLate(unit, pdu);
       this.#discard(mismatch);
       return;
     }
@@ -138,6 +156,12 @@ export class BusFraming implements Framing {
     this.#held = pdu;
     this.#sure = !doubtful;
     if (!doubtful) this.#doubts.settle(unit);
+  }
+
+  /** Where `pdu` answers a request that was given up, that is over. */
+  #cameLate(unit: number, pdu: Uint8Array): void {
+    if (this.#doubts.include(unit, pdu)) this.#late = { unit, count: this.#late.count + 1 };
+    this.#doubts.came(unit, pdu);
   }
 
   /** Some adapters hear what they send. Their own request must not be taken for an answer. */

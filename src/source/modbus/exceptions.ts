@@ -2,8 +2,8 @@
 import type { Result } from "./exchange.ts";
 
 /**
- * `unsupported`: the table does not exist, ask again rarely. `split`: part of what was asked for does not exist, or it
- * was too much. `busy`: ask again in a moment. `fault`: no value this time. `away`: a gateway cannot reach the unit.
+ * `unsupported`: the table does not exist, or has a hole there; what is refused so alone is asked for rarely. `split`: part
+ * of what was asked for does not exist, or it was too much. `busy`: ask again in a moment. `fault`: no value this time. `away`: a gateway cannot reach the unit.
  */
 export type Consequence = "unsupported" | "split" | "busy" | "fault" | "away";
 

@@ -10,8 +10,16 @@ import type { Answer, UnitRequest } from "./pdu.ts";
 /** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
 export type Result =
   | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
-  /** Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came. */
-  | { readonly kind: "silence"; readonly mismatch: string | undefined; readonly heard: boolean };
+  /**
+   * Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came; `lateMs`: how
+   * long the unit took at least for answers that came too late, where any came.
+   */
+  | {
+      readonly kind: "silence";
+      readonly mismatch: string | undefined;
+      readonly heard: boolean;
+      readonly lateMs?: number | undefined;
+    };
 
 export interface Exchange extends AsyncDisposable {
   /** As `Framing.telling`. */
@@ -27,6 +35,8 @@ export interface Exchange extends AsyncDisposable {
   readonly stale: boolean;
   /** Replies thrown away: late, or not what was asked for. */
   readonly discarded: number;
+  /** When the last byte came, on the monotonic clock. */
+  readonly heardAt: number;
 }
 
 interface Pending {
@@ -74,6 +84,8 @@ export function streamExchange(
   let heardAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
   let longestTimeoutMs = 0;
+  /** By unit: the shortest time of an answer that came too late. */
+  const lateMs = new Map<number, number>();
   /** Since when an answer is held back, and when the last frame came. */
   let held: { readonly since: number; readonly lastAt: number } | undefined;
   const lose = (error: AgentError) => {
@@ -98,6 +110,7 @@ export function streamExchange(
       heardAt = clock.monotonic();
       if (pending) pending.heard = true;
       const discardedBefore = framing.discarded;
+      const lateBefore = framing.late.count;
       let answer: Answer | undefined;
       try {
         answer = client.receive(chunk);
@@ -106,6 +119,7 @@ export function streamExchange(
         void stream[Symbol.asyncDispose]();
         return;
       }
+      if (framing.late.count > lateBefore) noteLate(framing.late.unit);
       // Noise is no frame: it must not hold anything up.
       if (framing.holding && (!held || framing.discarded > discardedBefore))
         held = { since: held?.since ?? heardAt, lastAt: heardAt };
@@ -125,6 +139,13 @@ export function streamExchange(
 
   const ofLate = (unit: number, now: number) =>
     (givenUp.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
+
+  /** An answer to the last request to `unit` that was given up came just now, or to one before it. */
+  const noteLate = (unit: number) => {
+    const sentAt = ofLate(unit, heardAt).at(-1);
+    if (sentAt !== undefined)
+      lateMs.set(unit, Math.min(lateMs.get(unit) ?? Number.POSITIVE_INFINITY, heardAt - sentAt));
+  };
 
   /**
    * How long to wait beyond the deadline while an answer is held back: if it is that to a request given up before, the
@@ -147,6 +168,9 @@ export function streamExchange(
     },
     get discarded() {
       return framing.discarded;
+    },
+    get heardAt() {
+      return heardAt;
     },
     async run(request, timeoutMs, signal) {
       if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
@@ -176,7 +200,8 @@ export function streamExchange(
           expiredAt = clock.monotonic();
           if (!framing.abandon()) retire();
           givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
-          current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard });
+          const late = lateMs.get(request.unit);
+          current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard, lateMs: late });
         };
         const finish = () => {
           clearTimeout(timer);

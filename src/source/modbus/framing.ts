@@ -27,6 +27,8 @@ export interface Framing {
   abandon(): boolean;
   /** Replies thrown away so far: late, or not what was asked for. */
   readonly discarded: number;
+  /** The last of those that answers a request that was given up: its unit, and how many there were. */
+  readonly late: { readonly unit: number; readonly count: number };
   /** What was wrong with the last reply thrown away since `begin`, in words. */
   readonly mismatch: string | undefined;
 }

@@ -20,6 +20,8 @@ export interface LinkOptions {
   readonly closeAfterPoll?: boolean;
   /** Between connecting and the first request. */
   readonly pauseAfterConnectMs: number;
+  /** What to do where not a byte comes back; left out: what is said of every device that cannot be reached. */
+  readonly silenceHint?: string;
   /** Resolves with a connection; rejects with `SOURCE_*` or `signal.reason`. */
   readonly connect: (signal: AbortSignal) => Promise<Exchange>;
 }
@@ -38,6 +40,10 @@ export class Link implements AsyncDisposable {
   /** Units that have ever answered. */
   readonly #answered = new Set<number>();
   #silent = 0;
+  /** When the last request was over. */
+  #endedAt = Number.NEGATIVE_INFINITY;
+  /** Replies thrown away on this connection that have been counted. */
+  #counted = 0;
   /** Units that were silent to a conclusive request since the last byte came. */
   readonly #silentUnits = new Set<number>();
   #notBefore: number;
@@ -102,6 +108,7 @@ export class Link implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lingering.abort();
     this.#failure ??= new AgentError("SOURCE_UNREACHABLE", "the connection was closed");
+    this.#countDiscarded();
     await this.#exchange[Symbol.asyncDispose]();
   }
 
@@ -134,18 +141,19 @@ export class Link implements AsyncDisposable {
     const pause = this.#notBefore - clock.monotonic();
     if (pause > 0) await clock.sleep(pause, signal);
 
-    const discardedBefore = this.#exchange.discarded;
     const start = clock.monotonic();
     const result = await this.#exchange.run(request, timeoutMs + (this.#options.extraMs?.(request) ?? 0), signal);
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;
+    // Bytes that came since the last request are a sign of life, too: a unit may be slower than its time-out.
+    const heard = this.#exchange.heardAt > this.#endedAt;
+    this.#endedAt = end;
 
     const unit = String(request.unit);
-    const discarded = this.#exchange.discarded - discardedBefore;
-    if (discarded > 0) metrics.counter(discardedTotal).add(discarded, { source });
+    this.#countDiscarded();
     metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
-    if (result.kind === "silence" && !result.heard) this.#hearNothing(request.unit, conclusive);
+    if (result.kind === "silence" && !result.heard && !heard) this.#hearNothing(request.unit, conclusive);
     else {
       this.#silent = 0;
       this.#silentUnits.clear();
@@ -160,13 +168,23 @@ export class Link implements AsyncDisposable {
     return result;
   }
 
+  /** Also those that came while nothing was asked. */
+  #countDiscarded(): void {
+    const { discarded } = this.#exchange;
+    if (discarded > this.#counted)
+      this.#runtime.metrics.counter(discardedTotal).add(discarded - this.#counted, { source: this.#options.name });
+    this.#counted = discarded;
+  }
+
   /** Units behind a gateway may be dead alone; the connection is when nobody answers any more who could be expected to. */
   #hearNothing(unit: number, conclusive: boolean): void {
     this.#silent++;
     if (conclusive) this.#silentUnits.add(unit);
     const expected = this.#answered.size > 0 ? this.#answered : this.#options.units;
     if (this.#silent >= silentLimit && [...expected].every((other) => this.#silentUnits.has(other)))
-      throw new AgentError("SOURCE_UNREACHABLE", `not a byte came back for ${this.#silent} requests in a row`);
+      throw new AgentError("SOURCE_UNREACHABLE", `not a byte came back for ${this.#silent} requests in a row`, {
+        ...(this.#options.silenceHint !== undefined && { hint: this.#options.silenceHint }),
+      });
   }
 
   /** Gives the connection to others who want one of the device, unless it is used again at once. Never rejects. */
@@ -185,8 +203,10 @@ export class Link implements AsyncDisposable {
     const idleClose = this.#answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
     const ownDoing = this.#released || this.#exchange.stale;
     if (!idleClose && !ownDoing) throw cause;
+    this.#countDiscarded();
     await this.#exchange[Symbol.asyncDispose]();
     this.#exchange = await this.#options.connect(signal);
+    this.#counted = this.#exchange.discarded;
     this.#notBefore = this.#runtime.clock.monotonic() + this.#options.pauseAfterConnectMs;
     if (!this.#released) this.#runtime.metrics.counter(reconnectsTotal).add(1, { source: this.#options.name });
     this.#released = false;

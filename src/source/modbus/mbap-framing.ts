@@ -11,6 +11,7 @@
 // that arrive later, byte for byte, cannot be told from a whole one.
 import { AgentError } from "../../core/errors.ts";
 import { copied, joined } from "./bytes.ts";
+import { foreignBytes } from "./foreign-bytes.ts";
 import type { Framing } from "./framing.ts";
 import type { UnitRequest } from "./pdu.ts";
 import { maxPduBytes, mismatchOf } from "./pdu.ts";
@@ -25,19 +26,24 @@ export interface MbapOptions {
   readonly firstId?: number;
   /** Every chunk is a datagram: a whole frame, or nothing that matters. */
   readonly datagrams?: boolean;
+  /** `host:port` of the device, for what is said of it. */
+  readonly peer?: string;
 }
 
 export class MbapFraming implements Framing {
   readonly #anyUnit: boolean;
   readonly #datagrams: boolean;
+  readonly #peer: string;
   #nextId: number;
   #current: { readonly id: number; readonly request: UnitRequest } | undefined;
   readonly #abandoned = new Set<number>();
   #received: Uint8Array = new Uint8Array(0);
   #discarded = 0;
+  #late = { unit: 0, count: 0 };
   #mismatch: string | undefined;
 
-  constructor({ anyUnit, firstId = 0, datagrams = false }: MbapOptions) {
+  constructor({ anyUnit, firstId = 0, datagrams = false, peer = "HOST:PORT" }: MbapOptions) {
+    this.#peer = peer;
     this.#anyUnit = anyUnit;
     this.#datagrams = datagrams;
     this.#nextId = firstId;
@@ -45,6 +51,10 @@ export class MbapFraming implements Framing {
 
   get discarded(): number {
     return this.#discarded;
+  }
+
+  get late(): Framing["late"] {
+    return this.#late;
   }
 
   get mismatch(): string | undefined {
@@ -75,7 +85,7 @@ export class MbapFraming implements Framing {
     let bytes = this.#received.length === 0 ? chunk : joined(this.#received, chunk);
     let answer: Uint8Array | undefined;
     for (;;) {
-      const size = frameBytes(bytes);
+      const size = this.#frameBytes(bytes);
       if (size === undefined || bytes.length < size) break;
       answer = this.#take(bytes.subarray(0, size)) ?? answer;
       bytes = bytes.subarray(size);
@@ -84,6 +94,21 @@ export class MbapFraming implements Framing {
     this.#received = copied(bytes);
     // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
+  }
+
+  /** As `frameBytes`, but names what it is that cannot be read as frames. */
+  #frameBytes(bytes: Uint8Array): number | undefined {
+    try {
+      return frameBytes(bytes);
+    } catch (error) {
+      const request = this.#current?.request;
+      const foreign = request && foreignBytes(bytes, { request, expected: "mbap", peer: this.#peer });
+      if (!foreign) throw error;
+      throw new AgentError("SOURCE_PROTOCOL", `${this.#peer} sent ${foreign.what} instead of Modbus TCP`, {
+        cause: error,
+        hint: foreign.hint,
+      });
+    }
   }
 
   get holding(): boolean {
@@ -106,7 +131,7 @@ export class MbapFraming implements Framing {
     const unit = frame[6]!;
     const current = this.#current;
     if (!current || id !== current.id) {
-      this.#abandoned.delete(id);
+      if (this.#abandoned.delete(id)) this.#late = { unit, count: this.#late.count + 1 };
       return this.#discard(`transaction ${id} instead of ${current?.id ?? "none"}`);
     }
     const { request } = current;

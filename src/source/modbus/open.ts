@@ -7,7 +7,7 @@ import { asciiCodec, rtuCodec } from "./bus-codec.ts";
 import { BusFraming, type BusOptions } from "./bus-framing.ts";
 import { configFaults } from "./config-faults.ts";
 import { Doubts } from "./doubts.ts";
-import type { FrameFormat } from "./endpoint.ts";
+import type { Endpoint, FrameFormat } from "./endpoint.ts";
 import { type Exchange, type GivenUp, streamExchange } from "./exchange.ts";
 import { Learned } from "./learned.ts";
 import { Link } from "./link.ts";
@@ -75,11 +75,28 @@ export async function openLink(
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
+      silenceHint: silenceHint(url),
       connect: (connecting) => connect(options, late, runtime, connecting),
     },
     runtime,
     signal,
   );
+}
+
+/** What it may mean that a device takes requests and says nothing. */
+function silenceHint(url: Endpoint): string {
+  if (url.transport === "serial") return "check unit, baud rate, parity and wiring; a wrong unit is silent";
+  const place = placeOf(url);
+  const unit = "check unit: a unit that is not there says nothing";
+  if (url.frames !== "mbap") return `${unit}; where the gateway itself speaks Modbus TCP, write tcp://${place}`;
+  if (url.transport === "udp") return `${unit}; many devices answer over TCP only: tcp://${place}`;
+  return `${unit}; behind a device server that passes serial frames on, write rtu+tcp://${place}`;
+}
+
+/** `host:port` as in URLs; of a line its path. */
+function placeOf(url: Endpoint): string {
+  if (url.transport === "serial") return url.line.path;
+  return `${url.host.includes(":") ? `[${url.host}]` : url.host}:${url.port}`;
 }
 
 /** What is known of answers that may still come on a bus, from one connection to the next. */
@@ -98,7 +115,12 @@ async function connect(
   const { url, localAddress, connectTimeout, timeout } = options;
   const { clock, random } = runtime;
   const mbap = (datagrams: boolean) =>
-    new MbapFraming({ anyUnit: options.replyUnit === "any", firstId: Math.floor(random() * 65_536), datagrams });
+    new MbapFraming({
+      anyUnit: options.replyUnit === "any",
+      firstId: Math.floor(random() * 65_536),
+      datagrams,
+      peer: placeOf(url),
+    });
   if (url.transport === "serial") {
     const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk });
     const rest = lineRest(url.line, timeout);
@@ -109,7 +131,15 @@ async function connect(
     return streamExchange(await openUdp({ host, port, localAddress }, signal), mbap(true), clock);
   const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
   const framing =
-    url.frames === "mbap" ? mbap(false) : new BusFraming({ codec: codecOf(url.frames), reopen: true, doubts, mayAsk });
+    url.frames === "mbap"
+      ? mbap(false)
+      : new BusFraming({
+          codec: codecOf(url.frames),
+          reopen: true,
+          doubts,
+          mayAsk,
+          peer: { expected: url.frames, peer: placeOf(url) },
+        });
   return streamExchange(stream, framing, clock, undefined, givenUp);
 }
 

@@ -113,11 +113,16 @@ export class Poll {
       return [block];
     };
     if (attempt === "too long")
-      return this.#fetchHalves(block, this.#unit.silence(undefined, this.target.timeoutMs), cycle, search);
+      return this.#fetchHalves(
+        block,
+        this.#unit.silence({ mismatch: undefined }, this.target.timeoutMs),
+        cycle,
+        search,
+      );
     if ("notAsked" in attempt) return fail(attempt.notAsked);
     const { result, ms, isOfUnit } = attempt;
     if (result.kind === "silence") {
-      const reason = this.#unit.silence(result.mismatch, ms);
+      const reason = this.#unit.silence(result, ms);
       // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
       if (search && !isOfUnit) return this.#fetchHalves(block, reason, cycle, search);
       this.#unit.failed(reason, ms);
@@ -144,8 +149,8 @@ export class Poll {
     }
     this.#unit.succeeded();
     if (isOfUnit) return fail(reason);
-    if (consequence === "split") return this.#fetchHalves(block, reason, cycle, search);
-    if (consequence === "unsupported") return fail(this.#refuse(block, reason, true));
+    if (consequence === "split" || consequence === "unsupported")
+      return this.#fetchHalves(block, reason, cycle, search, consequence === "unsupported");
     if (consequence === "fault" && (await this.#isOfBlock(block, cycle.signal, search)))
       return this.#fetchHalves(block, reason, cycle, search ?? new LengthSearch());
     return fail(reason);
@@ -169,12 +174,13 @@ export class Poll {
     return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
   }
 
-  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while. */
+  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while, `forLong` where the device cannot come to have it. */
   async #fetchHalves(
     block: WantedBlock,
     reason: string,
     cycle: Cycle,
     search?: LengthSearch,
+    forLong = false,
   ): Promise<readonly WantedBlock[]> {
     const { slot, into, signal } = cycle;
     const halves = this.#halves.get(block) ?? split(block) ?? [];
@@ -194,7 +200,7 @@ export class Poll {
     }
     // What failed for another reason may be there: the whole is asked for again with the next poll.
     const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
-    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, false), slot) : readings));
+    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, forLong), slot) : readings));
     return [block];
   }
 

@@ -16,6 +16,8 @@ import type { ModbusConfig, PollTarget } from "./wanted.ts";
 const largestDelivery = 10_000;
 /** So many cycles of all tags wait for the buffer at most, and never fewer readings than one delivery may have. */
 const waitingCycles = 4;
+/** Of one connection: waiting for a unit that is slow must not cost the others much. */
+const patientProbes = 2;
 const tellEveryMs = 10_000;
 
 /** Polls through `link`, which it owns. Nothing is asked before `deliveries` is called. */
@@ -46,6 +48,9 @@ export class ModbusSource implements Source {
     const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
     const restMs = url.transport === "serial" ? lineRest(url.line, config.options.timeout).guardMs : 0;
     const budget = new ProbeBudget(runtime.clock);
+    // Where a time-out closes the connection, an answer that is late is never seen: it has to be waited for.
+    let patientLeft = url.transport === "tcp" && url.frames !== "mbap" ? patientProbes : 0;
+    const mayBePatient = () => patientLeft-- > 0;
     this.#polls = targets.map((target) => {
       const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
@@ -57,7 +62,18 @@ export class ModbusSource implements Source {
         add: (cut: Cut) => learned.add(target.unit, cut),
       };
       return new Poll(
-        { target, time: config.options.time, retries, restMs, read, isNearlyLost, briefly, breaker, learned: lessons },
+        {
+          target,
+          time: config.options.time,
+          retries,
+          restMs,
+          read,
+          isNearlyLost,
+          mayBePatient,
+          briefly,
+          breaker,
+          learned: lessons,
+        },
         runtime,
       );
     });

@@ -20,6 +20,8 @@ export interface UnitReaderOptions {
   readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal, conclusive: boolean) => Promise<Result>;
   /** As `Link.isNearlyLost`. */
   readonly isNearlyLost: () => boolean;
+  /** Whether the unit may be waited for beyond its time-out, to see whether it is slow; called for each time that is to happen. */
+  readonly mayBePatient: () => boolean;
   /** Milliseconds that the link rests after a request without an answer. */
   readonly restMs: number;
   /** The time-out of a request that may be brief, from that of the unit. */
@@ -34,6 +36,10 @@ export interface Asked {
   readonly ms: number;
 }
 
+type Silence = Extract<Result, { kind: "silence" }>;
+
+/** Time-outs that are waited for a unit that may be slow. */
+const patience = 3;
 const busyWaitMs = 200;
 /** In one cycle, whatever the number of blocks: a unit that stays busy must not take the time of several cycles. */
 const busyRetries = 3;
@@ -43,6 +49,10 @@ export class UnitReader {
   readonly #runtime: Runtime;
   readonly #probes: ProbeChoice<Wanted>;
   #busyLeft = busyRetries;
+  /** Whether the unit answered anything within its time-out. */
+  #inTime = false;
+  /** How long an answer took that was waited for beyond it. */
+  #slowMs: number | undefined;
 
   constructor(options: UnitReaderOptions, runtime: Runtime) {
     this.#options = options;
@@ -94,11 +104,24 @@ export class UnitReader {
   }
 
   /** That the unit did not answer, in words. */
-  silence(mismatch: string | undefined, ms: number): string {
+  silence({ mismatch, lateMs }: Pick<Silence, "mismatch" | "lateMs">, ms: number): string {
     const { unit, timeoutMs } = this.#options.target;
     const again = ms < timeoutMs ? `, and now again not within ${formatDuration(Math.round(ms))}` : "";
     const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}${again}`;
+    const slowMs = Math.max(lateMs ?? 0, this.#slowMs ?? 0);
+    if (slowMs > 0) return `${silence}; ${slowAnswers(slowMs)}`;
     return mismatch === undefined ? silence : `${silence}; what came instead had ${mismatch}`;
+  }
+
+  #learn(block: WantedBlock, result: Result): void {
+    if (result.kind === "data") this.#probes.answered(block);
+    else if (result.kind === "silence") this.#probes.silent(block);
+    if (result.kind === "silence") return;
+    if (result.tookMs > this.#options.target.timeoutMs) this.#slowMs = result.tookMs;
+    else {
+      this.#inTime = true;
+      this.#slowMs = undefined;
+    }
   }
 
   async #probe(least: WantedBlock, signal: AbortSignal): Promise<Asked> {
@@ -113,7 +136,9 @@ export class UnitReader {
     const { table, start, count } = block;
     // The probe that decides whether the unit is down is given all the time there is.
     const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe);
-    const timeoutMs = isBrief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
+    const isPatient = isProbe && !isBrief && !this.#inTime && this.#options.mayBePatient();
+    const shortMs = isBrief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
+    const timeoutMs = isPatient ? shortMs * patience : shortMs;
     let silentLeft = breaker.down === undefined ? this.#options.retries : 0;
     try {
       for (;;) {
@@ -121,8 +146,7 @@ export class UnitReader {
         if (result.kind === "silence" && silentLeft-- > 0) continue;
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
         if (!busy || this.#busyLeft === 0 || breaker.down !== undefined) {
-          if (result.kind === "data") this.#probes.answered(block);
-          else if (result.kind === "silence") this.#probes.silent(block);
+          this.#learn(block, result);
           return { result, ms: result.kind === "silence" ? timeoutMs : result.tookMs };
         }
         this.#busyLeft--;
@@ -133,6 +157,12 @@ export class UnitReader {
       throw error;
     }
   }
+}
+
+/** What to do about answers that come so long after their request: `its answers take 1.3 s: raise timeout to 3s`. */
+export function slowAnswers(ms: number): string {
+  const tenths = Math.ceil(ms / 100);
+  return `its answers take ${(tenths / 10).toFixed(1)} s: raise timeout to ${Math.ceil(tenths / 5)}s`;
 }
 
 function isSame(a: WantedBlock, b: WantedBlock): boolean {

@@ -69,6 +69,29 @@ test("without an answer the deadline ends it, and says what came instead", async
   expect(exchange.discarded).toBe(1);
 });
 
+test.each([
+  ["tcp", tcp, (id: number) => mbapFrame(id, 1, word(7))],
+  [
+    "a line",
+    () => new BusFraming({ codec: rtuCodec, reopen: false }),
+    () => rtuCodec.encode({ unit: 1, pdu: word(7) }),
+  ],
+] as const)(
+  "over %s it is told how long an answer took that came when nothing was asked any more",
+  async (_name, framing, frame) => {
+    const { stream, say } = scripted();
+    const clock = new ManualClock();
+    const exchange = streamExchange(stream, framing(), clock);
+    await exchange.run(read, 5, signal);
+    await clock.advance(30);
+    say(frame(0));
+    expect([exchange.discarded, exchange.heardAt]).toEqual([1, clock.monotonic()]);
+    await clock.advance(30);
+
+    expect(await exchange.run(read, 5, signal)).toMatchObject({ kind: "silence", lateMs: 30 });
+  },
+);
+
 test("an answer that came in time is taken also when the process was held up beyond the deadline", async () => {
   await using device = await modbusDevice();
   device.unit(1).set("hr", 0, [7]);

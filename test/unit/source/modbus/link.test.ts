@@ -17,6 +17,7 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
     lost: undefined,
     stale: false,
     discarded: 0,
+    heardAt: Number.NEGATIVE_INFINITY,
     async run(each, timeoutMs): Promise<Result> {
       const [afterMs, kind] = results[asked.length] ?? [0, "silence"];
       asked.push([each, timeoutMs]);
@@ -76,6 +77,7 @@ test("requests are counted by unit and outcome, exceptions by code, and what was
     get discarded() {
       return discarded;
     },
+    heardAt: Number.NEGATIVE_INFINITY,
     async run() {
       const result = results.shift() ?? { kind: "silence", mismatch: undefined, heard: true };
       if (result.kind === "silence") discarded++;
@@ -102,6 +104,7 @@ test("silence about what may be too much ends no connection; silence about what 
     lost: undefined,
     stale: false,
     discarded: 0,
+    heardAt: Number.NEGATIVE_INFINITY,
     run: async () => ({ kind: "silence", mismatch: undefined, heard: false }),
     async [Symbol.asyncDispose]() {},
   };
@@ -116,4 +119,40 @@ test("silence about what may be too much ends no connection; silence about what 
 
   expect(nearlyLost).toEqual([false, true, true, true, true]);
   await expect(link.read(request, 100, signal)).rejects.toMatchObject({ code: "SOURCE_UNREACHABLE" });
+});
+
+test("what comes between requests is counted, and is a sign of life", async () => {
+  const clock = new ManualClock();
+  const runtime = testRuntime({ clock });
+  let discarded = 0;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    get discarded() {
+      return discarded;
+    },
+    get heardAt() {
+      return heardAt;
+    },
+    async run(_request, timeoutMs) {
+      await clock.advance(timeoutMs);
+      return { kind: "silence", mismatch: undefined, heard: false };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const link = await Link.open({ ...options, connect: async () => exchange }, runtime, signal);
+  // A unit whose answers take 1.3 s, asked every 5 s with a time-out of 1 s.
+  for (let i = 0; i < 10; i++) {
+    await link.read(request, 1_000, signal);
+    await clock.advance(300);
+    discarded++;
+    heardAt = clock.monotonic();
+    await clock.advance(3_700);
+  }
+  await link[Symbol.asyncDispose]();
+
+  expect(runtime.metric("source_modbus_discarded_replies_total")).toBe(10);
 });

@@ -33,6 +33,7 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
     lost: undefined,
     stale: false,
     discarded: 0,
+    heardAt: Number.NEGATIVE_INFINITY,
     async run(request, waitMs, signal): Promise<Result> {
       const { unit } = request;
       const count = "count" in request ? request.count : 0;

@@ -44,6 +44,7 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
         return answer(request);
       },
       isNearlyLost: () => false,
+      mayBePatient: () => false,
       briefly: (ms) => ms,
       breaker: new Breaker(clock, () => 0.5, new ProbeBudget(clock)),
       learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
@@ -137,6 +138,50 @@ test("a table about which a unit says nothing at all is left alone, ever longer,
   }
   // Three times the block and two values of it, then after 1, 2, 4 … minutes.
   expect(asked.filter(({ start }) => start < 1_000).length).toBeLessThanOrEqual(3 + 2 + 3 * 6);
+});
+
+test("exception 1 over a hole costs the value in it only, and where a whole table is missing it is asked for once an hour", async () => {
+  const { cycle } = polled([0, 1, 2, 3, 4, 5, 6, 7], ({ start, count, ...rest }) =>
+    start <= 5 && start + count > 5 ? refused(1) : given({ start, count, ...rest }),
+  );
+  expect((await cycle()).values).toEqual([0, 1, 2, 3, 4, undefined, 6, 7]);
+
+  const missing = polled([0, 1, 2, 3, 4, 5, 6, 7], () => refused(1));
+  await missing.cycle();
+  const before = missing.asked.length;
+  for (let i = 0; i < 59; i++) {
+    await missing.clock.advance(60_000);
+    await missing.cycle();
+  }
+  expect(missing.asked.length).toBe(before);
+  await missing.clock.advance(60_000);
+  expect((await missing.cycle()).requests).toBeGreaterThan(0);
+});
+
+test("a unit that is always busy is asked ever more rarely, says why, and is found back", async () => {
+  let isBusy = true;
+  const { clock, runtime, asked, cycle } = polled([0, 1, 1_000], (request) => (isBusy ? refused(6) : given(request)));
+  // Time passes while it waits for a unit that is busy.
+  const cycleInTime = async () => {
+    const running = cycle();
+    let isOver = false;
+    void running.then(() => (isOver = true));
+    while (!isOver) await clock.advance(200);
+  };
+  for (let i = 0; i < 600; i++) {
+    await cycleInTime();
+    await clock.advance(1_000);
+  }
+
+  // Three requests with their repeats, then after 5 s, 10 s … up to a minute.
+  expect(asked.length).toBeLessThanOrEqual(3 + 3 * 3 + 4 + 1_000 / 30);
+  expect(runtime.lines.filter(({ message }) => message === "unit is down")).toMatchObject([
+    { fields: { reason: "exception 6: server device busy" } },
+  ]);
+
+  isBusy = false;
+  await clock.advance(61_000);
+  expect((await cycle()).values).toEqual([0, 1, 1_000]);
 });
 
 test("an exception in the midst of finding out what a device refuses costs only what it concerns", async () => {

@@ -33,6 +33,7 @@ async function polled(
     lost: undefined,
     stale: false,
     discarded: 0,
+    heardAt: Number.NEGATIVE_INFINITY,
     async run(request: UnitRequest, timeoutMs) {
       if ("identity" in request) throw new Error("never asked");
       const { start, count } = request;
@@ -59,6 +60,7 @@ async function polled(
             restMs: 0,
             read: link.read.bind(link),
             isNearlyLost: () => link.isNearlyLost,
+            mayBePatient: () => false,
             briefly: link.unlikelyAfter.bind(link),
             breaker,
             learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
