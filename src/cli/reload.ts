@@ -23,6 +23,7 @@ const issue = z.object({
   path: z.string(),
   message: z.string(),
   hint: z.string().exactOptional(),
+  excerpt: z.string().exactOptional(),
 });
 const names = z.array(z.string());
 const answered = z.union([

@@ -135,9 +135,8 @@ export function unknownKey(owner: ConfigNode, key: string, names: readonly strin
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);
   const place = { at, path: childPath(owner.path, key) };
-  if (near === undefined)
-    issues.error(place, "is no key that is known here", `may be ${listed(names.toSorted(), "or")}`);
-  else issues.error(place, `is no key that is known here; did you mean ${near}?`);
+  if (near === undefined) issues.error(place, "unknown key", `may be ${listed(names.toSorted(), "or")}`);
+  else issues.error(place, `unknown key; did you mean ${near}?`);
 }
 
 /** The branch that was meant: the one whose kind of value stands there, if there is one. */
@@ -188,7 +187,8 @@ function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | u
   const whole = withoutUser(found.text);
   const text = whole.length > 80 ? `${whole.slice(0, 77)}...` : whole;
   const safe = text.replace(/\p{Cc}/gu, " ");
-  return typeof found.value === "string" && resolveQuoted(found) ? `the text "${safe}"` : safe;
+  if (typeof found.value !== "string") return safe;
+  return resolveQuoted(found) ? `the text "${safe}"` : `"${safe}"`;
 }
 
 /** Whether the text would be something else without its quotes. */

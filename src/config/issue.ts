@@ -1,4 +1,5 @@
 // What is wrong with a configuration, where it stands and how to mend it.
+import { excerpt } from "./excerpt.ts";
 import type { Position } from "./node.ts";
 
 export interface ConfigIssue {
@@ -14,6 +15,8 @@ export interface ConfigIssue {
   readonly message: string;
   /** What the field is for, or what to write. */
   readonly hint?: string;
+  /** The line of the file with a caret below the column, two lines of text; secrets are hidden. */
+  readonly excerpt?: string;
 }
 
 /** Where something is wrong. */
@@ -24,7 +27,13 @@ export interface Place {
 
 /** Gathers issues; the same one at the same place is kept once, however many tags a template serves. */
 export class Issues {
-  readonly #issues = new Map<string, ConfigIssue>();
+  readonly #issues = new Map<string, ConfigIssue & { readonly whole: boolean }>();
+  readonly #lines = new Map<string, readonly string[]>();
+
+  /** The text of a file that issues may be about. */
+  read(file: string, text: string): void {
+    this.#lines.set(file, text.split(/\r?\n/));
+  }
 
   error(place: Place, message: string, hint?: string): void {
     this.#add("error", place, message, hint);
@@ -35,28 +44,38 @@ export class Issues {
   }
 
   get errors(): number {
-    return this.list().filter(({ severity }) => severity === "error").length;
+    return [...this.#issues.values()].filter(({ severity }) => severity === "error").length;
   }
 
   /** By file in the order of their first issue, then by position. */
   list(): readonly ConfigIssue[] {
     const files = [...new Set([...this.#issues.values()].map(({ file }) => file))];
-    return [...this.#issues.values()].toSorted(
-      (a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column,
-    );
+    return [...this.#issues.values()]
+      .toSorted((a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column)
+      .map(({ whole, ...issue }) => {
+        const shown = whole ? undefined : excerpt(this.#lines.get(issue.file) ?? [], issue.line, issue.column);
+        return shown === undefined ? issue : { ...issue, excerpt: shown };
+      });
   }
 
-  #add(severity: ConfigIssue["severity"], { at, path }: Place, message: string, hint: string | undefined): void {
+  #add(severity: ConfigIssue["severity"], place: Place, message: string, hint: string | undefined): void {
+    const { at, path } = place;
+    // The file as such: no line of it is to blame.
+    const whole = path === "" && "kind" in place;
     const key = `${at.file}:${at.line}:${at.column} ${message}`;
     if (this.#issues.has(key)) return;
-    this.#issues.set(key, { severity, ...at, path, message, ...(hint !== undefined && { hint }) });
+    this.#issues.set(key, { severity, ...at, path, message, ...(hint !== undefined && { hint }), whole });
   }
 }
 
-/** Two lines for people: position, path and message; below the message the hint. */
+/** Lines for people: position, path and message; below the message the hint; then the line of the file with a caret. */
 export function formatIssue(issue: ConfigIssue): string {
   const position = `${issue.file}:${issue.line}:${issue.column}  `;
   const path = issue.path === "" ? "" : `${issue.path}  `;
   const text = `${position}${issue.severity === "warning" ? "warning: " : ""}${path}${issue.message}`;
-  return issue.hint === undefined ? text : `${text}\n${" ".repeat(position.length)}${issue.hint}`;
+  return [
+    text,
+    ...(issue.hint === undefined ? [] : [`${" ".repeat(position.length)}${issue.hint}`]),
+    ...(issue.excerpt === undefined ? [] : [issue.excerpt]),
+  ].join("\n");
 }

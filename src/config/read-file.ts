@@ -21,7 +21,9 @@ export async function readTextFile(
     return undefined;
   }
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    issues.read(file, text);
+    return text;
   } catch {
     issues.error(place, `${what}is no UTF-8 text`, "save it as UTF-8");
     return undefined;

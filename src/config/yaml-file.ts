@@ -4,6 +4,7 @@ import type { Issues } from "./issue.ts";
 import { type Lengths, type LongList, longLists } from "./long-lists.ts";
 import { type ConfigNode, childPath, countNodes, type ListNode, type MapEntry, type Position } from "./node.ts";
 import { resolveScalar } from "./scalar.ts";
+import { unclosedQuote } from "./unclosed-quote.ts";
 import { explain } from "./yaml-hints.ts";
 import { Skeleton } from "./yaml-skeleton.ts";
 
@@ -67,6 +68,17 @@ function parse(text: string, source: Source, original: (offset: number) => numbe
   const document = parseDocument(text, { schema: "failsafe", uniqueKeys: false, prettyErrors: false });
   const wrong = [...document.errors, ...document.warnings];
   if (wrong.length === 0) return document;
+  const unclosed = unclosedQuote(text);
+  const at = unclosed && source.position(original(unclosed.offset));
+  // What the parser says is a consequence of the quote, unless it noticed before it.
+  if (unclosed && at && wrong.every(({ pos }) => pos[0] >= unclosed.offset)) {
+    source.issues.error(
+      { at, path: "" },
+      `is not YAML here: the quote ${unclosed.quote} that begins here is not closed`,
+      "close it in this line",
+    );
+    return undefined;
+  }
   const lines = source.text.split(/\r?\n/);
   const seen = new Set<number>();
   for (const [index, { code, message, pos }] of wrong.entries()) {

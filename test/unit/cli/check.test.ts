@@ -32,9 +32,13 @@ const simulated = (every: string, count = 1) =>
 test("a wrong file gives every error and status 78", async () => {
   const { status, text } = await checked(`${head}buffer: { maxsize: 1GiB }\nlog: { level: loud }\n`);
   expect(status).toBe(78);
-  expect(text).toBe(`agent.yaml:3:11  buffer.maxsize  is no key that is known here; did you mean maxSize?
-agent.yaml:4:15  log.level  must be debug, info, warn or error, is loud
+  expect(text).toBe(`agent.yaml:3:11  buffer.maxsize  unknown key; did you mean maxSize?
+     3 | buffer: { maxsize: 1GiB }
+       |           ^
+agent.yaml:4:15  log.level  must be debug, info, warn or error, is "loud"
                  The least important lines that are written.
+     4 | log: { level: loud }
+       |               ^
 agent.yaml: 2 errors`);
 });
 

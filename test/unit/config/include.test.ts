@@ -33,7 +33,7 @@ test("what is wrong in an included file is told with its name", async () => {
     "/site/conf.d/c.yaml": "- x\n",
   });
   expect(said.split("\n").filter((line) => /^\S/.test(line))).toEqual([
-    "conf.d/a.yaml:1:1  log  is no key that is known here",
+    "conf.d/a.yaml:1:1  log  unknown key",
     "conf.d/a.yaml:3:3  sources.main  stands here twice, first in agent.yaml:5",
     "conf.d/c.yaml:1:1  must be a map with sources or templates",
     expect.stringMatching(/^conf\.d\/b\.yaml:2:41 {2}sources\.b\.tags\[0\]\.input {2}Input ID a is used twice/),

@@ -95,7 +95,7 @@ test("what is wrong in a long list is complained about where it stands", async (
   const line = config.slice(0, config.indexOf("sinus")).split("\n").length;
   const said = await complaints(config, withPassword);
   expect(said).toContain(`agent.yaml:${line}:`);
-  expect(said).toContain("is sinus");
+  expect(said).toContain('is "sinus"');
   expect(said).toContain("sources.demo.tags[1700].wave");
   expect((await load(many(tagsOf(2_500)), withPassword)).sources[0]?.tags.length).toBe(2_500);
 });

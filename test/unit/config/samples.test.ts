@@ -20,6 +20,6 @@ test("the configuration in packaging/compose is right", async () => {
   const text = readFileSync(compose, "utf8").replace("${file:/run/secrets/service_password}", "${SERVICE_PASSWORD}");
   // Its service is in the same network of containers.
   expect(await complaints(text, variables)).toMatch(
-    /^agent\.yaml:5:8 {2}warning: service\.url {2}is not encrypted: .*\n.*$/,
+    /^agent\.yaml:5:8 {2}warning: service\.url {2}is not encrypted: .*\n.*\n +5 \| .*\n +\| +\^$/,
   );
 });

@@ -1,0 +1,122 @@
+// The line of a file that an error is about, with a caret below the column, and no secret in it. The file may be no YAML
+// at all, so secrets are recognised by the keys before them: whatever follows such a key in its line is hidden unless it is
+// certain to be a reference or ends for certain.
+
+/** Lines longer than this are shown around the caret. */
+const longest = 100;
+/** A key whose value is a secret. */
+const secretKey = /pas+w|pass|pwd|secret|token|private|api_?key|^key$/i;
+/** A key that says where a secret is. */
+const placeOfSecret = /(?:file|env|url)$/i;
+/** Below these keys every value may be a secret, except those of `harmless`. */
+const credentials = /^(?:auth|basic|clientCredentials|credentials?|userCertificate)$/i;
+const harmless = /^(?:basic|clientCredentials|username|clientId|apiUrl)$/;
+const key = /(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\s|$)\s*/g;
+/** A whole value that is nothing but a reference. */
+const reference = /^(["']?)\$\{(?:file:|credential:)?[^}:]*\}\1(?=\s*(?:[,}\]#]|$))/;
+const quoted = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*(?:[,}\]#]|$))/;
+const hidden = "***";
+
+/** Two lines. `line` and `column` from 1. Undefined: there is no such line, or nothing in it. */
+export function excerpt(lines: readonly string[], line: number, column: number): string | undefined {
+  const text = lines[line - 1];
+  if (text === undefined || text.trim() === "") return undefined;
+  const at = Math.min(column - 1, text.length);
+  const { shown, caret } = masked(text, at, secretRanges(lines, line - 1));
+  const from = shown.length <= longest ? 0 : Math.max(0, Math.min(caret - longest / 2, shown.length - longest));
+  const part = `${from > 0 ? "…" : ""}${shown.slice(from, from + longest)}${from + longest < shown.length ? "…" : ""}`;
+  const number = String(line).padStart(6);
+  const gap = " ".repeat(caret - from + (from > 0 ? 1 : 0));
+  return `${number} | ${part.replace(/\p{Cc}|\p{Cf}/gu, " ").trimEnd()}\n${" ".repeat(number.length)} | ${gap}^`;
+}
+
+type Range = readonly [from: number, to: number];
+
+function masked(
+  text: string,
+  at: number,
+  ranges: readonly Range[],
+): { readonly shown: string; readonly caret: number } {
+  let shown = "";
+  let caret: number | undefined;
+  let done = 0;
+  for (const [from, to] of ranges) {
+    if (at < from) caret ??= shown.length + at - done;
+    shown += text.slice(done, from);
+    if (at < to) caret ??= shown.length;
+    shown += hidden;
+    done = to;
+  }
+  caret ??= shown.length + at - done;
+  return { shown: shown + text.slice(done), caret };
+}
+
+/** What of a line may be a secret, in order. */
+function secretRanges(lines: readonly string[], index: number): readonly Range[] {
+  const text = lines[index] ?? "";
+  const parents = parentsOf(lines, index);
+  const start = text.length - text.trimStart().length;
+  if (parents.some(isSecret)) return [[start, text.length]];
+  const ranges: Range[] = [];
+  let within = parents.some((name) => credentials.test(name));
+  for (const match of text.matchAll(key)) {
+    const name = match[2] ?? "";
+    const from = match.index + match[0].length;
+    if (from <= (ranges.at(-1)?.[1] ?? 0)) continue;
+    const value = text.slice(from);
+    const group = credentials.test(name);
+    if (group) within = true;
+    if (group && (value === "" || value.startsWith("{"))) continue;
+    if (!group && !isSecret(name) && !(within && !harmless.test(name) && !placeOfSecret.test(name))) continue;
+    if (value === "" || reference.test(value)) continue;
+    ranges.push([from, from + (quoted.exec(value)?.[0].length ?? value.length)]);
+  }
+  return merged([...ranges, ...users(text), ...comment(text)]);
+}
+
+function isSecret(name: string): boolean {
+  return secretKey.test(name) && !placeOfSecret.test(name);
+}
+
+/** Keys of the lines above that are indented less, each less than the one below it. */
+function parentsOf(lines: readonly string[], index: number): readonly string[] {
+  const parents: string[] = [];
+  let indent = indentOf(lines[index] ?? "");
+  for (let i = index - 1; i >= 0 && indent > 0; i--) {
+    const line = lines[i] ?? "";
+    if (line.trim() === "" || indentOf(line) >= indent) continue;
+    indent = indentOf(line);
+    // The last key of a line is the one that goes on below it.
+    const last = [...line.matchAll(key)].at(-1)?.[2];
+    if (last !== undefined) parents.push(last);
+  }
+  return parents;
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}
+
+/** Name and password in addresses, up to the last @ of the line. */
+function users(text: string): readonly Range[] {
+  const match = /[a-z][a-z0-9+.-]*:\/\/(.*)@/i.exec(text);
+  return match
+    ? [[match.index + match[0].length - (match[1]?.length ?? 0) - 1, match.index + match[0].length - 1]]
+    : [];
+}
+
+/** People write passwords into comments. */
+function comment(text: string): readonly Range[] {
+  const match = /(?:^|\s)#\s*(?=\S)/.exec(text);
+  return match ? [[match.index + match[0].length, text.length]] : [];
+}
+
+function merged(ranges: readonly Range[]): readonly Range[] {
+  const all: Range[] = [];
+  for (const [from, to] of ranges.toSorted(([a], [b]) => a - b)) {
+    const last = all.at(-1);
+    if (last && from <= last[1]) all[all.length - 1] = [last[0], Math.max(last[1], to)];
+    else all.push([from, to]);
+  }
+  return all;
+}

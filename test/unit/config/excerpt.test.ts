@@ -1,0 +1,112 @@
+// The line that an error shows: the caret stands under the column, and nothing that may be a secret is in it.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { excerpt } from "../../../src/config/excerpt.ts";
+import { unclosedQuote } from "../../../src/config/unclosed-quote.ts";
+import { runs } from "../../support/property.ts";
+
+const canary = "canary-77aa";
+const shown = (text: string, line: number, column = 1) => excerpt(text.split("\n"), line, column);
+
+test("the caret stands under the column", () => {
+  expect(shown("a: 1\nlog: { level: loud }", 2, 15)).toBe("     2 | log: { level: loud }\n       |               ^");
+});
+
+test.each([
+  [1, 5, "password: ***", 0],
+  [1, 14, "password: ***", 10],
+  [2, 4, "url: mqtt://***@broker:1883", 3],
+  [2, 30, "url: mqtt://***@broker:1883", 18],
+])("what is hidden moves the caret along: line %i, column %i", (line, column, text, caret) => {
+  const lines = `password: ${canary}\nurl: mqtt://gw:${canary}@broker:1883`;
+  const [first = "", second = ""] = shown(lines, line, column)?.split("\n") ?? [];
+  expect(first.slice(9)).toBe(text);
+  if (column > 10 || line === 2) expect(second.indexOf("^") - 9).toBe(caret);
+});
+
+test("of a long line the part around the caret is shown", () => {
+  const long = `list: [${Array.from({ length: 80 }, (_, i) => `n${i}`).join(", ")}]`;
+  const column = long.indexOf("n60") + 1;
+  const [first = "", second = ""] = shown(long, 1, column)?.split("\n") ?? [];
+  expect(first.length).toBeLessThan(115);
+  expect(first.slice(second.indexOf("^")).startsWith("n60")).toBe(true);
+});
+
+test("a reference is no secret, and a file that holds one neither", () => {
+  for (const line of [
+    'password: "${SERVICE_PASSWORD}"',
+    "auth: { basic: { password: '${file:/run/secrets/x}' } }",
+    "passwordFile: /run/secrets/x",
+    "username: reader",
+    "keyFile: /etc/ssl/key.pem",
+  ])
+    expect(shown(line, 1)?.split("\n")[0]?.slice(9)).toBe(line);
+  expect(shown(`password: "\${NAME:-${canary}}"`, 1)).not.toContain(canary);
+});
+
+const ways = [
+  `password: ${canary}`,
+  `password: "${canary}"`,
+  `"password": '${canary}'`,
+  `password: "${canary}`,
+  `password: "x" ${canary}`,
+  `password: x, ${canary}`,
+  `password: [${canary}]`,
+  `pasword: ${canary}`,
+  `auth: ${canary}`,
+  `auth: { basic: ${canary} }`,
+  `auth: { basic: { pw: ${canary} } }`,
+  `auth: { basic: { username: a, password: ${canary} } }`,
+  `clientCredentials: { clientId: a, clientSecret: ${canary} }`,
+  `auth:\n  basic:\n    pw: ${canary}`,
+  `password: |\n  ${canary}`,
+  `password:\n  - ${canary}`,
+  `password: >-\n  first\n  x: ${canary}`,
+  `token: ${canary}`,
+  `keyPassphrase: ${canary}`,
+  `url: "http://gw:${canary}@127.0.0.1"`,
+  `url: http://gw:p w ${canary}@127.0.0.1`,
+  `url: mqtt://gw:p@ss${canary}@broker # old`,
+  `a: 1 # ${canary}`,
+  `# ${canary}`,
+  `{ password: ${canary}, a: 1 }`,
+  `- { input: a, password: ${canary} }`,
+];
+
+test("no way of writing a secret into a file shows it", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom(...ways), { minLength: 1, maxLength: 4 }),
+      fc.nat({ max: 6 }),
+      fc.nat({ max: 60 }),
+      (parts, indent, column) => {
+        const lines = parts.flatMap((part) => part.split("\n").map((line) => " ".repeat(indent) + line));
+        for (const line of lines.keys()) expect(excerpt(lines, line + 1, column + 1) ?? "").not.toContain(canary);
+      },
+    ),
+    runs(300),
+  );
+});
+
+test.each([
+  ['a: "b\nc: d\n', 3],
+  ["a: 'b\nc: d\n", 3],
+  ['a: "b"\nc: [1, "x, y]\nd: "z"\n', 14],
+  ['- "a\n- b: "c"\n', 2],
+  ["a: it's\nb: 'c\n", 11],
+  ['a: "b\\"\nc: d\n', 3],
+  ["a: 'it''s\nb: c\n", 3],
+])("an unclosed quote is found where it begins: %j", (text, offset) => {
+  expect(unclosedQuote(text)?.offset).toBe(offset);
+});
+
+test.each([
+  'a: "b\n  c"\nd: e\n',
+  "a: it's\nb: c\n",
+  'a: "b" # don"t\nc: d\n',
+  'a: |\n  "text\nb: c\n',
+  "a: 'it''s'\nb: \"x\\\"y\"\n",
+  "a: {b: 'c', d: \"e\"}\n",
+])("a text that goes on in the next line, or an apostrophe, is no unclosed quote: %j", (text) => {
+  expect(unclosedQuote(text)).toBeUndefined();
+});
