@@ -16,44 +16,88 @@ const blockBytes = 512;
 
 /** A file of zeros takes no room, as files with holes do. */
 export function usedBytes(inode: Inode): number {
-  let end = inode.data.length;
-  while (end > 0 && inode.data[end - 1] === 0) end--;
+  return usedBytesOf(inode.data);
+}
+
+function usedBytesOf(bytes: Uint8Array): number {
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end--;
   return end;
 }
 
 /** Each unsynced block of each write may have reached the disk or not. */
 export function survivingData(inode: Inode, survives: Survives): Uint8Array {
   if (inode.pending.length === 0) return inode.synced;
-  let capacity = inode.synced.length;
-  for (const change of inode.pending)
-    capacity = Math.max(capacity, "size" in change ? change.size : change.position + change.bytes.length);
+  const { parts, capacity, made } = partsOf(inode);
+  const survived = parts.filter(survives);
+  if (survived.length === 0) return inode.synced;
+  if (parts.length > mostRemembered) return dataOf(inode, survived, capacity);
+  const which = survived.reduce((bits, part) => bits | (1 << parts.indexOf(part)), 0);
+  const data = made.get(which) ?? dataOf(inode, survived, capacity);
+  made.set(which, data);
+  return data;
+}
+
+function dataOf({ synced }: Inode, survived: Inode["pending"], capacity: number): Uint8Array {
   const data = new Uint8Array(capacity);
-  data.set(inode.synced);
-  let size = inode.synced.length;
-  /** Zeros written where there are zeros make no other state. */
-  let untouched = inode.synced.findLastIndex((byte) => byte !== 0) + 1;
-  for (const change of inode.pending) {
-    if ("size" in change) {
-      if (!survives()) continue;
-      data.fill(0, change.size, Math.max(size, change.size));
-      size = change.size;
-      continue;
-    }
-    for (let at = 0; at < change.bytes.length; ) {
-      const end = Math.min(change.bytes.length, at + blockBytes - ((change.position + at) % blockBytes));
-      const zero =
-        change.position + at >= untouched &&
-        change.position + end <= inode.synced.length &&
-        change.bytes.subarray(at, end).every((byte) => byte === 0);
-      if (!zero) untouched = Math.max(untouched, change.position + end);
-      if (!zero && survives()) {
-        data.set(change.bytes.subarray(at, end), change.position + at);
-        size = Math.max(size, change.position + end);
-      }
-      at = end;
+  data.set(synced);
+  let size = synced.length;
+  for (const part of survived) {
+    if ("size" in part) {
+      data.fill(0, part.size, Math.max(size, part.size));
+      size = part.size;
+    } else {
+      data.set(part.bytes, part.position);
+      size = Math.max(size, part.position + part.bytes.length);
     }
   }
   return data.subarray(0, size);
+}
+
+interface Parts {
+  /** Of how many changes these are the parts. */
+  readonly changes: number;
+  readonly parts: Inode["pending"];
+  /** Bytes of the file if all of them survive, at most. */
+  readonly capacity: number;
+  /** What is left of the file, by the parts that survive. */
+  readonly made: Map<number, Uint8Array>;
+}
+
+/** Files with more parts are made each time. */
+const mostRemembered = 10;
+
+/** By the changes of an inode: thousands of states are made of the same ones. */
+const known = new WeakMap<Inode["pending"], Parts>();
+
+/** What survives by itself or not. */
+function partsOf({ pending, synced }: Inode): Parts {
+  const before = known.get(pending);
+  if (before?.changes === pending.length) return before;
+  let capacity = synced.length;
+  /** Zeros written where there are zeros make no other state. */
+  let untouched = usedBytesOf(synced);
+  const parts: Inode["pending"] = [];
+  for (const change of pending) {
+    if ("size" in change) {
+      parts.push(change);
+      capacity = Math.max(capacity, change.size);
+      continue;
+    }
+    for (let at = 0; at < change.bytes.length; ) {
+      const position = change.position + at;
+      const bytes = change.bytes.subarray(at, at + blockBytes - (position % blockBytes));
+      at += bytes.length;
+      const end = position + bytes.length;
+      if (position >= untouched && end <= synced.length && usedBytesOf(bytes) === 0) continue;
+      untouched = Math.max(untouched, end);
+      capacity = Math.max(capacity, end);
+      parts.push({ position, bytes });
+    }
+  }
+  const found = { changes: pending.length, parts, capacity, made: new Map<number, Uint8Array>() };
+  known.set(pending, found);
+  return found;
 }
 
 export function written(data: Uint8Array, bytes: Uint8Array, position: number): Uint8Array {
