@@ -57,6 +57,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
     code: "if (!known || isFoundAgain(state, segment)) continue;",
     without: "if (!known) continue;",
     test: accounts,
+    name: "also where the state still has it",
   },
   {
     safeguard: "a segment that cannot be read holds what was left in it",

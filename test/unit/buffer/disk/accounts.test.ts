@@ -180,6 +180,23 @@ test("a lost segment that is put back takes nothing off what the service has", (
   expect(history).toMatchObject({ lost: 0, stats: { settledPoints: 60, unsettledPoints: 110 } });
 });
 
+test("a segment that is put back is delivered, also where the state still has it as done with", () => {
+  const history = new History();
+  history.append(100);
+  history.stop(true);
+  history.start();
+  history.append(10);
+  history.remove(0);
+  history.compact();
+  expect(history).toMatchObject({ lost: 100, stats: { unsettledPoints: 10 } });
+
+  // Killed before the next state is written.
+  history.putBack(0);
+  history.start();
+
+  expect(history).toMatchObject({ lost: 0, stats: { unsettledPoints: 110 } });
+});
+
 test("a compacted segment that the disk does not give at a start holds the points that were left in it", () => {
   const history = new History();
   history.append(90);
