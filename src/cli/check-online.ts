@@ -5,6 +5,7 @@ import type { Warning } from "../agent/status.ts";
 import type { Config } from "../config/config.ts";
 import { AgentError, errorCodes, isAgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
+import type { DeviceCheck } from "../core/source.ts";
 import { inputOwners } from "../mapping/input-owners.ts";
 import { openCredentials } from "../upload/open-credentials.ts";
 import { Pacer } from "../upload/pacer.ts";
@@ -25,6 +26,8 @@ export interface Reached {
   readonly remedy?: string;
   /** What the device gives to consider although it answers. */
   readonly advice?: string;
+  /** What each device behind the connection answered, where the protocol asks them one by one. */
+  readonly devices?: readonly DeviceCheck[];
   /** Addresses whose values would not be stored, since another one feeds their Input ID. */
   readonly refused?: readonly Warning[];
   readonly exit: ExitStatus;
@@ -33,7 +36,7 @@ export interface Reached {
 /** Time for one of them, in milliseconds: drivers have shorter ones of their own for what they wait for. */
 const withinMs = 60_000;
 
-/** Asks all of them side by side. Nothing is stored, read or acknowledged. Rejects with `signal.reason` only. */
+/** Asks all of them side by side, polled devices for one value each. Nothing is stored or acknowledged. Rejects with `signal.reason` only. */
 export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
   const owners = inputOwners();
@@ -46,7 +49,12 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
           await using opened = await openBeside(source, config, runtime, stop);
           const { advice } = opened.details?.() ?? {};
           const refused = await refusedAddresses(source, opened, owners, runtime, stop);
-          return { ...(advice !== undefined && { advice: String(advice) }), ...(refused.length > 0 && { refused }) };
+          const devices = await opened.check?.(stop);
+          return {
+            ...(advice !== undefined && { advice: String(advice) }),
+            ...(refused.length > 0 && { refused }),
+            ...(devices && { devices }),
+          };
         },
         signal,
       ),
@@ -56,14 +64,15 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
 
 async function reach(
   what: string,
-  ask: (signal: AbortSignal) => Promise<Pick<Reached, "advice" | "refused"> | void>,
+  ask: (signal: AbortSignal) => Promise<Pick<Reached, "advice" | "refused" | "devices"> | void>,
   signal: AbortSignal,
 ): Promise<Reached> {
   const started = performance.now();
   const elapsed = () => Math.round(performance.now() - started);
   try {
     const found = await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
-    const exit = found?.refused ? exitStatus.failed : exitStatus.done;
+    const isAway = found?.devices?.some(({ ok }) => !ok) ?? false;
+    const exit = isAway ? exitStatus.unreachable : found?.refused ? exitStatus.failed : exitStatus.done;
     return { what, ok: exit === exitStatus.done, ms: elapsed(), ...found, exit };
   } catch (error) {
     signal.throwIfAborted();

@@ -4,6 +4,7 @@ import type { Config } from "../config/config.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../config/forecast.ts";
 import { type ConfigIssue, formatIssue } from "../config/issue.ts";
 import { configIssues, loadConfig } from "../config/load.ts";
+import type { DeviceCheck } from "../core/source.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
 import type { Reached } from "./check-online.ts";
 import type { Console } from "./console.ts";
@@ -57,13 +58,31 @@ async function reach(config: Config, signal: AbortSignal): Promise<readonly Reac
   return checkOnline(config, version(), signal);
 }
 
-function reachedLines({ what, ms, error, remedy = "", advice, refused = [] }: Reached): readonly string[] {
+function reachedLines({
+  what,
+  ms,
+  error,
+  remedy = "",
+  advice,
+  devices = [],
+  refused = [],
+}: Reached): readonly string[] {
   if (error !== undefined) return [visible(`${what}: ${error}`), `  ${remedy}`];
   return [
-    `${what}: answers, ${ms} ms`,
+    `${what}: ${answering(devices)}, ${ms} ms`,
+    ...devices.flatMap(deviceLines),
     ...(advice === undefined ? [] : [visible(`  ${advice}`)]),
     ...refused.flatMap((each) => [visible(`  ${each.message}`), visible(`    ${each.remedy}`)]),
   ];
+}
+
+function answering(devices: readonly DeviceCheck[]): string {
+  const there = devices.filter(({ ok }) => ok).length;
+  return there === devices.length ? "answers" : `${there} of ${count(devices.length, "unit")} gave a value`;
+}
+
+function deviceLines({ device, ok, text, remedy }: DeviceCheck): readonly string[] {
+  return [visible(`  ${device}: ${text}`), ...(ok || remedy === undefined ? [] : [visible(`    ${remedy}`)])];
 }
 
 function jsonOf(result: object): string {

@@ -25,6 +25,7 @@ export async function openBeside(
   return {
     deliveries: (stop) => source.deliveries(stop),
     addresses: source.addresses,
+    ...(source.check && { check: (stop) => source.check?.(stop) ?? Promise.resolve([]) }),
     details: () => source.details?.() ?? {},
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -110,10 +110,26 @@ export interface Source extends AsyncDisposable {
    * `deliveries`. Undefined: addresses are known only when a value comes.
    */
   readonly addresses?: readonly FoundAddress[] | undefined;
+  /**
+   * Asks each device behind the connection for one value, for a person who wants to know whether it is there. Called in
+   * place of `deliveries`. Undefined: that the connection is open says that the device is. Rejects as `deliveries` throws.
+   */
+  check?(signal: AbortSignal): Promise<readonly DeviceCheck[]>;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
   /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
   unknown?(): readonly UnknownAddress[];
+}
+
+/** What one device behind a connection answered when it was asked for a value. */
+export interface DeviceCheck {
+  /** `unit 7` */
+  readonly device: string;
+  readonly ok: boolean;
+  /** What was read, or what is wrong, to be read after `device`. */
+  readonly text: string;
+  /** What to do about it, where it is not ok. */
+  readonly remedy?: string;
 }
 
 /** Something that arrives and that no tag wants. */

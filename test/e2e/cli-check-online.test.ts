@@ -35,6 +35,7 @@ test("service and sources that answer are told, in every dialect, and nothing is
   await using service = await testService();
   await using broker = await openMqttBroker({ credentials: { username: "gw1", password: "gw1-password" } });
   await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [2301]);
   const written = { file: home.file("agent.yaml"), dataDir: home.file("data"), broker: broker.url, modbus: device.url };
   for (const version of ["1.0", "1.1beta1", "1.1"]) {
     write({ ...written, service: service.url, version });
@@ -42,7 +43,9 @@ test("service and sources that answer are told, in every dialect, and nothing is
     expect({ version, status, stdout }).toEqual({
       version,
       status: 0,
-      stdout: expect.stringMatching(/service: answers, \d+ ms\nhall: answers, \d+ ms\nbus: answers, \d+ ms\n$/),
+      stdout: expect.stringMatching(
+        /service: answers, \d+ ms\nhall: answers, \d+ ms\nbus: answers, \d+ ms\n {2}unit 1: hr:0 u16 is 2301\n$/,
+      ),
     });
   }
   const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true } });
@@ -71,4 +74,61 @@ test("service and sources that answer are told, in every dialect, and nothing is
   expect(gone.status).toBe(69);
   expect(gone.stdout).toMatch(/service: http:\/\/127\.0\.0\.1:1\/v1: .*ECONNREFUSED.*\n {2}check service\.url/);
   expect(gone.stdout).toMatch(/bus: .*\n {2}check address, port, cable/);
+});
+
+/** A Modbus source with these tags, at `url`, and a service that is not there. */
+function writeModbus(file: string, url: string, devices: string, options = ""): void {
+  writeFileSync(
+    file,
+    `version: 1
+agent: { name: gw1 }
+service: { url: "http://127.0.0.1:1/v1", integration: ${integration}, auth: { basic: { password: x } } }
+sources: { bus: { type: modbus, url: "${url}", timeout: 200ms, ${options} devices: [${devices}] } }
+`,
+  );
+}
+
+test("of each Modbus unit one value is read: an open port alone does not answer for any", async () => {
+  using home = temporaryFolder();
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 5, [7]);
+  device.unit(1).refuse("hr", 0, 0, 2);
+  device.unit(3).exception = 2;
+  const file = home.file("agent.yaml");
+  const units = [1, 2, 3].map(
+    (unit) => `{ unit: ${unit}, tags: [{ input: u${unit}.a, at: hr:0 }, { input: u${unit}.b, at: hr:5 }] }`,
+  );
+  writeModbus(file, device.url, units.join(", "));
+
+  const { status, stdout } = await command(["check", "-c", file, "--online"]);
+
+  const lines = stdout.slice(stdout.indexOf("bus: ")).trimEnd().split("\n");
+  expect(lines).toEqual([
+    expect.stringMatching(/^bus: 1 of 3 units gave a value, \d+ ms$/),
+    "  unit 1: hr:5 u16 is 7",
+    "  unit 2: did not answer within 600ms",
+    expect.stringMatching(/^ {4}check unit: a unit that is not there says nothing; .*rtu\+tcp:\/\/127\.0\.0\.1:\d+$/),
+    "  unit 3: answers hr:5 with exception 2: illegal data address: the device does not have this address",
+    "    tagferry browse shows which addresses the device has",
+  ]);
+  expect(status).toBe(69);
+});
+
+test("a Modbus device that is slower than the time-out is told so, and one that echoes another unit what to write", async () => {
+  using home = temporaryFolder();
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [7]);
+  device.latencyMs = 300;
+  const file = home.file("agent.yaml");
+  writeModbus(file, device.url, "{ unit: 1, tags: [{ input: a, at: hr:0 }] }");
+
+  const slow = await command(["check", "-c", file, "--online"]);
+
+  expect(slow.stdout).toMatch(/ {2}unit 1: its answers take 0\.\d s: raise timeout to 1s\n/);
+  device.latencyMs = 0;
+  device.echoUnit = 0;
+  const other = await command(["check", "-c", file, "--online"]);
+  expect(other.stdout).toContain("unit 0 instead of 1 (replyUnit: any accepts that)");
+  writeModbus(file, device.url, "{ unit: 1, tags: [{ input: a, at: hr:0 }] }", "replyUnit: any,");
+  expect((await command(["check", "-c", file, "--online"])).stdout).toContain("unit 1: hr:0 u16 is 7");
 });

@@ -56,6 +56,8 @@ export interface ModbusDevice extends AsyncDisposable {
   disconnect(reset?: boolean): void;
   /** Milliseconds between a request and its answer. */
   latencyMs: number;
+  /** The unit that its answers carry; undefined: that of the request. */
+  echoUnit: number | undefined;
   /** Called when an answer was sent. */
   answered: () => void;
 }
@@ -164,7 +166,7 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     const identifies = code === 43 && model !== undefined && Object.keys(model.identity).length > 0;
     const pdu = identifies ? identification(frame[9]!, frame[10]!, model) : model?.answer(code, start, count);
     if (!pdu) return;
-    const header = Buffer.from([frame[0]!, frame[1]!, 0, 0, 0, pdu.length + 1, unit]);
+    const header = Buffer.from([frame[0]!, frame[1]!, 0, 0, 0, pdu.length + 1, device.echoUnit ?? unit]);
     mostInFlight = Math.max(mostInFlight, ++inFlight);
     const send = () => {
       inFlight--;
@@ -195,6 +197,7 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
       else await new Promise((resolve) => server.close(resolve));
     },
     latencyMs: 0,
+    echoUnit: undefined,
     answered: () => {},
     unit(number) {
       const unit = units.get(number) ?? new Unit();

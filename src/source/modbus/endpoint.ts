@@ -76,3 +76,19 @@ function serial(text: string, url: URL): Endpoint | string {
   const path = decodeURIComponent(url.pathname);
   return { text, frames, transport: "serial", line: { path, baudRate, dataBits, parity, stopBits } };
 }
+
+/** What it may mean that a device takes requests and says nothing. */
+export function silenceHint(url: Endpoint): string {
+  if (url.transport === "serial") return "check unit, baud rate, parity and wiring; a wrong unit is silent";
+  const place = placeOf(url);
+  const unit = "check unit: a unit that is not there says nothing";
+  if (url.frames !== "mbap") return `${unit}; where the gateway itself speaks Modbus TCP, write tcp://${place}`;
+  if (url.transport === "udp") return `${unit}; many devices answer over TCP only: tcp://${place}`;
+  return `${unit}; behind a device server that passes serial frames on, write rtu+tcp://${place}`;
+}
+
+/** `host:port` as in URLs; of a line its path. */
+export function placeOf(url: Endpoint): string {
+  if (url.transport === "serial") return url.line.path;
+  return `${url.host.includes(":") ? `[${url.host}]` : url.host}:${url.port}`;
+}

@@ -7,7 +7,8 @@ import { asciiCodec, rtuCodec } from "./bus-codec.ts";
 import { BusFraming, type BusOptions } from "./bus-framing.ts";
 import { configFaults } from "./config-faults.ts";
 import { Doubts } from "./doubts.ts";
-import type { Endpoint, FrameFormat } from "./endpoint.ts";
+import type { FrameFormat } from "./endpoint.ts";
+import { placeOf, silenceHint } from "./endpoint.ts";
 import { type Exchange, type GivenUp, streamExchange } from "./exchange.ts";
 import { Learned } from "./learned.ts";
 import { Link } from "./link.ts";
@@ -81,22 +82,6 @@ export async function openLink(
     runtime,
     signal,
   );
-}
-
-/** What it may mean that a device takes requests and says nothing. */
-function silenceHint(url: Endpoint): string {
-  if (url.transport === "serial") return "check unit, baud rate, parity and wiring; a wrong unit is silent";
-  const place = placeOf(url);
-  const unit = "check unit: a unit that is not there says nothing";
-  if (url.frames !== "mbap") return `${unit}; where the gateway itself speaks Modbus TCP, write tcp://${place}`;
-  if (url.transport === "udp") return `${unit}; many devices answer over TCP only: tcp://${place}`;
-  return `${unit}; behind a device server that passes serial frames on, write rtu+tcp://${place}`;
-}
-
-/** `host:port` as in URLs; of a line its path. */
-function placeOf(url: Endpoint): string {
-  if (url.transport === "serial") return url.line.path;
-  return `${url.host.includes(":") ? `[${url.host}]` : url.host}:${url.port}`;
 }
 
 /** What is known of answers that may still come on a bus, from one connection to the next. */

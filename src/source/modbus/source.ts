@@ -1,8 +1,9 @@
 // A live Modbus connection: polls every target on its schedule and hands out what was read.
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, Reading, Source } from "../../core/source.ts";
+import type { Delivery, DeviceCheck, Reading, Source } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { Breaker, ProbeBudget } from "./breaker.ts";
+import { silenceHint } from "./endpoint.ts";
 import type { Learned } from "./learned.ts";
 import type { Link } from "./link.ts";
 import { droppedTotal, skippedTotal } from "./metrics.ts";
@@ -11,6 +12,7 @@ import { Poll } from "./poll.ts";
 import { ReadingsQueue } from "./readings-queue.ts";
 import { slots } from "./schedule.ts";
 import { lineRest } from "./serial-timing.ts";
+import { checkUnits } from "./unit-check.ts";
 import type { ModbusConfig, PollTarget } from "./wanted.ts";
 
 const largestDelivery = 10_000;
@@ -107,6 +109,11 @@ export class ModbusSource implements Source {
       "requests split": [...this.#breakers.keys()].reduce((sum, unit) => sum + this.#learned.cuts(unit).length, 0),
       "polls skipped": this.#skipped,
     };
+  }
+
+  async check(signal: AbortSignal): Promise<readonly DeviceCheck[]> {
+    const targets = this.#polls.map(({ target }) => target);
+    return await checkUnits(targets, this.#link, silenceHint(this.#config.options.url), signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -273,4 +273,12 @@ export const modbusAblations: readonly Ablation[] = [
     test: "integration/modbus-diagnosis.test.ts",
     name: "is named",
   },
+  {
+    safeguard: "reading a value of each unit before check --online says that it answers",
+    file: "cli/check-online.ts",
+    code: "            ...(devices && { devices }),\n",
+    without: "",
+    test: "e2e/cli-check-online.test.ts",
+    name: "of each Modbus unit one value",
+  },
 ];
