@@ -90,6 +90,26 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "pass", ms: 3 },
     ],
   ],
+  // What a block had left out was settled in vain when the block was settled after it, and came again after the kill.
+  [
+    { maxBytes: 100_000, keep: 0 },
+    [
+      { do: "append", samples: [same(2, 3), fresh(0, 3)] },
+      { do: "pass", ms: 12_000 },
+      {
+        do: "answer",
+        answers: [{ kind: "refuse", named: 1 }, { kind: "throttled" }, { kind: "partial", refused: 7, unnamed: 0 }],
+      },
+      { do: "append", samples: [fresh(1), same(2, 0), fresh(1)] },
+      { do: "append", samples: [same(0, 2), old(2, 2)] },
+      { do: "pass", ms: 150 },
+      { do: "kill", again: 3 },
+      { do: "append", samples: [{ input: 2, time: "fresh", back: 3, value: "poison" }] },
+      { do: "pass", ms: 12_000 },
+      { do: "kill", again: 1 },
+      { do: "append", samples: [fresh(2), fresh(2, 4)] },
+    ],
+  ],
 ];
 
 /** Runs `count` random stories, and those in which a value was wrong once. */

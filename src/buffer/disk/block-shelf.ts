@@ -133,7 +133,9 @@ export class BlockShelf {
       const { whole } = series;
       if (whole.isEmpty || asWhole) for (const { place, bounds } of series.parts()) uncover(segment, place, bounds);
       else {
+        const leasedByOthers = [...segment.taken.coveredOf(series.leftOut)];
         for (const [from, to] of whole.ranges()) segment.taken.removeWhole(from, to);
+        for (const [place, from, to] of leasedByOthers) segment.taken.addSeries(place, from, to);
         // What was settled of it already is settled.
         for (const [place, ranges] of segment.settled.series())
           for (const [from, to] of ranges.ranges()) segment.taken.addSeries(place, from, to);
@@ -338,11 +340,13 @@ export class BlockShelf {
     // Most of it is settled: whole stretches with a few gaps say so in less room than many series do.
     out.asWhole = true;
     segment.settledBySeries -= all + leftOutPoints;
+    const settledByOthers = [...segment.settled.coveredOf(leftOut)];
     for (const [from, to] of whole.ranges()) segment.settled.addWhole(from, to);
     for (const { place, bounds } of series.parts())
       for (let i = 0; i < bounds.length; i += 2) segment.settled.removeSeries(place, bounds[i]!, bounds[i + 1]!);
     for (const [place, ranges] of leftOut)
       for (const [from, to] of ranges.ranges()) segment.settled.removeSeries(place, from, to);
+    for (const [place, from, to] of settledByOthers) segment.settled.addSeries(place, from, to);
     return points;
   }
 

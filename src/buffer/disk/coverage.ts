@@ -60,6 +60,18 @@ export class Coverage {
     return this.whole.covers(from, to) && !this.#gaps.get(series)?.touches(from, to);
   }
 
+  /** What of these series, each in its stretches, is covered. */
+  *coveredOf(wanted: ReadonlyMap<number, RangeSet>): Generator<[series: number, from: number, to: number]> {
+    for (const [series, stretches] of wanted)
+      for (const [from, to] of stretches.ranges()) {
+        const covered = new RangeSet();
+        for (const [begin, end] of this.whole.ranges(from, to)) covered.add(begin, end);
+        for (const [begin, end] of this.#gaps.get(series)?.ranges(from, to) ?? []) covered.remove(begin, end);
+        for (const [begin, end] of this.#series.get(series)?.ranges(from, to) ?? []) covered.add(begin, end);
+        for (const [begin, end] of covered.ranges()) yield [series, begin, end];
+      }
+  }
+
   /** Whether the points of every series between `from` and `to` are covered by `whole`. */
   coversAll(from: number, to: number): boolean {
     if (!this.whole.covers(from, to)) return false;

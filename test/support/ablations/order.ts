@@ -4,6 +4,7 @@ import type { Ablation } from "./ablation.ts";
 const model = "unit/upload/last-append-wins.test.ts";
 const window = "unit/upload/window.test.ts";
 const settlements = "unit/buffer/disk/settlement-order.test.ts";
+const leftOut = "unit/buffer/disk/left-out.test.ts";
 const unreadable = "unit/buffer/disk/unreadable.test.ts";
 
 export const orderAblations: readonly Ablation[] = [
@@ -132,5 +133,19 @@ export const orderAblations: readonly Ablation[] = [
     code: 'if (late === true || (lane === "backlog" && this.#late.isWaiting(input)))',
     without: "if (late === true)",
     test: window,
+  },
+  {
+    safeguard: "what others settled of series that a block left out",
+    file: "buffer/disk/block-shelf.ts",
+    code: "    for (const [place, from, to] of settledByOthers) segment.settled.addSeries(place, from, to);\n",
+    without: "",
+    test: leftOut,
+  },
+  {
+    safeguard: "what others leased of series that a block left out",
+    file: "buffer/disk/block-shelf.ts",
+    code: "        for (const [place, from, to] of leasedByOthers) segment.taken.addSeries(place, from, to);\n",
+    without: "",
+    test: leftOut,
   },
 ];
