@@ -53,10 +53,12 @@ function lateThings({ time, sources, upload, buffer, gaps, timeFaults }: Omit<St
   const inState = (wanted: SourceState) => sources.filter(({ state }) => state === wanted).length;
   const offline = inState("waiting");
   const connecting = inState("opening");
+  const troubled = sources.filter(({ state, error }) => state === "online" && error !== undefined).length;
   const { unsettledPoints, oldest } = buffer;
   const isBacklog = unsettledPoints > 0 && oldest !== undefined && time - oldest > onItsWayUs;
   return [
     ...when(offline > 0, `${counted(offline, "source")} offline`),
+    ...when(troubled > 0, `${counted(troubled, "source")} with errors`),
     ...when(upload.state === "retrying", "service unreachable"),
     ...when(upload.state === "stopped", "delivery stopped"),
     ...when(upload.state === "delivering" && isBacklog, backlogWords[upload.backlog.trend]),

@@ -11,6 +11,7 @@ import type { Mapping } from "../mapping/mapping.ts";
 import type { ClockHold } from "./clock-hold.ts";
 import type { SourceGaps } from "./gaps/source-gaps.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
+import { TakeoverPause } from "./takeover-pause.ts";
 
 /** Deliveries that wait for the gap record, at most. */
 const mostOwed = 100;
@@ -36,11 +37,14 @@ export interface PipelineParts {
 export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal: AbortSignal): Promise<void> {
   const holding = releaseHeldPoints(parts, runtime, signal);
   const backOff = new BackOff({ minMs: 1_000, maxMs: 30_000, random: runtime.random });
+  const takeovers = new TakeoverPause(runtime.random);
   while (!signal.aborted) {
     const error = await readUntilLost(parts, runtime, () => backOff.reset(), signal);
     if (error === undefined) break;
     const mostMs = isAgentError(error, "SOURCE_UNREACHABLE") ? parts.unreachablePauseMs : undefined;
-    const waitMs = Math.min(backOff.next(), mostMs ?? Number.POSITIVE_INFINITY);
+    const waitMs = isAgentError(error, "SOURCE_TAKEN_OVER")
+      ? takeovers.next(runtime.clock.monotonic())
+      : Math.min(backOff.next(), mostMs ?? Number.POSITIVE_INFINITY);
     parts.monitor.lost(error, waitMs);
     parts.gaps?.lost(error);
     await untilAborted(runtime.clock.sleep(waitMs, signal), signal);

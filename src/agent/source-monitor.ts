@@ -26,6 +26,9 @@ const repeatAfterMs = 600_000;
 /** A connection that lasted this long, or gave a point, was worth something; one that did not is the same failure going on. In milliseconds. */
 const steadyAfterMs = 60_000;
 
+/** How long a takeover of the session by another client stays the error of the source although it is connected again, in milliseconds. */
+const takeoverShownMs = 600_000;
+
 /** Told by the pipeline what happens; asked by the status. */
 export class SourceMonitor {
   readonly #source: MonitoredSource;
@@ -35,6 +38,7 @@ export class SourceMonitor {
   #state: SourceState = "opening";
   readonly #since: Since;
   #error: { readonly message: string; readonly remedy: string | undefined } | undefined;
+  #takenOverAtMs = Number.NEGATIVE_INFINITY;
   #bufferError: AgentError | undefined;
   #connection: Source | undefined;
   #readings = 0;
@@ -100,8 +104,11 @@ export class SourceMonitor {
   /** The connection is gone or could not be made; the next attempt comes after `waitMs` milliseconds. */
   lost(error: unknown, waitMs: number): void {
     this.#connection = undefined;
-    if (this.#isSteady()) this.#logged = undefined;
+    const isTakeover = isAgentError(error, "SOURCE_TAKEN_OVER");
+    // The one who takes the session over leaves us alone long enough for some messages.
+    if (this.#isSteady() && !isTakeover) this.#logged = undefined;
     this.#flapping = this.#state === "online" && !this.#isSteady();
+    this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
     const message = error instanceof Error ? error.message : String(error);
     const known = isAgentError(error) ? error : undefined;
     this.#error = { message, remedy: known?.hint };
@@ -160,7 +167,7 @@ export class SourceMonitor {
   status(): SourceStatus {
     const error = this.#bufferError
       ? { message: this.#bufferError.message, remedy: this.#bufferError.hint }
-      : this.#state !== "online" || (this.#flapping && !this.#isSteady())
+      : this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver()
         ? this.#error
         : undefined;
     const unknown = this.#connection?.unknown?.() ?? [];
@@ -177,6 +184,10 @@ export class SourceMonitor {
       details: this.#connection?.details?.() ?? {},
       ...(unknown.length > 0 && { unknown }),
     };
+  }
+
+  #wasTakenOver(): boolean {
+    return this.#runtime.clock.monotonic() - this.#takenOverAtMs < takeoverShownMs;
   }
 
   #isSteady(): boolean {

@@ -1,11 +1,13 @@
 // `tagferry check`: every error of a configuration, else what it will cost.
 import { ownTags } from "../agent/own-signals.ts";
+import type { Claims } from "../config/claims.ts";
 import type { Config } from "../config/config.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../config/forecast.ts";
 import { type ConfigIssue, formatIssue } from "../config/issue.ts";
 import { configIssues, loadConfig } from "../config/load.ts";
 import type { DeviceCheck } from "../core/source.ts";
 import { formatByteSize } from "../lib/byte-size.ts";
+import { drivers } from "../source/registry.ts";
 import type { Reached } from "./check-online.ts";
 import type { Console } from "./console.ts";
 import { type DiskRoom, diskRoom } from "./disk-room.ts";
@@ -19,6 +21,8 @@ export interface CheckOptions {
   readonly json?: boolean;
   /** Also asks the service and each source. */
   readonly online?: boolean;
+  /** Configurations of agents that run at the same time. */
+  readonly with?: readonly string[];
 }
 
 /**
@@ -27,12 +31,14 @@ export interface CheckOptions {
  * another address feeds their Input ID.
  */
 export async function check(
-  { config: file, json = false, online = false }: CheckOptions,
+  { config: file, json = false, online = false, with: others = [] }: CheckOptions,
   io: Pick<Console, "print" | "environment" | "signal">,
 ): Promise<ExitStatus> {
   let config: Config;
   try {
-    config = await loadConfig(file, io.environment);
+    const claims: Claims = new Map();
+    for (const other of others) await loadConfig(other, io.environment, drivers, claims);
+    config = await loadConfig(file, io.environment, drivers, claims);
   } catch (error) {
     const issues = configIssues(error);
     if (issues.length === 0) throw error;

@@ -71,6 +71,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .description("list every error of a configuration, and what it will cost")
     .addOption(configOption(io))
     .option("--online", "also ask the service and each source; exit status 69 or 77 where one will not have it")
+    .option("--with <files...>", "configurations of other agents: client identifiers that both use are errors")
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml --online")
     .action(async (options: CheckOptions) =>

@@ -6,6 +6,7 @@ import type { Driver } from "../core/source.ts";
 import { leavesMachine } from "../lib/loopback.ts";
 import { drivers as allDrivers } from "../source/registry.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
+import type { Claims } from "./claims.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { mapsOf } from "./expand.ts";
@@ -23,16 +24,18 @@ import { parseYaml } from "./yaml-file.ts";
 
 /**
  * Resolves with the configuration in `file` (relative to `environment.cwd`). Rejects with `CONFIG_INVALID`; the
- * message says how many errors there are, `configIssues` gives them.
+ * message says how many errors there are, `configIssues` gives them. `claims`: what the sources of other agents claim, whose
+ * configurations were loaded before; the sources of this one are added.
  */
 export async function loadConfig(
   file: string,
   environment: Environment,
   drivers: readonly Driver[] = allDrivers,
+  claims: Claims = new Map(),
 ): Promise<Config> {
   const issues = new Issues();
   const root = await readRoot(file, environment, issues);
-  const config = root && checkFile(root, { environment, drivers, issues });
+  const config = root && checkFile(root, { environment, drivers, issues, claims });
   // Warnings about a file that is wrong would often be about what was meant otherwise.
   if (!config || issues.errors > 0)
     throw configError(
@@ -79,9 +82,13 @@ interface CheckParts {
   readonly environment: Environment;
   readonly drivers: readonly Driver[];
   readonly issues: Issues;
+  readonly claims: Claims;
 }
 
-function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts): Omit<Config, "warnings"> | undefined {
+function checkFile(
+  root: MapNode,
+  { environment, drivers, issues, claims }: CheckParts,
+): Omit<Config, "warnings"> | undefined {
   // The check of every certificate that says nothing else would be off, in all of the process and without a word.
   if (environment.variables["NODE_TLS_REJECT_UNAUTHORIZED"] === "0")
     issues.error(
@@ -98,6 +105,7 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
   const templates = { nodes: templatesOf(root, issues), used: new Set<string>() };
   const inputs = new Map();
   const connections = new Map();
+  const agentName = checked?.agent.name ?? nameOf(environment.hostname);
   const sources = entriesOf(root, "sources", issues).flatMap(([name, { key, value }]): ConfiguredSource[] => {
     const good = sourceName.safeParse(name);
     if (!good.success)
@@ -106,7 +114,16 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
         good.error.issues[0]?.message ?? "is no name",
         "the name stands in logs, metrics and status",
       );
-    const source = checkSource(name, value, { drivers, defaults, templates, issues, inputs, connections });
+    const source = checkSource(name, value, {
+      drivers,
+      defaults,
+      templates,
+      issues,
+      inputs,
+      connections,
+      claims,
+      agent: agentName,
+    });
     const driver = drivers.find(({ type }) => type === source?.driver.type);
     if (driver) warnLiteralSecrets(driver.schema, value, issues);
     return source ? [source] : [];
@@ -139,7 +156,7 @@ function checkFile(root: MapNode, { environment, drivers, issues }: CheckParts):
   return {
     agent: {
       ...agent,
-      name: agent.name ?? nameOf(environment.hostname),
+      name: agentName,
       dataDir: dataDirOf(agent.dataDir, environment),
     },
     service,

@@ -5,6 +5,7 @@ import { placeholders } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
 import { ambiguityOf } from "./ambiguities.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
+import { type Claims, enterClaims } from "./claims.ts";
 import type { ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
@@ -18,6 +19,9 @@ export interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly inputs: UsedInputs;
   /** Which source uses which connection, by driver and name of the connection. */
   readonly connections: Map<string, Place & { readonly source: string }>;
+  readonly claims: Claims;
+  /** `agent.name`. */
+  readonly agent: string;
 }
 
 /** The source, or undefined when it is wrong; then `parts.issues` says all that is. */
@@ -46,6 +50,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
     for (const { field, message, hint } of driver.warnings?.(options) ?? [])
       issues.warn(child(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
+    enterClaims(driver.claims?.(options, { agent: parts.agent, source: name }) ?? [], name, node, parts);
   }
   if (tags.length === 0 && issues.errors === before) issues.warn(node, "has no tags: nothing will be read");
   return options === undefined ? undefined : { name, driver, options, tags, rules };

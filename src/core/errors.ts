@@ -9,6 +9,11 @@ export const errorCodes = {
   },
   SOURCE_UNREACHABLE: { retryable: true, exit: 69, hint: "check address, port, cable and firewall of the device" },
   SOURCE_REFUSED: { retryable: true, exit: 77, hint: "check the credentials and rights that the device expects" },
+  SOURCE_TAKEN_OVER: {
+    retryable: true,
+    exit: 69,
+    hint: "give each source of each agent a client identifier of its own",
+  },
   SOURCE_PROTOCOL: {
     retryable: true,
     exit: 69,

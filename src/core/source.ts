@@ -196,6 +196,26 @@ export interface ConfigWarning {
   readonly hint: string;
 }
 
+/** Whose options they are. */
+export interface SourceOwner {
+  /** `agent.name`. */
+  readonly agent: string;
+  /** Name of the source. */
+  readonly source: string;
+}
+
+/** Something at a device that one source may use at a time. */
+export interface Claim {
+  /** The same for two sources that would disturb each other. */
+  readonly key: string;
+  /** The option to blame. */
+  readonly field: string;
+  /** What is claimed, to be read after the path of the option and before `as <the other source>`. */
+  readonly message: string;
+  /** What to write instead. */
+  readonly hint: string;
+}
+
 /** Several addresses that can come to one Input ID. */
 export interface Ambiguity {
   /** Which addresses, to be read after the path of `input`: `several topics match sensors/+/temp`. */
@@ -244,6 +264,11 @@ export interface Driver<
    * device. Two sources of this driver with the same name are an error. Undefined: any number may.
    */
   connection?(options: z.output<Options>): string | undefined;
+  /**
+   * What no other source may use at the same time, in this configuration or in that of another agent: the session of a client
+   * identifier at a broker. Undefined: any number of sources may have the same options.
+   */
+  claims?(options: z.output<Options>, owner: SourceOwner): readonly Claim[];
   /**
    * Longest pause before `open` is called again while the device cannot be reached, in milliseconds; for drivers whose attempt
    * costs a dead device or network next to nothing. Undefined: the back-off of all sources, up to 30 s.

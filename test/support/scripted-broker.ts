@@ -52,6 +52,8 @@ export async function scriptedBroker(
       for (const wake of waiting.splice(0)) wake();
       onPacket(packet, client, index);
     });
+    // What is not MQTT, such as a ClientHello, ends the connection, as it does at a broker.
+    incoming.on("error", () => socket.destroy());
     socket.on("data", (data) => incoming.parse(data));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

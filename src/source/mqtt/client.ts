@@ -49,6 +49,8 @@ export interface MqttConnection extends AsyncDisposable {
   readonly limits: Readonly<Record<string, unknown>>;
   /** Settles never but with the reason when the connection is lost. Resolves, so that nobody has to catch it. */
   readonly lost: Promise<AgentError>;
+  /** Once lost: the broker closed the connection and gave no reason, nor did the network. */
+  readonly closedSilently: boolean;
   /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects when the connection is lost. */
   subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]>;
   /** Resolves when the broker has answered. Rejects when the connection is lost. */
@@ -91,7 +93,7 @@ export async function connectOnce<Handler extends MessageHandler>(
   });
   client.on("disconnect", (packet) => record.disconnected(packet.reasonCode));
   client.on("connect", ({ sessionPresent }) => {
-    result.resolve({ connection: new Connection(client, sessionPresent, lost.promise), handler });
+    result.resolve({ connection: new Connection(client, sessionPresent, lost.promise, record), handler });
   });
   client.on("close", () => {
     lost.resolve(explainLoss(attempt, record));
@@ -184,12 +186,14 @@ class Connection implements MqttConnection {
   readonly keepaliveMs: number;
   readonly limits: Readonly<Record<string, unknown>>;
   readonly #client: MqttClient;
+  readonly #record: FailureRecord;
   readonly #lostFirst: Promise<never>;
   #heard = false;
 
-  constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>) {
+  constructor(client: MqttClient, sessionPresent: boolean, lost: Promise<AgentError>, record: FailureRecord) {
     const { protocolVersion } = client.options;
     this.#client = client;
+    this.#record = record;
     this.lost = lost;
     this.protocolVersion = protocolVersion === 5 || protocolVersion === 3 ? protocolVersion : 4;
     this.sessionPresent = sessionPresent;
@@ -215,6 +219,10 @@ class Connection implements MqttConnection {
     this.#client.sendPing();
     // The answer is behind what is not read now; it must not be missed.
     this.#client.reschedulePing(true);
+  }
+
+  get closedSilently(): boolean {
+    return this.#record.error === undefined && this.#record.disconnectReason === undefined;
   }
 
   heard(): boolean {

@@ -8,6 +8,7 @@ import { type Connected, connectOnce, type Link, type MessageHandler } from "./c
 import type { Failure } from "./failure.ts";
 import type { MqttOptions } from "./options.ts";
 import type { SessionState } from "./session-state.ts";
+import { speaksTls } from "./tls-probe.ts";
 import { cutMessages } from "./web-socket-frames.ts";
 
 type Version = 3 | 4 | 5;
@@ -52,7 +53,29 @@ export async function connectBroker<Handler extends MessageHandler>(
     }
     log.debug({ err: result.error, protocolVersion }, "no answer in this version of the protocol");
   }
+  if (first && (await needsTls(url, signal))) throw wantsTls(url, first.error);
   throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${url}: no version of the protocol to try`);
+}
+
+/** Whether the port of a URL without TLS speaks TLS. */
+async function needsTls(url: string, signal: AbortSignal): Promise<boolean> {
+  const { protocol, hostname, port } = new URL(url);
+  const usual = { "mqtt:": 1_883, "ws:": 80 }[protocol];
+  if (usual === undefined) return false;
+  return await speaksTls({ host: withoutBrackets(hostname), port: port === "" ? usual : Number(port) }, signal);
+}
+
+function wantsTls(url: string, cause: AgentError): AgentError {
+  const secure = url.replace(/^(mqtt|ws)(?=:)/i, "$1s");
+  return new AgentError("SOURCE_PROTOCOL", `${url}: this port speaks TLS, the URL does not`, {
+    cause,
+    hint: `write ${secure}, with caFile where the issuer of the broker's certificate is your own`,
+  });
+}
+
+/** An IPv6 address stands in brackets in a URL alone. */
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
 /** Bytes of packets that are received at least: what is larger than `maxPayload` is better counted than never heard of. */
@@ -62,7 +85,7 @@ const leastMaximumPacket = 16 * 2 ** 20;
 function libraryOptions(url: string, options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
   const { session, username, password, keepalive, connectTimeout, maxPayload } = options;
   const { protocol, hostname, port, pathname, search } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  const host = withoutBrackets(hostname);
   return {
     ...transports[protocol],
     host,

@@ -1,7 +1,8 @@
 // The MQTT driver: its options, its tags, and the way to a connection.
 import type { Driver } from "../../core/source.ts";
 import { topicAmbiguity } from "./ambiguity.ts";
-import { clearTextWarnings } from "./clear-text.ts";
+import { claimedSessions, clientIdOf } from "./claimed-sessions.ts";
+import { connectionWarnings } from "./connection-warnings.ts";
 import { mqttOptions } from "./options.ts";
 import { mqttTag } from "./tag.ts";
 import { tagCaptures } from "./tag-address.ts";
@@ -16,14 +17,15 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
   ambiguity: topicAmbiguity,
-  warnings: clearTextWarnings,
+  warnings: connectionWarnings,
+  claims: claimedSessions,
   async open(config, runtime, signal) {
     const { openMqttSource } = await import("./open.ts");
     return await openMqttSource(config, runtime, signal);
   },
   async beside(config, stateDir) {
     const { options } = config;
-    const clientId = `${options.clientId ?? `${config.agent}-${config.name}`}-probe-${process.pid}`;
+    const clientId = `${clientIdOf(options, { agent: config.agent, source: config.name })}-probe-${process.pid}`;
     const session = { ...options.session, persistent: false };
     // In a shared subscription each message goes to one of its members: it would be missing where it belongs.
     const tags = config.tags.map((tag) => {

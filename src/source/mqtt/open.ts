@@ -2,6 +2,7 @@
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
+import { clientIdOf } from "./claimed-sessions.ts";
 import type { Link } from "./client.ts";
 import { connectBroker } from "./connect.ts";
 import { NameTables } from "./name-tables.ts";
@@ -9,12 +10,14 @@ import { NamesFile } from "./names-file.ts";
 import { Reception } from "./reception.ts";
 import { loadSessionState } from "./session-state.ts";
 import { type MqttConfig, MqttSource } from "./source.ts";
+import { takeoverWatchOf } from "./takeover-watch.ts";
 
 /** Connects to the first of the brokers that takes us, and subscribes; see `Driver.open`. */
 export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { url, servers, verify } = config.options;
   const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
   if (verify === "none") log.warn({ url }, "the broker's certificate is not checked; anybody can pass for it");
+  const takeovers = takeoverWatchOf(config);
   const failures: AgentError[] = [];
   for (const each of [url, ...servers]) {
     try {
@@ -25,10 +28,14 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
       failures.push(error);
     }
   }
+  takeovers.openFailed();
   const [first] = failures;
   if (failures.length === 1 && first) throw first;
   const texts = failures.map(({ message }) => message).join("; ");
-  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, { cause: first });
+  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, {
+    cause: first,
+    ...(first && { hint: first.hint }),
+  });
 }
 
 async function openAt(
@@ -40,7 +47,7 @@ async function openAt(
 ): Promise<Source> {
   const { name, tags, options } = config;
   const { maxPayload, requestRebirth, session } = options;
-  const clientId = options.clientId ?? `${config.agent}-${name}`;
+  const clientId = clientIdOf(options, { agent: config.agent, source: name });
   const state = await loadSessionState(config.stateDir, { url, clientId }, log);
   const namesFile = new NamesFile(config.stateDir, url, log);
   const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});

@@ -28,8 +28,8 @@ const meanings: Readonly<Record<number, Meaning>> = {
   140: { text: "bad authentication method", code: "SOURCE_REFUSED" },
   141: { text: "it heard nothing within the keep-alive time", code: "SOURCE_UNREACHABLE" },
   142: {
-    text: "another client took over the session: the client identifier is in use elsewhere",
-    code: "SOURCE_REFUSED",
+    text: "another client took over the session with the same client identifier",
+    code: "SOURCE_TAKEN_OVER",
   },
   143: { text: "it does not accept the topic filter", code: "SOURCE_REFUSED" },
   144: { text: "it does not accept the topic name", code: "SOURCE_REFUSED" },

@@ -16,6 +16,7 @@ import { SilenceWatch } from "./silence.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
+import { takeoverWatchOf } from "./takeover-watch.ts";
 
 export type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
@@ -48,8 +49,8 @@ export class MqttSource implements Source {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    const { connection, reception, state } = parts;
-    void connection.lost.then((error) => reception.fail(error));
+    const { connection, state } = parts;
+    void this.#watchLoss();
     this.#subscribing = this.#subscribe(connection.sessionPresent ? state.filters : []);
     void this.#inBackground(this.#subscribing.then(() => this.#retryRefused()));
     void this.#inBackground(this.#keepAlive());
@@ -152,6 +153,19 @@ export class MqttSource implements Source {
     const subscriptions = await applySubscriptions(connection, wanted, options, state, log);
     this.#subscriptions = subscriptions;
     if (subscriptions.refused.size > 0) reception.add(refusals(config.tags, subscriptions, runtime));
+  }
+
+  /** Ends the deliveries when the connection is lost, with the reason. */
+  async #watchLoss(): Promise<void> {
+    const { url, config, clientId, connection, reception, runtime } = this.#parts;
+    const since = runtime.clock.monotonic();
+    const error = await connection.lost;
+    if (this.#closing.signal.aborted) return reception.fail(error);
+    const { protocolVersion, closedSilently: silent } = connection;
+    const attempt = { url, clientId, protocolVersion, username: config.options.username };
+    reception.fail(
+      takeoverWatchOf(config).lost(error, attempt, { lastedMs: runtime.clock.monotonic() - since, silent }),
+    );
   }
 
   /** Rights at the broker may be mended while we are connected. */

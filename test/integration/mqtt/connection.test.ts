@@ -46,7 +46,7 @@ test("a wrong password is refused with broker, user and reason, and without the 
 
   await expect(opening).rejects.toMatchObject({
     code: "SOURCE_REFUSED",
-    message: `${broker.url} refused the connection of user gw1, client north-hall: bad user name or password (4)`,
+    message: `${broker.url} refused the connection as user gw1, client north-hall: bad user name or password (4)`,
   });
   expect(JSON.stringify(runtime.lines)).not.toContain("wrong-one");
 });
@@ -198,8 +198,9 @@ test("a session taken over by another client with the same identifier is named",
   await using source = await openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal);
 
   await expect(pull(source, signal).next()).rejects.toMatchObject({
-    code: "SOURCE_REFUSED",
-    message: `${broker.url} ended the connection of client north-hall: another client took over the session: the client identifier is in use elsewhere (142)`,
+    code: "SOURCE_TAKEN_OVER",
+    message: `${broker.url} ended the connection of client north-hall: another client took over the session with the same client identifier (142)`,
+    hint: expect.stringMatching(/find the other client that uses north-hall/),
   });
 });
 

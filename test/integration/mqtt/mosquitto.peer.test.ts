@@ -47,7 +47,7 @@ test("a wrong password is refused with the broker's reason, and the password is 
 
   expect(error).toMatchObject({
     code: "SOURCE_REFUSED",
-    message: `${broker.url} refused the connection of user gw1, client north-hall: not authorized (135)`,
+    message: `${broker.url} refused the connection as user gw1, client north-hall: not authorized (135)`,
   });
   expect(JSON.stringify(error)).not.toContain("wrong-password");
 });
@@ -324,7 +324,10 @@ test("a second client with the same identifier takes the session over, and the e
   const { url, username, password } = broker;
   const text = { options: { url, username, password, clientId: "press-4" }, tags: [{ topic: "line/+" }] };
   await using first = await openMqttSource(text, testRuntime(), signal);
-  const said = expect(pull(first, signal).next()).rejects.toThrow(/client(?: identifier)? press-4.* in use elsewhere/);
+  const said = expect(pull(first, signal).next()).rejects.toMatchObject({
+    code: "SOURCE_TAKEN_OVER",
+    message: expect.stringContaining("client press-4: another client took over the session"),
+  });
   await using _second = await openMqttSource(text, testRuntime(), signal);
 
   await said;

@@ -35,7 +35,8 @@ test("a broker whose certificate comes from nobody we trust is refused, with the
 
   await expect(openMqttSource({ options: { url: broker.url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
     code: "SOURCE_REFUSED",
-    message: `${broker.url}: its certificate was issued by an authority that is not trusted; name that in caFile`,
+    message: `${broker.url}: the issuer of its certificate is not trusted`,
+    hint: expect.stringMatching(/^set caFile/),
   });
 });
 
@@ -44,7 +45,11 @@ test("a certificate of another name is refused unless serverName or verify says 
   const open = (more: object) =>
     openMqttSource({ options: { url: broker.url, caFile, ...more }, tags }, testRuntime(), signal);
 
-  await expect(open({})).rejects.toMatchObject({ code: "SOURCE_REFUSED", message: /set serverName/ });
+  await expect(open({})).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: `${broker.url}: its certificate is not valid for 127.0.0.1; it is valid for broker.plant.example`,
+    hint: "use this name in the URL, or set serverName to it",
+  });
   await using _named = await open({ serverName: "broker.plant.example" });
   await using _unnamed = await open({ verify: "ca" });
 });
@@ -76,7 +81,8 @@ test("a broker that asks for a certificate and gets none refuses, and the messag
     openMqttSource({ options: { url: broker.url, caFile }, tags }, testRuntime(), signal),
   ).rejects.toMatchObject({
     code: "SOURCE_REFUSED",
-    message: `${broker.url}: it asks for a certificate; set certFile and keyFile`,
+    message: `${broker.url}: the broker requires a client certificate`,
+    hint: "set certFile and keyFile",
   });
 });
 
@@ -135,6 +141,21 @@ test("TLS spoken to a port without it is named", async () => {
   });
 });
 
+test.each([
+  ["a server certificate", identity("broker")],
+  ["certificates on both sides", mutual],
+  ["TLS 1.2 and certificates on both sides", { ...mutual, maxVersion: "TLSv1.2" as const }],
+])("mqtt:// to a port that speaks TLS is named, with the URL to write: %s", async (_, tls) => {
+  await using broker = await openMqttBroker({ tls });
+  const url = broker.url.replace("mqtts:", "mqtt:");
+
+  await expect(openMqttSource({ options: { url }, tags }, testRuntime(), signal)).rejects.toMatchObject({
+    code: "SOURCE_PROTOCOL",
+    message: `${url}: this port speaks TLS, the URL does not`,
+    hint: expect.stringContaining(`write ${broker.url}`),
+  });
+});
+
 test("the next server is tried when the ones before are not there or refuse", async () => {
   const gone = await scriptedBroker(() => {});
   await gone[Symbol.asyncDispose]();
@@ -155,6 +176,6 @@ test("when no server takes us each one's reason is told", async () => {
 
   await expect(openMqttSource({ options, tags }, testRuntime(), signal)).rejects.toMatchObject({
     code: "SOURCE_UNREACHABLE",
-    message: `${gone.url}: connection refused: nothing listens on this port; ${refusing.url} refused the connection of user gw1, client north-hall: bad user name or password (4)`,
+    message: `${gone.url}: connection refused: nothing listens on this port; ${refusing.url} refused the connection as user gw1, client north-hall: bad user name or password (4)`,
   });
 });

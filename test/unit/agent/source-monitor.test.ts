@@ -61,6 +61,37 @@ test("a connection that was of use and is made again leaves no error behind, and
   expect(runtime.lines.filter(({ message }) => message === "source lost")).toHaveLength(2);
 });
 
+test("a takeover of the session stays the error while the connection is good, and is logged once in ten minutes", async () => {
+  const { monitor, runtime, clock } = watched();
+  const takeover = new AgentError("SOURCE_TAKEN_OVER", "another client took over the session");
+  for (let i = 0; i < 8; i++) {
+    monitor.online(connection);
+    monitor.delivered(1, 1);
+    await clock.advance(60_000);
+    monitor.lost(takeover, 60_000);
+  }
+  monitor.online(connection);
+  monitor.delivered(1, 1);
+
+  expect(monitor.status()).toMatchObject({ state: "online", error: "another client took over the session" });
+  expect(runtime.lines.filter(({ message }) => message === "source lost")).toHaveLength(1);
+  await clock.advance(600_000);
+  expect(monitor.status()).not.toHaveProperty("error");
+});
+
+test("a loss for another reason ends the report of a takeover", () => {
+  const { monitor } = watched();
+  monitor.online(connection);
+  monitor.lost(new AgentError("SOURCE_TAKEN_OVER", "another client took over the session"), 5_000);
+  monitor.online(connection);
+  monitor.delivered(1, 1);
+  monitor.lost(silence, 1_000);
+  monitor.online(connection);
+  monitor.delivered(1, 1);
+
+  expect(monitor.status()).not.toHaveProperty("error");
+});
+
 const connection: Source = { deliveries: async function* () {}, async [Symbol.asyncDispose]() {} };
 
 function watched() {

@@ -159,3 +159,25 @@ sources:
     "an outage of about 56.5 hours fits into the buffer (256 MiB)",
   ]);
 });
+
+test("a client identifier that another agent uses at the same broker is an error where both configurations are given", async () => {
+  const agent = (name: string, broker = "broker.local") =>
+    `${head}agent: { name: ${name} }\nsources: { hall: { type: mqtt, url: "mqtt://${broker}", tags: [{ input: a, topic: a }] } }\n`;
+  const lines: string[] = [];
+  const run = (other: string) =>
+    check(
+      { config: "agent.yaml", with: ["other.yaml"] },
+      {
+        print: (line) => void lines.push(line),
+        signal: new AbortController().signal,
+        environment: environmentOf(withPassword, { "/site/agent.yaml": agent("gw1"), "/site/other.yaml": other }),
+      },
+    );
+  expect(await run(agent("gw1"))).toBe(78);
+  expect(lines[0]).toMatch(
+    /^agent\.yaml:4:\d+ {2}sources\.hall\.clientId {2}is client identifier gw1-hall at broker\.local:1883, as source hall of agent gw1 in other\.yaml/,
+  );
+  expect(lines[0]).toContain("two agents need two names");
+  expect(await run(agent("gw2"))).toBe(0);
+  expect(await run(agent("gw1", "other.local"))).toBe(0);
+});

@@ -204,3 +204,33 @@ test("a password that leaves the machine without TLS is warned of, and none that
   expect(await service("http://service.example/v1")).toContain("service.url  is not encrypted");
   expect(await service("https://service.example/v1")).not.toContain("is not encrypted");
 });
+
+test("a certificate that is not verified is warned of wherever there is one", async () => {
+  const broker = (options: string) =>
+    complaints(`${head}sources: { hall: { type: mqtt, ${options}, tags: [{ input: a, topic: a }] } }\n`, withPassword);
+  const said = "sources.hall.verify  is none: the certificate of the broker is not verified";
+  for (const url of ["mqtts://broker.local", "wss://127.0.0.1/mqtt"])
+    expect(await broker(`url: "${url}", verify: none`), url).toContain(said);
+  expect(await broker('url: "mqtt://127.0.0.1", servers: ["mqtts://b"], verify: none')).toContain(said);
+  expect(await broker('url: "mqtt://127.0.0.1", verify: none')).not.toContain("verify");
+  expect(await broker('url: "mqtts://broker.local", verify: ca')).not.toContain("verify");
+});
+
+test.each([
+  ["written twice", "url: 'mqtt://b', clientId: x", "url: 'mqtt://b', clientId: x"],
+  ["the default of one", "url: 'mqtt://b', clientId: north-hall2", "url: 'mqtt://B:1883'"],
+  ["a fail-over server", "url: 'mqtts://b', clientId: x", "url: 'mqtts://a', servers: ['mqtts://b:8883'], clientId: x"],
+  ["two names of this machine", "url: 'mqtt://localhost', clientId: x", "url: 'mqtt://127.0.0.1', clientId: x"],
+])("two sources with one client identifier at one broker are an error: %s", async (_, first, second) => {
+  const sources = (one: string, other: string) =>
+    complaints(
+      `${head}agent: { name: north }\nsources: { hall1: { type: mqtt, ${one}, tags: [{ input: a, topic: a }] }, hall2: { type: mqtt, ${other}, tags: [{ input: b, topic: a }] } }\n`,
+      withPassword,
+    );
+  expect(await sources(first, second)).toMatch(
+    /sources\.hall2\.clientId {2}is client identifier \S+ at .*, as source hall1/,
+  );
+  expect(
+    await sources(first, second.replace("clientId: x", "clientId: y").replace("mqtt://B:", "mqtt://c:")),
+  ).not.toContain("clientId");
+});

@@ -1,0 +1,31 @@
+// How long to wait after another client took over a session. Two clients that connect again at once take the session from each
+// other several times a second, and neither receives much. The pause therefore does not start over when messages arrive:
+//
+//   pause     5 s   15 s   45 s   60 s   60 s ...   and up to a fifth more, so that two agents do not move in step
+//
+// From the third takeover on there is less than one in 10 s, though the other client may come back at once.
+
+const firstMs = 5_000;
+const growth = 3;
+const longestMs = 60_000;
+/** A session that was not taken over for this long is ours again; longer than two pauses, since two agents wait in turn. */
+const quietMs = 300_000;
+
+/** Of one source. */
+export class TakeoverPause {
+  readonly #random: () => number;
+  #takeovers = 0;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /** Milliseconds to wait after a takeover at `nowMs` of the monotonic clock. */
+  next(nowMs: number): number {
+    this.#takeovers = nowMs - this.#lastMs < quietMs ? this.#takeovers + 1 : 1;
+    this.#lastMs = nowMs;
+    const pause = Math.min(longestMs, firstMs * growth ** Math.min(this.#takeovers - 1, 10));
+    return pause * (1 + this.#random() / 5);
+  }
+}

@@ -1,0 +1,101 @@
+// Two clients with one client identifier at mosquitto, whose log tells each takeover and when it was.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import { type AgentProcess, startAgent } from "../support/agent-process.ts";
+import { command } from "../support/command.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Mosquitto, openMosquitto } from "../support/mosquitto.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const clientId = "press-4";
+
+test.concurrent.each([
+  ["two agents", 5],
+  ["two agents", 4],
+  ["an agent and a client that comes back at once", 5],
+  ["an agent and a client that comes back at once", 4],
+] as const)(
+  "%s take the session of mosquitto from each other less than once in 10 s before the first minute is over, and it is named: MQTT %d",
+  async (who, protocolVersion) => {
+    await using broker = await openMosquitto();
+    using folders = temporaryFolder();
+    await using agent = await start(folders.file("a"), broker, protocolVersion);
+    await using _rival =
+      who === "two agents" ? await start(folders.file("b"), broker, protocolVersion) : rival(broker, protocolVersion);
+    const publisher = await broker.publisher();
+    const first = await eventually(() => takeovers(broker)[0]);
+    // The minute that the promise is about; the broker's clock has whole seconds.
+    await eventually(async () => {
+      await publisher.publishAsync("line/1", "1", { qos: 1 });
+      return Date.now() / 1_000 > first + 61;
+    }, 90_000);
+
+    const late = takeovers(broker).filter((at) => at >= first + 30 && at < first + 60);
+    expect(late.length).toBeLessThan(3);
+    const { sources } = await agent.status();
+    expect(sources[0]).toMatchObject({
+      error: expect.stringMatching(/another client (took over the session )?with the same client identifier/),
+      remedy: expect.stringContaining(`find the other client that uses ${clientId}`),
+    });
+    const shown = await command(["status", "--url", agent.page]);
+    expect(shown.stdout).toContain(`find the other client that uses ${clientId}`);
+    expect(shown.stdout).not.toContain("check address");
+    expect(shown.stdout).not.toContain("all well");
+  },
+  150_000,
+);
+
+/** When the broker ended the connection of a client because another one came with its identifier, in seconds. */
+function takeovers({ log }: Mosquitto): number[] {
+  return [...log.matchAll(/^(\d+): Client press-4 already connected, closing old connection/gm)].map(([, at]) =>
+    Number(at),
+  );
+}
+
+function start(folder: string, { url, username, password }: Mosquitto, protocolVersion: number): Promise<AgentProcess> {
+  mkdirSync(folder);
+  return startAgent({
+    folder,
+    configuration: `
+version: 1
+agent: { name: gw1, dataDir: ${folder}/data }
+http: { listen: "127.0.0.1:0" }
+service: { url: "http://127.0.0.1:9/v1", integration: c8ktonqsahsmemfs7lv0, auth: { basic: { password: x } } }
+sources:
+  hall:
+    type: mqtt
+    url: ${url}
+    username: ${username}
+    password: ${password}
+    clientId: ${clientId}
+    protocolVersion: ${protocolVersion}
+    tags: [{ input: "line.{n}", topic: "line/{n}" }]
+`,
+  });
+}
+
+/** `mosquitto_sub`, started again whenever it ends. */
+function rival({ port, username, password }: Mosquitto, protocolVersion: number): AsyncDisposable {
+  let child: ChildProcess;
+  let ended = false;
+  const run = () => {
+    if (ended) return;
+    const args = ["-p", String(port), "-u", username, "-P", password, "-i", clientId, "-c", "-q", "1", "-t", "line/+"];
+    child = spawn(
+      "setpriv",
+      ["--pdeathsig", "KILL", "mosquitto_sub", "-V", protocolVersion === 5 ? "5" : "311", ...args],
+      {
+        stdio: "ignore",
+      },
+    );
+    child.once("exit", run);
+  };
+  run();
+  return {
+    async [Symbol.asyncDispose]() {
+      ended = true;
+      child.kill("SIGKILL");
+    },
+  };
+}

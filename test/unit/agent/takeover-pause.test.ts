@@ -1,0 +1,45 @@
+// How far apart takeovers of a session become.
+import { expect, test } from "vitest";
+import { TakeoverPause } from "../../../src/agent/takeover-pause.ts";
+
+/** Times of takeovers in the first two minutes, in seconds: ours, and those of a rival that comes back after `rivalMs`. */
+function war(rivalMs: number, random: () => number): number[] {
+  const pause = new TakeoverPause(random);
+  const takeovers: number[] = [];
+  for (let now = 0; now < 120_000; ) {
+    // The rival takes the session, and we take it back after the pause.
+    takeovers.push(now / 1_000);
+    now += pause.next(now);
+    takeovers.push(now / 1_000);
+    now += rivalMs;
+  }
+  return takeovers;
+}
+
+test.each([0, 100, 1_000, 5_000])(
+  "before the first minute is over there is less than one takeover in 10 s: a rival back after %d ms",
+  (rivalMs) => {
+    for (const random of [() => 0, () => 0.5, () => 0.999]) {
+      const late = war(rivalMs, random).filter((second) => second >= 30 && second < 90);
+      expect(late.length / 6).toBeLessThan(1);
+    }
+  },
+);
+
+test("two agents that pause alike take turns ever more slowly", () => {
+  const pauses = [new TakeoverPause(() => 0.2), new TakeoverPause(() => 0.7)];
+  const takeovers: number[] = [];
+  for (let now = 0, turn = 0; now < 600_000; turn++) {
+    takeovers.push(now);
+    now += pauses[turn % 2]?.next(now) ?? 0;
+  }
+  expect(takeovers.filter((at) => at >= 30_000 && at < 60_000).length).toBeLessThan(3);
+  // Neither forgets the war while the other has its turn.
+  expect(takeovers.filter((at) => at >= 300_000).length).toBeLessThanOrEqual(5);
+});
+
+test("after five quiet minutes the next takeover is the first again", () => {
+  const pause = new TakeoverPause(() => 0);
+  expect([0, 10_000, 40_000].map((now) => pause.next(now))).toEqual([5_000, 15_000, 45_000]);
+  expect(pause.next(340_000)).toBe(5_000);
+});

@@ -1,0 +1,33 @@
+// Which ends of connections are takeovers, where the broker gives no reason.
+import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
+import { TakeoverWatch } from "../../../../src/source/mqtt/takeover-watch.ts";
+
+const closed = new AgentError("SOURCE_UNREACHABLE", "closed");
+const attempt = { url: "mqtt://b", username: undefined, clientId: "north-hall", protocolVersion: 4 } as const;
+const lost = (watch: TakeoverWatch, how: { silent?: boolean; lastedMs?: number } = {}) => {
+  const { silent = true, lastedMs = 1_000 } = how;
+  return watch.lost(closed, attempt, { lastedMs, silent }).code;
+};
+
+test("the third connection in a row that a broker accepts and closes is a takeover, and each one after it", () => {
+  const watch = new TakeoverWatch();
+  expect([1, 2, 3, 4].map(() => lost(watch))).toEqual([
+    "SOURCE_UNREACHABLE",
+    "SOURCE_UNREACHABLE",
+    "SOURCE_TAKEN_OVER",
+    "SOURCE_TAKEN_OVER",
+  ]);
+});
+
+test.each<[string, (watch: TakeoverWatch) => void]>([
+  ["a broker that restarts is away in between", (watch) => watch.openFailed()],
+  ["the connection lasted", (watch) => lost(watch, { lastedMs: 120_000 })],
+  ["the network broke it", (watch) => lost(watch, { silent: false })],
+])("no takeover: %s", (_, interrupt) => {
+  const watch = new TakeoverWatch();
+  for (let i = 0; i < 10; i++) {
+    expect([lost(watch), lost(watch)]).toEqual(["SOURCE_UNREACHABLE", "SOURCE_UNREACHABLE"]);
+    interrupt(watch);
+  }
+});
