@@ -26,11 +26,7 @@ export function checkInput(
   // What is missing or no text is the schema's to complain about.
   if (node?.kind !== "scalar" || node.broken || node.text === "") return;
   const names = placeholders(node.text);
-  if (captured) {
-    for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
-    if (captured.includes("i") && !names.includes("i"))
-      issues.error(node, "needs {i} in it, since [*] gives several values", "as in hall.{i}.temp");
-  }
+  if (captured) for (const name of names) if (!captured.includes(name)) notFilled(name, captured, node, issues);
   if (!checkLetters(node, issues)) return;
   if (names.length === 0) claim(node.text, tag, shared, inputs, issues);
   else checkTemplate(node, tag.origin, shared, inputs, issues);

@@ -148,21 +148,27 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   if (captured) checkSignalTexts(child(fields, "signal"), captured, issues);
   if (rule) checkPercent(rule, fields, driver, issues);
   if (!rule || !address) return undefined;
-  const tag = { ...address, every: rule.every, ...descriptiveOf(rule, captured ?? []) };
+  const tag = { ...address, every: rule.every, ...usedNames(rule, captured ?? []) };
   const ambiguity = ambiguityOf(driver, tag, rule);
-  if (ambiguity) issues.warn(child(fields, "input") ?? fields, ambiguity.message, ambiguity.remedy);
+  const place = child(fields, "input") ?? fields;
+  if (ambiguity?.always) issues.error(place, ambiguity.message, ambiguity.remedy);
+  else if (ambiguity) issues.warn(place, ambiguity.message, ambiguity.remedy);
+  for (const { field, message, hint } of driver.remarks?.(address, placeholders(rule.input)) ?? [])
+    issues.warn(child(fields, field) ?? fields, message, hint);
   return { rule, tag };
 }
 
-/** Captured names that stand in `signal` alone. */
-function descriptiveOf(
+/** Captured names that are used, and those of them that stand in `signal` alone. */
+function usedNames(
   { input, signal }: TagRule,
   captured: readonly string[],
-): Pick<DriverTag<z.ZodObject>, "descriptive"> {
+): Pick<DriverTag<z.ZodObject>, "descriptive" | "fills"> {
+  if (captured.length === 0) return {};
   const inInput = placeholders(input);
   const texts = new Set(placeholders(JSON.stringify(signal)));
   const descriptive = captured.filter((name) => texts.has(name) && !inInput.includes(name));
-  return descriptive.length === 0 ? {} : { descriptive };
+  const fills = captured.filter((name) => texts.has(name) || inInput.includes(name));
+  return { fills, ...(descriptive.length > 0 && { descriptive }) };
 }
 
 /** A share of a range that nobody can know. */

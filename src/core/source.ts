@@ -148,6 +148,8 @@ export type DriverTag<Tag extends z.ZodObject> = z.output<Tag> & {
   readonly every: number;
   /** Captured names that fill `signal` alone. They describe a thing and do not distinguish it from another. */
   readonly descriptive?: readonly string[];
+  /** Captured names that `input` or `signal` use; nothing has to be made of the others. Undefined: all. */
+  readonly fills?: readonly string[];
 };
 
 /** Everything `open` needs, checked, cascaded and expanded: templates and devices are gone, each tag stands for itself. */
@@ -222,6 +224,8 @@ export interface Ambiguity {
   readonly message: string;
   /** How to tell them apart: `use {path}`. */
   readonly remedy: string;
+  /** Each message has several such values: the tag cannot have been meant like this. */
+  readonly always?: true;
 }
 
 /** A protocol: what its options look like and how to open a connection. A new protocol is one folder that exports one driver. */
@@ -255,6 +259,11 @@ export interface Driver<
    * instead. Undefined: every address comes to an Input ID of its own.
    */
   ambiguity?(tag: Omit<DriverTag<Tag>, "every">, names: readonly string[]): Ambiguity | undefined;
+  /**
+   * What is allowed of an Input ID that is filled with `names` but hardly meant: one that changes with something else than the
+   * thing it names. `check` shows it at the tag.
+   */
+  remarks?(tag: z.output<Tag>, names: readonly string[]): readonly ConfigWarning[];
   /** All that is wrong with options and tags only when they are seen together. They are what `schema` and `tag` gave. */
   faults?(config: Pick<DriverConfig<Options, Tag>, "options" | "tags">): readonly ConfigFault[];
   /** What is allowed but hardly meant: `check` tells it, and the log at each start. */

@@ -1,5 +1,6 @@
 // Whether the messages of several topics, or several parts of a payload, can come to one Input ID. Pure.
 import type { Ambiguity } from "../../core/source.ts";
+import { levelsOf } from "./json-path.ts";
 import type { MqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
 
@@ -15,8 +16,17 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
     captures.filter(({ name }) => names.includes(name) || name === tag.time?.capture).map(({ level }) => level),
   );
   const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
-  const { captureNames } = tagAddress(tag);
+  const { captureNames, capture, depth } = tagAddress(tag);
   const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
+  const needed = neededLevels(depth, Math.min(depth, Math.max(0, ...Object.values(capture).map(levelsOf))), names);
+  if (needed !== undefined)
+    return {
+      message: `needs ${needed} in it, since [*] gives several values`,
+      remedy: `as in hall.${needed}.temp; or write \`shared: true\``,
+      always: true,
+    };
+  // What names the thing in the payload is enough, wherever it comes from; the mapping finds out if it is not.
+  if (captureNames.some((name) => names.includes(name)) && missing.length === 0) return undefined;
   const [first] = wild;
   if (first !== undefined) {
     const known = captures.find(({ level }) => level === first);
@@ -38,6 +48,15 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
     message: `parts of a payload that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
     remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
   };
+}
+
+/** The name that would tell the elements of a message apart, of `depth` levels, the first `named` of which captures tell apart; undefined: nothing is missing. */
+function neededLevels(depth: number, named: number, names: readonly string[]): string | undefined {
+  if (names.includes("i") || depth === named) return undefined;
+  if (names.includes("key") && depth === named + 1) return undefined;
+  for (let k = named + 1; k <= depth; k++)
+    if (!names.includes(`i${k}`) && !(k === depth && names.includes("key"))) return depth === 1 ? "{i}" : `{i${k}}`;
+  return undefined;
 }
 
 function sparkplugAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {

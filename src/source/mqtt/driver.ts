@@ -4,6 +4,7 @@ import { topicAmbiguity } from "./ambiguity.ts";
 import { claimedSessions, clientIdOf } from "./claimed-sessions.ts";
 import { connectionWarnings } from "./connection-warnings.ts";
 import { mqttOptions } from "./options.ts";
+import { positionRemarks } from "./positions.ts";
 import { mqttTag } from "./tag.ts";
 import { tagCaptures } from "./tag-address.ts";
 
@@ -17,6 +18,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
   ambiguity: topicAmbiguity,
+  remarks: positionRemarks,
   warnings: connectionWarnings,
   claims: claimedSessions,
   async open(config, runtime, signal) {

@@ -51,6 +51,11 @@ export function parseJsonPath(text: string): JsonPath | undefined {
   return { text, steps, many: steps.some((each) => typeof each === "object" && each.kind !== "where") };
 }
 
+/** How many `[*]` and `.**` are in the path. */
+export function levelsOf({ steps }: JsonPath): number {
+  return steps.filter((each) => typeof each === "object" && each.kind !== "where").length;
+}
+
 function toStep(groups: Readonly<Record<string, string | undefined>>): PathStep {
   const { name, leaves, every, index, quoted, key, equals } = groups;
   if (name !== undefined) return name;

@@ -26,6 +26,13 @@ export class MessageCounts {
   /** Values of retained messages that carry no time of their own. */
   stale = 0;
 
+  /** Texts under `.**` that are not numbers. */
+  texts = 0;
+  /** Values that no Input ID could be made for, since only their position in a list told them apart. */
+  unnamed = 0;
+  /** Topic and remedy of the last of them. */
+  lastUnnamed: string | undefined;
+
   /** Sparkplug B: values whose metric no birth has introduced yet. */
   unknownMetrics = 0;
   /** Sparkplug B: values that are no number, boolean or text: files, data sets. */
@@ -36,6 +43,11 @@ export class MessageCounts {
   noteOversized(topic: string, bytes: number, maxPayload: number): void {
     this.oversized++;
     this.lastOversized = `${topic}: ${bytes} bytes; maxPayload is ${maxPayload}: raise it, or narrow the topic of the tag`;
+  }
+
+  noteUnnamed(topic: string, path: string): void {
+    this.unnamed++;
+    this.lastUnnamed = `${topic}: only its position in a list distinguishes a value at ${path}, and that changes; name it by a field, capture: { id: ... }, by {key} if [*] finds members of an object, or by {i1} if the order never changes`;
   }
 
   noteTimeFault(fault: TimeFault, topic: string): void {
@@ -85,6 +97,18 @@ const declarations = [
     {
       name: "source_mqtt_stale_values_total",
       help: "Values of retained messages without a time of their own, not stored",
+      labels,
+    },
+  ],
+  [
+    "texts",
+    { name: "source_mqtt_skipped_texts_total", help: "Texts under `.**` that are not numbers, not stored", labels },
+  ],
+  [
+    "unnamed",
+    {
+      name: "source_mqtt_unnamed_values_total",
+      help: "Values that only their position in a list distinguishes, not stored",
       labels,
     },
   ],

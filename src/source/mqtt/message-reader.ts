@@ -148,7 +148,7 @@ function endOfGroup(routes: readonly Route[], from: number): number {
 }
 
 function isNamedByPayload({ address }: Route): boolean {
-  return address.numbered || address.captureNames.length > 0 || address.decoder === "sparkplugB";
+  return address.depth > 0 || address.captureNames.length > 0 || address.decoder === "sparkplugB";
 }
 
 function bad({ id, captures, from: address }: Route, time: EpochMicros, { message }: PayloadError): Reading {

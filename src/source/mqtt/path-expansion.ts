@@ -12,19 +12,39 @@ export interface Found {
   readonly value: unknown;
   /** What stood for `[*]` and `.**` on the way: an index, the name of a member, or names joined by `/`. */
   readonly keys: readonly string[];
+  /**
+   * Bit k: the key at index k is a position in a list, or, of `.**`, contains the position of a record in a list. A position
+   * may be that of another element next time.
+   */
+  readonly positions: number;
 }
 
-/** Values at `path`; members named in `exclude` are passed over. Throws `PayloadError` when they are too many. */
-export function expand(document: unknown, path: JsonPath, exclude: readonly string[]): readonly Found[] {
-  let places: Found[] = [{ value: document, keys: [] }];
+/**
+ * Values at `path`; members named in `exclude` are passed over. `skipped` is called for each text under `.**` that is no
+ * number. Throws `PayloadError` when they are too many.
+ */
+export function expand(
+  document: unknown,
+  path: JsonPath,
+  exclude: readonly string[],
+  skipped: () => void = () => {},
+): readonly Found[] {
+  let places: Found[] = [{ value: document, keys: [], positions: 0 }];
   for (const step of path.steps) {
     const next: Found[] = [];
-    for (const { value, keys } of places) {
-      if (typeof step === "object" && step.kind === "every")
-        for (const [key, element] of entries(value).filter(([name]) => !exclude.includes(name)))
-          next.push({ value: element, keys: [...keys, key] });
-      else if (typeof step === "object" && step.kind === "leaves") collectLeaves(value, keys, [], exclude, next);
-      else next.push({ value: child(value, step), keys });
+    for (const { value, keys, positions } of places) {
+      if (typeof step === "object" && step.kind === "every") {
+        const { list, members } = entries(value);
+        for (const [key, element] of members)
+          if (!exclude.includes(key))
+            next.push({
+              value: element,
+              keys: [...keys, key],
+              positions: list ? positions | (1 << keys.length) : positions,
+            });
+      } else if (typeof step === "object" && step.kind === "leaves")
+        collectLeaves(value, { keys, positions, exclude, found: next, skipped }, [], false);
+      else next.push({ value: child(value, step), keys, positions });
     }
     if (next.length > maxElements) throw new PayloadError(`has more than ${maxElements} values at ${path.text}`);
     places = next;
@@ -65,23 +85,43 @@ function elementAt(outer: unknown, key: string | undefined): unknown {
   return Array.isArray(parent) ? child(parent, Number(key)) : child(parent, key);
 }
 
-function entries(outer: unknown): readonly (readonly [string, unknown])[] {
+function entries(outer: unknown): {
+  readonly list: boolean;
+  readonly members: readonly (readonly [string, unknown])[];
+} {
   const parent = typeof outer === "string" ? innerDocument(outer) : outer;
-  if (typeof parent !== "object" || parent === null || parent instanceof Uint8Array) return [];
-  return Object.entries(parent);
+  if (typeof parent !== "object" || parent === null || parent instanceof Uint8Array)
+    return { list: false, members: [] };
+  return { list: Array.isArray(parent), members: Object.entries(parent) };
 }
 
-function collectLeaves(
-  parent: unknown,
-  keys: readonly string[],
-  names: readonly string[],
-  exclude: readonly string[],
-  found: Found[],
-): void {
+interface Leaves {
+  /** What led to where `.**` begins. */
+  readonly keys: readonly string[];
+  readonly positions: number;
+  readonly exclude: readonly string[];
+  readonly found: Found[];
+  readonly skipped: () => void;
+}
+
+/** A text that is a number; not a name such as `0042` or `24e124`, the beginning of a device address. */
+const numberInText = /^-?(?:(?:0|[1-9]\d*)(?:\.\d+)?|\d(?:\.\d+)?[eE][-+]?\d{1,3})$/;
+
+/** `inRecord`: a record in a list stands above `parent`. */
+function collectLeaves(parent: unknown, leaves: Leaves, names: readonly string[], inRecord: boolean): void {
   if (names.length > maxDepth) throw new PayloadError(`is nested deeper than ${maxDepth} levels`);
-  for (const [name, value] of entries(parent)) {
-    if (exclude.includes(name)) continue;
-    if (typeof value === "object") collectLeaves(value, keys, [...names, name], exclude, found);
-    else if (typeof value !== "string") found.push({ value, keys: [...keys, [...names, name].join("/")] });
+  const { list, members } = entries(parent);
+  for (const [name, value] of members) {
+    if (leaves.exclude.includes(name)) continue;
+    const path = [...names, name];
+    if (typeof value === "object") collectLeaves(value, leaves, path, inRecord || (list && !Array.isArray(value)));
+    else if (typeof value !== "string" || numberInText.test(value)) {
+      const { keys, positions } = leaves;
+      leaves.found.push({
+        value,
+        keys: [...keys, path.join("/")],
+        positions: inRecord ? positions | (1 << keys.length) : positions,
+      });
+    } else leaves.skipped();
   }
 }

@@ -130,6 +130,10 @@ export class Reception implements MessageHandler {
   }
 
   /** Topic and fault of the last time in a payload that could not be taken. */
+  get lastUnnamed(): string | undefined {
+    return this.#counts.lastUnnamed;
+  }
+
   get lastTimeFault(): string | undefined {
     return this.#counts.lastTimeFault;
   }

@@ -127,6 +127,7 @@ export class MqttSource implements Source {
       ...reception.sparkplugDetails,
       ...(reception.lastMalformed !== undefined && { lastMalformed: reception.lastMalformed }),
       ...(reception.lastOversized !== undefined && { lastOversized: reception.lastOversized }),
+      ...(reception.lastUnnamed !== undefined && { lastUnnamed: reception.lastUnnamed }),
       ...(reception.lastTimeFault !== undefined && { lastUnusableTime: reception.lastTimeFault }),
       ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
     };

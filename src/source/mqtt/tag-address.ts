@@ -1,7 +1,7 @@
 // Where a tag's values, times and names are in a document: what the configuration says, or what its format implies.
 import { defaultTimeRule } from "../../lib/device-time.ts";
 import type { DecoderName } from "./decoders/decoder.ts";
-import { type JsonPath, parseJsonPath } from "./json-path.ts";
+import { type JsonPath, levelsOf, parseJsonPath } from "./json-path.ts";
 import { type SparkplugScope, sparkplugScope } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 
@@ -19,8 +19,15 @@ export interface TagAddress {
   readonly capture: Readonly<Record<string, JsonPath>>;
   /** Names of `capture`. */
   readonly captureNames: readonly string[];
-  /** Whether `[*]` finds signals that have no other name than their place, `{i}`. */
-  readonly numbered: boolean;
+  /** How many `[*]` and `.**` of `value` lead to signals; 0 where they lead to samples of one. */
+  readonly depth: number;
+  /**
+   * How many of these levels `capture` or `time` goes through, too: there the elements of a list are a batch of records, which
+   * have names or times of their own, and not places in a fixed order.
+   */
+  readonly batchDepth: number;
+  /** Names made of what stood for `[*]` and `.**` that the tag uses: `i`, `key`, `i1`, `i2`. */
+  readonly levelNames: readonly string[];
 }
 
 /** Formats whose documents are always of one shape say where things are in it. */
@@ -50,10 +57,26 @@ export function tagAddress(tag: MqttTag): TagAddress {
     scope,
     decoder: format === "auto" ? guess(tag) : format,
     value: value ?? own?.value,
-    numbered: value?.many === true && tag.each === "signal" && captureNames.length === 0,
+    ...levelsIn(tag, names),
     time: timeIn(time, own?.time),
     capture: names,
     captureNames,
+  };
+}
+
+type Depths = Pick<TagAddress, "depth" | "batchDepth" | "levelNames">;
+const noDepths: Depths = { depth: 0, batchDepth: 0, levelNames: [] };
+
+function levelsIn({ value, each, time, fills }: MqttTag, capture: TagAddress["capture"]): Depths {
+  if (!value?.many || each !== "signal") return noDepths;
+  const depth = levelsOf(value);
+  const others = [...Object.values(capture), ...[time?.at ?? []].flat()];
+  const made = ["i", "key", ...Array.from({ length: depth }, (_, k) => `i${k + 1}`)];
+  return {
+    depth,
+    batchDepth: Math.min(depth, Math.max(0, ...others.map(levelsOf))),
+    // Names that the operator gave go before these.
+    levelNames: made.filter((name) => !Object.hasOwn(capture, name) && fills?.includes(name) !== false),
   };
 }
 
@@ -78,13 +101,13 @@ function guess({ value, time, capture, quality, bytes }: MqttTag): DecoderName {
 /** What every Sparkplug metric is known by. */
 const sparkplugNames: readonly string[] = ["group", "node", "device", "metric"];
 
-/** Names that a tag captures: from its topic, from the payload, and `i` where `[*]` finds signals. */
+/** Names that a tag captures: from its topic, from the payload, and of what stood for `[*]` where it finds signals. */
 export function tagCaptures(tag: MqttTag): readonly string[] {
   if (tag.format === "sparkplugB")
     return [...new Set([...tag.topic.captures.map(({ name }) => name), ...sparkplugNames])];
-  const { numbered, captureNames } = tagAddress(tag);
-  const made = [...(numbered ? ["i"] : []), ...(tag.names ? ["name"] : [])];
-  return [...tag.topic.captures.map(({ name }) => name), ...captureNames, ...made];
+  const { levelNames, captureNames } = tagAddress(tag);
+  const made = [...levelNames, ...(tag.names ? ["name"] : [])];
+  return [...new Set([...tag.topic.captures.map(({ name }) => name), ...captureNames, ...made])];
 }
 
 function path(text: string): JsonPath {

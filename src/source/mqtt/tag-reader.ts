@@ -3,6 +3,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import { epochMicros } from "../../core/point.ts";
 import type { AheadTime, Reading } from "../../core/source.ts";
 import { defaultTimeRule, type TimeRule } from "../../lib/device-time.ts";
+import { elementOf } from "./element.ts";
 import { type JsonPath, lookUp, scalarText } from "./json-path.ts";
 import type { Message } from "./message.ts";
 import type { MessageCounts } from "./message-counts.ts";
@@ -10,9 +11,9 @@ import type { NameTables } from "./name-tables.ts";
 import { expand, type Found, follow, opened } from "./path-expansion.ts";
 import { PayloadError } from "./payload-error.ts";
 import { arrivalTaken, noTime, payloadTime, type TimeFault, timeInRange, writtenTime } from "./payload-time.ts";
+import { isGood } from "./quality.ts";
 import { readStruct } from "./struct.ts";
-import type { MqttTag } from "./tag.ts";
-import type { Element, Route } from "./topic-router.ts";
+import type { Route } from "./topic-router.ts";
 
 /** One message on its way through the tags that want it. */
 export interface Reception {
@@ -32,11 +33,11 @@ export function readTag(route: Route, reception: Reception): void {
   const { value } = address;
   if (!value?.many) {
     const found = value === undefined ? document : lookUp(document, value);
-    readValue(route, { value: found, keys: noKeys }, timeOf(route, noKeys, reception), reception);
+    readValue(route, { value: found, keys: noKeys, positions: 0 }, timeOf(route, noKeys, reception), reception);
     return;
   }
   const inside = { ...reception, document: opened(document, value) };
-  const all = expand(inside.document, value, tag.exclude);
+  const all = expand(inside.document, value, tag.exclude, () => void reception.counts.texts++);
   if (tag.each === "sample" && address.time?.step !== undefined) readBlock(route, all, inside);
   else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
 }
@@ -137,15 +138,19 @@ function joined(date: unknown, time: unknown): string | undefined {
 /** `time` is the message's own, or why it has none; `assumed` that of a block without one. */
 function readValue(
   route: Route,
-  { value, keys }: Found,
+  element: Found,
   time: EpochMicros | TimeFault | undefined,
   reception: Reception,
   assumed: EpochMicros = reception.arrival,
 ): void {
+  const { value, keys } = element;
   const { id, tag, address } = route;
   const { message, document, counts, readings } = reception;
   const absent = value === undefined;
-  if (absent && tag.missing === "skip") {
+  const code = tag.quality && qualityCode(tag.quality.at, document, keys);
+  const isBad = code !== undefined && tag.quality !== undefined && !isGood(code, tag.quality.good);
+  // A value that is bad may be left out.
+  if (absent && tag.missing === "skip" && !isBad) {
     counts.missing++;
     return;
   }
@@ -160,9 +165,20 @@ function readValue(
     return;
   }
   if (fault && !ahead && address.time?.unusable === "drop") return;
-  const found = absent ? tag.missing : tag.bytes ? readStruct(value, tag.bytes) : value;
+  const found = absent
+    ? tag.missing === "skip"
+      ? undefined
+      : tag.missing
+    : tag.bytes
+      ? readStruct(value, tag.bytes)
+      : value;
   const usable = isValue(found);
-  const { captures, from } = elementOf(route, keys, reception);
+  const place = elementOf(route, element, reception);
+  if (place === undefined) {
+    counts.noteUnnamed(message.topic, tag.value?.text ?? "");
+    return;
+  }
+  const { captures, from } = place;
   const reading: Reading = {
     tag: id,
     captures,
@@ -175,57 +191,27 @@ function readValue(
     quality: "good",
     historical: false,
   };
-  const code = tag.quality && follow(document, tag.quality.at, keys);
-  if (!usable) readings.push({ ...reading, quality: "bad", reason: `value is ${describe(found)}` });
-  else if (code !== undefined && tag.quality?.good.some((good) => good === code) !== true)
-    readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
+  if (!usable && isBad) readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
+  else if (!usable) readings.push({ ...reading, quality: "bad", reason: `value is ${describe(found)}` });
+  else if (isBad) readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
   else readings.push(fault ? { ...reading, reason: arrivalTaken(fault) } : reading);
 }
 
+/** The code at the first place that has one. */
+function qualityCode(at: JsonPath | readonly JsonPath[], document: unknown, keys: readonly string[]): unknown {
+  if (!("length" in at)) return follow(document, at, keys);
+  for (const place of at) {
+    const code = follow(document, place, keys);
+    if (code !== undefined && typeof code !== "object") return code;
+  }
+  return undefined;
+}
+
 function isValue(found: unknown): found is number | bigint | boolean | string {
-  return found !== null && typeof found !== "object";
+  return found !== null && found !== undefined && typeof found !== "object";
 }
 
 function describe(found: unknown): string {
   if (found === null) return "null";
   return scalarText(found) ?? (Array.isArray(found) ? "an array" : "an object");
-}
-
-/** Combinations of captures from the payload that are remembered of one topic; more are made anew each time. */
-const maxRemembered = 1_000;
-/** Characters of those that are remembered. */
-const maxKey = 512;
-
-/** The route itself, unless the payload has a part in its captures. */
-function elementOf(route: Route, keys: readonly string[], { document, names: tables }: Reception): Element {
-  const { address, captures, from, tag } = route;
-  const { captureNames: names, numbered } = address;
-  if (!numbered && names.length === 0) return route;
-  const found = numbered ? [keys.join(".")] : names.map((name) => textAt(document, address.capture[name], keys));
-  if (tag.names) {
-    const id = found[names.indexOf(tag.names.of)] ?? "";
-    route.nameTable ??= tables.of(tag.names, captures);
-    found.push(route.nameTable.get(id) ?? id);
-  }
-  const key = found.join("\0");
-  const elements = (route.elements ??= new Map());
-  const known = elements.get(key);
-  if (known) return known;
-  const made: Record<string, string> = numbered
-    ? { ...captures, i: key }
-    : { ...captures, ...Object.fromEntries(names.map((name, i) => [name, found[i] ?? ""])) };
-  if (tag.names) made["name"] = found.at(-1) ?? "";
-  const distinct = numbered ? [key] : found.filter((_, i) => isDistinct(names[i], tag));
-  const element = { captures: made, from: distinct.length === 0 ? from : `${from} ${distinct.join(" ")}` };
-  if (elements.size < maxRemembered && key.length <= maxKey) elements.set(key, element);
-  return element;
-}
-
-/** Whether a captured name tells one thing from another. The one of a table, which is no capture, may become known later. */
-function isDistinct(name: string | undefined, { descriptive }: MqttTag): boolean {
-  return name !== undefined && descriptive?.includes(name) !== true;
-}
-
-function textAt(document: unknown, path: JsonPath | undefined, keys: readonly string[]): string {
-  return (path && scalarText(follow(document, path, keys))) ?? "";
 }

@@ -6,6 +6,7 @@ import { duration } from "../../lib/fields.ts";
 import { compressions } from "./decoders/compression.ts";
 import { payloadPath } from "./json-path.ts";
 import { timeFormats } from "./payload-time.ts";
+import { goodCodes } from "./quality.ts";
 import { sparkplugScope } from "./sparkplug/scope.ts";
 import { bytesField } from "./struct.ts";
 import { timeZone } from "./time-zone.ts";
@@ -80,13 +81,17 @@ const time = z
   });
 
 const quality = z.strictObject({
-  at: payloadPath().describe(
-    "Where in the payload a code for the quality of the value stands; where it is missing the value is good.",
-  ),
-  good: z
-    .array(z.union([z.string(), z.number(), z.boolean()]))
-    .min(1)
-    .describe("Codes of good values; any other is bad."),
+  at: z
+    .union([payloadPath(), z.array(payloadPath()).min(1)])
+    .describe(
+      "Where in the payload a code for the quality of the value stands; of several places the first that has one. Where it is missing the value is good.",
+    )
+    .meta({ examples: ["$.quality", ["$.StatusCode.Code", "$.StatusCode"]] }),
+  good: goodCodes()
+    .describe(
+      "Codes of good values; any other is bad. Two ascending numbers are a range, 'value/mask' means that these bits have this value; a list may contain codes, masks and ranges: [192, [216, 219]].",
+    )
+    .meta({ examples: [["GOOD"], [0, 0x00960000], "0x00000000/0xC0000000"] }),
 });
 
 const names = z.strictObject({
@@ -116,7 +121,7 @@ export const mqttTag = z
     value: payloadPath()
       .optional()
       .describe(
-        "Where in the payload the value stands; without it the payload is the value. [*] takes every element and fills {i} with its index or name, .** every number below.",
+        "Where in the payload the value stands; without it the payload is the value. [*] takes every element, .** every number below, also in texts. {i} is what stood for them, index or name; {i1} and {i2} for the first and the second; {key} is the name of the last, and no index. In a list whose elements have times or captured names of their own {i} leaves the index out.",
       )
       .meta({ examples: ["$.t", "$.a.b[0]['x y']"] }),
     time: time.optional().describe("Where the time of the value stands; without it the time of arrival is taken."),
@@ -151,7 +156,9 @@ export const mqttTag = z
     capture: z
       .record(z.string().regex(/^[A-Za-z_][\w-]*$/, "must be a name of letters, digits, - and _"), payloadPath())
       .default({})
-      .describe("Names to be filled from the payload, for input and signal.")
+      .describe(
+        "Names to be filled from the payload, for input and signal. Of an object, as the tags of Telegraf, its texts in the order of their names.",
+      )
       .meta({ examples: [{ channel: "$[*].channel" }] }),
     names: names
       .optional()
@@ -188,8 +195,12 @@ export const mqttTag = z
     const levels = topic.captures.map(({ name }) => name);
     const captured = [...levels, ...Object.keys(capture)];
     const refuse = (path: string[], message: string) => context.addIssue({ code: "custom", path, message });
-    if (value?.many && each === "signal" && captured.includes("i"))
-      refuse(["topic"], "must not capture {i}, which [*] in value fills with the index or name of the element");
+    const made = value?.many && each === "signal" ? ["i", "key", "i1", "i2", "i3"] : [];
+    for (const name of made)
+      if (levels.includes(name))
+        refuse(["topic"], `must not capture {${name}}, which [*] in value fills with the index or name of the element`);
+    if (made.length > 0 && Object.hasOwn(capture, "i"))
+      refuse(["capture", "i"], "must not capture {i}, which [*] in value fills with the index or name of the element");
     for (const name of Object.keys(capture))
       if (levels.includes(name))
         refuse(["capture", name], `must not be captured twice; {${name}} stands in topic, too`);
@@ -212,4 +223,4 @@ export const mqttTag = z
     if (when?.step !== undefined && each !== "sample") refuse(["time", "step"], "needs each: sample");
   });
 
-export type MqttTag = z.output<typeof mqttTag> & Pick<DriverTag<typeof mqttTag>, "descriptive">;
+export type MqttTag = z.output<typeof mqttTag> & Pick<DriverTag<typeof mqttTag>, "descriptive" | "fills">;

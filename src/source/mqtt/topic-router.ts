@@ -25,12 +25,12 @@ export interface Route extends Subscriber {
   /** As `Reading.device`: topics that differ in their last level only are those of one device. */
   readonly device?: string | undefined;
   /** Captures that the payload has a part in, by what it says; filled as they appear. */
-  elements?: Map<string, Element>;
+  elements?: Map<string, Element | undefined>;
   /** Names that the device tells for its data; looked up once. */
   nameTable?: NameTable;
 }
 
-/** A part of a payload that has an Input ID of its own. */
+/** A part of a payload that has an Input ID of its own. Undefined in `Route.elements`: nothing tells it from other parts. */
 export interface Element {
   readonly captures: Captures;
   /** Address of its readings. */
@@ -42,7 +42,7 @@ class TopicRoute implements Route {
   readonly captures: Captures;
   readonly from: string;
   readonly device: string | undefined;
-  elements?: Map<string, Element>;
+  elements?: Map<string, Element | undefined>;
   nameTable?: NameTable;
   readonly #subscriber: Subscriber;
 

@@ -4,16 +4,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { loadConfig } from "../../../src/config/load.ts";
 import type { Point } from "../../../src/core/point.ts";
-import { openMapping } from "../../../src/mapping/mapping.ts";
-import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
-import { Reception } from "../../../src/source/mqtt/reception.ts";
-import { ManualClock, testRuntime } from "../../support/runtime.ts";
+import { mapMessages } from "../../support/mqtt-points.ts";
 
 const fixtures = join(import.meta.dirname, "../../fixtures/mqtt");
 const devices = readdirSync(fixtures);
-const { signal } = new AbortController();
 
 const messagesFile = z.array(
   z.strictObject({
@@ -50,49 +45,30 @@ test("hostile payloads among those of every device change none of their points",
 
 /** Points of a fixture; after each of its messages every one of `between` comes on the same topic. */
 async function pointsOf(device: string, between: readonly Buffer[] = []): Promise<readonly Point[]> {
-  const runtime = testRuntime({ clock: new ManualClock("2026-08-01T00:00:00Z") });
   const messages = messagesFile.parse(JSON.parse(readFileSync(join(fixtures, device, "messages.json"), "utf8")));
-  const { tags, rules } = await configured(readFileSync(join(fixtures, device, "tags.yaml"), "utf8"));
-  using mapping = openMapping({ source: "line", rules, catalog: { describe: () => {} } }, runtime);
-  const link = { acknowledge: () => {}, resume: () => {}, publish: () => {} };
-  const options = { source: "line", tags, maxPayload: 1_048_576, requestRebirth: false };
-  const reception = new Reception(options, runtime, link);
-  for (const { topic, payload, hex, retained } of messages) {
-    const bytes = hex === undefined ? Buffer.from(payload ?? "") : Buffer.from(hex, "hex");
-    for (const each of [bytes, ...between]) reception.receive({ topic, payload: each, retained, held: undefined });
-  }
-  return mapping.map(await reception.take(signal));
+  const tags = readFileSync(join(fixtures, device, "tags.yaml"), "utf8");
+  const received = messages.flatMap(({ topic, payload, hex, retained }) =>
+    [hex === undefined ? Buffer.from(payload ?? "") : Buffer.from(hex, "hex"), ...between].map((bytes) => ({
+      topic,
+      payload: bytes,
+      retained,
+    })),
+  );
+  return (await mapMessages(tags, received)).points;
 }
 
-async function configured(tagsYaml: string) {
-  const indented = tagsYaml.replaceAll(/^/gm, "      ");
-  const text = `
-version: 1
-service:
-  url: http://127.0.0.1:8420/v1
-  integration: c8ktonqsahsmemfs7lv0
-  auth: { basic: { password: x } }
-sources:
-  line:
-    type: mqtt
-    url: mqtt://127.0.0.1
-    tags:
-${indented}`;
-  const environment = {
-    hostname: "north",
-    variables: {},
-    cwd: "/",
-    readFile: () => Promise.resolve(Buffer.from(text)),
-    listFolder: () => Promise.resolve([]),
-  };
-  const { sources } = await loadConfig("agent.yaml", environment, [mqttDriver]).catch((error: unknown) => {
-    throw new Error(JSON.stringify(error instanceof Error ? error.cause : error, undefined, 2));
-  });
-  const [source] = sources;
-  if (!source) throw new Error("no source");
-  // What the driver's schema gave; the configuration knows it of any driver as a plain object only.
-  return { rules: source.rules, tags: source.tags as unknown as z.output<typeof mqttDriver.tag>[] };
-}
+/** Formats whose mapping in one line stands in docs/payloads.md. */
+const documented = ["telegraf", "telegraf-batch", "chirpstack-names", "aws-sitewise", "azure-bodies", "opcua-pubsub"];
+
+test.each(documented)(
+  "the tags of %s stand in docs/payloads.md, and check has nothing to say about them",
+  async (device) => {
+    const page = readFileSync(join(import.meta.dirname, "../../../docs/payloads.md"), "utf8");
+    const tags = readFileSync(join(fixtures, device, "tags.yaml"), "utf8");
+    for (const line of tags.trimEnd().split("\n")) expect(page).toContain(line);
+    expect((await mapMessages(tags, [])).warnings).toEqual([]);
+  },
+);
 
 function brief({ input, time, value }: Point): [string, string, number] {
   const micros = String(time % 1_000).padStart(3, "0");

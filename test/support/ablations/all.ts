@@ -7,6 +7,7 @@ import { bufferDamageAblations } from "./buffer-damage.ts";
 import { mappingAblations } from "./mapping.ts";
 import { modbusAblations } from "./modbus.ts";
 import { mqttAblations } from "./mqtt.ts";
+import { mqttFirstContactAblations } from "./mqtt-first-contact.ts";
 import { opcuaAblations } from "./opcua.ts";
 import { orderAblations } from "./order.ts";
 import { serviceAblations } from "./service.ts";
@@ -17,6 +18,7 @@ export const ablations: readonly Ablation[] = [
   ...mappingAblations,
   ...modbusAblations,
   ...mqttAblations,
+  ...mqttFirstContactAblations,
   ...opcuaAblations,
   ...serviceAblations,
   ...uploadAblations,

@@ -66,16 +66,16 @@ test("the same topic gives the same captures object again", () => {
   const [first, second] = reader.read("a/1", '[{"v":1},{"v":2}]');
   const [again] = reader.read("a/1", '[{"v":3}]');
   expect(again?.captures).toBe(first?.captures);
-  expect(first?.captures).toEqual({ x: "1", i: "0" });
-  expect(second?.captures).toEqual({ x: "1", i: "1" });
+  expect(first?.captures).toMatchObject({ x: "1", i: "0", i1: "0" });
+  expect(second?.captures).toMatchObject({ x: "1", i: "1", i1: "1" });
 });
 
 test("[*] in value and time go through the elements together", () => {
   const reader = jsonReader([{ topic: "a", value: "$.vals[*].val", time: { at: "$.vals[*].ts", format: "unixS" } }]);
   const readings = reader.read("a", '{"vals":[{"ts":1767225601,"val":"1"},{"val":2},{"ts":1767225603}]}');
   expect(readings.map(({ value, clock, time, captures }) => [value, clock, time - arrival, captures])).toEqual([
-    ["1", "device", 1_000_000 - 0, { i: "0" }],
-    [2, "agent", 0, { i: "1" }],
+    ["1", "device", 1_000_000 - 0, { i: "", i1: "0", key: "" }],
+    [2, "agent", 0, { i: "", i1: "1", key: "" }],
   ]);
 });
 
@@ -123,6 +123,13 @@ test("a value whose time cannot be right is dropped where the tag says so, and c
   expect(reader.read("a", '{"v":1,"ts":0}')).toEqual([]);
   expect(reader.read("a", '{"v":2,"ts":1767225599}')).toMatchObject([{ value: 2, clock: "device" }]);
   expect(reader.counts.untimed).toMatchObject({ past: 1 });
+});
+
+test("a value that its device leaves out since it is bad is a bad reading, and not a missing one", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.v", quality: { at: "$.q", good: [0] } }]);
+  expect(reader.read("a", '{"q":5}')).toMatchObject([{ value: undefined, quality: "bad", reason: "quality is 5" }]);
+  expect(reader.read("a", '{"q":0}')).toEqual([]);
+  expect(reader.counts.missing).toBe(1);
 });
 
 test("a block of samples without a time of its own ended when it arrived", () => {
@@ -185,7 +192,7 @@ const named = {
 test("names that a device tells in messages of their own stand for the ids in its data, which stand in for them until then", () => {
   const reader = jsonReader([named]);
   const data = () => reader.read("d/one/r", '[{"id":"101","v":1},{"id":"102","v":2}]').map(({ captures }) => captures);
-  expect(data()).toEqual([
+  expect(data()).toMatchObject([
     { c: "one", id: "101", name: "101" },
     { c: "one", id: "102", name: "102" },
   ]);
@@ -193,13 +200,17 @@ test("names that a device tells in messages of their own stand for the ids in it
     [],
   );
   const [first, second] = data();
-  expect(first).toEqual({ c: "one", id: "101", name: "speed" });
-  expect(second).toEqual({ c: "one", id: "102", name: "102" });
+  expect(first).toMatchObject({ c: "one", id: "101", name: "speed" });
+  expect(second).toMatchObject({ c: "one", id: "102", name: "102" });
   expect(data()[0]).toBe(first);
-  expect(reader.read("d/two/r", '[{"id":"101","v":1}]')[0]?.captures).toEqual({ c: "two", id: "101", name: "101" });
+  expect(reader.read("d/two/r", '[{"id":"101","v":1}]')[0]?.captures).toMatchObject({
+    c: "two",
+    id: "101",
+    name: "101",
+  });
 
   reader.read("m/one", '{"points":[{"id":"101","name":"torque"}]}');
-  expect(data()[0]).toEqual({ c: "one", id: "101", name: "torque" });
+  expect(data()[0]).toMatchObject({ c: "one", id: "101", name: "torque" });
   expect(reader.changes()).toBe(2);
   expect(reader.counts).toMatchObject({ unmatched: 0, malformed: 0 });
 });

@@ -32,8 +32,20 @@ test("a password never prints", () => {
   expect(options.password?.reveal()).toBe("gw1-password");
 });
 
-test("a tag captures what its topic names, and {i} where [*] is in its path", () => {
-  expect(mqttDriver.captures?.(tag.parse({ topic: "a/{x}/{r...}", value: "$.l[*]" }))).toEqual(["x", "r", "i"]);
+test("a tag captures what its topic names, and what [*] in its path stands for", () => {
+  expect(mqttDriver.captures?.(tag.parse({ topic: "a/{x}/{r...}", value: "$.l[*]" }))).toEqual([
+    "x",
+    "r",
+    "i",
+    "key",
+    "i1",
+  ]);
+  expect(mqttDriver.captures?.(tag.parse({ topic: "a", value: "$.a[*].b.**", capture: { key: "$.a[*].k" } }))).toEqual([
+    "key",
+    "i",
+    "i1",
+    "i2",
+  ]);
   expect(mqttDriver.captures?.(tag.parse({ topic: "a/+" }))).toEqual([]);
 });
 

@@ -1,0 +1,115 @@
+// The safeguards of MQTT that concern the connection as a whole, and the Input IDs of elements of a payload.
+import type { Ablation } from "./ablation.ts";
+
+const load = "unit/config/load.test.ts";
+const batch = "unit/source/mqtt/batch.test.ts";
+
+export const mqttFirstContactAblations: readonly Ablation[] = [
+  {
+    safeguard: "a warning where the certificate of the broker is not verified",
+    file: "source/mqtt/connection-warnings.ts",
+    code: "...clearTextWarnings(connection), ...unverifiedWarnings(connection)",
+    without: "...clearTextWarnings(connection)",
+    test: load,
+    name: "a certificate that is not verified",
+  },
+  {
+    safeguard: "one client identifier for one source of a broker",
+    file: "config/source-config.ts",
+    code: "driver.claims?.(options, { agent: parts.agent, source: name }) ?? []",
+    without: "[]",
+    test: load,
+    name: "with one client identifier",
+  },
+  {
+    safeguard: "naming a takeover of which the broker says nothing",
+    file: "source/mqtt/takeover-watch.ts",
+    code: "this.#closings < suspicious ?",
+    without: "this.#closings >= 0 ?",
+    test: "unit/source/mqtt/takeover-watch.test.ts",
+  },
+  {
+    safeguard: "pauses that grow after takeovers",
+    file: "agent/takeover-pause.ts",
+    code: "firstMs * growth ** Math.min(this.#takeovers - 1, 10)",
+    without: "firstMs",
+    test: "unit/agent/takeover-pause.test.ts",
+  },
+  {
+    safeguard: "a pause of its own after a takeover",
+    file: "agent/pipeline.ts",
+    code: 'isAgentError(error, "SOURCE_TAKEN_OVER")\n      ? takeovers.next(runtime.clock.monotonic())\n      : ',
+    without: "",
+    test: "unit/agent/pipeline.test.ts",
+    name: "another client takes over",
+  },
+  {
+    safeguard: "showing a takeover while the connection is good",
+    file: "agent/source-monitor.ts",
+    code: "(this.#flapping && !this.#isSteady()) || this.#wasTakenOver()",
+    without: "(this.#flapping && !this.#isSteady())",
+    test: "unit/agent/source-monitor.test.ts",
+  },
+  {
+    safeguard: "asking a port that does not answer MQTT whether it speaks TLS",
+    file: "source/mqtt/connect.ts",
+    code: "if (first && (await needsTls(url, signal)))",
+    without: "if (first && signal.aborted)",
+    test: "integration/mqtt/tls.test.ts",
+    name: "to a port that speaks TLS",
+  },
+  {
+    safeguard: "no position in a batch in an Input ID",
+    file: "source/mqtt/element.ts",
+    code: "((positions >> k) & 1) === 0 || (k >= batchDepth && k !== leaves)",
+    without: "k >= 0",
+    test: batch,
+  },
+  {
+    safeguard: "no value under an Input ID that nothing but its position distinguishes",
+    file: "source/mqtt/element.ts",
+    code: 'made[name] !== "" || tag.fills',
+    without: "made[name] !== undefined || tag.fills",
+    test: batch,
+    name: "only its position",
+  },
+  {
+    safeguard: "telling objects with the same texts apart",
+    file: "source/mqtt/element.ts",
+    code: 'sorted.map((member) => member.join("=")).join(",")',
+    without: 'sorted.map(([, text]) => text).join(".")',
+    test: batch,
+    name: "same texts under different names",
+  },
+  {
+    safeguard: "no position of a record below .** in an Input ID",
+    file: "source/mqtt/path-expansion.ts",
+    code: "inRecord || (list && !Array.isArray(value))",
+    without: "inRecord",
+    test: batch,
+    name: "only its position",
+  },
+  {
+    safeguard: "an error where several values of each message come to one Input ID",
+    file: "source/mqtt/ambiguity.ts",
+    code: 'if (names.includes("i") || depth === named) return undefined;',
+    without: "if (depth >= 0) return undefined;",
+    test: batch,
+    name: "several values of each message",
+  },
+  {
+    safeguard: "a quality code that is a signed number",
+    file: "source/mqtt/quality.ts",
+    code: "(number & each.mask) >>> 0 === each.value >>> 0",
+    without: "number % (each.mask + 1) === each.value",
+    test: "unit/source/mqtt/quality.test.ts",
+  },
+  {
+    safeguard: "a bad reading where a device leaves a bad value out",
+    file: "source/mqtt/tag-reader.ts",
+    code: 'absent && tag.missing === "skip" && !isBad',
+    without: 'absent && tag.missing === "skip"',
+    test: "unit/source/mqtt/message-reader.test.ts",
+    name: "leaves out since it is bad",
+  },
+];
