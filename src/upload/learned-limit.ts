@@ -18,7 +18,7 @@ const leastBytes = 1_024;
 const mostPatience = 64;
 
 export class LearnedLimit {
-  readonly #path: string;
+  readonly #write: (text: string) => Promise<void>;
   readonly #runtime: Runtime;
   /** What the interface allows. */
   readonly most: number;
@@ -31,8 +31,13 @@ export class LearnedLimit {
   /** The size before it was doubled, until a request larger than that is accepted. */
   #provenBytes: number | undefined;
 
-  private constructor(path: string, most: number, learned: { maxBytes: number; forMs: number }, runtime: Runtime) {
-    this.#path = path;
+  private constructor(
+    write: (text: string) => Promise<void>,
+    most: number,
+    learned: { maxBytes: number; forMs: number },
+    runtime: Runtime,
+  ) {
+    this.#write = write;
     this.most = most;
     this.#maxBytes = learned.maxBytes;
     this.#until = runtime.clock.monotonic() + learned.forMs;
@@ -50,7 +55,12 @@ export class LearnedLimit {
     } catch {
       // Nothing was found too large yet.
     }
-    return new LearnedLimit(path, maxBytes, learned, runtime);
+    return new LearnedLimit((text) => writeAtomically(path, text), maxBytes, learned, runtime);
+  }
+
+  /** One that no file keeps. */
+  static inMemory(maxBytes: number, runtime: Runtime): LearnedLimit {
+    return new LearnedLimit(async () => {}, maxBytes, { maxBytes, forMs: 0 }, runtime);
   }
 
   get maxBytes(): number {
@@ -96,7 +106,7 @@ export class LearnedLimit {
     this.#until = this.#runtime.clock.monotonic() + keptMs;
     this.#runtime.log.warn({ bytes, maxBytes: this.#maxBytes }, "the service takes smaller requests only");
     const text = JSON.stringify({ maxBytes: this.#maxBytes, at: this.#runtime.clock.now() / 1_000 });
-    await writeAtomically(this.#path, text).catch((error: unknown) =>
+    await this.#write(text).catch((error: unknown) =>
       this.#runtime.log.warn({ err: error }, "the size of requests cannot be kept for the next start"),
     );
   }

@@ -249,7 +249,7 @@ export class OrderModel {
         tally: new UploadTally(runtime, 1),
         sink: this.#service.sink(clock),
         pacer: new Pacer(clock, 1),
-        limit: await LearnedLimit.open("/nowhere/limit.json", this.#options.maxBytes, runtime),
+        limit: LearnedLimit.inMemory(this.#options.maxBytes, runtime),
         integration: "c8ktonqsahsmemfs7lv0",
         maxLagMs,
         holds: (input) => this.#held.has(input),

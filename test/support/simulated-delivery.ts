@@ -74,7 +74,7 @@ export class SimulatedDelivery implements AsyncDisposable {
   ): Promise<SimulatedDelivery> {
     const clock = before?.clock ?? new ManualClock();
     const runtime = testRuntime({ clock });
-    const limit = await LearnedLimit.open("/nowhere/limit.json", maxBytes, runtime);
+    const limit = LearnedLimit.inMemory(maxBytes, runtime);
     return new SimulatedDelivery(answer, limit, { clock, reader: before?.reader ?? new MemoryReader(), runtime });
   }
 
