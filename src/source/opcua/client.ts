@@ -42,6 +42,7 @@ export function createClient(
     requestedSessionTimeout: options.session.timeout,
     // The stack hangs up after so long without data; silence is the publisher's to judge, who knows what is normal.
     transportTimeout: longestSilenceMs,
+    transportFactory: stack.transports,
     defaultTransactionTimeout: options.timeout,
   });
 }

@@ -100,9 +100,15 @@ const networkFaults: Readonly<Record<string, string>> = {
   ENETUNREACH: "there is no way to this network",
 };
 
+/** How the stack says that a message is larger than it takes. */
+const tooLarge = /max (?:message size|chunk count) exceeded/;
+const tooLargeText = "the server sent a message of more than 32 MiB; leave large arrays and images out of the tags";
+
 /** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
+  if (error instanceof Error && tooLarge.test(error.message))
+    return new AgentError("SOURCE_UNREACHABLE", `${doing}: ${tooLargeText}`, { cause: error });
   const status = statusOf(error);
   const remedy = remedies[status ?? ""];
   const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";
@@ -132,6 +138,10 @@ function hungUp(error: unknown): boolean {
   return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
 }
 
+function noAnswer(error: AgentError): boolean {
+  return error.code === "SOURCE_UNREACHABLE" && /no answer (?:in time|within)/.test(error.message);
+}
+
 /** What a server has to trust of the agent. */
 export interface OwnCertificate {
   readonly thumbprint: string;
@@ -142,8 +152,19 @@ export interface OwnCertificate {
  * A failure to open a channel with security, with the certificate that the server has to trust. Some servers hang up
  * without a word on an agent that they do not trust; they have just told their endpoints, so it is not the network.
  */
-export function channelError(error: unknown, { thumbprint, certificateFile }: OwnCertificate, now: Date): unknown {
+export function channelError(
+  error: unknown,
+  { thumbprint, certificateFile }: OwnCertificate,
+  security: string,
+  now: Date,
+): unknown {
   if (!isAgentError(error)) return error;
+  if (noAnswer(error))
+    return new AgentError(
+      "SOURCE_UNREACHABLE",
+      `the server has just listed ${security}, and does not answer to opening such a channel; it may not support it`,
+      { cause: error, hint: `choose another endpoint with security: { mode, policy }; ${offers}` },
+    );
   const speechless = error.code === "SOURCE_UNREACHABLE" && statusOf(error) === undefined && hungUp(error.cause);
   if (!speechless && error.code !== "SOURCE_REFUSED") return error;
   const what = speechless ? "the server hangs up, most likely because it does not trust this agent" : error.message;

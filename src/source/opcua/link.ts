@@ -5,6 +5,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
+import { securityOf } from "./endpoint.ts";
 import { channelError, refusalOf, statusOf } from "./failure.ts";
 import { guardLogin } from "./login.ts";
 import type { OpcuaOptions } from "./options.ts";
@@ -58,7 +59,7 @@ export async function openLink(
     const secure = endpoint.securityMode !== stack.ua.MessageSecurityMode.None;
     await bounded(`connecting to ${url}`, options.timeout, signal, () => client.connect(url)).catch(
       (error: unknown) => {
-        throw secure ? channelError(error, link.pki, new Date()) : error;
+        throw secure ? channelError(error, link.pki, securityOf(endpoint), new Date()) : error;
       },
     );
     const former = await resume(stack, client, link, resumption, log, signal);

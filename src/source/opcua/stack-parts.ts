@@ -2,3 +2,4 @@
 export { OPCUACertificateManager } from "node-opcua-certificate-manager";
 export * as ua from "node-opcua-client";
 export { ClientSessionImpl } from "node-opcua-client/dist/private/client_session_impl.js";
+export { defaultClientTransportFactory } from "node-opcua-transport";

@@ -51,12 +51,24 @@ test("a server that refuses the agent's certificate, or hangs up on it, is told 
   const now = new Date("2026-03-01T00:00:00Z");
   const own = { thumbprint: "ab12", certificateFile: "/state/own.pem" };
   for (const text of ["BadSecurityChecksFailed", "The connection may have been rejected by server, Err = (socket)"])
-    expect(channelError(sourceError(new Error(text), "connecting"), own, now)).toMatchObject({
+    expect(channelError(sourceError(new Error(text), "connecting"), own, "sign, Basic256", now)).toMatchObject({
       code: "SOURCE_REFUSED",
       message: expect.stringMatching(/trust.*ab12, \/state\/own\.pem \(tagferry trust list/),
     });
-  const late = channelError(sourceError(new Error("BadCertificateTimeInvalid"), "connecting"), own, now);
+  const late = channelError(
+    sourceError(new Error("BadCertificateTimeInvalid"), "connecting"),
+    own,
+    "sign, Basic256",
+    now,
+  );
   expect(String(late)).toContain("this clock says 2026-03-01T00:00:00.000Z");
   const unreachable = sourceError(new Error("connect ECONNREFUSED"), "connecting");
-  expect(channelError(unreachable, own, now)).toBe(unreachable);
+  expect(channelError(unreachable, own, "sign, Basic256", now)).toBe(unreachable);
+  const silent = sourceError(new Error("Timeout(A) in waiting for data on socket"), "connecting");
+  expect(channelError(silent, own, "sign, Basic256", now)).toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message:
+      "the server has just listed sign, Basic256, and does not answer to opening such a channel; it may not support it",
+    hint: expect.stringContaining("browse URL --endpoints"),
+  });
 });

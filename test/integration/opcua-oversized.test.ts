@@ -1,0 +1,84 @@
+// A server that sends a message without end: the agent hangs up before it takes the memory, whatever limits the server names.
+import { createServer } from "node:net";
+import { afterAll, expect, test } from "vitest";
+import { largestMessageBytes } from "../../src/source/opcua/transport.ts";
+import { openOpcuaSource } from "../support/opcua-source.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+const unlimited = 0xffff_ffff;
+const chunkBytes = 65_536;
+
+/** Acknowledges everything, then answers the first request with chunk after chunk, until the agent hangs up. */
+async function endlessServer() {
+  const hello: number[] = [];
+  let sent = 0;
+  const hungUp = Promise.withResolvers<void>();
+  const server = createServer((socket) => {
+    let opened = false;
+    socket.on("error", () => {});
+    socket.on("close", () => opened && hungUp.resolve());
+    socket.on("data", (data) => {
+      if (data.toString("latin1", 0, 3) === "HEL") {
+        hello.push(data.readUInt32LE(20));
+        const acknowledge = Buffer.alloc(28);
+        acknowledge.write("ACKF", "latin1");
+        acknowledge.writeUInt32LE(28, 4);
+        for (const [at, value] of [[12, chunkBytes] as const, [16, chunkBytes] as const, [20, unlimited] as const])
+          acknowledge.writeUInt32LE(value, at);
+        acknowledge.writeUInt32LE(unlimited, 24);
+        socket.write(acknowledge);
+        return;
+      }
+      if (opened) return;
+      opened = true;
+      // Up to its sequence number: message header, channel, policy, no certificates (OPC 10000-6, 6.7.2).
+      const secured = 12 + 4 + data.readInt32LE(12) + 8;
+      const requestId = data.readUInt32LE(secured + 4);
+      let sequence = 0;
+      const push = () => {
+        // More than the agent may ever take ends the test.
+        for (let room = true; room && sent < 4 * largestMessageBytes && !socket.destroyed; ) {
+          const chunk = Buffer.alloc(chunkBytes);
+          data.copy(chunk, 0, 0, secured);
+          chunk.write("C", 3, "latin1");
+          chunk.writeUInt32LE(chunkBytes, 4);
+          chunk.writeUInt32LE(++sequence, secured);
+          chunk.writeUInt32LE(requestId, secured + 4);
+          sent += chunkBytes;
+          room = socket.write(chunk);
+        }
+        if (sent >= 4 * largestMessageBytes) socket.end();
+      };
+      socket.on("drain", push);
+      push();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return {
+    url: `opc.tcp://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`,
+    hello,
+    hungUp: hungUp.promise,
+    get sent() {
+      return sent;
+    },
+    [Symbol.dispose]: () => void server.close(),
+  };
+}
+
+test("a message without end is cut off where the agent's own limit is, and the operator reads why", async () => {
+  using server = await endlessServer();
+  const options = { url: server.url, security: { mode: "none" } };
+  const opening = openOpcuaSource({ stateDir: folder.file("state"), options, tags: [{ path: "Line/Temp" }] });
+  await expect(opening).rejects.toMatchObject({
+    code: "SOURCE_UNREACHABLE",
+    message: expect.stringContaining("the server sent a message of more than 32 MiB"),
+  });
+  await server.hungUp;
+  expect(server.hello).toEqual([largestMessageBytes]);
+  // What lies in the buffers of the network comes on top.
+  expect(server.sent).toBeLessThan(2 * largestMessageBytes);
+});
