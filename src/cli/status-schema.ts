@@ -18,6 +18,7 @@ export const answeredStatus = z.object({
       since: micros,
       tags: z.number(),
       readingsPerSecond: z.number(),
+      details: z.record(z.string(), z.union([z.string(), z.number()])).optional(),
       ...trouble,
     }),
   ),

@@ -105,7 +105,17 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
       url,
     ]),
   );
-  return ["sources", ...all.flatMap((source, i) => [lines[i] ?? "", ...troubleOf(source, "      ")])];
+  return [
+    "sources",
+    ...all.flatMap((source, i) => [lines[i] ?? "", ...troubleOf(source, "      "), ...standing(source)]),
+  ];
+}
+
+/** What holds as long as the source is configured as it is, and the device is as it is. */
+function standing({ details = {} }: AnsweredStatus["sources"][number]): readonly string[] {
+  return ["warning", "weakness", "advice"].flatMap((kind) =>
+    details[kind] === undefined ? [] : [`      ${kind}: ${visible(String(details[kind]))}`],
+  );
 }
 
 /** The page's word for it. An agent of another version may know more states. */

@@ -94,6 +94,15 @@ error: 12 points were lost from the buffer: maxSize
 `);
 });
 
+test("status shows the standing warnings and the advice of a source", async () => {
+  const details = { items: 3, warning: "no security: everything can be read", advice: "all subscriptions are taken" };
+  await using agent = await answering(statusWith({ sources: [sourceWith({ name: "line", type: "opcua", details })] }));
+
+  const { stdout } = await command(["status", "--url", agent.url]);
+
+  expect(stdout).toMatch(/line .*online.*\n {6}warning: no security: .*\n {6}advice: all subscriptions are taken\n/);
+});
+
 test("status names tags whose device clock stands still, with the remedy", async () => {
   const fault = {
     source: "hall",
