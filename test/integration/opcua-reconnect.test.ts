@@ -1,6 +1,6 @@
 // Servers that are reached in a roundabout way, or answer not at all where they should refuse.
-import type { OPCUAServer } from "node-opcua-server";
 import { afterAll, expect, test } from "vitest";
+import { beforeRequest } from "../support/opcua-requests.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
 import { tcpProxy } from "../support/tcp-proxy.ts";
@@ -11,32 +11,18 @@ afterAll(() => folder[Symbol.dispose]());
 const security = { mode: "none" };
 const tags = [{ path: "Line/Temp" }];
 
-interface Message {
-  readonly request: { endpointUrl?: string | null };
-}
-type Handler = (this: OPCUAServer, message: Message, channel: unknown) => unknown;
-
-/** Puts `act` before what the server does with a request; where it gives false the request stays without an answer. */
-function before(server: OPCUAServer, request: string, act: (message: Message) => boolean) {
-  const name = `_on_${request}Request`;
-  const handle = Reflect.get(server, name) as Handler; // where the server has it
-  Reflect.set(server, name, function (this: OPCUAServer, message: Message, channel: unknown) {
-    return act(message) ? handle.call(this, message, channel) : undefined;
-  });
-}
-
 test("a server that answers nothing to a session it does not know is given a new one at the first attempt", async () => {
   let ignores = false;
   let sessions = 0;
   await using server = await opcuaServer({
     folder: folder.file("ignores"),
     meddle(changed) {
-      before(changed, "CreateSession", () => {
+      beforeRequest(changed, "CreateSession", () => {
         sessions++;
         ignores = false;
         return true;
       });
-      before(changed, "ActivateSession", () => !ignores);
+      beforeRequest(changed, "ActivateSession", () => !ignores);
     },
   });
   const setup = { stateDir: folder.file("state"), options: { url: server.url, security }, tags };
@@ -53,7 +39,7 @@ test("a server that lists no endpoints for a forwarded port is asked by its own 
   await using server = await opcuaServer({
     folder: folder.file("forwarded"),
     meddle(changed) {
-      before(changed, "GetEndpoints", ({ request }) => {
+      beforeRequest(changed, "GetEndpoints", ({ request }) => {
         hidden = request.endpointUrl !== own;
         return true;
       });

@@ -3,14 +3,19 @@ import { createHash } from "node:crypto";
 import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
+import { directEndpoint } from "./direct-endpoint.ts";
 import { chooseEndpoint, loginNeedsCertificate, securityOf } from "./endpoint.ts";
 import { assertReachable } from "./reachable.ts";
 import type { Stack } from "./stack.ts";
 
 /** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
 export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
+  await assertReachable(link.options.url, link.options.timeout, signal);
+  return await listEndpoints(stack, link, signal);
+}
+
+async function listEndpoints(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
   const { url, timeout } = link.options;
-  await assertReachable(url, timeout, signal);
   const client = createClient(stack, link, undefined);
   try {
     return await bounded(`asking ${url} for its endpoints`, timeout, signal, async () => {
@@ -45,9 +50,21 @@ export function connectionDigest({ options, pki }: LinkOptions, endpoint: Endpoi
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-/** The endpoint to use, its certificate checked. Rejects as `chooseEndpoint` and `verifyServer` do. */
+/**
+ * The endpoint to use, its certificate checked: one that the server lists, else the one that the configuration describes.
+ * Rejects as `chooseEndpoint` and `verifyServer` do.
+ */
 export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
-  const endpoint = chooseEndpoint(await discover(stack, link, signal), link.options);
+  const { options } = link;
+  await assertReachable(options.url, options.timeout, signal);
+  const listed = await listEndpoints(stack, link, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    // Some servers answer nobody without security. With mode none there is no other way to ask.
+    if (options.security?.serverCertificate === undefined) throw error;
+    return [];
+  });
+  const direct = listed.length === 0 ? await directEndpoint(stack.ua, options) : undefined;
+  const endpoint = direct ?? chooseEndpoint(listed, options);
   await verifyServer(endpoint, link);
   return endpoint;
 }

@@ -1,6 +1,7 @@
 // Which of the endpoints that a server offers to use, and whether a password would go over it in clear text. Pure.
 import { AgentError } from "../../core/errors.ts";
 import { deprecatedPolicies, type OpcuaOptions } from "./options.ts";
+import { modes, policyName } from "./security-names.ts";
 
 /** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
 export interface Endpoint {
@@ -17,7 +18,6 @@ export interface TokenPolicy {
   readonly securityPolicyUri: string | null;
 }
 
-const modes = { none: 1, sign: 2, signAndEncrypt: 3 } as const;
 const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
 /** Weakest first. */
 const policies = [
@@ -31,8 +31,6 @@ const policies = [
 /** What a password cannot be entrusted to: RSA with PKCS #1 1.5 padding. */
 const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
 
-const policyName = (uri: string | null) => uri?.split("#")[1] ?? "";
-
 /** `signAndEncrypt, Basic256Sha256` */
 export function securityOf(endpoint: Endpoint): string {
   return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
@@ -44,7 +42,11 @@ export function securityOf(endpoint: Endpoint): string {
  */
 export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], options: OpcuaOptions): E {
   const { security, url } = options;
-  const offer = [...new Set(offered.map(securityOf))].join("; ") || "nothing";
+  if (offered.length === 0)
+    throw new AgentError("SOURCE_REFUSED", `${url} lists no endpoints, nor does the address that it knows of itself`, {
+      hint: "describe the endpoint: security: { mode: none }, or { mode, policy, serverCertificate }",
+    });
+  const offer = [...new Set(offered.map(securityOf))].join("; ");
   const secure = offered
     .filter(({ transportProfileUri: uri }) => !uri || uri.endsWith("/uatcp-uasc-uabinary"))
     .filter(({ securityPolicyUri: uri }) => policies.includes(policyName(uri)))
@@ -161,7 +163,9 @@ export function loginNeedsCertificate(endpoint: Endpoint, options: OpcuaOptions)
 
 /** What is insecure about how the password travels. Undefined: nothing, or there is no password. */
 export function passwordWarning(endpoint: Endpoint, options: OpcuaOptions): string | undefined {
-  if (options.username === undefined) return undefined;
+  // Of a direct endpoint the login is chosen with the session: in clear text only with allowInsecurePassword.
+  if (options.username === undefined || (!endpoint.userIdentityTokens?.length && !options.allowInsecurePassword))
+    return undefined;
   if (passwordInClear(endpoint)) return "the password goes in clear text";
   return endpoint.securityMode === modes.none && options.allowInsecurePassword
     ? "the password is encrypted with a certificate that is not verified (allowInsecurePassword)"

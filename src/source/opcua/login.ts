@@ -2,8 +2,9 @@
 import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
 import { AgentError } from "../../core/errors.ts";
 import type { LinkOptions } from "./client.ts";
+import { isDirect } from "./direct-endpoint.ts";
 import { loginNeed } from "./discovery.ts";
-import { loginNeedsCertificate, loginToken } from "./endpoint.ts";
+import { chooseEndpoint, loginNeedsCertificate, loginToken, securityOf } from "./endpoint.ts";
 import type { Ua } from "./stack.ts";
 
 /** What the stack makes a token from. */
@@ -14,9 +15,15 @@ interface LoginContext {
 }
 type Done = (error: Error | null, token?: unknown) => void;
 
+/** What comes with a session: the endpoints that the server has at the address it was asked by. */
+interface Session {
+  readonly serverEndpoints: readonly EndpointDescription[];
+}
+
 /** The part of the stack's client in which it makes the token of each ActivateSession. */
 interface TokenMaker {
   _serverEndpoints: EndpointDescription[];
+  _activateSession(session: Session, ...rest: readonly unknown[]): unknown;
   createUserIdentityToken(context: LoginContext, identity: unknown, done: Done): void;
 }
 
@@ -28,17 +35,41 @@ interface TokenMaker {
 export function guardLogin(ua: Ua, client: Client, endpoint: EndpointDescription, link: LinkOptions): void {
   const maker = client as unknown as TokenMaker;
   const make = maker.createUserIdentityToken.bind(client);
-  const token = loginToken(endpoint, link.options);
-  const checked = new ua.EndpointDescription(endpoint);
-  checked.userIdentityTokens = token ? [token] : [];
+  const withToken = (chosen: EndpointDescription) => {
+    const token = loginToken(chosen, link.options);
+    const checked = new ua.EndpointDescription(chosen);
+    checked.userIdentityTokens = token ? [token] : [];
+    return checked;
+  };
+  let checked = withToken(endpoint);
   // Then it does not ask for them again: behind a forwarded port the answer may be empty.
   maker._serverEndpoints = [checked];
-  maker.createUserIdentityToken = (context, identity, done) => {
-    verify(context.serverCertificate, endpoint, link).then(
-      () => make({ ...context, endpoint: checked }, identity, done),
-      done,
-    );
+  let listed: readonly EndpointDescription[] = [];
+  const activate = maker._activateSession.bind(client);
+  maker._activateSession = (session, ...rest) => {
+    listed = session.serverEndpoints;
+    return activate(session, ...rest);
   };
+  const check = async (certificate: Uint8Array | null) => {
+    // The password in it is as safe as that of a listed endpoint: else `chooseEndpoint` refuses.
+    if (isDirect(endpoint)) checked = withToken(chooseEndpoint([described(ua, endpoint, listed)], link.options));
+    await verify(certificate, checked, link);
+  };
+  maker.createUserIdentityToken = (context, identity, done) => {
+    check(context.serverCertificate).then(() => make({ ...context, endpoint: checked }, identity, done), done);
+  };
+}
+
+/** Names of logins that servers were seen to use; what they mean stands in the kind of the token. */
+const usualNames = ["anonymous", "username", "certificate"];
+
+/** A direct endpoint as the server describes it with the session; without a word of it with the usual logins. */
+function described(ua: Ua, endpoint: EndpointDescription, listed: readonly EndpointDescription[]): EndpointDescription {
+  const found = listed.find((each) => securityOf(each) === securityOf(endpoint) && !isDirect(each));
+  const usual = usualNames.map((policyId, tokenType) => new ua.UserTokenPolicy({ policyId, tokenType }));
+  const described = new ua.EndpointDescription(endpoint);
+  described.userIdentityTokens = found?.userIdentityTokens ?? usual;
+  return described;
 }
 
 async function verify(

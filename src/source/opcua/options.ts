@@ -18,8 +18,22 @@ const security = z
       .describe(
         "default: the strongest the server offers in this mode; Basic128Rsa15 and Basic256 are deprecated and never chosen by themselves",
       ),
+    serverCertificate: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "file with the server's certificate, PEM or DER: with mode and policy, for a server whose endpoints cannot be listed; it is trusted as any other",
+      ),
   })
   .superRefine((value, context) => {
+    if (value.serverCertificate !== undefined && (value.mode === "none" || value.policy === undefined))
+      context.addIssue({
+        code: "custom",
+        path: ["serverCertificate"],
+        message: "must stand beside policy, and a mode other than none",
+        input: value.serverCertificate,
+      });
     if (value.policy === undefined || (value.policy === "None") === (value.mode === "none")) return;
     const message =
       value.mode === "none"

@@ -1,0 +1,85 @@
+// Servers whose endpoints cannot be listed, as behind a forwarded port: what the configuration describes is used.
+import { afterAll, expect, test } from "vitest";
+import { beforeRequest } from "../support/opcua-requests.ts";
+import { opcuaServer, user } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+const security = { mode: "none" };
+const tags = [{ path: "Line/Temp" }];
+
+/** A server that tells nobody which endpoints it has; `silent`: not even that it has none. */
+const secretive = (folderName: string, { silent = false, secure = false, anonymous = true } = {}) =>
+  opcuaServer({
+    folder: folder.file(folderName),
+    secure,
+    anonymous,
+    meddle(changed) {
+      beforeRequest(changed, "GetEndpoints", () => {
+        listing = false;
+        return !silent;
+      });
+      beforeRequest(changed, "FindServers", () => {
+        listing = false;
+        return !silent;
+      });
+      beforeRequest(changed, "CreateSession", () => {
+        listing = true;
+        return true;
+      });
+      const listed = changed.findMatchingEndpoints.bind(changed);
+      changed.findMatchingEndpoints = (url) => (listing ? listed(url) : []);
+      Reflect.set(changed, "getServers", () => []);
+    },
+  });
+let listing = false;
+
+test("a server that lists no endpoints at all is read where the configuration describes one", async () => {
+  await using server = await secretive("secretive");
+  const { url } = server;
+  const stateDir = folder.file("described");
+  await expect(openOpcuaSource({ stateDir, options: { url }, tags })).rejects.toMatchObject({
+    code: "SOURCE_REFUSED",
+    message: expect.stringContaining("lists no endpoints"),
+    hint: expect.stringContaining("security: { mode: none }"),
+  });
+  await using line = collect(await openOpcuaSource({ stateDir, options: { url, security }, tags }));
+  await line.reading(({ quality }) => quality === "good");
+  expect(line.source.details?.()).toMatchObject({ endpoint: url, security: "none, None" });
+});
+
+test("a server that answers nobody without security is read with the policy and the certificate of the configuration", async () => {
+  await using server = await secretive("silent", { silent: true, secure: true, anonymous: false });
+  const described = {
+    url: server.url,
+    security: {
+      mode: "signAndEncrypt",
+      policy: "Basic256Sha256",
+      serverCertificate: folder.file("silent/own/certs/certificate.pem"),
+    },
+    username: user.name,
+    password: user.password,
+    timeout: "2s",
+  };
+  const setup = { stateDir: folder.file("secured"), options: described, tags };
+  await expect(openOpcuaSource(setup)).rejects.toMatchObject({
+    message: expect.stringContaining("tagferry trust accept"),
+  });
+  await using line = collect(await openTrusting(setup));
+  await line.reading(({ quality }) => quality === "good");
+  expect(line.source.details?.()).toMatchObject({ security: "signAndEncrypt, Basic256Sha256" });
+});
+
+test("a direct connection gives no password to a server that would have it in clear text, or that nobody has trusted", async () => {
+  await using bare = await secretive("bare", { anonymous: false });
+  const login = { username: user.name, password: user.password };
+  const inClear = { stateDir: folder.file("clear"), options: { url: bare.url, security, ...login }, tags };
+  await expect(openOpcuaSource(inClear)).rejects.toMatchObject({ message: expect.stringContaining("in clear text") });
+  await using encrypting = await secretive("encrypting", { secure: true, anonymous: false });
+  const setup = { ...inClear, options: { ...inClear.options, url: encrypting.url } };
+  await expect(openOpcuaSource(setup)).rejects.toMatchObject({ message: expect.stringContaining("is not trusted") });
+  await using line = collect(await openTrusting(setup));
+  await line.reading(({ quality }) => quality === "good");
+});
