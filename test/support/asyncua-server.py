@@ -121,12 +121,12 @@ async def main():
     )
     await server.load_certificate(str(folder / "certificate.der"))
     await server.load_private_key(str(folder / "key.pem"))
+    secure = [
+        ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
+        ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt,
+    ]
     server.set_security_policy(
-        [
-            ua.SecurityPolicyType.NoSecurity,
-            ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
-            ua.SecurityPolicyType.Aes256Sha256RsaPss_SignAndEncrypt,
-        ],
+        [ua.SecurityPolicyType.NoSecurity] + (secure if options.get("secure", True) else []),
         permission_ruleset=SimpleRoleRuleset(),
     )
     index = await server.register_namespace("urn:tagferry:test:line")

@@ -7,6 +7,8 @@ export interface AsyncuaOptions {
   /** Keys and certificates; the same folder gives the same server certificate. */
   readonly folder: string;
   readonly port?: number;
+  /** Endpoints with security beside the one without; default true. */
+  readonly secure?: boolean;
   /** Variables whose history it keeps, in memory. */
   readonly history?: readonly string[];
 }

@@ -1,6 +1,10 @@
-// Puts a key where one would be made, so that the tests need not wait for it.
+// Keys for tests, which need not wait until one is made; needs openssl for the certificates of servers on other stacks.
+import { execFile } from "node:child_process";
 import { copyFile, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
 
 /** Of `agent` or `server`, in a folder with certificates that has no key yet. */
 export async function putKey(whose: "agent" | "server", folder: string): Promise<void> {
@@ -8,4 +12,30 @@ export async function putKey(whose: "agent" | "server", folder: string): Promise
   if (await stat(join(folder, "own")).catch(() => undefined)) return;
   await mkdir(keys, { recursive: true, mode: 0o700 });
   await copyFile(join(import.meta.dirname, `../fixtures/opcua/${whose}-key.pem`), join(keys, "private_key.pem"));
+}
+
+export interface ServerIdentity {
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+/** A self-signed certificate for a server of this application URI at 127.0.0.1, as its stack reads it. */
+export async function serverIdentity(folder: string, uri: string, form: "pem" | "der"): Promise<ServerIdentity> {
+  await mkdir(folder, { recursive: true });
+  const fixture = join(import.meta.dirname, "../fixtures/opcua/server-key.pem");
+  const [certificateFile, keyFile] = ["certificate", "key"].map((name) => join(folder, `${name}.${form}`)) as [
+    string,
+    string,
+  ];
+  const extensions = [
+    `subjectAltName=URI:${uri},IP:127.0.0.1`,
+    "keyUsage=digitalSignature,nonRepudiation,keyEncipherment,dataEncipherment,keyCertSign",
+    "extendedKeyUsage=serverAuth,clientAuth",
+  ].flatMap((extension) => ["-addext", extension]);
+  const request = ["req", "-x509", "-key", fixture, "-subj", "/CN=line", "-days", "30", ...extensions];
+  // The stack of the tests' own server sets it to "undefined".
+  const { OPENSSL_CONF: _, ...env } = process.env;
+  await run("openssl", [...request, "-outform", form, "-out", certificateFile], { env });
+  await run("openssl", ["rsa", "-in", fixture, "-outform", form, "-out", keyFile], { env });
+  return { certificateFile, keyFile };
 }
