@@ -10,7 +10,8 @@ export function topicAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguit
 }
 
 function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
-  const { levels, captures } = tag.topic;
+  const { pattern, captures } = tag.topic;
+  const levels = pattern.split("/");
   // A level that is a time belongs to no address.
   const told = new Set(
     captures.filter(({ name }) => names.includes(name) || name === tag.time?.capture).map(({ level }) => level),

@@ -32,7 +32,7 @@ export class NameTables {
   constructor(tags: readonly Pick<MqttTag, "names">[], known: KnownNames = {}) {
     const distinct = new Map<string, Names>();
     for (const { names } of tags) if (names) distinct.set(identity(names), names);
-    for (const names of distinct.values()) this.#trie.insert(names.topic.levels, names);
+    for (const names of distinct.values()) this.#trie.insert(names.topic.pattern, names);
     this.filters = [...new Set([...distinct.values()].map(({ topic }) => topic.filter))];
     for (const [key, entries] of Object.entries(known)) this.#tables.set(key, new Map(Object.entries(entries)));
   }
@@ -91,7 +91,7 @@ export class NameTables {
     if (this.filters.length === 0) return [];
     const known = this.#tellers.get(topic);
     if (known) return known;
-    const found = this.#trie.match(topic.split("/"));
+    const found = this.#trie.match(topic);
     if (this.#tellers.size >= maxTopics) this.#tellers = new Map();
     if (topic.length <= maxTopic) this.#tellers.set(topic, found);
     return found;

@@ -15,7 +15,7 @@ import { SparkplugHost } from "./sparkplug/host.ts";
 import { RebirthRequests } from "./sparkplug/rebirth.ts";
 import { ScopeCaptures } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
-import { tagAddress } from "./tag-address.ts";
+import { TagAddresses } from "./tag-address.ts";
 import { TopicRouter } from "./topic-router.ts";
 import { UnknownTopics } from "./unknown-topics.ts";
 
@@ -79,8 +79,10 @@ export class Reception implements MessageHandler {
       onRoom: () => this.#readOn(),
     });
     const decoders = new DecoderTable();
-    const subscribers = tags.map((tag, index) => {
-      const address = tagAddress(tag);
+    const addresses = new TagAddresses();
+    // One by one: the router keeps less of them than there is.
+    const subscribers = tags.values().map((tag, index) => {
+      const address = addresses.of(tag);
       const decode = decoders.get(address.decoder, tag, maxPayload);
       const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
       return { id: index as TagId, tag, address, decode, ...scoped }; // a TagId is the index of its tag

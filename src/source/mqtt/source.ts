@@ -15,7 +15,7 @@ import type { SessionState } from "./session-state.ts";
 import { SilenceWatch } from "./silence.ts";
 import { applySubscriptions, type Subscriptions } from "./subscriptions.ts";
 import type { mqttTag } from "./tag.ts";
-import { tagAddress } from "./tag-address.ts";
+import { tagFilter } from "./tag-address.ts";
 import { takeoverWatchOf } from "./takeover-watch.ts";
 
 export type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
@@ -148,7 +148,7 @@ export class MqttSource implements Source {
     const { config, connection, reception, runtime, state, log } = this.#parts;
     const { qos } = config.options;
     const retained = config.tags.some((tag) => tag.retained !== "ignore");
-    const wanted = config.tags.map((tag) => tagAddress(tag).filter);
+    const wanted = config.tags.map(tagFilter);
     const { filters: repeated } = this.#parts.names;
     const options = { qos, retained, inSession, repeated };
     const subscriptions = await applySubscriptions(connection, wanted, options, state, log);

@@ -5,12 +5,8 @@ import { type JsonPath, levelsOf, parseJsonPath } from "./json-path.ts";
 import { type SparkplugScope, sparkplugScope } from "./sparkplug/scope.ts";
 import type { MqttTag } from "./tag.ts";
 
-/** The places, with all defaults filled in. */
+/** The places, with all defaults filled in. Tags that differ in their topics alone can share them: see `TagAddresses`. */
 export interface TagAddress {
-  /** What is subscribed for the tag. */
-  readonly filter: string;
-  /** Levels that topics are matched against. */
-  readonly levels: readonly string[];
   /** Sparkplug B: the edge nodes and devices that the topic means. */
   readonly scope: SparkplugScope | undefined;
   readonly decoder: DecoderName;
@@ -46,15 +42,12 @@ const implied: Readonly<Partial<Record<MqttTag["format"], Pick<TagAddress, "valu
 
 /** The places in documents of this tag. */
 export function tagAddress(tag: MqttTag): TagAddress {
-  const { topic, format, value, time, capture } = tag;
+  const { format, value, time, capture } = tag;
   const own = value ? undefined : implied[format];
   const names = { ...own?.capture, ...capture };
   const captureNames = Object.keys(names);
-  const scope = scopeOf(tag);
   return {
-    filter: scope ? scope.levels.join("/") : topic.filter,
-    levels: scope?.levels ?? topic.levels,
-    scope,
+    scope: scopeOf(tag),
     decoder: format === "auto" ? guess(tag) : format,
     value: value ?? own?.value,
     ...levelsIn(tag, names),
@@ -78,6 +71,42 @@ function levelsIn({ value, each, time, fills }: MqttTag, capture: TagAddress["ca
     // Names that the operator gave go before these.
     levelNames: made.filter((name) => !Object.hasOwn(capture, name) && fills?.includes(name) !== false),
   };
+}
+
+/** What is subscribed for the tag. */
+export function tagFilter(tag: MqttTag): string {
+  return scopeOf(tag)?.levels.join("/") ?? tag.topic.filter;
+}
+
+/** What topics are matched against for the tag. */
+export function tagPattern(tag: MqttTag): string {
+  return scopeOf(tag)?.levels.join("/") ?? tag.topic.pattern;
+}
+
+/** Addresses that are compared with one that is asked for. */
+const mostCompared = 64;
+
+/** The addresses of many tags: one for all that differ in their topics alone. */
+export class TagAddresses {
+  readonly #known: { readonly tag: MqttTag; readonly address: TagAddress }[] = [];
+
+  of(tag: MqttTag): TagAddress {
+    if (tag.format === "sparkplugB") return tagAddress(tag);
+    const like = this.#known.find((known) => isAlike(known.tag, tag));
+    if (like) return like.address;
+    const address = tagAddress(tag);
+    if (this.#known.length < mostCompared) this.#known.push({ tag, address });
+    return address;
+  }
+}
+
+/** Whether they differ in their topics alone. Tags of one configuration share objects that say the same. */
+function isAlike(a: MqttTag, b: MqttTag): boolean {
+  const others = new Map(Object.entries(b));
+  return (
+    others.size === Object.keys(a).length &&
+    Object.entries(a).every(([name, member]) => name === "topic" || member === others.get(name))
+  );
 }
 
 /** What is configured; the place and format are those of the format if no place is. */

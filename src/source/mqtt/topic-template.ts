@@ -8,8 +8,8 @@ export interface TopicTemplate {
   readonly text: string;
   /** What is subscribed: captures are wildcards, a shared subscription keeps its `$share/<group>/`. */
   readonly filter: string;
-  /** Levels of the filter that topics are matched against, without `$share/<group>/`. */
-  readonly levels: readonly string[];
+  /** What topics are matched against: the filter without `$share/<group>/`. */
+  readonly pattern: string;
   /** Captures by level. `rest`: everything from this level on. */
   readonly captures: readonly TopicCapture[];
 }
@@ -21,6 +21,8 @@ export interface TopicCapture {
   /** What the text goes through; undefined: it stays as it is. */
   readonly apply?: CaptureFunction;
 }
+
+const none: readonly TopicCapture[] = [];
 
 /** The template, or why `text` is none (to be read after "must"). */
 export function parseTopicTemplate(text: string): TopicTemplate | string {
@@ -53,7 +55,10 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
       return `have + and # fill a whole level, not ${part}`;
     } else levels.push(part);
   }
-  return { text, filter: [...shared, ...levels].join("/"), levels: levels.slice(), captures };
+  // Of 100,000 topics without captures or group the text is the only one that is kept.
+  if (captures.length === 0 && shared.length === 0) return { text, filter: text, pattern: text, captures: none };
+  const pattern = levels.join("/");
+  return { text, filter: [...shared, pattern].join("/"), pattern, captures };
 }
 
 /** Field of a schema that takes a topic template. */

@@ -1,17 +1,18 @@
 // Finds the filters that match a topic, however many filters there are. Pure.
 //
-// A tree of levels: at each level of a topic there are at most three ways on, the level itself, `+` and `#`. Rules of
-// MQTT 5, 4.7: `#` also matches the level above it, `+` also an empty level, and a wildcard at the beginning matches no
-// topic that begins with `$`.
+// Filters without a wildcard stand in a map, by their text. The others form a tree of levels: at each level of a topic
+// there are at most three ways on, the level itself, `+` and `#`. Rules of MQTT 5, 4.7: `#` also matches the level above
+// it, `+` also an empty level, and a wildcard at the beginning matches no topic that begins with `$`.
 
+/** Left out what it does not have: there may be 100,000 branches. */
 interface Branch<T> {
-  readonly named: Map<string, Branch<T>>;
+  named?: Map<string, Branch<T>>;
   /** `+` */
-  one: Branch<T> | undefined;
+  one?: Branch<T>;
   /** What stands for filters that end here. */
-  readonly here: T[];
+  here?: T[];
   /** What stands for filters that end in `#` from here on. */
-  readonly rest: T[];
+  rest?: T[];
 }
 
 /** Characters of topics that are worth remembering: of 65,535, as the protocol allows, there could be gigabytes. */
@@ -19,52 +20,68 @@ export const maxTopic = 1_024;
 
 /** Topic filters and what stands for each. */
 export class TopicTrie<T> {
-  readonly #root: Branch<T> = branch();
+  /** By filter: what stands for it, and what else does, if there is more. */
+  readonly #exact = new Map<string, T>();
+  readonly #others = new Map<string, T[]>();
+  #root: Branch<T> | undefined;
 
-  /** `levels` of a topic filter, `+` and `#` included. */
-  insert(levels: readonly string[], value: T): void {
-    let at = this.#root;
-    for (const level of levels) {
+  /** `filter` without `$share/<group>/`. */
+  insert(filter: string, value: T): void {
+    if (!/[+#]/.test(filter)) {
+      if (!this.#exact.has(filter)) this.#exact.set(filter, value);
+      else pushed(this.#others, filter, value);
+      return;
+    }
+    let at = (this.#root ??= {});
+    for (const level of filter.split("/")) {
       if (level === "#") {
-        at.rest.push(value);
+        (at.rest ??= []).push(value);
         return;
       }
-      at = level === "+" ? (at.one ??= branch()) : named(at, level);
+      at = level === "+" ? (at.one ??= {}) : named(at, level);
     }
-    at.here.push(value);
+    (at.here ??= []).push(value);
   }
 
-  /** What stands for the filters that match the topic of these levels, in no particular order. */
-  match(levels: readonly string[]): T[] {
+  /** What stands for the filters that match `topic`, in no particular order. */
+  match(topic: string): T[] {
     const found: T[] = [];
+    const exact = this.#exact.get(topic);
+    if (exact !== undefined) found.push(exact, ...(this.#others.get(topic) ?? []));
+    const root = this.#root;
+    if (!root) return found;
+    const levels = topic.split("/");
     if (levels[0]?.startsWith("$")) {
-      const first = this.#root.named.get(levels[0]);
+      const first = root.named?.get(levels[0]);
       if (first) collect(first, levels, 1, found);
-    } else collect(this.#root, levels, 0, found);
+    } else collect(root, levels, 0, found);
     return found;
   }
 }
 
 function collect<T>(at: Branch<T>, levels: readonly string[], depth: number, found: T[]): void {
-  for (const value of at.rest) found.push(value);
+  for (const value of at.rest ?? []) found.push(value);
   const level = levels[depth];
   if (level === undefined) {
-    for (const value of at.here) found.push(value);
+    for (const value of at.here ?? []) found.push(value);
     return;
   }
-  const next = at.named.get(level);
+  const next = at.named?.get(level);
   if (next) collect(next, levels, depth + 1, found);
   if (at.one) collect(at.one, levels, depth + 1, found);
 }
 
 function named<T>(at: Branch<T>, level: string): Branch<T> {
-  const known = at.named.get(level);
+  const branches = (at.named ??= new Map());
+  const known = branches.get(level);
   if (known) return known;
-  const made = branch<T>();
-  at.named.set(level, made);
+  const made: Branch<T> = {};
+  branches.set(level, made);
   return made;
 }
 
-function branch<T>(): Branch<T> {
-  return { named: new Map(), one: undefined, here: [], rest: [] };
+function pushed<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
 }

@@ -183,8 +183,8 @@ export const agentAblations: readonly Ablation[] = [
   {
     safeguard: "one vote for all topics of a device",
     file: "source/mqtt/topic-router.ts",
-    code: 'this.device = subscriber.address.time && from.slice(0, Math.max(0, from.lastIndexOf("/")));',
-    without: "this.device = from;",
+    code: 'const device = from.slice(0, Math.max(0, from.lastIndexOf("/")));',
+    without: "const device = from;",
     test: deviceClocks,
   },
 ];

@@ -26,9 +26,10 @@ const certificates = ["$sparkplug", "certificates"];
 const parts: readonly (Part | undefined)[] = [undefined, "group", undefined, "node", "device"];
 
 /** The scope, or why the topic can have none (to be read after "must"). */
-export function sparkplugScope({ filter, levels, captures }: TopicTemplate): SparkplugScope | string {
+export function sparkplugScope({ filter, pattern, captures }: TopicTemplate): SparkplugScope | string {
   if (filter.startsWith("$share/"))
     return "not be a shared subscription, since the messages of an edge node are understood together only";
+  const levels = pattern.split("/");
   const prefix = certificates.every((level, i) => levels[i] === level) ? certificates : [];
   const own = levels.slice(prefix.length);
   const names: ScopeName[] = [];

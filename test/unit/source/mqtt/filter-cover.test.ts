@@ -59,6 +59,6 @@ test("what is said to be covered matches no topic that the cover does not", () =
 
 function matches(filters: readonly string[], topicLevels: readonly string[]): boolean {
   const trie = new TopicTrie<true>();
-  for (const each of filters) trie.insert(each.split("/"), true);
-  return trie.match(topicLevels).length > 0;
+  for (const each of filters) trie.insert(each, true);
+  return trie.match(topicLevels.join("/")).length > 0;
 }
