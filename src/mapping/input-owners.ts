@@ -1,13 +1,10 @@
 // Which tag feeds which Input ID, over all sources of an agent, so that two tags never write to one signal unnoticed.
 import type { InputId } from "../core/point.ts";
-import type { InputState } from "./input-state.ts";
+import type { InputState, InputTag } from "./input-state.ts";
 
 /** An input of a tag that claims its Input ID. */
-export interface Feeder {
-  readonly source: string;
-  /** Whether the tag has `shared: true`. */
-  readonly shared: boolean;
-  readonly state: Pick<InputState, "tag" | "input" | "address">;
+export interface Feeder extends Pick<InputState, "input" | "address"> {
+  readonly of: Pick<InputTag, "id" | "source" | "shared">;
 }
 
 export interface InputOwners {
@@ -29,19 +26,19 @@ export function inputOwners(): InputOwners {
   const arrivals = new Map<InputId, Pick<InputState, "arrival">>();
   return {
     claim(feeder) {
-      const { input } = feeder.state;
+      const { input } = feeder;
       const owner = owners.get(input);
       if (owner === undefined) {
         owners.set(input, feeder);
         return undefined;
       }
       const all = asList(owner);
-      const other = all.find(({ shared }) => !(shared && feeder.shared));
+      const other = all.find(({ of }) => !(of.shared && feeder.of.shared));
       if (other === undefined) owners.set(input, [...all, feeder]);
       return other;
     },
     owns(feeder) {
-      const owner = owners.get(feeder.state.input);
+      const owner = owners.get(feeder.input);
       return owner !== undefined && asList(owner).includes(feeder);
     },
     arrivalOf(input) {
@@ -54,7 +51,7 @@ export function inputOwners(): InputOwners {
     release(source) {
       for (const [input, owner] of owners) {
         const all = asList(owner);
-        const left = all.filter((feeder) => feeder.source !== source);
+        const left = all.filter((feeder) => feeder.of.source !== source);
         if (left.length === 0) owners.delete(input);
         else if (left.length < all.length) owners.set(input, left);
       }
@@ -64,5 +61,5 @@ export function inputOwners(): InputOwners {
 
 /** One feeder is kept without a list around it: there may be 100,000 of them. */
 function asList(owner: Feeder | readonly Feeder[]): readonly Feeder[] {
-  return "state" in owner ? [owner] : owner;
+  return "of" in owner ? [owner] : owner;
 }

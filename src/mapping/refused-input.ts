@@ -30,8 +30,8 @@ export class RefusedState {
   describe(): RefusedInput {
     const { tag, input, address, reason, readings, owner } = this;
     if (owner === undefined) return { tag, input, address, reason, remedy: anotherInput, readings };
-    const { source, state } = owner;
-    const remedy = state.tag === tag && source === this.#source ? sameTag : anotherTag;
-    return { tag, input, address, fedBy: { source, address: state.address }, reason, remedy, readings };
+    const { id, source } = owner.of;
+    const remedy = id === tag && source === this.#source ? sameTag : anotherTag;
+    return { tag, input, address, fedBy: { source, address: owner.address }, reason, remedy, readings };
   }
 }

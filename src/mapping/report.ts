@@ -8,7 +8,7 @@
 // what one second may have; the monotonic clock only says when the last one of a burst is due. A device whose clock is
 // set back starts a new interval instead of waiting for its old time to come again.
 import type { EpochMicros } from "../core/point.ts";
-import type { InputState } from "./input-state.ts";
+import type { InputState, ReportState } from "./input-state.ts";
 
 export interface ReportRule {
   /** Milliseconds; undefined: no heartbeat. */
@@ -26,7 +26,7 @@ const dueGridMs = 50;
 export class Reporter {
   readonly #emit: Emit;
   /** Inputs that have a held point. */
-  readonly #held = new Set<InputState>();
+  readonly #held = new Set<ReportState>();
   #stretch = 1;
   #nextDue: number | undefined;
 
@@ -40,7 +40,7 @@ export class Reporter {
   }
 
   /** A good reading: stores it, holds it back or lets it go. */
-  take(state: InputState, rule: ReportRule, time: EpochMicros, value: number, nowMs: number): void {
+  take(state: ReportState, rule: ReportRule, time: EpochMicros, value: number, nowMs: number): void {
     if (state.stretch !== this.#stretch) {
       if (state.held) this.#release(state, nowMs, rule);
       this.#store(state, rule, time, value, nowMs);
@@ -59,7 +59,7 @@ export class Reporter {
   }
 
   /** The device lives and nothing changed: the stored value again, if the heartbeat is over. */
-  beat(state: InputState, rule: ReportRule, time: EpochMicros, nowMs: number): void {
+  beat(state: ReportState, rule: ReportRule, time: EpochMicros, nowMs: number): void {
     if (rule.heartbeat === undefined || state.stretch !== this.#stretch || state.held) return;
     if (nowMs - state.storedMs >= rule.heartbeat && time > state.storedTime)
       this.#store(state, rule, time, state.storedValue, nowMs);
@@ -76,22 +76,22 @@ export class Reporter {
     let next: number | undefined;
     for (const state of this.#held) {
       const dueMs = state.held?.dueMs ?? 0;
-      if (dueMs <= nowMs) this.#release(state, Math.min(nowMs, dueMs), ruleOf(state));
+      if (dueMs <= nowMs) this.#release(state, Math.min(nowMs, dueMs), ruleOf(state.of));
       else next = Math.min(next ?? dueMs, dueMs);
     }
     this.#nextDue = next;
   }
 
-  #store(state: InputState, { minIntervalUs }: ReportRule, time: EpochMicros, value: number, nowMs: number): void {
+  #store(state: ReportState, { minIntervalUs }: ReportRule, time: EpochMicros, value: number, nowMs: number): void {
     state.stretch = this.#stretch;
     state.storedValue = value;
     state.storedTime = time;
     state.storedMs = nowMs;
     state.windowEnd = time + minIntervalUs;
-    this.#emit(state, time, value);
+    this.#emit(state.of, time, value);
   }
 
-  #hold(state: InputState, time: EpochMicros, value: number, nowMs: number): void {
+  #hold(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
     if (state.held) {
       state.filtered++;
       state.held.value = value;
@@ -105,7 +105,7 @@ export class Reporter {
   }
 
   /** Stores what is held back. The next interval begins where this one ended. */
-  #release(state: InputState, nowMs: number, { minIntervalUs }: ReportRule): void {
+  #release(state: ReportState, nowMs: number, { minIntervalUs }: ReportRule): void {
     const { held, windowEnd } = state;
     if (!held) return;
     this.#forget(state);
@@ -113,10 +113,10 @@ export class Reporter {
     state.storedTime = held.time;
     state.storedMs = nowMs;
     state.windowEnd = windowEnd + minIntervalUs;
-    this.#emit(state, held.time, held.value);
+    this.#emit(state.of, held.time, held.value);
   }
 
-  #forget(state: InputState): void {
+  #forget(state: ReportState): void {
     state.held = undefined;
     this.#held.delete(state);
     if (this.#held.size === 0) this.#nextDue = undefined;
@@ -124,7 +124,7 @@ export class Reporter {
 }
 
 /** 0.3 differs from 0.1 by 0.2 and no more, although doubles do not quite agree. */
-function differs({ deadband, storedValue }: InputState, value: number): boolean {
+function differs({ deadband, storedValue }: ReportState, value: number): boolean {
   const difference = Math.abs(value - storedValue);
   if (deadband === 0) return difference > 0;
   const dust = 4 * Number.EPSILON * Math.max(Math.abs(value), Math.abs(storedValue));
@@ -132,7 +132,7 @@ function differs({ deadband, storedValue }: InputState, value: number): boolean 
 }
 
 function heartbeatOver(
-  { storedTime, storedMs }: InputState,
+  { storedTime, storedMs }: ReportState,
   { heartbeat }: ReportRule,
   time: number,
   nowMs: number,

@@ -7,26 +7,16 @@ import { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { AddressBinding } from "./address-binding.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
-import { InputState } from "./input-state.ts";
+import { InputState, ReportState } from "./input-state.ts";
 import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
 import { RefusedState } from "./refused-input.ts";
 import { Reporter, type ReportRule } from "./report.ts";
 import { sameSignal, signalOf, statesOf } from "./signal.ts";
-import { TagInputs, type TagInputsParts } from "./tag-inputs.ts";
-import { tagState, unreadTag } from "./tag-state.ts";
+import { type Processing, TagInputs, type TagInputsParts } from "./tag-inputs.ts";
+import { lastTime, tagState, unreadTag } from "./tag-state.ts";
 import { TimeFaultFinder } from "./time-faults.ts";
-
-/** A tag's rule, made ready. */
-interface Tag {
-  readonly rule: TagRule;
-  readonly inputs: TagInputs;
-  readonly converter: Converter;
-  readonly report: ReportRule | undefined;
-  /** Microseconds; 0: times stay as they are. */
-  readonly alignUs: number;
-}
 
 /** Most refusals that `refusals` gives. */
 const maxRefusals = 100;
@@ -40,7 +30,7 @@ export class SourceMapping implements Mapping {
   readonly #catalog: SignalCatalog;
   readonly #owners: InputOwners;
   readonly #watch: InputWatch | undefined;
-  readonly #tags: readonly Tag[];
+  readonly #tags: readonly TagInputs[];
   readonly #addresses: AddressBinding;
   readonly #reporter: Reporter;
   readonly #log: RateLimitedLog;
@@ -71,7 +61,7 @@ export class SourceMapping implements Mapping {
     // The position in `rules` is the identity of a tag.
     const ready = this.#readyMaker();
     this.#tags = rules.map((rule, index) => ready(rule, index as TagId));
-    for (const { inputs } of this.#tags) inputs.claimFixed();
+    for (const tag of this.#tags) tag.claimFixed();
   }
 
   map({ readings, descriptions, alive }: Parameters<Mapping["map"]>[0]): readonly Point[] {
@@ -101,8 +91,8 @@ export class SourceMapping implements Mapping {
   claim(addresses: Iterable<FoundAddress>): void {
     for (const { tag: id, captures, address } of addresses) {
       const tag = this.#tags[id];
-      const state = tag?.inputs.find(captures);
-      if (!(state instanceof InputState) || tag?.rule.shared === true) continue;
+      const state = tag?.find(captures);
+      if (!(state instanceof InputState) || tag?.shared === true) continue;
       if (state.boundTo === "") this.#addresses.bind(state, address);
       else if (state.boundTo !== address) this.#addresses.refuse(state, address, 0);
     }
@@ -119,15 +109,15 @@ export class SourceMapping implements Mapping {
   tagsIn(first: number, count: number): { readonly total: number; readonly tags: readonly TagState[] } {
     const tags: TagState[] = [];
     let total = 0;
-    for (const [index, { inputs, rule }] of this.#tags.entries()) {
-      const { size } = inputs;
+    for (const tag of this.#tags) {
+      const { size } = tag;
       const own = Math.max(1, size);
       if (total + own > first && tags.length < count) {
         const from = Math.max(0, first - total);
         const room = count - tags.length;
-        if (size === 0) tags.push(unreadTag(index as TagId, rule));
+        if (size === 0) tags.push(unreadTag(tag.id, tag.rule));
         // A tag may have 100,000 inputs: nothing is made of those that are not asked for.
-        else for (const state of inputs.inputs().drop(from).take(room)) tags.push(tagState(state));
+        else for (const state of tag.inputs().drop(from).take(room)) tags.push(tagState(state));
       }
       total += own;
     }
@@ -135,13 +125,13 @@ export class SourceMapping implements Mapping {
   }
 
   inputOf(tag: TagId, captures: Captures, address?: string): InputId | undefined {
-    const state = this.#tags[tag]?.inputs.find(captures);
+    const state = this.#tags[tag]?.find(captures);
     return state instanceof InputState && !isSecond(state, address) ? state.input : undefined;
   }
 
   refusals(): readonly RefusedInput[] {
     const refused = [...this.#addresses.list()];
-    for (const { inputs } of this.#tags) for (const state of inputs.refusals()) refused.push(state.describe());
+    for (const tag of this.#tags) for (const state of tag.refusals()) refused.push(state.describe());
     return refused.slice(0, maxRefusals);
   }
 
@@ -150,7 +140,7 @@ export class SourceMapping implements Mapping {
   }
 
   refusalOf(tag: TagId, captures: Captures, address: string): RefusedInput | undefined {
-    const state = this.#tags[tag]?.inputs.find(captures);
+    const state = this.#tags[tag]?.find(captures);
     return state instanceof RefusedState ? state.describe() : state && this.#addresses.find(state, address);
   }
 
@@ -158,36 +148,33 @@ export class SourceMapping implements Mapping {
     this.#owners.release(this.#source);
   }
 
-  /** Tags that convert alike share a converter: there may be 100,000 of them. */
-  #readyMaker(): (rule: TagRule, tag: TagId) => Tag {
-    const converters = new Map<string, Converter>();
+  /** Tags whose readings are processed alike share what does it: there may be 100,000 of them. */
+  #readyMaker(): (rule: TagRule, id: TagId) => TagInputs {
+    const known = new Map<string, Processing>();
     const parts: TagInputsParts = {
       source: this.#source,
-      claim: (state, { shared }) => this.#owners.claim({ source: this.#source, shared, state }),
-      opened: (state, rule, captures) => this.#open(state, rule, captures),
+      claim: (state) => this.#owners.claim(state),
+      opened: (state, tag, captures) => this.#open(state, tag, captures),
       refused: (state) => this.#tellRefused(state.describe()),
     };
-    return (rule, tag) => {
+    return (rule, id) => {
       const { values, scale, offset, valid, align: alignMs } = rule;
-      const key = JSON.stringify([values, scale, offset, valid]);
-      const converter = converters.get(key) ?? new Converter(rule);
-      converters.set(key, converter);
       const report = rule.report === "off" ? undefined : rule.report;
-      return {
-        rule,
-        converter,
-        report: report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 },
-        alignUs: (alignMs ?? 0) * 1_000,
-        inputs: new TagInputs(tag, rule, parts),
-      };
+      const reported = report && { heartbeat: report.heartbeat, minIntervalUs: (report.minInterval ?? 0) * 1_000 };
+      const alignUs = (alignMs ?? 0) * 1_000;
+      const key = JSON.stringify([values, scale, offset, valid, reported, alignUs]);
+      const processing = known.get(key) ?? { converter: new Converter(rule), report: reported, alignUs };
+      known.set(key, processing);
+      return new TagInputs(id, rule, processing, parts);
     };
   }
 
   #read(reading: Reading, nowMs: number): void {
     const tag = this.#tags[reading.tag];
-    const state = tag?.inputs.find(reading.captures);
+    const state = tag?.find(reading.captures);
     if (!tag || !(state instanceof InputState)) return this.#withoutInput(state, reading, nowMs);
-    const { converter, rule, report } = tag;
+    const { rule } = tag;
+    const { converter, alignUs } = tag.processing;
     const { value: raw, quality, historical } = reading;
     // One comparison of references for most readings: drivers give the same string again.
     const isBound = reading.address === state.boundTo;
@@ -200,7 +187,7 @@ export class SourceMapping implements Mapping {
       return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
     if (converter.rounded) this.#tellRounding(state);
     const taken = reading.clock === "agent" ? this.#arrivalTime(state, rule, reading.time) : reading.time;
-    const aligned = tag.alignUs === 0 ? taken : align(taken, tag.alignUs);
+    const aligned = alignUs === 0 ? taken : align(taken, alignUs);
     const time = reading.clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
     if (!isBound) this.#bind(state, reading.address, rule);
     if (historical) return this.#emit(state, time, value);
@@ -214,10 +201,11 @@ export class SourceMapping implements Mapping {
     state.time = taken;
     state.quality = quality;
     state.reason = reading.reason;
+    const { report } = state;
     if (!report) return this.#emit(state, time, value);
-    const before = state.filtered;
-    this.#reporter.take(state, report, time, value, nowMs);
-    this.#counters.filtered += state.filtered - before;
+    const before = report.filtered;
+    this.#reporter.take(report, this.#reportOf(state), time, value, nowMs);
+    this.#counters.filtered += report.filtered - before;
   }
 
   /** A reading that gives no point. What comes after it is news whatever it is. */
@@ -227,14 +215,14 @@ export class SourceMapping implements Mapping {
     if (reading.historical) return;
     if (!state.failing) {
       state.failing = true;
-      this.#watch?.failed(state.input, reading.clock === "device" ? reading.time : state.time, "bad", reason);
+      this.#watch?.failed(state.input, reading.clock === "device" ? reading.time : lastTime(state), "bad", reason);
     }
     if (state.boundTo === "") state.address = reading.address;
-    state.value = value;
+    state.value = value ?? Number.NaN;
     state.time = reading.time;
     state.quality = "bad";
     state.reason = reason;
-    state.stretch = 0;
+    if (state.report) state.report.stretch = 0;
   }
 
   #emit(state: InputState, time: EpochMicros, value: number): void {
@@ -244,7 +232,7 @@ export class SourceMapping implements Mapping {
     }
     state.stored++;
     const { input } = state;
-    this.#points.push(state.keepsSameTime ? { input, time, value, sameTime: "keep" } : { input, time, value });
+    this.#points.push(state.of.keepsSameTime ? { input, time, value, sameTime: "keep" } : { input, time, value });
   }
 
   #taken(): readonly Point[] {
@@ -256,45 +244,46 @@ export class SourceMapping implements Mapping {
   /** Heartbeats of what the device did not mention. */
   #beat(nowMs: number): void {
     const now = this.#runtime.clock.now();
-    for (const { inputs, report, alignUs } of this.#tags)
+    for (const tag of this.#tags) {
+      const { report, alignUs } = tag.processing;
       if (report?.heartbeat !== undefined)
-        for (const state of inputs.inputs())
-          if (state.quality !== "bad")
+        for (const state of tag.inputs())
+          if (state.report && state.quality !== "bad")
             this.#reporter.beat(
-              state,
+              state.report,
               report,
               apart(alignUs === 0 ? now : align(now, alignUs), this.#extraMicros),
               nowMs,
             );
+    }
   }
 
   #describe({ tag: id, captures, address, signal, range }: Description): void {
     const tag = this.#tags[id];
-    const state = tag?.inputs.find(captures);
+    const state = tag?.find(captures);
     if (!tag || !(state instanceof InputState) || isSecond(state, address)) return;
-    state.device = signal;
-    state.range = range;
+    state.device = { signal, range };
     this.#refresh(state, tag.rule, captures);
   }
 
   /** Brings together what configuration and device say of an input. */
   #refresh(state: InputState, rule: TagRule, captures: Captures): void {
-    const signal = signalOf(rule.signal, state.device, captures);
+    const signal = signalOf(rule.signal, state.device?.signal ?? {}, captures);
     if (!sameSignal(signal, state.signal)) {
       state.signal = signal;
       // A signal without points is not described until it has some.
       if (state.described) this.#catalog.describe(state.input, signal);
     }
     state.states = statesOf(signal);
-    state.deadband = deadbandOf(rule, state);
+    if (state.report) state.report.deadband = deadbandOf(rule, state);
   }
 
   #reportOf(state: InputState): ReportRule {
-    return this.#tags[state.tag]?.report ?? { heartbeat: undefined, minIntervalUs: 0 };
+    return this.#tags[state.tag]?.processing.report ?? { heartbeat: undefined, minIntervalUs: 0 };
   }
 
-  #open(state: InputState, rule: TagRule, captures: Captures): void {
-    state.keepsSameTime = rule.sameTime === "keep";
+  #open(state: InputState, { rule, processing }: TagInputs, captures: Captures): void {
+    if (processing.report) state.report = new ReportState(state);
     if (!rule.shared) this.#addresses.opened(state);
     this.#refresh(state, rule, captures);
   }
@@ -314,7 +303,7 @@ export class SourceMapping implements Mapping {
     refused.readings++;
     refused.address = address;
     if (!owner || this.#owners.owns(owner)) return;
-    const state = this.#tags[tag]?.inputs.findAgain(captures, refused);
+    const state = this.#tags[tag]?.findAgain(captures, refused);
     if (!(state instanceof InputState)) return;
     this.#counters.failed.secondAddress--;
     this.#read(reading, nowMs);
@@ -357,11 +346,11 @@ function isSecond({ boundTo }: InputState, address: string | undefined): boolean
 }
 
 /** In the unit of the signal; NaN where it is a share of a range that is not known. */
-function deadbandOf({ report, valid }: TagRule, { range }: InputState): number {
+function deadbandOf({ report, valid }: TagRule, { device }: InputState): number {
   if (report === undefined || report === "off") return 0;
   if (typeof report.deadband === "number") return report.deadband;
-  const min = valid?.min ?? range?.min;
-  const max = valid?.max ?? range?.max;
+  const min = valid?.min ?? device?.range?.min;
+  const max = valid?.max ?? device?.range?.max;
   return min === undefined || max === undefined ? Number.NaN : (report.deadband.percent / 100) * (max - min);
 }
 

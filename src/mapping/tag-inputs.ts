@@ -1,137 +1,182 @@
 // The inputs of one tag: one where its Input ID is fixed, else one for each combination of captures that fills it.
 import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
+import type { Converter } from "./convert.ts";
 import type { Feeder } from "./input-owners.ts";
-import { InputState } from "./input-state.ts";
+import { InputState, type InputTag } from "./input-state.ts";
 import { fillInput, placeholders } from "./input-template.ts";
 import type { TagRule } from "./options.ts";
 import { RefusedState } from "./refused-input.ts";
+import type { ReportRule } from "./report.ts";
 
 /** What the inputs of all tags of a source have in common: one object, since there may be 100,000 tags. */
 export interface TagInputsParts {
   readonly source: string;
   /** Who has the Input ID of `state` if it may not be used: see `InputOwners`. */
-  readonly claim: (state: InputState, rule: TagRule) => Feeder | undefined;
+  readonly claim: (state: InputState) => Feeder | undefined;
   /** Called once for each new state. Its captures are not kept: they are the driver's, which may forget them. */
-  readonly opened: (state: InputState, rule: TagRule, captures: Captures) => void;
+  readonly opened: (state: InputState, tag: TagInputs, captures: Captures) => void;
   readonly refused: (state: RefusedState) => void;
 }
 
 /** Most refused IDs that are remembered of a tag; further ones are counted only. */
 const maxRefused = 100;
 
-/** Of a tag whose Input ID is fixed. */
-const noNames: readonly string[] = [];
+/** How the readings of tags are converted and reported: the same object for all tags whose rules say the same of it. */
+export interface Processing {
+  readonly converter: Converter;
+  readonly report: ReportRule | undefined;
+  /** Microseconds; 0: times stay as they are. */
+  readonly alignUs: number;
+}
 
-export class TagInputs {
-  readonly #parts: TagInputsParts;
-  readonly #tag: TagId;
-  readonly #rule: TagRule;
-  readonly #names: readonly string[];
-  /** Undefined where the Input ID is fixed. */
-  readonly #byKey: Map<string, InputState | RefusedState> | undefined;
+/** The inputs of a tag whose Input ID has names in braces. */
+interface TemplateInputs {
+  readonly names: readonly string[];
+  readonly byKey: Map<string, InputState | RefusedState>;
   /** A driver gives the same object for the same captures, so that most readings stop here. */
-  readonly #byCaptures: WeakMap<Captures, InputState | RefusedState> | undefined;
-  #last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
-  #only: InputState | RefusedState | undefined;
-  #overflow: RefusedState | undefined;
-  #inputs = 0;
-  #refusals = 0;
+  readonly byCaptures: WeakMap<Captures, InputState | RefusedState>;
+  last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
+  overflow: RefusedState | undefined;
+  inputs: number;
+  refusals: number;
+}
 
-  constructor(tag: TagId, rule: TagRule, parts: TagInputsParts) {
+/** A tag, made ready. Kept small: there may be 100,000 of them. */
+export class TagInputs implements InputTag {
+  readonly id: TagId;
+  readonly rule: TagRule;
+  readonly processing: Processing;
+  readonly #parts: TagInputsParts;
+  /** Undefined where the Input ID is fixed. */
+  readonly #template: TemplateInputs | undefined;
+  #only: InputState | RefusedState | undefined;
+
+  constructor(id: TagId, rule: TagRule, processing: Processing, parts: TagInputsParts) {
+    this.id = id;
+    this.rule = rule;
+    this.processing = processing;
     this.#parts = parts;
-    this.#tag = tag;
-    this.#rule = rule;
     const names = placeholders(rule.input);
-    this.#names = names.length === 0 ? noNames : names;
-    this.#byKey = names.length === 0 ? undefined : new Map();
-    this.#byCaptures = names.length === 0 ? undefined : new WeakMap();
+    this.#template = names.length === 0 ? undefined : templateInputs(names);
+  }
+
+  get source(): string {
+    return this.#parts.source;
+  }
+
+  get shared(): boolean {
+    return this.rule.shared;
+  }
+
+  get keepsSameTime(): boolean {
+    return this.rule.sameTime === "keep";
   }
 
   /** Claims a fixed Input ID, before any reading. */
   claimFixed(): void {
-    if (this.#names.length === 0) this.#only = this.#open("", {});
+    if (!this.#template) this.#only = this.#open("", {});
   }
 
   find(captures: Captures): InputState | RefusedState {
     if (this.#only) return this.#only;
-    if (this.#last?.captures === captures) return this.#last.state;
-    const state = this.#byCaptures?.get(captures) ?? this.#resolve(captures);
-    this.#last = { captures, state };
+    const template = this.#template;
+    if (!template) return this.#resolve(captures);
+    if (template.last?.captures === captures) return template.last.state;
+    const state = template.byCaptures.get(captures) ?? this.#resolve(captures);
+    template.last = { captures, state };
     return state;
   }
 
   /** Looks again at captures that were refused because another tag had the Input ID, which it has no longer. */
   findAgain(captures: Captures, refused: RefusedState): InputState | RefusedState {
-    this.#last = undefined;
-    this.#byCaptures?.delete(captures);
+    const template = this.#template;
     if (this.#only === refused) this.claimFixed();
-    for (const [key, state] of this.#byKey ?? []) if (state === refused) this.#byKey?.delete(key);
+    if (template) {
+      template.last = undefined;
+      template.byCaptures.delete(captures);
+      for (const [key, state] of template.byKey) if (state === refused) template.byKey.delete(key);
+    }
     return this.find(captures);
   }
 
   /** How many `inputs` there are. */
   get size(): number {
-    return this.#inputs;
+    return this.#template ? this.#template.inputs : this.#only instanceof InputState ? 1 : 0;
   }
 
   *inputs(): Generator<InputState, void, undefined> {
     if (this.#only instanceof InputState) yield this.#only;
-    for (const state of this.#byKey?.values() ?? []) if (state instanceof InputState) yield state;
+    for (const state of this.#template?.byKey.values() ?? []) if (state instanceof InputState) yield state;
   }
 
   *refusals(): Iterable<RefusedState> {
     if (this.#only instanceof RefusedState) yield this.#only;
-    if (this.#overflow) yield this.#overflow;
-    for (const state of this.#byKey?.values() ?? []) if (state instanceof RefusedState) yield state;
+    if (this.#template?.overflow) yield this.#template.overflow;
+    for (const state of this.#template?.byKey.values() ?? []) if (state instanceof RefusedState) yield state;
   }
 
   #resolve(captures: Captures): InputState | RefusedState {
+    const template = this.#template;
+    if (!template) return this.#open("", captures);
     // NUL stands in no topic and no name of a node.
-    const key = this.#names.map((name) => (Object.hasOwn(captures, name) ? captures[name] : "")).join("\0");
-    const state = this.#byKey?.get(key) ?? this.#open(key, captures);
-    this.#byCaptures?.set(captures, state);
+    const key = template.names.map((name) => (Object.hasOwn(captures, name) ? captures[name] : "")).join("\0");
+    const state = template.byKey.get(key) ?? this.#open(key, captures);
+    template.byCaptures.set(captures, state);
     return state;
   }
 
   #open(key: string, captures: Captures): InputState | RefusedState {
-    const { input: template, maxInputs } = this.#rule;
-    if (this.#inputs >= maxInputs) return this.#tooMany(template, maxInputs);
+    const { input: template, maxInputs } = this.rule;
+    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooMany(template, maxInputs);
     const input = fillInput(template, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
-    const state = new InputState(this.#tag, input);
-    const owner = this.#parts.claim(state, this.#rule);
+    const state = new InputState(this, input);
+    const owner = this.#parts.claim(state);
     if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
-    this.#inputs++;
-    this.#byKey?.set(key, state);
-    this.#parts.opened(state, this.#rule, captures);
+    if (this.#template) {
+      this.#template.inputs++;
+      this.#template.byKey.set(key, state);
+    }
+    this.#parts.opened(state, this, captures);
     return state;
   }
 
   #refuse(key: string, input: string, reason: string, owner?: Feeder): RefusedState {
-    const state = new RefusedState(this.#parts.source, this.#tag, input, reason, owner);
-    if (++this.#refusals > maxRefused) return this.#tooMany(input, maxRefused, "refused ");
-    this.#byKey?.set(key, state);
+    const state = new RefusedState(this.#parts.source, this.id, input, reason, owner);
+    if (this.#template) {
+      if (++this.#template.refusals > maxRefused) return this.#tooMany(input, maxRefused, "refused ");
+      this.#template.byKey.set(key, state);
+    }
     this.#parts.refused(state);
     return state;
   }
 
   #tooMany(input: string, most: number, which = ""): RefusedState {
-    if (!this.#overflow) {
-      this.#overflow = new RefusedState(
-        this.#parts.source,
-        this.#tag,
-        input,
-        `the tag has ${most} ${which}Input IDs already; maxInputs bounds them`,
-      );
-      this.#parts.refused(this.#overflow);
-    }
-    return this.#overflow;
+    const known = this.#template?.overflow;
+    if (known) return known;
+    const reason = `the tag has ${most} ${which}Input IDs already; maxInputs bounds them`;
+    const overflow = new RefusedState(this.#parts.source, this.id, input, reason);
+    if (this.#template) this.#template.overflow = overflow;
+    this.#parts.refused(overflow);
+    return overflow;
   }
 }
 
-function nameOf({ source, state: { tag, address } }: Feeder): string {
-  return `${source}: ${address === "" ? `tag ${tag}` : address}`;
+function templateInputs(names: readonly string[]): TemplateInputs {
+  return {
+    names,
+    byKey: new Map(),
+    byCaptures: new WeakMap(),
+    last: undefined,
+    overflow: undefined,
+    inputs: 0,
+    refusals: 0,
+  };
+}
+
+function nameOf({ of: { id, source }, address }: Feeder): string {
+  return `${source}: ${address === "" ? `tag ${id}` : address}`;
 }
 
 function whyNoInputId(input: string): string {

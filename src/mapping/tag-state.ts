@@ -1,4 +1,5 @@
 // What `status` says of an input, taken when asked.
+import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
 import type { InputState } from "./input-state.ts";
 import type { TagState } from "./mapping.ts";
@@ -20,7 +21,8 @@ const nothingYet = {
 } as const;
 
 export function tagState(state: InputState): TagState {
-  const { tag, input, address, value, time, quality, reason, readings, stored, filtered, bad, signal } = state;
+  const { tag, input, address, quality, reason, readings, stored, bad, signal, report } = state;
+  const value = Number.isNaN(state.value) ? undefined : state.value;
   const text = value === undefined || signal.type !== "enum" ? undefined : signal.enumValues?.[value];
   return {
     tag,
@@ -30,20 +32,25 @@ export function tagState(state: InputState): TagState {
     value,
     text,
     unit: signal.engUnit,
-    time,
+    time: lastTime(state),
     quality,
     reason: reason ?? noteOf(state),
     readings,
     stored,
-    filtered,
+    filtered: report?.filtered ?? 0,
     bad,
   };
+}
+
+/** The time of what was read last. */
+export function lastTime({ time }: InputState): EpochMicros | undefined {
+  return Number.isNaN(time) ? undefined : epochMicros(time);
 }
 
 /** What whoever looks should know of an input although nothing is wrong. */
 function noteOf(state: InputState): string | undefined {
   // Without its range a dead band in percent lets everything through.
-  if (Number.isNaN(state.deadband))
+  if (state.report && Number.isNaN(state.report.deadband))
     return "the dead band is in percent, and neither valid nor the device gives a range";
   const fault = timeFaultNote(state);
   if (fault !== undefined) return fault;

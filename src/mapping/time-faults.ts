@@ -150,6 +150,6 @@ export function timeFaultNote(state: InputState): string | undefined {
     : `${fault.repeats} of ${fault.readings} readings have the time of the one before and replace its value`;
 }
 
-function faultOf({ repeated, readings, keepsSameTime }: InputState) {
-  return repeated?.fault(readings, keepsSameTime);
+function faultOf({ repeated, readings, of }: InputState) {
+  return repeated?.fault(readings, of.keepsSameTime);
 }

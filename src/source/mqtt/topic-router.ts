@@ -105,7 +105,8 @@ export class TopicRouter {
       const subscriber = { id, tag, way: ways.shared(way) };
       const pattern = tagPattern(tag);
       if (/[+#]/.test(pattern)) (this.#patterns ??= new TopicTrie()).insert(pattern, subscriber);
-      else this.#addFixed(pattern, new TopicRoute(subscriber, noCaptures, pattern, this.#deviceOf(subscriber, pattern)));
+      else
+        this.#addFixed(pattern, new TopicRoute(subscriber, noCaptures, pattern, this.#deviceOf(subscriber, pattern)));
     }
   }
 

@@ -81,7 +81,7 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "the first good value after a bad one is stored",
     file: "mapping/source-mapping.ts",
-    code: "    state.stretch = 0;\n",
+    code: "    if (state.report) state.report.stretch = 0;\n",
     without: "",
     test: report,
   },
@@ -201,14 +201,14 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "shared needs every feeder of an Input ID to be shared",
     file: "mapping/input-owners.ts",
-    code: "!(shared && feeder.shared)",
-    without: "!(shared || feeder.shared)",
+    code: "!(of.shared && feeder.of.shared)",
+    without: "!(of.shared || feeder.of.shared)",
     test: addresses,
   },
   {
     safeguard: "the bound of Input IDs of one tag",
     file: "mapping/tag-inputs.ts",
-    code: "    if (this.#inputs >= maxInputs) return this.#tooMany(template, maxInputs);\n",
+    code: "    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooMany(template, maxInputs);\n",
     without: "",
     test: inputs,
   },
