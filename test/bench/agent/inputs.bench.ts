@@ -1,12 +1,13 @@
 // How much memory an input costs: the whole agent before and after it has read so many inputs over MQTT, with mosquitto
 // as the broker and the local service in a process of its own. `captured`: one tag whose topic captures every name;
 // `configured`: a tag for each input.
-// `node test/bench/agent/inputs.bench.ts [inputs] [captured|configured] [snapshot]`
+// `node test/bench/agent/inputs.bench.ts [inputs] [captured|configured] [snapshot|gc|report]`
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { z } from "zod";
 import { nodeFlags } from "../../../src/cli/node-flags.ts";
 import { startAgent } from "../../support/agent-process.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -14,6 +15,16 @@ import { openMosquitto } from "../../support/mosquitto.ts";
 import { integration, password } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { memory } from "./process-usage.ts";
+
+const heapOfThread = z.object({
+  totalCommittedMemory: z.number(),
+  usedMemory: z.number(),
+  externalMemory: z.number(),
+});
+const nodeReport = z.object({
+  javascriptHeap: heapOfThread,
+  workers: z.array(z.object({ javascriptHeap: heapOfThread })),
+});
 
 const root = resolve(import.meta.dirname, "../../..");
 const [inputsText = "100000", mode = "captured", snapshot] = process.argv.slice(2);
@@ -48,15 +59,15 @@ ${tags.join("\n")}
 `;
 const nodeOptions = [
   ...nodeFlags,
-  ...(snapshot === undefined ? [] : [snapshot === "gc" ? "--trace-gc" : "--heapsnapshot-signal=SIGUSR2"]),
+  ...(snapshot === "gc" ? ["--trace-gc"] : []),
+  ...(snapshot === "snapshot" ? ["--heapsnapshot-signal=SIGUSR2"] : []),
+  ...(snapshot === "report" ? ["--report-on-signal", `--report-directory=${folder.path}`] : []),
 ];
 // As in the systemd unit.
 const env = { MALLOC_ARENA_MAX: "1" };
 await using agent = await startAgent({ folder: folder.path, configuration, nodeOptions, env });
-await eventually(
-  async () => (await (await fetch(new URL("/api/status", agent.page))).text()).includes('"online"'),
-  120_000,
-);
+// Not by the status, which is 40 MB of JSON for 100,000 tags.
+await eventually(async () => /^tagferry_source_online\S* 1$/m.test(await metricsText()), 120_000);
 const before = await settled();
 report("connected, nothing read", before);
 
@@ -76,16 +87,17 @@ for (let round = 1; round <= 2; round++) {
   );
   await once(load, "exit");
   await eventually(async () => {
-    const metrics = await (await fetch(new URL("/metrics", agent.page))).text();
+    const metrics = await metricsText();
     const appended = Number(/^tagferry_buffer_appended_points_total\S* (\d+)/m.exec(metrics)?.[1]);
     return appended >= inputs * round && /^tagferry_buffer_unsettled_points\S* 0$/m.test(metrics);
   }, 300_000);
   report(`round ${round} delivered`, await settled());
 }
-if (snapshot === "snapshot") {
+if (snapshot === "report" || snapshot === "snapshot") {
   process.kill(agent.pid, "SIGUSR2");
-  await new Promise((done) => setTimeout(done, 25_000));
+  await new Promise((done) => setTimeout(done, snapshot === "report" ? 5_000 : 25_000));
 }
+if (snapshot === "report") reportThreads();
 await agent.stop();
 service.process.kill("SIGTERM");
 
@@ -95,8 +107,12 @@ async function settled(): Promise<{ rss: number; heap: number }> {
   return { rss: memory(agent.pid).rss, heap: await heapUsed() };
 }
 
+async function metricsText(): Promise<string> {
+  return await (await fetch(new URL("/metrics", agent.page))).text();
+}
+
 async function heapUsed(): Promise<number> {
-  const metrics = await (await fetch(new URL("/metrics", agent.page))).text();
+  const metrics = await metricsText();
   return Number(/^tagferry_process_heap_used_bytes (\S+)/m.exec(metrics)?.[1]) / 1e6;
 }
 
@@ -106,6 +122,23 @@ function report(stage: string, { rss, heap }: { rss: number; heap: number }): vo
   console.log(
     `${mode}, ${inputs} inputs, ${stage}: ${rss.toFixed(0)} MB resident (most ${peak.toFixed(0)}), heap of the main thread ${heap.toFixed(0)} MB${each}`,
   );
+}
+
+/** Heaps of the threads, and what the C library has from the system. */
+function reportThreads(): void {
+  const file = readdirSync(folder.path).find((name) => name.startsWith("report."));
+  if (file === undefined) throw new Error("the agent has written no report");
+  const { javascriptHeap, workers } = nodeReport.parse(JSON.parse(readFileSync(folder.file(file), "utf8")));
+  for (const [i, heap] of [javascriptHeap, ...workers.map((worker) => worker.javascriptHeap)].entries()) {
+    const { totalCommittedMemory, usedMemory, externalMemory } = heap;
+    const [committed, used, external] = [totalCommittedMemory, usedMemory, externalMemory].map((n) =>
+      Math.round(n / 1e6),
+    );
+    console.log(`thread ${i}: heap ${committed} MB, of which ${used} MB used; ${external} MB of buffers`);
+  }
+  const smaps = readFileSync(`/proc/${agent.pid}/smaps`, "utf8");
+  const allocated = /\[heap\]\n(?:.*\n)*?Rss: +(\d+) kB/.exec(smaps)?.[1];
+  console.log(`allocated by the C library: ${Math.round(Number(allocated) / 1_000)} MB resident`);
 }
 
 async function startService(): Promise<{ readonly url: string; readonly process: ReturnType<typeof spawn> }> {
