@@ -13,9 +13,16 @@ const slow: Behaviour = ({ response }) => {
   response.on("close", () => clearInterval(timer));
 };
 
+const headersAlone: Behaviour = ({ response }) => {
+  response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
+  const timer = setInterval(() => response.write(" "), 60_000);
+  response.on("close", () => clearInterval(timer));
+};
+
 test.concurrent.for([
   ["silence", silent],
   ["a byte a second", slow],
+  ["an answer without a length, headers at once and a byte a minute,", headersAlone],
 ] as const)(
   "F23: %s is broken off, and the points arrive afterwards",
   { timeout: 120_000 },
