@@ -8,7 +8,11 @@ export const errorCodes = {
     hint: "correct the configuration; `tagferry check -c FILE` lists every error",
   },
   SOURCE_UNREACHABLE: { retryable: true, exit: 69, hint: "check address, port, cable and firewall of the device" },
-  SOURCE_REFUSED: { retryable: true, exit: 77, hint: "check the credentials and rights that the device expects" },
+  SOURCE_REFUSED: {
+    retryable: true,
+    exit: 77,
+    hint: "the message says what is refused; after changing it: tagferry check --online",
+  },
   SOURCE_TAKEN_OVER: {
     retryable: true,
     exit: 69,
@@ -90,6 +94,10 @@ export const errorCodes = {
 } as const satisfies Record<string, { retryable: boolean; exit: number; hint: string }>;
 
 export type ErrorCode = keyof typeof errorCodes;
+
+/** Hint of a `SOURCE_REFUSED` whose cause is the login, and of no other: a certificate is not mended by a password. */
+export const credentialsHint =
+  "check the user name, the password and what this user may do at the device; then: tagferry check --online";
 
 /** Every failure that the program itself reports. `message` says what, where and what was found; `hint` what to do. */
 export class AgentError extends Error {

@@ -26,7 +26,7 @@ async function recorded(dataDir: string) {
   source.lost(new AgentError("SOURCE_UNREACHABLE", "10.0.3.5:4840 does not answer\u001b[31m"));
   await clock.advance(70_000);
   source.online({ recovery: { how: "kept", by: "the server had kept the subscription" } });
-  source.failed("line3.temp", undefined, "bad", "bad: BadSensorFailure");
+  source.failed("line3.temp", undefined, "bad", "the server reports BadSensorFailure");
   source.delivered({ readings: [] });
   await clock.advance(60_000);
   return { clock, record, source };
@@ -63,7 +63,7 @@ test("gaps of a running agent: when, how long, which tags, why, and what became 
   await end(agent);
 
   expect(stdout).toBe(`  from                  to                    how long  source  tags        state   cause
-  2026-01-01T00:01:20Z                        1m        line3   line3.temp  open    no usable value: bad: BadSensorFailure
+  2026-01-01T00:01:20Z                        1m        line3   line3.temp  open    no usable value: the server reports BadSensorFailure
   2026-01-01T00:00:10Z  2026-01-01T00:01:20Z  1m10s     line3   all 3       filled  not connected: 10.0.3.5:4840 does not answer\\u001b[31m; the server had kept the subscription
 2 gaps in the last 7d, 1 open, 0 with values lost (${web.url})
 `);

@@ -112,7 +112,7 @@ test("what is asked for wrongly is said, and so is a unit that does not answer",
   await expect(refused("unit=")).rejects.toMatchObject({ code: "CONFIG_INVALID" });
   await expect(refused("unit=9")).rejects.toMatchObject({
     code: "SOURCE_UNREACHABLE",
-    message: "unit 9 did not answer within 1000 ms; without unit= all units are looked for",
+    message: "unit 9 did not answer within 1000 ms",
   });
   await expect(refused("unit=10")).rejects.toMatchObject({ message: /exception 11/ });
 });

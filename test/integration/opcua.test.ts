@@ -154,7 +154,7 @@ test("a bad status comes with its name, and no value", async () => {
   await line.reading(({ value }) => value === 1);
   server.break("Ratio");
   const reading = await line.reading(({ quality }) => quality === "bad");
-  expect(reading).toMatchObject({ value: undefined, reason: "bad: BadNoCommunication" });
+  expect(reading).toMatchObject({ value: undefined, reason: "the server reports BadNoCommunication" });
 });
 
 test("security None is used only where the configuration says so, and never without a warning", async () => {

@@ -58,10 +58,9 @@ export async function* browseModbus(
     if (!isAlive(first)) {
       if (only === undefined) continue;
       const why = first.kind === "exception" ? `: ${describeException(first.code)}` : ` within ${options.timeout} ms`;
-      throw new AgentError(
-        "SOURCE_UNREACHABLE",
-        `unit ${only} did not answer${why}; without unit= all units are looked for`,
-      );
+      throw new AgentError("SOURCE_UNREACHABLE", `unit ${only} did not answer${why}`, {
+        hint: "the device accepts the connection; without unit= all units are looked for",
+      });
     }
     yield { address: `unit ${unit}`, name: `unit ${unit} answers`, depth: 0, signal: {}, tag: { unit } };
     for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))

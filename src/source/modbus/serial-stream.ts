@@ -46,7 +46,10 @@ export async function openSerial(line: SerialLine, signal: AbortSignal): Promise
 
   await new Promise<void>((resolve, reject) =>
     port.open((error) => {
-      if (error) reject(new AgentError("SOURCE_UNREACHABLE", `${path}: ${inWords(error.message)}`, { cause: error }));
+      if (error)
+        reject(
+          new AgentError("SOURCE_UNREACHABLE", `${path}: ${inWords(error.message)}`, { cause: error, hint: ports }),
+        );
       else resolve();
     }),
   );
@@ -76,10 +79,13 @@ export async function openSerial(line: SerialLine, signal: AbortSignal): Promise
   };
 }
 
+const ports =
+  "ls /dev/serial/by-id lists the ports; the user of the agent must be in the group of the port, and no other program may hold it";
+
 function inWords(message: string): string {
   if (/no such file|ENOENT/i.test(message)) return "there is no such serial port";
   if (/permission|EACCES/i.test(message))
-    return "no permission: the user of the agent must be in the group of the port, often dialout";
+    return "no permission to open the serial port, which often belongs to the group dialout";
   if (/lock|busy|EBUSY/i.test(message)) return "another program holds the serial port";
   return message;
 }

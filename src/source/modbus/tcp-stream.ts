@@ -59,10 +59,12 @@ export function connectTcp(
     signal.addEventListener("abort", abort, { once: true });
 
     socket.on("error", (cause: NodeJS.ErrnoException) =>
-      lose(new AgentError("SOURCE_UNREACHABLE", `${peer}: ${inWords(cause)}`, { cause })),
+      lose(new AgentError("SOURCE_UNREACHABLE", `${peer}: ${inWords(cause)}`, { cause, ...hintOf(cause) })),
     );
     // A peer that closes its side has nothing more to say; a half-open connection would hang every request.
-    socket.on("end", () => lose(new AgentError("SOURCE_UNREACHABLE", `${peer} closed the connection`)));
+    socket.on("end", () =>
+      lose(new AgentError("SOURCE_UNREACHABLE", `${peer} closed the connection`, { hint: fewConnections })),
+    );
     socket.on("close", () => lose(new AgentError("SOURCE_UNREACHABLE", `the connection to ${peer} is gone`)));
     socket.on("data", (chunk) => {
       if (!disposed && !lost) listener?.data(chunk);
@@ -88,6 +90,14 @@ export function connectTcp(
 
 function inWords(error: NodeJS.ErrnoException): string {
   return meanings[error.code ?? ""] ?? (error.message || "connecting failed");
+}
+
+/** Devices accept 1 to 5 connections as a rule, and end one that is too many. */
+const fewConnections =
+  "something listens there, so address and port may be right; the device may allow fewer connections than there are clients: end one of the others";
+
+function hintOf({ code }: NodeJS.ErrnoException): { readonly hint?: string } {
+  return code === "ECONNRESET" ? { hint: fewConnections } : {};
 }
 
 const meanings: Readonly<Record<string, string>> = {

@@ -14,9 +14,7 @@ export interface UdpOptions {
 /** Resolves once the socket is bound and takes datagrams of the device alone. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
 export async function openUdp({ host, port, localAddress }: UdpOptions, signal: AbortSignal): Promise<ByteStream> {
   const unreachable = (cause: unknown) =>
-    new AgentError("SOURCE_UNREACHABLE", `${host}:${port}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    });
+    new AgentError("SOURCE_UNREACHABLE", `${host}:${port}: ${inWords(cause)}`, { cause });
   const { address, family } = await orAbort(lookup(host), signal).catch((error: unknown) => {
     throw signal.aborted ? signal.reason : unreachable(error);
   });
@@ -53,4 +51,11 @@ export async function openUdp({ host, port, localAddress }: UdpOptions, signal: 
       await new Promise<void>((resolve) => socket.close(resolve)).catch(() => {});
     },
   };
+}
+
+function inWords(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const code = "code" in cause ? cause.code : undefined;
+  if (code === "ECONNREFUSED") return "nothing listens on this UDP port";
+  return code === "ENOTFOUND" || code === "EAI_AGAIN" ? "the host name cannot be resolved" : cause.message;
 }

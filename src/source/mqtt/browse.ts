@@ -60,7 +60,8 @@ export async function* browseBroker(
     if (code >= 0x80)
       throw new AgentError(
         "SOURCE_REFUSED",
-        `${url} refused to let us listen to all topics (#): ${describeReason(code)}`,
+        `${url} refused the subscription to all topics (#): ${describeReason(code)}`,
+        { hint: "let this user read # at the broker while looking, or write the tags by hand" },
       );
     try {
       await Promise.race([

@@ -148,12 +148,22 @@ async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
   return { ...(password !== undefined && { password }), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
+const fileFaults: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EACCES: "no permission",
+  EISDIR: "it is a folder",
+};
+
 async function read(option: string, path: string | undefined): Promise<Buffer | undefined> {
   if (path === undefined) return undefined;
   try {
     return await readFile(path);
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    throw new AgentError("SOURCE_REFUSED", `${option} cannot be read: ${text}`, { cause: error });
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const why = fileFaults[code] ?? (error instanceof Error ? error.message : String(error));
+    throw new AgentError("SOURCE_REFUSED", `${option} ${path} cannot be read: ${why}`, {
+      cause: error,
+      hint: `correct ${option}, or let the user of the agent read the file`,
+    });
   }
 }

@@ -1,7 +1,7 @@
 // Why a connection did not come about or was lost, as an error that names broker, user and remedy.
 import { z } from "zod";
 import { AgentError, type ErrorCode } from "../../core/errors.ts";
-import { describeReason, errorCodeOf, wantsOtherVersion } from "./reason-code.ts";
+import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
 
 /** What was tried, for messages. */
 export interface Attempt {
@@ -52,7 +52,7 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
       error: new AgentError(
         errorCodeOf(refusal),
         `${attempt.url} refused the connection ${whom}: ${describeReason(refusal)}`,
-        cause,
+        { ...cause, ...hintOf(refusal) },
       ),
       olderVersion: wantsOtherVersion(refusal) ? "asked for" : "no",
     };
@@ -79,7 +79,11 @@ export function explainLoss(attempt: Attempt, { error, disconnectReason }: Failu
     return new AgentError(
       code,
       `${attempt.url} ended the connection of client ${attempt.clientId}: ${describeReason(disconnectReason)}`,
-      { ...cause, ...(code === "SOURCE_TAKEN_OVER" && { hint: takeoverHint(attempt.clientId) }) },
+      {
+        ...cause,
+        ...hintOf(disconnectReason),
+        ...(code === "SOURCE_TAKEN_OVER" && { hint: takeoverHint(attempt.clientId) }),
+      },
     );
   }
   if (error) {
@@ -186,7 +190,7 @@ function explainError(error: Error): Explanation {
     return { code: "SOURCE_UNREACHABLE", text: "nothing was heard for one and a half times keepalive" };
   if (code !== undefined && typeof code === "string" && /^E[A-Z]+$/.test(code))
     return { code: "SOURCE_UNREACHABLE", text: messageOf(error) };
-  return { code: "SOURCE_PROTOCOL", text: messageOf(error) };
+  return { code: "SOURCE_PROTOCOL", text: `what came is not valid MQTT (${messageOf(error)})` };
 }
 
 /** Of a certificate with other names than the host of the URL: lists them. */

@@ -96,6 +96,7 @@ export class MqttSource implements Source {
     throw new AgentError(
       "SOURCE_REFUSED",
       `${url} refused all subscriptions, such as ${filter}: ${describeReason(code)}`,
+      { hint: "let this user read these topics at the broker, or correct topic in the tags" },
     );
   }
 

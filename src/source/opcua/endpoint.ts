@@ -1,5 +1,5 @@
 // Which of the endpoints that a server offers to use, and whether a password would go over it in clear text. Pure.
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, credentialsHint } from "../../core/errors.ts";
 import { deprecatedPolicies, type OpcuaOptions } from "./options.ts";
 import { modes, policyName } from "./security-names.ts";
 
@@ -36,6 +36,20 @@ export function securityOf(endpoint: Endpoint): string {
   return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
 }
 
+const listsEndpoints = "tagferry browse URL --endpoints lists what the server offers";
+
+/** What endpoints offer, for people: `signAndEncrypt, Basic256Sha256; none (clear text)`. */
+function offeredIn(endpoints: readonly Endpoint[]): string {
+  const offers = endpoints.map((each) => (each.securityMode === modes.none ? "none (clear text)" : securityOf(each)));
+  return [...new Set(offers)].join("; ");
+}
+
+function wantedIn(security: OpcuaOptions["security"]): string {
+  if (!security) return "an endpoint with security";
+  if (security.mode === "none") return "an endpoint without security";
+  return security.policy === undefined ? `${security.mode} with any policy` : `${security.mode}, ${security.policy}`;
+}
+
 /**
  * The strongest endpoint that fits the options. Without `security` one without security is never taken. Throws
  * `SOURCE_REFUSED` with what the server offers instead, and where the password would go over it in clear text.
@@ -46,7 +60,7 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
     throw new AgentError("SOURCE_REFUSED", `${url} lists no endpoints, nor does the address that it knows of itself`, {
       hint: "describe the endpoint: security: { mode: none }, or { mode, policy, serverCertificate }",
     });
-  const offer = [...new Set(offered.map(securityOf))].join("; ");
+  const offer = offeredIn(offered);
   const secure = offered
     .filter(({ transportProfileUri: uri }) => !uri || uri.endsWith("/uatcp-uasc-uabinary"))
     .filter(({ securityPolicyUri: uri }) => policies.includes(policyName(uri)))
@@ -58,9 +72,8 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
       ? ""
       : "; without security, or with a deprecated policy, it is read only where the configuration says so: " +
         "security: { mode: none }";
-    const wanted = security ? `${security.mode}, ${security.policy ?? "any policy"}` : "an endpoint with security";
-    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wanted}, it offers ${offer}${advice}`, {
-      hint: "tagferry browse URL --endpoints lists what the server offers",
+    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wantedIn(security)}; it offers ${offer}${advice}`, {
+      hint: listsEndpoints,
     });
   }
   const tokenType = tokenTypeOf(options);
@@ -68,27 +81,30 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
   const best = fitting.toSorted((a, b) => rank(b) - rank(a))[0];
   if (!best) {
     const what = refusals[tokenType];
-    throw new AgentError("SOURCE_REFUSED", `${url} ${what} over ${secure.map(securityOf).join("; ")}`);
+    const over = `${url} ${what} over ${offeredIn(secure)}`;
+    throw new AgentError("SOURCE_REFUSED", over, { hint: tokenType === 0 ? credentialsHint : listsEndpoints });
   }
   if (tokenType === 2 && !provesPossession(best))
     throw new AgentError(
       "SOURCE_REFUSED",
-      `${url} takes a user's certificate over ${securityOf(best)} without a proof that it is the user's; ` +
+      `${url} accepts a user's certificate over ${offeredIn([best])} without a proof that it is the user's; ` +
         "choose an endpoint with security",
+      { hint: listsEndpoints },
     );
   if (tokenType === 1 && !options.allowInsecurePassword && passwordInClear(best))
     throw new AgentError(
       "SOURCE_REFUSED",
-      `${url} would receive the password in clear text over ${securityOf(best)}; ` +
+      `${url} would receive the password in clear text over ${offeredIn([best])}; ` +
         "use an endpoint with security, or set allowInsecurePassword: true",
+      { hint: listsEndpoints },
     );
   return best;
 }
 
 const refusals = {
-  0: "logs nobody in anonymously; set username and password, or userCertificate",
-  1: "takes no user names",
-  2: "takes no certificates of users",
+  0: "requires a login; set username and password, or userCertificate,",
+  1: "accepts no user names",
+  2: "accepts no certificates of users",
 } as const;
 
 const loginNames: Readonly<Record<number, string>> = { 0: "anonymous", 1: "username", 2: "certificate", 3: "token" };

@@ -1,5 +1,5 @@
 // What the stack and servers say when something fails, in the agent's codes and with what to do about it.
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError, credentialsHint, isAgentError } from "../../core/errors.ts";
 
 /** The status a server or the stack gave, by name: `BadUserAccessDenied`. Undefined: none was given. */
 export function statusOf(error: unknown): string | undefined {
@@ -49,43 +49,65 @@ interface Remedy {
   /** Whether the server turned us away. */
   readonly refused: boolean;
   readonly text: string;
+  /** What to do about it. */
+  readonly hint: string;
 }
-const refused = (text: string): Remedy => ({ refused: true, text });
-const notNow = (text: string): Remedy => ({ refused: false, text });
+const refused = (text: string, hint: string): Remedy => ({ refused: true, text, hint });
+const notNow = (text: string, hint: string): Remedy => ({ refused: false, text, hint });
 
-const login = refused(
-  "the server refuses this user or password, or does not trust userCertificate; mend that, then: tagferry check --online",
-);
-const untrusted = refused("the server does not trust this agent; trust its certificate there");
-const badCertificate = refused("the server does not take this agent's certificate");
-const offers = "tagferry browse URL --endpoints lists what it offers";
+const login = refused("the server refuses this user or password, or does not trust userCertificate", credentialsHint);
+const trustThere = "trust the agent's certificate at the server; tagferry trust list shows it";
+const anotherCertificate = "delete pki/own in the data directory for a new certificate, or ask the server's operator";
+const untrusted = refused("the server does not trust this agent", trustThere);
+const badCertificate = refused("the server does not accept this agent's certificate", anotherCertificate);
+const offers = "tagferry browse URL --endpoints lists what the server offers";
+const wait = "the agent tries again; if this goes on, look at the server";
+const free = "close a client of the server, or raise its limit";
 
 /** What a status means to the operator, and what mends it. The others are told by their name. */
 const remedies: Readonly<Record<string, Remedy>> = {
   BadUserAccessDenied: login,
   BadIdentityTokenRejected: login,
-  BadUserSignatureInvalid: refused("the server finds that userCertificate and its key do not belong together"),
-  BadIdentityTokenInvalid: refused(`the server does not take this kind of login; ${offers}`),
+  BadUserSignatureInvalid: refused(
+    "the server finds that userCertificate and its key do not belong together",
+    "set certFile and keyFile to files that belong together",
+  ),
+  BadIdentityTokenInvalid: refused("the server does not accept this kind of login", offers),
   BadSecurityChecksFailed: untrusted,
   BadCertificateUntrusted: untrusted,
   BadCertificateInvalid: badCertificate,
   BadCertificateUseNotAllowed: badCertificate,
-  BadCertificatePolicyCheckFailed: refused("the server wants a longer or a shorter key in this agent's certificate"),
-  BadCertificateUriInvalid: refused("the server finds another application URI in this agent's certificate"),
-  BadCertificateHostNameInvalid: refused("the server finds another host in this agent's certificate"),
-  BadCertificateTimeInvalid: refused("the server finds this agent's certificate out of date; compare both clocks"),
-  BadCertificateRevoked: refused("the server finds this agent's certificate revoked"),
-  BadSecurityModeRejected: refused(`the server refuses this security mode; ${offers}`),
-  BadSecurityPolicyRejected: refused(`the server refuses this security policy; ${offers}`),
-  BadServiceUnsupported: notNow("the server does not have this service"),
-  BadTooManySessions: notNow("all sessions of the server are taken; close one or raise its limit"),
-  BadMaxConnectionsReached: notNow("all connections of the server are taken"),
-  BadTcpEndpointUrlInvalid: notNow("the server expects its own address; try endpointHost: server"),
-  BadTcpServerTooBusy: notNow("the server is too busy"),
-  BadServerHalted: notNow("the server is stopped"),
-  BadShutdown: notNow("the server is being stopped"),
-  BadTimeout: notNow("no answer in time"),
-  BadRequestTimeout: notNow("no answer in time"),
+  BadCertificatePolicyCheckFailed: refused(
+    "the server requires a longer or a shorter key in this agent's certificate",
+    anotherCertificate,
+  ),
+  BadCertificateUriInvalid: refused(
+    "the server finds another application URI in this agent's certificate",
+    anotherCertificate,
+  ),
+  BadCertificateHostNameInvalid: refused(
+    "the server finds another host name in this agent's certificate",
+    anotherCertificate,
+  ),
+  BadCertificateTimeInvalid: refused(
+    "the server finds this agent's certificate out of date",
+    "compare the clocks of both machines",
+  ),
+  BadCertificateRevoked: refused("the server finds this agent's certificate revoked", anotherCertificate),
+  BadSecurityModeRejected: refused("the server refuses this security mode", offers),
+  BadSecurityPolicyRejected: refused("the server refuses this security policy", offers),
+  BadServiceUnsupported: notNow(
+    "the server does not support this service",
+    "its documentation lists the services it supports",
+  ),
+  BadTooManySessions: notNow("all sessions of the server are taken", free),
+  BadMaxConnectionsReached: notNow("all connections of the server are taken", free),
+  BadTcpEndpointUrlInvalid: notNow("the server expects its own address", "set endpointHost: server"),
+  BadTcpServerTooBusy: notNow("the server is too busy", wait),
+  BadServerHalted: notNow("the server is stopped", wait),
+  BadShutdown: notNow("the server is being stopped", wait),
+  BadTimeout: notNow("no answer in time", wait),
+  BadRequestTimeout: notNow("no answer in time", wait),
 };
 
 /** What the operating system says of a network, and what is meant. */
@@ -93,7 +115,7 @@ const networkFaults: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ECONNRESET: "the connection was cut",
   EPIPE: "the connection was cut",
-  ENOTFOUND: "nobody knows a host of this name",
+  ENOTFOUND: "the name of the host is not known",
   EAI_AGAIN: "the name server does not answer",
   ETIMEDOUT: "no answer in time",
   EHOSTUNREACH: "there is no way to this host",
@@ -112,7 +134,12 @@ export function sourceError(error: unknown, doing: string): AgentError {
   const status = statusOf(error);
   const remedy = remedies[status ?? ""];
   const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";
-  return new AgentError(code, `${doing}: ${explained(error, status, remedy)}`, { cause: error });
+  const hint =
+    remedy?.hint ?? (status === undefined ? undefined : "the documentation of the server says what this status means");
+  return new AgentError(code, `${doing}: ${explained(error, status, remedy)}`, {
+    cause: error,
+    ...(hint !== undefined && { hint }),
+  });
 }
 
 function explained(error: unknown, status: string | undefined, remedy: Remedy | undefined): string {
@@ -126,7 +153,7 @@ function explained(error: unknown, status: string | undefined, remedy: Remedy | 
   if (hungUp(error)) return "the server hangs up";
   return /channel|disconnect|closed|socket/i.test(text)
     ? "the connection was cut"
-    : "the connection failed without a word why";
+    : "the connection failed, no reason given";
 }
 
 const hangingUp =

@@ -1,4 +1,4 @@
-// Who logs in at a server: nobody in particular, a user with a password, or a user with a certificate and its key.
+// Who logs in at a server: an anonymous user, a user with a password, or a user with a certificate and its key.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { UserIdentityInfo } from "node-opcua-client";
@@ -19,10 +19,14 @@ export async function identityOf(
       createPrivateKey({ key: content, ...(passphrase !== undefined && { passphrase }) }),
     );
     if (!certificate.checkPrivateKey(key))
-      throw new AgentError("SOURCE_REFUSED", `userCertificate: the key in ${keyFile} is not that of ${certFile}`);
+      throw new AgentError("SOURCE_REFUSED", `userCertificate: the key in ${keyFile} is not that of ${certFile}`, {
+        hint: "set certFile and keyFile to files that belong together",
+      });
     const ends = new Date(certificate.validTo);
     if (ends.getTime() < Date.now())
-      throw new AgentError("SOURCE_REFUSED", `userCertificate: ${certFile} has ended on ${ends.toISOString()}`);
+      throw new AgentError("SOURCE_REFUSED", `userCertificate: ${certFile} expired on ${ends.toISOString()}`, {
+        hint: "renew the certificate of the user; if it is still valid, set the clock of this machine",
+      });
     return {
       type: ua.UserTokenType.Certificate,
       certificateData: certificate.raw,
@@ -42,8 +46,11 @@ async function read<T>(file: string, parse: (content: Buffer) => T): Promise<T> 
       code === "ENOENT"
         ? "there is no such file"
         : code === "EACCES"
-          ? "it may not be read"
-          : "it is not what it should be";
-    throw new AgentError("SOURCE_REFUSED", `userCertificate: ${file}: ${why}`, { cause: error });
+          ? "no permission"
+          : "not a certificate or key in PEM or DER, or the passphrase is wrong";
+    throw new AgentError("SOURCE_REFUSED", `userCertificate: ${file}: ${why}`, {
+      cause: error,
+      hint: "correct userCertificate, or let the user of the agent read the file",
+    });
   }
 }

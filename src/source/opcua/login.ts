@@ -80,6 +80,8 @@ async function verify(
   if (!loginNeedsCertificate(endpoint, options)) return;
   const need = loginNeed(options);
   if (!certificate?.length)
-    throw new AgentError("SOURCE_REFUSED", `${options.url}: ${need}, and the server sends none with its session`);
+    throw new AgentError("SOURCE_REFUSED", `${options.url}: ${need}, and the server sends none with its session`, {
+      hint: "the server may be an impostor; compare its certificate, or set allowInsecurePassword: true",
+    });
   await pki.verify(certificate, need);
 }

@@ -67,7 +67,7 @@ export function toReading(
   if (name === "BadWaitingForInitialData" || name === "UncertainInitialValue") return undefined;
   const quality = severities[data.statusCode.value >>> 30] ?? "bad";
   const converted = of.part ? of.part(data.value) : convert(data.value, of.index);
-  const reason = quality === "good" ? undefined : `${quality}: ${name}`;
+  const reason = quality === "good" ? undefined : `the server reports ${name}`;
   const problem = "reason" in converted ? converted.reason : undefined;
   const value = "value" in converted ? converted.value : undefined;
   const stamp = of.clockCheck.stamp(data, value, arrival, times);

@@ -1,5 +1,6 @@
 // What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
 import { float32, shortestDecimal } from "../../lib/shortest-decimal.ts";
+import { builtInTypes } from "./built-in-types.ts";
 
 /** What is used of a Variant. */
 export interface VariantLike {
@@ -16,14 +17,8 @@ export type Value = number | bigint | boolean | string;
 export type Converted = { readonly value: Value } | { readonly reason: string };
 
 const typeNames: Readonly<Record<number, string>> = {
-  15: "ByteString",
-  16: "XmlElement",
-  17: "NodeId",
-  18: "ExpandedNodeId",
+  ...Object.fromEntries(Object.entries(builtInTypes).map(([name, number]) => [number, name])),
   22: "structure",
-  23: "DataValue",
-  24: "Variant",
-  25: "DiagnosticInfo",
 };
 /** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
 const firstTime = Date.UTC(1900, 0, 1);
@@ -34,7 +29,10 @@ export function convert(variant: VariantLike | null | undefined, index?: readonl
   if ("reason" in one) return one;
   const value = scalar(one.dataType, one.value);
   if (value !== undefined) return { value };
-  const what = typeNames[one.dataType] ?? `value of type ${one.dataType}`;
+  // Servers write 1601-01-01 or 0001-01-01 for "never".
+  if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date)
+    return { reason: "no time: it was never set" };
+  const what = typeNames[one.dataType] ?? `value of the unknown type ${one.dataType}`;
   return { reason: `a ${what} cannot be stored${one.dataType === 22 ? "; name a field of it" : ""}` };
 }
 

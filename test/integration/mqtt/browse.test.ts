@@ -97,6 +97,6 @@ test("a broker that lets us listen to nothing is told from one where nobody publ
 
   await expect(nodes?.[Symbol.asyncIterator]().next()).rejects.toMatchObject({
     code: "SOURCE_REFUSED",
-    message: `${broker.url} refused to let us listen to all topics (#): unspecified error (128)`,
+    message: `${broker.url} refused the subscription to all topics (#): unspecified error (128)`,
   });
 });

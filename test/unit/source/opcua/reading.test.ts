@@ -65,8 +65,8 @@ test("a source time that stands still while the value changes is left after thre
 });
 
 test.each([
-  [0x8031_0000, "BadNoCommunication", "bad", "bad: BadNoCommunication"],
-  [0x4090_0000, "UncertainLastUsableValue", "uncertain", "uncertain: UncertainLastUsableValue"],
+  [0x8031_0000, "BadNoCommunication", "bad", "the server reports BadNoCommunication"],
+  [0x4090_0000, "UncertainLastUsableValue", "uncertain", "the server reports UncertainLastUsableValue"],
   [0x0096_0000, "GoodLocalOverride", "good", undefined],
 ])("status %i is %s", (value, name, quality, reason) => {
   const reading = read(dataValue(7, { statusCode: { value, name } }));
@@ -75,7 +75,9 @@ test.each([
 });
 
 test("a status without a name shows its number", () => {
-  expect(read(dataValue(7, { statusCode: { value: 0x8abc_0000, name: "" } }))?.reason).toBe("bad: 0x8abc0000");
+  expect(read(dataValue(7, { statusCode: { value: 0x8abc_0000, name: "" } }))?.reason).toBe(
+    "the server reports 0x8abc0000",
+  );
 });
 
 test("while the server waits for its first value there is nothing to tell", () => {

@@ -28,7 +28,7 @@ test.each([
   ["an empty string's absence", 12, null, "no value"],
   ["bytes", 15, Buffer.from("x"), "a ByteString cannot be stored"],
   ["a structure", 22, {}, "a structure cannot be stored; name a field of it"],
-  ["a time that means never", 13, new Date("1601-01-01T00:00:00Z"), "a value of type 13 cannot be stored"],
+  ["a time that means never", 13, new Date("1601-01-01T00:00:00Z"), "no time: it was never set"],
 ])("%s is no value, with its reason", (_name, dataType, value, reason) => {
   expect(scalar(dataType, value)).toEqual({ reason });
 });

@@ -1,0 +1,65 @@
+// The table of a driver's failures: what a user sees of each, written down in a file that a person can read as a whole.
+import { expect } from "vitest";
+import { isAgentError } from "../../src/core/errors.ts";
+
+/** What went wrong, in the words of the test, and the failure: an error, or the reason of a reading. */
+export type FailureRow = readonly [what: string, failure: () => Promise<unknown>];
+
+/** Words of failures that do not name the cause. */
+const forbidden = [
+  /\bnobody\b/,
+  /\bundefined\b|\[object/,
+  /none, None/,
+  /\bbad: bad\b/i,
+  /value of type \d/,
+  /without a word/,
+  /in words/,
+];
+/** Only these failures are about a login. */
+const aboutLogin = /user name|password|login|logging in|authenticat|authori[sz]ed|user certificate/i;
+const loginHint = /check the (?:credentials|user name)/;
+
+/** Makes every failure happen, one after the other, and gives the table. Ports, folders and thumbprints are made equal. */
+export async function failureTable(rows: readonly FailureRow[]): Promise<string> {
+  const table: string[] = [];
+  for (const [what, failure] of rows) {
+    const lines = linesOf(await failure(), what);
+    for (const line of lines) for (const word of forbidden) expect(line, what).not.toMatch(word);
+    const [message = ""] = lines;
+    if (!aboutLogin.test(message)) expect(lines.join("\n"), what).not.toMatch(loginHint);
+    table.push([`## ${what}`, ...lines].join("\n"));
+  }
+  return `${table.join("\n\n")}\n`;
+}
+
+function linesOf(failure: unknown, what: string): readonly string[] {
+  if (typeof failure === "string") return [equal(failure)];
+  if (!isAgentError(failure))
+    throw new Error(`${what}: expected a failure, got ${String(failure)}`, { cause: failure });
+  return [`${failure.code}: ${equal(failure.message)}`, ...failure.hint.split("\n").map((line) => `  ${equal(line)}`)];
+}
+
+function equal(text: string): string {
+  return text
+    .replace(/(127\.0\.0\.1|localhost):\d+/g, "$1:PORT")
+    .replace(/\/tmp\/[^/\s]+/g, "/FOLDER")
+    .replace(/\b[0-9a-f]{40}\b/g, "THUMBPRINT")
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
+    .replace(/[A-Z][a-z]{2} +\d+ [\d:]{8} \d{4} GMT/g, "TIME")
+    .replace(/client tagferry-[\w-]+/g, "client CLIENT")
+    .replace(/(?<=CN=NodeOPCUA@)[^;,)]+/g, "HOST");
+}
+
+/** The error that `attempt` fails with; undefined where it does not. What it gives is closed. */
+export async function failureOf(attempt: () => Promise<unknown>): Promise<unknown> {
+  try {
+    const given = await attempt();
+    if (typeof given === "object" && given !== null && Symbol.asyncDispose in given) {
+      const { [Symbol.asyncDispose]: dispose } = given;
+      if (typeof dispose === "function") await dispose.call(given);
+    }
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
