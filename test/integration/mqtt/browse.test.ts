@@ -88,7 +88,7 @@ test("a source is listened to as it connects: with its certificates and its pass
   expect((await listing).map(({ address }) => address)).toContain("hall/last");
   await expect(
     collect(mqttDriver.browse?.({ url }, testRuntime(), new AbortController().signal) ?? noNodes()),
-  ).rejects.toThrow("name that in caFile");
+  ).rejects.toThrow("the issuer of its certificate is not trusted");
 });
 
 test("a broker that lets us listen to nothing is told from one where nobody publishes", async () => {

@@ -147,15 +147,16 @@ const rows: readonly FailureRow[] = [
   [
     "TLS on a port without TLS",
     async () => {
-      await using server = await serving((socket) =>
-        socket.once("data", () => socket.write(Buffer.from([0x20, 2, 0, 0]))),
-      );
+      await using server = await serving((socket) => socket.once("data", () => socket.write(Buffer.alloc(16, 0x20))));
       return await open({ url: `mqtts://127.0.0.1:${server.port}` });
     },
   ],
   ["caFile that is not there", () => open({ url: "mqtts://127.0.0.1:1", caFile: "/nowhere/ca.pem" })],
   ["passwordFile that is not there", () => open({ url: "mqtt://127.0.0.1:1", passwordFile: "/nowhere/password" })],
-  ["certFile that is a folder", () => open({ url: "mqtts://127.0.0.1:1", certFile: "/", keyFile: "/" })],
+  [
+    "certFile that is a folder",
+    () => open({ url: "mqtts://127.0.0.1:1", certFile: "/", keyFile: tlsFile("client-key.pem") }),
+  ],
 ];
 
 test("the table of failures", { timeout: 30_000 }, async () => {
