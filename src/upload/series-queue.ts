@@ -27,7 +27,9 @@ export class SeriesQueue {
   #lastTime = Number.NEGATIVE_INFINITY;
   #ascending = true;
   /** How many points had ever come when the last one of a block came, one entry a block, oldest first. */
-  readonly #blockEnds: number[] = [];
+  #blockEnds: number[] = [];
+  /** Index of the oldest of them that counts. */
+  #firstEnd = 0;
   #lastBlock = -1;
   #earliest = Number.POSITIVE_INFINITY;
   #latest = Number.NEGATIVE_INFINITY;
@@ -179,35 +181,43 @@ export class SeriesQueue {
    * the queue holds no further point of that block.
    */
   drop(count: number, visit: (block: number, points: number, last: boolean) => void): void {
-    const { times, forms, next } = this.#arena;
-    let done = 0;
+    const arena = this.#arena;
+    const { times, forms, blocks, next } = arena;
+    const ends = this.#blockEnds;
+    let [head, offset, textBytes, timesHash] = [this.#head, this.#headOffset, 0, this.#timesHash];
+    let done = this.#firstEnd;
     let gone = this.#arrived - this.#count;
     for (const until = gone + count; gone < until; ) {
-      const end = this.#blockEnds[done]!;
-      const points = Math.min(end, until) - gone;
-      const block = this.firstBlock;
-      for (let i = 0; i < points; i++) {
-        const at = this.#head * segmentPoints + this.#headOffset++;
-        this.#textBytes -= textLength(forms[at]!);
-        this.#timesHash = (this.#timesHash - hashOf(times[at]!)) | 0;
-        if (this.#headOffset < segmentPoints) continue;
-        const freed = this.#head;
-        this.#head = next[freed]!;
-        this.#headOffset = 0;
-        this.#arena.free(freed);
+      const end = ends[done]!;
+      const upTo = end < until ? end : until;
+      const points = upTo - gone;
+      const block = blocks[head * segmentPoints + offset]!;
+      for (; gone < upTo; gone++) {
+        const at = head * segmentPoints + offset++;
+        textBytes += textLength(forms[at]!);
+        timesHash = (timesHash - hashOf(times[at]!)) | 0;
+        if (offset < segmentPoints) continue;
+        const freed = head;
+        head = next[freed]!;
+        offset = 0;
+        arena.free(freed);
       }
-      gone += points;
       if (gone === end) done++;
       visit(block, points, gone === end);
     }
-    this.#blockEnds.splice(0, done);
+    this.#firstEnd = done;
+    if (done > ends.length / 2) this.#forgetEnds();
+    this.#head = head;
+    this.#headOffset = offset;
+    this.#textBytes -= textBytes;
+    this.#timesHash = timesHash;
     this.#count -= count;
     if (this.#count === 0) this.#clear();
   }
 
   /** Points that came in the block of the oldest one and are still here. */
   get firstRun(): number {
-    return (this.#blockEnds[0] ?? this.#arrived) - (this.#arrived - this.#count);
+    return (this.#blockEnds[this.#firstEnd] ?? this.#arrived) - (this.#arrived - this.#count);
   }
 
   /**
@@ -217,14 +227,14 @@ export class SeriesQueue {
   wholeBlocks(count: number): number {
     const ends = this.#blockEnds;
     const gone = this.#arrived - this.#count;
-    let low = 0;
+    let low = this.#firstEnd;
     let high = ends.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (ends[middle]! <= gone + count) low = middle + 1;
       else high = middle;
     }
-    return low === 0 ? 0 : ends[low - 1]! - gone;
+    return low === this.#firstEnd ? 0 : ends[low - 1]! - gone;
   }
 
   /** Copies the oldest `count` points as they came, with the slots of their blocks. */
@@ -248,6 +258,11 @@ export class SeriesQueue {
       }
     }
     return copied;
+  }
+
+  #forgetEnds(): void {
+    this.#blockEnds = this.#blockEnds.slice(this.#firstEnd);
+    this.#firstEnd = 0;
   }
 
   #clear(): void {

@@ -7,6 +7,7 @@ import { numberForm, scaledNumber } from "./number-text.ts";
 import { PointArena } from "./point-arena.ts";
 import { PortionColumn } from "./portion.ts";
 import { SeriesQueue } from "./series-queue.ts";
+import { SettledLog } from "./settled-log.ts";
 import { isWritableTime } from "./time-text.ts";
 
 /** A point that cannot be sent at all, and why. */
@@ -21,22 +22,27 @@ export interface Unsendable {
 
 interface OpenBlock {
   readonly id: BlockId;
+  readonly slot: number;
   readonly inputs: readonly InputId[];
   /** When it was taken, on the monotonic clock in milliseconds. */
   readonly since: number;
   /** Series of it that have points here. */
   series: number;
-  /** Series settled since the last `takeSettled`, and how many of their points the service refused. */
-  done: InputId[];
+  /** Of `series`, those at the last `takeSettled`, less those that left since and are not in the log. */
+  before: number;
+  /** Since the last `takeSettled`: settled series that are not in the log, and how many points the service refused. */
+  done: InputId[] | undefined;
   refused: number;
+  /** It is one of `#progressed`. */
+  progressed: boolean;
   /** Series of which points are outside the queues: extracted, unsendable, or late ones that wait. */
-  readonly apart: Map<InputId, SeriesApart>;
+  apart: Map<InputId, SeriesApart> | undefined;
   /** Some of its points were forgotten: the buffer gets the block back when nothing of it is left here. */
   forgotten: boolean;
   /** It has late points. */
   readonly late: boolean;
   /** Inputs that were forgotten one by one. */
-  readonly returning: Set<InputId>;
+  returning: Set<InputId> | undefined;
 }
 
 /** A series of a block of which some points left the queue undecided. */
@@ -68,8 +74,11 @@ export class Window {
   /** Slot → block. */
   readonly #blocks: (OpenBlock | undefined)[] = [];
   readonly #freeSlots: number[] = [];
-  /** Blocks of which series were settled since the last `takeSettled`. */
-  readonly #progressed = new Set<OpenBlock>();
+  /** Blocks of which series were settled since the last `takeSettled`, and the series that were settled from a queue. */
+  #progressed: OpenBlock[] = [];
+  readonly #log = new SettledLog();
+  /** Of blocks that were closed since: the log names them. */
+  readonly #closedSlots: number[] = [];
   #released: BlockId[] = [];
   #lastInputs: readonly InputId[] = [];
 
@@ -80,7 +89,7 @@ export class Window {
       queuesOf: (input) => ({ live: this.#queues.live.get(input), backlog: this.#queueOf("backlog", input) }),
       held: (slot, input, last) => this.#setApart(slot, input, 1, last),
       freed: (slot, input) => {
-        const apart = this.#blocks[slot]?.apart.get(input);
+        const apart = this.#blocks[slot]?.apart?.get(input);
         if (apart) Object.assign(apart, { left: apart.left - 1, queued: true });
       },
     });
@@ -112,19 +121,22 @@ export class Window {
 
   /** Copies a block into the window. What cannot be written as JSON is returned, and is unsettled until `settleUnsendable`. */
   add(lane: Lane, block: Block, since: number): Unsendable[] {
+    const slot = this.#freeSlots.pop() ?? this.#blocks.length;
     const open: OpenBlock = {
       id: block.id,
+      slot,
       inputs: this.#inputsOf(block),
       since,
       series: block.series.length,
-      done: [],
+      before: block.series.length,
+      done: undefined,
       refused: 0,
-      apart: new Map(),
+      progressed: false,
+      apart: undefined,
       forgotten: false,
       late: block.series.some(({ late }) => late === true),
-      returning: new Set(),
+      returning: undefined,
     };
-    const slot = this.#freeSlots.pop() ?? this.#blocks.length;
     this.#blocks[slot] = open;
     const unsendable: Unsendable[] = [];
     for (const { input, times, values, late } of block.series) {
@@ -146,17 +158,36 @@ export class Window {
       const queued = queue.count - before;
       this.#points[lane] += queued;
       if (queued < times.length)
-        open.apart.set(input, { left: times.length - queued, refused: 0, queued: queued > 0, forgotten: false });
-      else if (queued === 0) this.#finish(slot, open, input);
+        (open.apart ??= new Map()).set(input, {
+          left: times.length - queued,
+          refused: 0,
+          queued: queued > 0,
+          forgotten: false,
+        });
+      else if (queued === 0) this.#finish(open, input);
     }
-    if (block.series.length === 0) this.#close(slot, open);
+    if (block.series.length === 0) this.#close(open);
     return unsendable;
   }
 
   /** The service has the oldest `count` points of `queue`. */
   settle(queue: SeriesQueue, count: number): void {
     this.#points[queue.lane] -= count;
-    queue.drop(count, (slot, _points, last) => last && this.#leave(slot, queue.input));
+    const blocks = this.#blocks;
+    const slots = this.#log.slots(count);
+    let end = this.#log.count;
+    queue.drop(count, (slot, _points, last) => {
+      if (!last) return;
+      const open = blocks[slot];
+      if (!open || open.apart) {
+        this.#leave(slot, queue.input);
+        return;
+      }
+      slots[end++] = slot;
+      if (!open.progressed) this.#noteProgress(open);
+      if (--open.series === 0) this.#close(open);
+    });
+    this.#log.endSeries(queue.input, end);
     this.#forgetEmpty(queue);
     if (queue.lane === "live") this.#points.backlog += this.#late.advance(queue.input);
   }
@@ -188,11 +219,11 @@ export class Window {
   forgetExtracted({ input, slots }: PortionColumn): void {
     for (const [slot, points] of runsOf(slots)) {
       const open = this.#blocks[slot];
-      const apart = open?.apart.get(input);
+      const apart = open?.apart?.get(input);
       if (!open || !apart) continue;
       apart.forgotten = true;
       open.forgotten = true;
-      open.returning.add(input);
+      (open.returning ??= new Set()).add(input);
       this.#decide(slot, input, points, false);
     }
     this.#points.backlog += this.#late.decided(input, slots.length);
@@ -211,7 +242,7 @@ export class Window {
 
   /** Whether points of `input` go back to the buffer as soon as nothing else of their blocks is here. */
   isReturning(input: InputId): boolean {
-    return this.#blocks.some((open) => open?.returning.has(input));
+    return this.#blocks.some((open) => open?.returning?.has(input));
   }
 
   /** Points that cannot be sent count as refused for good. */
@@ -222,13 +253,22 @@ export class Window {
   /** What was settled since the last call. */
   takeSettled(): Settlement[] {
     const settled: Settlement[] = [];
+    const lists = new Map<number, InputId[]>();
     for (const open of this.#progressed) {
-      const { id: block, done: inputs, refused } = open;
+      const { id: block, slot, done = [], refused } = open;
+      const isWhole = open.before - open.series === open.inputs.length;
+      if (!isWhole) lists.set(slot, done);
+      const inputs = isWhole ? open.inputs : done;
       settled.push(refused > 0 ? { block, inputs, refused } : { block, inputs });
-      open.done = [];
+      open.before = open.series;
+      open.done = undefined;
       open.refused = 0;
+      open.progressed = false;
     }
-    this.#progressed.clear();
+    this.#log.collect(lists);
+    this.#log.clear();
+    this.#progressed = [];
+    for (const slot of this.#closedSlots.splice(0)) this.#freeSlots.push(slot);
     return settled;
   }
 
@@ -271,8 +311,8 @@ export class Window {
       const open = this.#blocks[slot];
       if (!open) return;
       open.forgotten = true;
-      if (isSingle) open.returning.add(input);
-      const apart = open.apart.get(input);
+      if (isSingle) (open.returning ??= new Set()).add(input);
+      const apart = open.apart?.get(input);
       if (apart) apart.forgotten = true;
       if (last) this.#leave(slot, input, true);
     });
@@ -282,12 +322,12 @@ export class Window {
     for (const queue of this.#late.queues())
       queue.drop(queue.count, (slot, points) => {
         const open = this.#blocks[slot];
-        const apart = open?.apart.get(queue.input);
+        const apart = open?.apart?.get(queue.input);
         if (!open || !apart) return;
         open.forgotten = true;
         apart.forgotten = true;
         apart.left -= points;
-        if (apart.left === 0 && !apart.queued) this.#finish(slot, open, queue.input, true);
+        if (apart.left === 0 && !apart.queued) this.#finish(open, queue.input, true);
       });
     this.#late.clear();
   }
@@ -301,50 +341,58 @@ export class Window {
   #setApart(slot: number, input: InputId, points: number, last: boolean): void {
     const open = this.#blocks[slot];
     if (!open) return;
-    const apart = open.apart.get(input) ?? { left: 0, refused: 0, queued: true, forgotten: false };
+    const apart = open.apart?.get(input) ?? { left: 0, refused: 0, queued: true, forgotten: false };
     apart.left += points;
     apart.queued = !last;
-    open.apart.set(input, apart);
+    (open.apart ??= new Map()).set(input, apart);
   }
 
   /** The queue of `input` holds no further point of that block. */
   #leave(slot: number, input: InputId, forgotten = false): void {
     const open = this.#blocks[slot];
     if (!open) return;
-    const apart = open.apart.get(input);
+    const apart = open.apart?.get(input);
     if (apart) apart.queued = false;
-    if (!apart || apart.left === 0) this.#finish(slot, open, input, forgotten);
+    if (!apart || apart.left === 0) this.#finish(open, input, forgotten);
   }
 
   /** Points outside the queue are stored or refused. */
   #decide(slot: number, input: InputId, points: number, refused: boolean): void {
     const open = this.#blocks[slot];
-    const apart = open?.apart.get(input);
+    const apart = open?.apart?.get(input);
     if (!open || !apart) return;
     apart.left -= points;
     if (refused) apart.refused += points;
-    if (apart.left === 0 && !apart.queued) this.#finish(slot, open, input);
+    if (apart.left === 0 && !apart.queued) this.#finish(open, input);
   }
 
   /** Nothing of this series of the block is left here. */
-  #finish(slot: number, open: OpenBlock, input: InputId, forgotten = false): void {
-    const apart = open.apart.get(input);
+  #finish(open: OpenBlock, input: InputId, forgotten = false): void {
+    const apart = open.apart?.get(input);
     if (!forgotten && apart?.forgotten !== true) {
-      open.done.push(input);
+      (open.done ??= []).push(input);
       open.refused += apart?.refused ?? 0;
-      this.#progressed.add(open);
+      this.#noteProgress(open);
     }
-    open.apart.delete(input);
+    open.apart?.delete(input);
+    if (open.apart?.size === 0) open.apart = undefined;
     open.series--;
-    if (open.series === 0) this.#close(slot, open);
+    open.before--;
+    if (open.series === 0) this.#close(open);
   }
 
-  #close(slot: number, open: OpenBlock): void {
+  #noteProgress(open: OpenBlock): void {
+    if (open.progressed) return;
+    open.progressed = true;
+    this.#progressed.push(open);
+  }
+
+  #close(open: OpenBlock): void {
     // A block without series has nothing that could be settled one by one.
-    if (open.inputs.length === 0) this.#progressed.add(open);
+    if (open.inputs.length === 0) this.#noteProgress(open);
     if (open.forgotten) this.#released.push(open.id);
-    this.#blocks[slot] = undefined;
-    this.#freeSlots.push(slot);
+    this.#blocks[open.slot] = undefined;
+    this.#closedSlots.push(open.slot);
   }
 
   /** Blocks of polled tags have the same inputs again and again: one list serves them all. */

@@ -119,9 +119,13 @@ for (const { name, time, tags, ticks } of workloads) {
   // The first frame several times, so that it is measured warm; then all of them.
   const first = Array.from({ length: 9 }, build).filter((built) => built !== undefined);
   const frames: PackedPlan[] = [];
+  let settleMs = 0;
   for (let built = build(); built; built = build()) {
     frames.push(built.plan);
+    const begun = cpu();
     for (const { queue, count } of built.plan.parts) window.settle(queue, count);
+    window.takeSettled();
+    settleMs += cpu() - begun;
   }
   const sum = (of: (plan: PackedPlan) => number) => frames.reduce((total, plan) => total + of(plan), 0);
   const median = (of: (built: Built) => number) => first.map(of).toSorted((a, b) => a - b)[first.length >> 1] ?? 0;
@@ -131,6 +135,6 @@ for (const { name, time, tags, ticks } of workloads) {
     `${name}: ${frames.length} requests; first ${points} points, ${first[0]?.plan.bytes} bytes, ${first[0]?.plan.nulls} nulls; ` +
       `${(sum(({ bytes }) => bytes) / sum(({ points: of }) => of)).toFixed(2)} bytes/point; ` +
       `plan ${median(({ planMs }) => planMs).toFixed(1)} ms, write ${median(({ writeMs }) => writeMs).toFixed(1)} ms, ` +
-      `${((buildMs * 1e6) / points).toFixed(0)} ns/point, longest slice ${median(({ sliceMs }) => sliceMs).toFixed(1)} ms`,
+      `${((buildMs * 1e6) / points).toFixed(0)} ns/point, settle ${settleMs.toFixed(1)} ms in all, longest slice ${median(({ sliceMs }) => sliceMs).toFixed(1)} ms`,
   );
 }
