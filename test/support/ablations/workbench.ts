@@ -20,6 +20,7 @@ export class Workbench implements AsyncDisposable {
       "test/support",
       "test/unit",
       "test/integration",
+      "test/fixtures/tls",
       "test/vitest.config.ts",
       "package.json",
     ])
