@@ -1,5 +1,5 @@
-// Remembers on disk which address feeds an Input ID, for tags whose addresses can come to one (`Driver.ambiguity`): after
-// a restart the broker or the server may send another address first.
+// Remembers on disk which address feeds an Input ID where several can: after a restart the broker or the server may send
+// another address first.
 //
 // One file for all sources: source → tag → Input ID → address. A tag is known by a hash of its configuration, so that a
 // choice ends with the configuration for which it was made.
@@ -52,13 +52,16 @@ export class BoundAddresses implements AsyncDisposable {
 
   /** The memory of one source. Forgets tags that it no longer has. */
   of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
-    const keys = tags.map((tag, i) => keyOf(tag, rules[i]?.input ?? ""));
-    const kept = new Map([...(this.#sources.get(name) ?? [])].filter(([key]) => keys.includes(key)));
+    const known = this.#sources.get(name) ?? new Map<string, Map<string, string>>();
+    // There may be 100,000 tags, and hardly one whose address has to be remembered.
+    const keyAt = (tag: number) => keyOf(tags[tag], rules[tag]?.input ?? "");
+    const keys = new Set(known.size === 0 ? [] : tags.keys().map(keyAt));
+    const kept = new Map([...known].filter(([key]) => keys.has(key)));
     this.#sources.set(name, kept);
     return {
-      recall: (tag, input) => kept.get(keys[tag] ?? "")?.get(input),
+      recall: (tag, input) => (kept.size === 0 ? undefined : kept.get(keyAt(tag))?.get(input)),
       remember: (tag, input, address) => {
-        const key = keys[tag] ?? "";
+        const key = keyAt(tag);
         const inputs = kept.get(key) ?? new Map<string, string>();
         if (inputs.get(input) === address) return;
         kept.set(key, inputs.set(input, address));

@@ -54,9 +54,8 @@ export function startSource(
   const own: Runtime = { ...runtime, log: runtime.log.child({ part: "source", source: name, driver: driver.type }) };
   const gaps = new SourceGaps(record, { name, tags: tags.length }, runtime);
   const ambiguities = ambiguitiesOf(source);
-  const memory = ambiguities.size === 0 ? undefined : addresses.of(source);
   const mapping = openMapping(
-    { source: name, rules, catalog, owners, addresses: memory, ambiguities, watch: gaps },
+    { source: name, rules, catalog, owners, addresses: addresses.of(source), ambiguities, watch: gaps },
     own,
   );
   gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));

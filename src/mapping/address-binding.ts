@@ -1,8 +1,8 @@
 // Binds each Input ID to the one address that feeds it, and refuses every other one.
 //
-// The address of the first usable value is bound, or the first one that the driver lists when it connects. Where the
-// addresses of a tag can come to one Input ID, the choice is remembered across restarts: the broker or server may send
-// another address first then.
+// The address of the first usable value is bound, or the first one that the driver lists when it connects. The choice is
+// remembered across restarts, since the broker or server may send another address first then: from the start where the
+// configuration says that addresses of a tag can come to one Input ID, else as soon as a second address was refused.
 import type { Ambiguity, TagId } from "../core/source.ts";
 import type { AddressMemory } from "./address-memory.ts";
 import type { InputState } from "./input-state.ts";
@@ -34,9 +34,7 @@ export class AddressBinding {
 
   /** Takes up what is remembered of an input that is new. */
   opened(state: InputState): void {
-    const { memory, ambiguities } = this.#parts;
-    if (!ambiguities.has(state.tag)) return;
-    state.boundTo = memory?.recall(state.tag, state.input) ?? "";
+    state.boundTo = this.#parts.memory?.recall(state.tag, state.input) ?? "";
     state.address = state.boundTo;
   }
 
@@ -56,6 +54,7 @@ export class AddressBinding {
       return;
     }
     if (this.#listed >= mostListed) return;
+    this.#parts.memory?.remember(state.tag, state.input, state.boundTo);
     this.#listed++;
     if (known) known.set(address, readings);
     else this.#refused.set(state, new Map([[address, readings]]));

@@ -6,6 +6,14 @@ const batch = "unit/source/mqtt/batch.test.ts";
 
 export const mqttFirstContactAblations: readonly Ablation[] = [
   {
+    safeguard: "the choice among addresses that was made when a second one came",
+    file: "mapping/address-binding.ts",
+    code: "    this.#parts.memory?.remember(state.tag, state.input, state.boundTo);\n    this.#listed++;",
+    without: "    this.#listed++;",
+    test: "unit/mapping/addresses.test.ts",
+    name: "whose rival was refused",
+  },
+  {
     safeguard: "a warning where the certificate of the broker is not verified",
     file: "source/mqtt/connection-warnings.ts",
     code: "...clearTextWarnings(connection), ...unverifiedWarnings(connection)",

@@ -130,6 +130,22 @@ test("the choice among addresses is remembered, and nothing is where each has an
   expect(read(3, from("x/temp"))).toEqual([["a", 3]]);
 });
 
+test("an address whose rival was refused feeds its Input ID after a restart, too, whichever comes first", () => {
+  const kept = new Map<string, string>();
+  const addresses: AddressMemory = {
+    recall: (tag, input) => kept.get(`${tag} ${input}`),
+    remember: (tag, input, address) => void kept.set(`${tag} ${input}`, address),
+  };
+  const before = tryMapping([{}], { addresses });
+  before.read(1, from("x/temp"));
+  expect(kept.size).toBe(0);
+  before.read(2, from("b/temp"));
+
+  const { read } = tryMapping([{}], { addresses });
+  expect(read(3, from("b/temp"))).toEqual([]);
+  expect(read(4, from("x/temp"))).toEqual([["a", 4]]);
+});
+
 test("second addresses are listed up to a bound and counted beyond it", () => {
   const { read, mapping, runtime } = tryMapping([{}]);
   for (let n = 0; n < 1_000; n++) read(n, from(`t/${n}`));
