@@ -4,5 +4,6 @@ import type { OpenBufferOptions } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
 
 export function bufferOf({ agent, service, buffer }: Config): OpenBufferOptions {
-  return { directory: join(agent.dataDir, "buffer"), integration: service.integration, config: buffer };
+  const directory = join(agent.dataDir, "buffer");
+  return { directory, integration: service.integration, config: buffer, requestBytes: service.limits.maxRequest };
 }

@@ -12,6 +12,8 @@ export interface OpenBufferOptions {
   /** Integration ID that points appended from now on belong to. */
   readonly integration: string;
   readonly config: BufferOptions;
+  /** The largest request that points go out in: records are made no larger where that is possible. Undefined: it is large. */
+  readonly requestBytes?: number | undefined;
 }
 
 /**

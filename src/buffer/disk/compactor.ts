@@ -25,7 +25,7 @@ import type { Ground, Moment } from "./store.ts";
 export const compactionFile = "compaction.tmp";
 /** A segment is left alone for so long after its last point: most outages are shorter. */
 const coldAfterMs = 60_000;
-/** Points of one record. More squeeze little better, and cost more when they are damaged. */
+/** Points of one record, at most. More squeeze little better, and cost more when they are damaged. */
 const slabPoints = 65_536;
 /** What cold segments are squeezed with. */
 export const coldCompress = (columns: Uint8Array) =>
@@ -34,6 +34,8 @@ export const coldCompress = (columns: Uint8Array) =>
 export interface CompactorOptions {
   readonly ground: Ground;
   readonly folder: string;
+  /** Points of one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
+  readonly coldPoints: number | undefined;
   readonly inputs: InputTable;
   readonly accounts: Accounts;
   readonly segments: readonly Segment[];
@@ -146,7 +148,7 @@ export class Compactor {
     const { segment, index, target, encoder } = job;
     const first = job.nextRecord;
     let end = first;
-    let room = slabPoints;
+    let room = Math.min(slabPoints, this.#options.coldPoints ?? slabPoints);
     while (end < index.sequences.length && (end === first || index.points[end]! <= room)) room -= index.points[end++]!;
     const points = this.#gather(segment, index, first, end);
     job.nextRecord = end;

@@ -33,6 +33,8 @@ export interface StoreOptions {
   readonly reserveFreeDisk: number;
   readonly whenFull: "dropOldest" | "block";
   readonly segmentBytes: number;
+  /** Points of a record of a cold segment, at most; undefined: as many as are worth it. */
+  readonly coldPoints?: number | undefined;
 }
 
 /** What the store stands on. */
@@ -100,7 +102,16 @@ export class Store {
     const beforeSeal = (next: number) => this.#keptFile.sealing(next);
     this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, beforeSeal, ...parts });
     this.#scrubber = new Scrubber({ disk, checksum, note, segments, shelf, keeper });
-    this.#compactor = new Compactor({ ground, folder, inputs, accounts, segments, shelf, keeper });
+    this.#compactor = new Compactor({
+      ground,
+      folder,
+      coldPoints: options.coldPoints,
+      inputs,
+      accounts,
+      segments,
+      shelf,
+      keeper,
+    });
     this.#begun = accounts.next;
     this.#keptFile.restore(segments, shelf);
     // The segments that told of the rest may be removed from here on.

@@ -297,4 +297,11 @@ export const uploadAblations: readonly Ablation[] = [
     without: "return this.#trouble(shipment, state, message, waitMs, cause);",
     test: refusedInputs,
   },
+  {
+    safeguard: "compacted records that fit into a request",
+    file: "buffer/disk/disk-buffer.ts",
+    code: "coldPoints: requestBytes === undefined ? undefined : Math.floor(requestBytes / bytesPerPoint),",
+    without: "coldPoints: undefined,",
+    test: "unit/upload/kill-repeats.test.ts",
+  },
 ];
