@@ -23,6 +23,7 @@ export interface TargetOptions {
   readonly securityMode?: string;
   readonly policy?: string;
   readonly trust?: string;
+  readonly replyUnit?: "any";
 }
 
 /** Rejects with `CONFIG_INVALID` where no driver knows the address, or there is no such source. */
@@ -31,8 +32,11 @@ export async function browseTarget(
   options: TargetOptions,
   io: Console,
 ): Promise<{ readonly driver: Driver; readonly target: BrowseTarget }> {
-  const { driver, target } = options.source === undefined ? ofAddress(url) : await ofSource(url, options, io);
-  const { username, passwordFile, userCert, userKey, securityMode, policy, trust } = options;
+  const { driver, target }: { driver: Driver; target: BrowseTarget } =
+    options.source === undefined ? ofAddress(url) : await ofSource(url, options, io);
+  const { username, passwordFile, userCert, userKey, securityMode, policy, trust, replyUnit } = options;
+  if (replyUnit !== undefined && driver.type !== "modbus")
+    throw new AgentError("CONFIG_INVALID", `--reply-unit is of Modbus, ${target.url} is ${driver.type}`);
   if (policy !== undefined && securityMode === undefined)
     throw new AgentError("CONFIG_INVALID", "--policy needs --security-mode beside it: sign or signAndEncrypt");
   if ((userCert === undefined) !== (userKey === undefined))
@@ -47,6 +51,7 @@ export async function browseTarget(
         userKey !== undefined && { userCertificate: { certFile: userCert, keyFile: userKey } }),
       ...(securityMode !== undefined && { security: { mode: securityMode, ...(policy !== undefined && { policy }) } }),
       ...(trust !== undefined && { trust }),
+      ...(replyUnit !== undefined && { options: { ...target.options, replyUnit } }),
     },
   };
 }

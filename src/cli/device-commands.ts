@@ -30,6 +30,7 @@ export function addDeviceCommands(program: Command, io: Console, ended: (status:
     .option("--user-key <file>", "OPC UA: its key")
     .option("--security-mode <mode>", "OPC UA: none, sign or signAndEncrypt; default: none where the server allows it")
     .option("--policy <name>", "OPC UA: security policy, as in Basic256Sha256")
+    .addOption(replyUnitOption())
     .option(
       "--trust <thumbprint>",
       "OPC UA: trust the server's certificate, after comparing it: this once, with --source for good",
@@ -52,6 +53,7 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     .requiredOption("--at <address>", "where to look, as in hr:100 or 40101")
     .option("--unit <number>", "unit identifier", unitArgument, 1)
     .option("--expect <value>", "what the display of the device shows, as it is written there")
+    .addOption(replyUnitOption())
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry probe tcp://10.0.0.5:502 --unit 3 --at hr:100 --expect 231.4")
     .action(async (url: string, options: ProbeOptions) =>
@@ -113,6 +115,11 @@ Example: tagferry test -c tagferry.yaml --once`,
     .action(async (thumbprint: string, options: TrustOptions) =>
       ended(await toItsEnd((await import("./trust.ts")).rejectTrust(thumbprint, options, io), io)),
     );
+}
+
+function replyUnitOption(): Option {
+  const text = "Modbus: accept replies that carry another unit than was asked, for devices that always echo 0 or 255";
+  return new Option("--reply-unit <which>", text).choices(["any"]);
 }
 
 function unitArgument(text: string): number {

@@ -1,6 +1,7 @@
 // `tagferry probe`: one place of a Modbus device in every type and order, ranked by what the device's display shows.
 import { AgentError } from "../core/errors.ts";
 import { type ProbeRow, probeModbus } from "../source/modbus/probe.ts";
+import { scaled } from "../source/modbus/registers.ts";
 import { commandRuntime } from "./command-runtime.ts";
 import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
@@ -10,13 +11,14 @@ export interface ProbeOptions {
   readonly at: string;
   readonly unit: number;
   readonly expect?: string;
+  readonly replyUnit?: "any";
   readonly json?: boolean;
 }
 
 /** Resolves with `failed` where nothing there is what is expected. Rejects as `probeModbus` does. */
 export async function probe(
   url: string,
-  { at, unit, expect, json = false }: ProbeOptions,
+  { at, unit, expect, replyUnit, json = false }: ProbeOptions,
   io: Console,
 ): Promise<ExitStatus> {
   if (expect !== undefined && !/^[+-]?\d+(\.\d+)?$/.test(expect))
@@ -24,17 +26,19 @@ export async function probe(
       "CONFIG_INVALID",
       `--expect must be a number as the display shows it, as in 231.4, is ${expect}`,
     );
-  const target = { url, unit, at, ...(expect !== undefined && { expect }) };
+  const target = { url, unit, at, ...(expect !== undefined && { expect }), ...(replyUnit && { replyUnit }) };
   const rows = await probeModbus(target, commandRuntime(), io.signal);
-  const found = rows.filter(({ matches }) => matches);
+  const found = rows.filter(({ matches, near }) => matches || near);
   if (json) {
     const plain = rows.map((row) => ({ ...row, value: plainValue(row.value) }));
     io.print(JSON.stringify({ url, unit, at, expect, rows: plain }, undefined, 2));
   } else {
-    if (found.length > 0) io.print(`shown as ${expect}, the likeliest first; as it would stand in tags:`);
+    if (found[0])
+      io.print(`${found[0].matches ? "shown as" : "near"} ${expect}, the likeliest first; as it would stand in tags:`);
     else if (expect !== undefined)
-      io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect}; the nearest:`);
+      io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect} or near it; the nearest:`);
     for (const line of columns(shown(rows, found, expect).map(cells))) io.print(line);
+    if (found.some(({ near }) => near)) io.print("Values move: where it says now, read the display again to be sure.");
     if (found.length === 0 && expect !== undefined)
       io.print("A value that moves: read the display again. Without --expect every way to read the place is shown.");
   }
@@ -54,10 +58,10 @@ function shown(rows: readonly ProbeRow[], found: readonly ProbeRow[], expect: st
     .slice(0, mostNear);
 }
 
-function cells({ at, value, exponent, matches }: ProbeRow): readonly string[] {
-  if (!matches) return [at, String(value)];
+function cells({ at, value, exponent, matches, near }: ProbeRow): readonly string[] {
+  if (!matches && !near) return [at, String(value)];
   const scale = exponent === 0 ? "" : `, scale: ${Number(`1e${exponent}`)}`;
-  return [`at: "${at}"${scale}`, String(value)];
+  return [`at: "${at}"${scale}`, String(value), ...(near ? [`now ${scaled(value, exponent)}`] : [])];
 }
 
 function plainValue(value: number | bigint): number | string {

@@ -209,12 +209,38 @@ test("a value read off the display finds the address as it stands in a tag", asy
   const none = await command([...at, "--expect", "5555.5"]);
   expect(none).toMatchObject({ status: 1, stdout: expect.stringContaining("nothing at hr:100") });
   const moved = await command([...at, "--expect", "2310"]);
-  expect(moved.status).toBe(1);
+  expect(moved).toMatchObject({ status: 0, stdout: expect.stringContaining("near 2310, the likeliest first") });
+  expect(moved.stdout.split("\n")[1]).toMatch(/^ {2}at: "hr:99 u16" +2314 +now 2314$/);
+  const other = await command([...at, "--expect", "2400"]);
+  expect(other.status).toBe(1);
   // The nearest ways to read it, not all of them.
-  expect(moved.stdout.split("\n")[1]).toMatch(/^ {2}hr:99 u16 +2314$/);
-  expect(moved.stdout.split("\n")).toHaveLength(13);
+  expect(other.stdout.split("\n")[1]).toMatch(/^ {2}hr:99 u16 +2314$/);
+  expect(other.stdout.split("\n")).toHaveLength(13);
   const beyond = await command(["probe", device.url, "--unit", "5", "--at", "ir:100"]);
   expect(beyond).toMatchObject({ status: 69, stderr: expect.stringContaining("tagferry browse shows which") });
+});
+
+test("a device that echoes another unit is told so, and is browsed and probed with --reply-unit any", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [2292]);
+  for (const table of ["ir", "co", "di"] as const) device.unit(1).refuse(table, 0, 65_535, 1);
+  device.echoUnit = 0;
+  const browsed = ["browse", `${device.url}?unit=1&to=10`];
+  const probed = ["probe", device.url, "--at", "hr:0", "--expect", "229.2"];
+
+  for (const args of [browsed, probed]) {
+    const { status, stderr } = await command(args);
+    expect({ status, stderr }).toEqual({
+      status: 69,
+      stderr: expect.stringContaining("unit 0 instead of 1 (--reply-unit any"),
+    });
+  }
+  expect((await command([...browsed, "--reply-unit", "any"])).stdout).toMatch(/hr:0 \(40001\) +2292/);
+  expect((await command(["browse", `${device.url}?unit=1&to=10&replyUnit=any`])).stdout).toMatch(
+    /hr:0 \(40001\) +2292/,
+  );
+  expect((await command([...probed, "--reply-unit", "any"])).stdout).toContain('at: "hr:0 u16", scale: 0.1');
+  expect((await command(["browse", "mqtt://127.0.0.1:1", "--reply-unit", "any"])).status).toBe(2);
 });
 
 test("nobody there is 69, and what was typed wrong is 2", async () => {

@@ -35,11 +35,12 @@ test("ranges that answer are found with what they hold, and the holes between th
   const nodes = await browse(`${device.url}?unit=1&to=200`);
 
   const titles = nodes.filter((node) => node.depth === 0).map((node) => node.name);
-  expect(titles).toHaveLength(4);
+  expect(titles).toHaveLength(5);
   expect(titles[0]).toBe("unit 1 answers");
   expect(titles[1]).toMatch(/^hr:0 to hr:4[4-9], /);
   expect(titles[2]).toMatch(/^hr:12[0-6] to hr:15\d, /);
   expect(titles[3]).toMatch(/^di:0 to di:\d\d, /);
+  expect(titles[4]).toMatch(/^left out: \d+ addresses that hold 0; ir from \d+ on, where nothing is answered$/);
   expect(nodes.filter((node) => node.depth === 1)).toEqual([
     { address: "hr:3 u16", name: "hr:3 (40004)", depth: 1, value: 42, signal: {}, tag: { unit: 1, at: "hr:3 u16" } },
     { address: "di:7", name: "di:7 (10008)", depth: 1, value: true, signal: {}, tag: { unit: 1, at: "di:7" } },
@@ -83,7 +84,7 @@ test("a device that ends the connection over what it does not know is browsed al
   unit.endsOnUnknown = true;
   const addresses = async () => (await browse(`${device.url}?unit=1&from=0&to=50`)).map(({ address }) => address);
 
-  expect(await addresses()).toEqual(["unit 1", "hr:0", "hr:3 u16", "ir:0", "co:0", "di:0"]);
+  expect(await addresses()).toEqual(["unit 1", "hr:0", "hr:3 u16", "ir:0", "co:0", "di:0", "unit 1"]);
 });
 
 test("units that answer are found, also those that only answer with an exception", async () => {
@@ -100,6 +101,68 @@ test("units that answer are found, also those that only answer with an exception
     expect(error).toBe(stop.signal.reason);
   }
   expect(found).toEqual(["unit 1", "unit 3"]);
+});
+
+test.each([
+  [4, "hr"],
+  [2, "ir"],
+] as const)(
+  "units behind a gateway that answers exception %i for absent ones are found, whatever they lack",
+  async (code, table) => {
+    await using device = await modbusDevice();
+    for (let unit = 0; unit <= 255; unit++) device.unit(unit).exception = code;
+    for (const unit of [1, 3]) {
+      device.unit(unit).exception = undefined;
+      for (const each of ["hr", "ir", "co"] as const) device.unit(unit).refuse(each, 0, 4, code);
+      // At the first address of each table it answers as if it were not there, but for one.
+      device.unit(unit).refuse("co", 5, 65_535, 1);
+      device.unit(unit).refuse("di", 0, 65_535, 1);
+      device.unit(unit).set(table, 7, [42]);
+    }
+    const found: string[] = [];
+    const stop = new AbortController();
+    try {
+      for await (const node of modbusDriver.browse?.({ url: `${device.url}?to=10` }, testRuntime(), stop.signal) ??
+        []) {
+        found.push(`${node.name} ${JSON.stringify(node.tag["unit"])}`);
+        if (node.name === "unit 3 answers") stop.abort(new Error("enough"));
+      }
+    } catch (error) {
+      expect(error).toBe(stop.signal.reason);
+    }
+
+    expect(found.filter((name) => /answers/.test(name))).toEqual(["unit 1 answers 1", "unit 3 answers 3"]);
+    expect(found).toContain(`${table}:7 (${table === "hr" ? "4" : "3"}0008) 1`);
+  },
+);
+
+test("two registers that most likely are a float are suggested as one, with what they are as integers", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 2, [2301, 0x4365, 0xcf5c]);
+  for (const table of ["ir", "co", "di"] as const) device.unit(1).refuse(table, 0, 65_535, 2);
+
+  const nodes = await browse(`${device.url}?unit=1&to=10`);
+
+  expect(nodes.filter(({ depth }) => depth === 1)).toMatchObject([
+    { name: "hr:2 (40003)", value: 2301, tag: { unit: 1, at: "hr:2 u16" } },
+    {
+      name: "hr:3 (40004)",
+      value: 229.81,
+      type: "f32, as u16: 17253 53084",
+      tag: { unit: 1, at: "hr:3 f32" },
+    },
+  ]);
+});
+
+test("a value that has moved since it was read off the display is found, at the place that was asked for first", async () => {
+  await using device = await modbusDevice();
+  device.unit(1).set("hr", 0, [2292, 2298]);
+  const target = { url: device.url, unit: 1, at: "hr:0", expect: "229.8" };
+
+  const [first, second] = await probeModbus(target, testRuntime(), signal());
+
+  expect(first).toEqual({ at: "hr:0 u16", value: 2292, exponent: -1, matches: false, near: true });
+  expect(second).toMatchObject({ at: "hr:0 i16" });
 });
 
 test("what is asked for wrongly is said, and so is a unit that does not answer", async () => {
@@ -153,11 +216,11 @@ test("a value read off the display finds type, order, neighbour and scale", asyn
       signal(),
     );
 
-  expect((await probe("231.4"))[0]).toEqual({ at: "hr:99 u16", value: 2314, exponent: -1, matches: true });
-  expect((await probe("123456.8"))[0]).toEqual({ at: "hr:100 f32 cdab", value: 123456.79, exponent: 0, matches: true });
-  expect((await probe("77.7"))[0]).toEqual({ at: "ir:101 u16", value: 777, exponent: -1, matches: true });
+  expect((await probe("231.4"))[0]).toMatchObject({ at: "hr:99 u16", value: 2314, exponent: -1, matches: true });
+  expect((await probe("123456.8"))[0]).toMatchObject({ at: "hr:100 f32 cdab", value: 123456.79, matches: true });
+  expect((await probe("77.7"))[0]).toMatchObject({ at: "ir:101 u16", value: 777, exponent: -1, matches: true });
   const all = await probe();
-  expect(all[0]).toEqual({ at: "hr:100 u16", value: 0x2065, exponent: 0, matches: false });
+  expect(all[0]).toEqual({ at: "hr:100 u16", value: 0x2065, exponent: 0, matches: false, near: false });
   expect(all.length).toBeGreaterThan(40);
 });
 

@@ -4,12 +4,14 @@ import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Address } from "./address.ts";
 import { formatAddress, parseAddress } from "./address.ts";
+import { silenceHint } from "./endpoint.ts";
 import { describeException } from "./exceptions.ts";
 import type { Result } from "./exchange.ts";
 import { openLink } from "./open.ts";
 import { optionsOf } from "./options.ts";
 import type { ReadRequest } from "./pdu.ts";
 import { decodeRegisters, scaled } from "./registers.ts";
+import { cameInstead } from "./unit-reader.ts";
 import type { RegisterTable } from "./value-type.ts";
 import { isRegisterTable, orders, registersOf } from "./value-type.ts";
 
@@ -21,16 +23,20 @@ export interface ProbeTarget {
   readonly at: string;
   /** What the device's display shows, as it is written there: `231.4`. */
   readonly expect?: string;
+  /** As the option of a source. */
+  readonly replyUnit?: "same" | "any";
 }
 
 /** One way to read the place. */
 export interface ProbeRow {
   readonly at: string;
   readonly value: number | bigint;
-  /** Power of ten that makes it what the display shows; 0 without `expect`. */
+  /** Power of ten that makes it what the display shows, or comes near to it; 0 without either. */
   readonly exponent: number;
   /** Whether it is what the display shows, as exactly as that shows it. */
   readonly matches: boolean;
+  /** Whether it comes near to what the display showed: values move. */
+  readonly near: boolean;
 }
 
 const types = [
@@ -58,16 +64,24 @@ interface Ranked extends ProbeRow {
   readonly rank: number;
 }
 
+// The place that was asked for goes before its neighbours, and those before the other table.
 const noMatch = 1_000_000;
 const otherTable = 100_000;
 const neighbour = 10_000;
+const nearMatch = 5_000;
+
+/** So far the value may have moved since it was read off the display, as a part of it. */
+const tolerance = 0.02;
+/** What most registers are. Among all types and orders something always comes near. */
+const usualTypes: ReadonlySet<string> = new Set(["u16", "i16", "u32", "i32", "f32"]);
+const usualOrders: ReadonlySet<string> = new Set(["abcd", "cdab"]);
 
 /**
  * Reads the registers around `at`, and those of the other table of registers, and gives every way to read them, likely
  * ones first. Rejects with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`.
  */
 export async function probeModbus(
-  { url, unit, at, expect }: ProbeTarget,
+  { url, unit, at, expect, replyUnit }: ProbeTarget,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<readonly ProbeRow[]> {
@@ -75,20 +89,22 @@ export async function probeModbus(
   if (!parsed.ok) throw new AgentError("CONFIG_INVALID", parsed.error);
   const { table, address } = parsed.address;
   if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
-  const options = optionsOf({ url });
+  const options = optionsOf({ url, ...(replyUnit !== undefined && { replyUnit }) });
   await using link = await openLink({ name: "probe", options, units: new Set([unit]) }, runtime, signal);
   const ask = (request: ReadRequest) => link.read(request, options.timeout, signal);
 
   const own = await around(ask, unit, table, address);
-  if (typeof own === "string")
-    throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own}; tagferry browse shows which addresses answer`);
+  if ("silence" in own)
+    throw new AgentError("SOURCE_UNREACHABLE", `${at}: ${own.silence}`, { hint: silenceHint(options.url) });
+  if ("refusal" in own)
+    throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own.refusal}; tagferry browse shows which addresses answer`);
   const twin = table === "hr" ? "ir" : "hr";
   const other = await around(ask, unit, twin, address);
   const rows = waysToRead(own, { table, address }, expect);
-  const others = typeof other === "string" ? [] : waysToRead(other, { table: twin, address }, expect);
+  const others = !("bytes" in other) ? [] : waysToRead(other, { table: twin, address }, expect);
   return [...rows, ...others.map((row) => ({ ...row, rank: row.rank + otherTable }))]
     .toSorted((a, b) => a.rank - b.rank)
-    .map(({ at, value, exponent, matches }) => ({ at, value, exponent, matches }));
+    .map(({ rank: _rank, ...row }) => row);
 }
 
 interface Surroundings {
@@ -102,17 +118,17 @@ async function around(
   unit: number,
   table: RegisterTable,
   address: number,
-): Promise<Surroundings | string> {
+): Promise<Surroundings | { readonly refusal: string } | { readonly silence: string }> {
   let refusal = "";
   // The place or what lies beside it may not exist: then without it.
   for (const start of [address - 1, address, address + 1].filter((place) => place >= 0))
     for (let end = Math.min(65_536, address + 1 + widest); end > start; end--) {
       const result = await ask({ unit, table, start, count: end - start });
       if (result.kind === "data") return { start, bytes: result.bytes };
-      if (result.kind === "silence") return `unit ${unit} did not answer`;
+      if (result.kind === "silence") return { silence: `unit ${unit} did not answer${cameInstead(result)}` };
       refusal = describeException(result.code);
     }
-  return refusal;
+  return { refusal };
 }
 
 /** Every way to read `bytes` at `address` and its two neighbours. */
@@ -132,13 +148,22 @@ function waysToRead(
         const decoded = decodeRegisters(bytes, at - start, { type, order });
         if (!decoded.ok || typeof decoded.value === "boolean") continue;
         const { value } = decoded;
-        const exponent = expect === undefined ? undefined : exponents.find((power) => shows(value, power, expect));
+        const exact = expect === undefined ? undefined : exponents.find((power) => shows(value, power, expect));
+        const isUsual = usualTypes.has(type) && usualOrders.has(order);
+        const near =
+          expect === undefined || exact !== undefined || !isUsual
+            ? undefined
+            : exponents.find((power) => comesNear(value, power, expect));
+        const exponent = exact ?? near;
+        const unlikely =
+          exponent === undefined ? noMatch : Math.abs(exponent) * 100 + (near === undefined ? 0 : nearMatch);
         rows.push({
           at: formatAddress({ table, address: at, type, ...(order === "abcd" ? {} : { order }) }),
           value,
           exponent: exponent ?? 0,
-          matches: exponent !== undefined,
-          rank: (exponent === undefined ? noMatch : Math.abs(exponent) * 100) + offset * neighbour + simple * 10 + turn,
+          matches: exact !== undefined,
+          near: near !== undefined,
+          rank: unlikely + offset * neighbour + simple * 10 + turn,
         });
       }
   return rows;
@@ -149,4 +174,9 @@ function shows(value: number | bigint, exponent: number, expect: string): boolea
   const decimals = /\.(\d+)$/.exec(expect.trim())?.[1]?.length ?? 0;
   const shown = Number(scaled(value, exponent));
   return Math.abs(shown - Number(expect)) <= 0.5 * 10 ** -decimals * (1 + 1e-9);
+}
+
+function comesNear(value: number | bigint, exponent: number, expect: string): boolean {
+  const shown = Number(scaled(value, exponent));
+  return Math.abs(shown - Number(expect)) <= Math.abs(Number(expect)) * tolerance;
 }

@@ -8,18 +8,30 @@ import { isRegisterTable } from "./value-type.ts";
 
 /** In a row, of one table: some devices do not refuse what they do not have, and each silence takes a second. */
 const mostSilences = 10;
+/** In a row, of one table of which nothing was read: some devices answer exception 1 over a hole, too. */
+const mostUnsupported = 40;
 
-/** Words, or bits as 0 and 1, of `unit`. A table that it does not have, or about which it says nothing, is given up. */
-export function tableReader(link: Pick<PatientLink, "read">, unit: number, timeoutMs: number): ReadWords {
-  const givenUp = new Set<Table>();
+/**
+ * Words, or bits as 0 and 1, of `unit`. A table that it does not have, or about which it says nothing, is abandoned: then it
+ * is in `abandoned`, with the address where that was.
+ */
+export function tableReader(
+  link: Pick<PatientLink, "read">,
+  unit: number,
+  timeoutMs: number,
+  abandoned: Map<Table, number> = new Map(),
+): ReadWords {
   const silences = new Map<Table, number>();
+  const unsupported = new Map<Table, number>();
   return async (table, start, count) => {
-    if (givenUp.has(table) || start + count > 65_536) return undefined;
+    if (abandoned.has(table) || start + count > 65_536) return undefined;
     const result = await link.read({ unit, table, start, count }, timeoutMs);
     const silent = result.kind === "silence" ? (silences.get(table) ?? 0) + 1 : 0;
     silences.set(table, silent);
-    const unsupported = result.kind === "exception" && consequenceOf(result.code) === "unsupported";
-    if (unsupported || silent >= mostSilences) givenUp.add(table);
+    if (result.kind === "data") unsupported.set(table, Number.NEGATIVE_INFINITY);
+    else if (result.kind === "exception" && consequenceOf(result.code) === "unsupported")
+      unsupported.set(table, (unsupported.get(table) ?? 0) + 1);
+    if (silent >= mostSilences || (unsupported.get(table) ?? 0) >= mostUnsupported) abandoned.set(table, start);
     if (result.kind !== "data") return undefined;
     const { bytes } = result;
     return isRegisterTable(table)

@@ -165,6 +165,13 @@ export function slowAnswers(ms: number): string {
   return `its answers take ${(tenths / 10).toFixed(1)} s: raise timeout to ${Math.ceil(tenths / 5)}s`;
 }
 
+/** What to say of a silence to who looks at a device, behind what was silent. */
+export function cameInstead({ mismatch, lateMs }: Pick<Silence, "mismatch" | "lateMs">): string {
+  if (lateMs !== undefined) return `; ${slowAnswers(lateMs)}`;
+  if (mismatch === undefined) return "";
+  return `; what came instead had ${mismatch.replace("replyUnit: any", "--reply-unit any, or replyUnit: any in a configuration,")}`;
+}
+
 function isSame(a: WantedBlock, b: WantedBlock): boolean {
   return a.table === b.table && a.start === b.start && a.count === b.count;
 }

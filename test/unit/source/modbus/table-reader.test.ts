@@ -28,13 +28,22 @@ test("a table about which a unit says nothing is given up, and the others are st
   expect(asked).toHaveLength(60);
 });
 
-test("a table that a unit does not have is asked for once, and nothing beyond the last address at all", async () => {
+test("a table that a unit does not have is given up soon, and nothing beyond the last address is asked for at all", async () => {
   const { asked, read } = unit(() => refusal(1));
 
-  expect([await read("hr", 0, 1), await read("hr", 1, 1), await read("co", 65_535, 2)]).toEqual([
-    undefined,
-    undefined,
-    undefined,
-  ]);
-  expect(asked).toHaveLength(1);
+  for (let i = 0; i < 100; i++) expect(await read("hr", i, 1)).toBeUndefined();
+  expect(asked).toHaveLength(40);
+  expect(await read("co", 65_535, 2)).toBeUndefined();
+  expect(asked).toHaveLength(40);
+});
+
+test("exception 1 over a hole ends no table of which something was read", async () => {
+  const { read } = unit((request) =>
+    "start" in request && request.start < 60 && request.start > 0
+      ? refusal(1)
+      : { kind: "data", bytes: Uint8Array.of(0, 7), at: epochMicros(0), tookMs: 0 },
+  );
+
+  for (let i = 0; i < 60; i++) await read("hr", i, 1);
+  expect(await read("hr", 60, 1)).toEqual([7]);
 });

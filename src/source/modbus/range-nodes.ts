@@ -1,0 +1,45 @@
+// A range of addresses that answers, as nodes: what is not 0, two registers as one where they most likely are a float. Pure.
+import type { BrowsedNode } from "../../core/source.ts";
+import { modiconNumber } from "./address.ts";
+import { type FloatPair, floatPairs } from "./float-pairs.ts";
+import type { AnsweringRange } from "./survey.ts";
+import type { Table } from "./value-type.ts";
+import { isRegisterTable } from "./value-type.ts";
+
+export function* rangeNodes({ table, start, values }: AnsweringRange, unit: number): Generator<BrowsedNode> {
+  const last = start + values.length - 1;
+  const title = `${table}:${start} to ${table}:${last}`;
+  yield {
+    address: `${table}:${start}`,
+    name: `${title}, ${values.length} answer`,
+    depth: 0,
+    signal: {},
+    tag: { unit, at: addressOf(table, start) },
+  };
+  const pairs: ReadonlyMap<number, FloatPair> = isRegisterTable(table) ? floatPairs(values, start) : new Map();
+  for (const [i, value] of values.entries()) {
+    const address = start + i;
+    const pair = pairs.get(i);
+    if (pair) {
+      const at = `${table}:${address} f32${pair.order === "abcd" ? "" : ` ${pair.order}`}`;
+      const type = `f32, as u16: ${value} ${values[i + 1]}`;
+      const name = `${table}:${address} (${modiconNumber({ table, address })})`;
+      yield { address: at, name, depth: 1, value: pair.value, type, signal: {}, tag: { unit, at } };
+    }
+    if (value === 0 || pair || pairs.has(i - 1)) continue;
+    const at = addressOf(table, address);
+    const name = `${table}:${address} (${modiconNumber({ table, address })})`;
+    yield {
+      address: at,
+      name,
+      depth: 1,
+      value: isRegisterTable(table) ? value : value === 1,
+      signal: {},
+      tag: { unit, at },
+    };
+  }
+}
+
+function addressOf(table: Table, address: number): string {
+  return isRegisterTable(table) ? `${table}:${address} u16` : `${table}:${address}`;
+}
