@@ -46,12 +46,19 @@ const tenYears = 3_650;
 const dayMs = 86_400_000;
 const ownCertificate = join("own", "certs", "client_certificate.pem");
 
+/** By folder: the sources of an agent begin at the same time, and one of them makes it for all. */
+const making = new Map<string, Promise<void>>();
+
 /** Opens the folder `pki` in `dir`. The first time it makes a key (RSA 3072, mode 0600) and a self-signed certificate. */
 export async function openPki(stack: Stack, { agent, dir, configFile, remedy }: PkiOptions): Promise<Pki> {
   const folder = join(dir, "pki");
   const certificateFile = join(folder, ownCertificate);
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  if (!(await exists(certificateFile))) await makeOwn(stack, folder, agent);
+  if (!(await exists(certificateFile))) {
+    const made = making.get(folder) ?? makeOwn(stack, folder, agent).finally(() => making.delete(folder));
+    making.set(folder, made);
+    await made;
+  }
   const store = await openStore(stack, folder);
   await chmod(store.privateKey, 0o600);
   const own = new X509Certificate(await readFile(certificateFile));
@@ -99,35 +106,35 @@ async function openStore(stack: Stack, rootFolder: string): Promise<CertificateS
   return store;
 }
 
-/** Makes key and certificate beside the folder, complete before they are seen: several sources begin at the same time. */
+/** Makes key and certificate beside the folder, complete before they are seen: a command may begin at the same time as the agent. */
 async function makeOwn(stack: Stack, folder: string, agent: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const making = await mkdtemp(`${folder}.`);
+  const half = await mkdtemp(`${folder}.`);
   try {
     // A key that somebody has put there is used.
-    await cp(join(folder, "own"), join(making, "own"), { recursive: true }).catch(() => {});
-    const store = await openStore(stack, making);
+    await cp(join(folder, "own"), join(half, "own"), { recursive: true }).catch(() => {});
+    const store = await openStore(stack, half);
     await chmod(store.privateKey, 0o600);
     const host = hostname();
     await store.createSelfSignedCertificate({
       applicationUri: `urn:${host}:tagferry:${agent}`,
       dns: [host],
-      outputFile: join(making, ownCertificate),
+      outputFile: join(half, ownCertificate),
       subject: `/CN=tagferry ${agent.replaceAll(/[/=,]/g, " ")}/O=tagferry`,
       // Servers whose clock is behind ours must find it valid, too.
       startDate: new Date(Date.now() - dayMs),
       validity: tenYears,
     });
     await store.dispose();
-    const put = () => rename(join(making, "own"), join(folder, "own"));
+    const put = () => rename(join(half, "own"), join(folder, "own"));
     await put().catch(async () => {
       // Somebody was first; or there is a folder without a certificate, whose key is used above.
       if (await exists(join(folder, ownCertificate))) return;
-      await rename(join(folder, "own"), join(making, "before"));
+      await rename(join(folder, "own"), join(half, "before"));
       await put();
     });
   } finally {
-    await rm(making, { recursive: true, force: true });
+    await rm(half, { recursive: true, force: true });
   }
 }
 

@@ -3,8 +3,18 @@ import { expect, test } from "vitest";
 import { openPki } from "../../../../src/source/opcua/pki.ts";
 import { loadStack } from "../../../../src/source/opcua/stack.ts";
 import { listCertificates } from "../../../../src/source/opcua/trust.ts";
+import { putKey } from "../../../support/opcua-key.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+test("sources that begin at the same time with a key that was put there take it over, and none of them fails", async () => {
+  using folder = temporaryFolder();
+  const stack = await loadStack(testRuntime().log);
+  await putKey("agent", folder.file("pki"));
+  const opened = await Promise.all([1, 2, 3, 4].map(() => openPki(stack, { agent: "gw1", dir: folder.path })));
+  expect(new Set(opened.map(({ thumbprint }) => thumbprint)).size).toBe(1);
+  for (const pki of opened) await pki[Symbol.asyncDispose]();
+});
 
 test("sources that begin at the same time make one certificate for the agent, and leave nothing half made", async () => {
   using folder = temporaryFolder();
