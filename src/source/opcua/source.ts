@@ -20,6 +20,7 @@ import type { Positions } from "./positions.ts";
 import { Publisher } from "./publisher.ts";
 import { unsaidOverflows } from "./queue-check.ts";
 import { type DataValueLike, semanticsChanged, structureChanged } from "./reading.ts";
+import { Reread } from "./reread.ts";
 import type { Resumption } from "./resumption.ts";
 import { retryFailures } from "./retry.ts";
 import type { ServerProfile } from "./server-profile.ts";
@@ -59,6 +60,7 @@ export class OpcuaSource implements Source {
   readonly #publisher: Publisher | undefined;
   readonly #backfill: Backfill;
   readonly #describing: Describing;
+  readonly #reread: Reread;
   readonly #keeper: SessionKeeper;
   /** Gaps of earlier connections that are looked for again. */
   readonly #leftOver: readonly TagGap[];
@@ -81,13 +83,18 @@ export class OpcuaSource implements Source {
         deliver: (notification, signal) => this.#take(notification, signal),
         alive: () => this.#intake.alive(),
         room: (signal) => this.#intake.room(signal),
-        lost: (id) => this.#intake.readings([], undefined, this.#backfill.missed(monitoring.items(id))),
+        lost: (id) => {
+          const items = monitoring.items(id);
+          this.#intake.readings([], undefined, this.#backfill.missed(items));
+          this.#reread.add(items);
+        },
         gone: (what) =>
           what === "session"
             ? resumption.remember({ session: undefined })
             : monitoring.forget(what === "subscriptions" ? undefined : what),
       });
     const { services } = resolver;
+    this.#reread = new Reread({ ua, services, runtime, deliver: (values, signal) => this.#polled(values, signal) });
     this.#describing = new Describing({ ua, runtime, services, deliver: (each) => this.#intake.descriptions(each) });
     this.#backfill = new Backfill({
       ...options.history,
@@ -203,6 +210,7 @@ export class OpcuaSource implements Source {
         signal,
       ),
       this.#describing.run(signal),
+      this.#reread.run(signal),
       poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
       this.#backfill.run(signal),
       this.#keeper.run(signal),
@@ -224,6 +232,7 @@ export class OpcuaSource implements Source {
     this.#describing.add(
       values.flatMap(([item, { statusCode }]) => (semanticsChanged(statusCode.value) ? [item] : [])),
     );
+    for (const [item] of values) this.#reread.arrived(item);
     await resolver.structures.learn(values, signal);
     const acknowledge = async () => {
       // In this order: what the server has thrown away nobody must take for missing.

@@ -1,0 +1,29 @@
+// Variables whose notification was lost, read again.
+import * as ua from "node-opcua-client";
+import { expect, test } from "vitest";
+import { Reread } from "../../../../src/source/opcua/reread.ts";
+import { opcuaItem } from "../../../support/opcua-item.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+test("a variable of which a notification was lost is read once, unless its next value comes by itself", async () => {
+  const clock = new ManualClock();
+  const [steady, busy] = [opcuaItem(), { ...opcuaItem(), address: "Count" }];
+  const read: string[] = [];
+  const value = new ua.DataValue({ value: { dataType: ua.DataType.Double, value: 42 } });
+  const reread = new Reread({
+    ua,
+    services: { read: async (nodes) => nodes.map(() => value) },
+    runtime: testRuntime({ clock }),
+    deliver: async (values) => void read.push(...values.map(([{ address }]) => address)),
+  });
+  const stop = new AbortController();
+  const running = reread.run(stop.signal);
+  reread.add([steady, busy]);
+  await clock.advance(1_000);
+  expect(read).toEqual([]);
+  reread.arrived(busy);
+  for (const _ of [1, 2, 3]) await clock.advance(1_000);
+  expect(read).toEqual(["Temp"]);
+  stop.abort(new Error("over"));
+  await expect(running).rejects.toThrow("over");
+});
