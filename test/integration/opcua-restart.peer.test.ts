@@ -3,8 +3,9 @@ import { statSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { asyncua } from "../support/asyncua.ts";
 import { eventually } from "../support/eventually.ts";
+import { gopcua } from "../support/gopcua.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
-import { collect, openTrusting } from "../support/opcua-source.ts";
+import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";
 import { open62541 } from "../support/open62541.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -88,3 +89,23 @@ test.each(cases.filter(([name, { mode }]) => name !== "open62541" || mode === "n
   },
   300_000,
 );
+
+test("at gopcua, whose subscriptions end with the connection, a restart is a gap, and the values of now are there again", async () => {
+  await using server = await gopcua();
+  const stateDir = folder.file("gopcua");
+  const setup = { stateDir, options: { url: server.url, security: { mode: "none" } }, tags: [{ path: "Line/Count" }] };
+  {
+    await using line = collect(await openOpcuaSource(setup));
+    server.set("Count", 1);
+    await line.reading(({ value }) => value === 1);
+  }
+  for (const value of [2, 3]) server.set("Count", value);
+  await server.count();
+  await using line = collect(await openOpcuaSource({ ...setup, final: true }));
+  await line.reading(({ value }) => value === 3);
+  await eventually(() => line.gaps.some(({ cause, state }) => cause === "interruption" && state === "lost"));
+  expect(line.values(0)).not.toContain(2);
+  await line[Symbol.asyncDispose]();
+  await eventually(async () => (await server.count()).subscriptions === 0);
+  expect(await server.count()).toEqual({ sessions: 0, subscriptions: 0 });
+}, 120_000);

@@ -22,13 +22,20 @@ export interface Gopcua extends AsyncDisposable {
   count(): Promise<Counted>;
 }
 
-/** Resolves when it answers. Rejects when it cannot be built. */
-export async function gopcua({ port = 0, identity }: GopcuaOptions = {}): Promise<Gopcua> {
+/** Path of the compiled server. */
+export function gopcuaProgram(): Promise<string> {
   const folder = join(import.meta.dirname, "gopcua");
   const sources = ["go.mod", "go.sum", "main.go"].map((name) => join(folder, name));
-  const program = await peerProgram("gopcua", sources, async (_, output) => {
-    await run("go", ["build", "-buildvcs=false", "-o", output, "."], { cwd: folder });
+  return peerProgram("gopcua", sources, async (_, output) => {
+    // Without C it is one file that runs on any machine.
+    const env = { ...process.env, CGO_ENABLED: "0" };
+    await run("go", ["build", "-buildvcs=false", "-o", output, "."], { cwd: folder, env });
   });
+}
+
+/** Resolves when it answers. Rejects when it cannot be built. */
+export async function gopcua({ port = 0, identity }: GopcuaOptions = {}): Promise<Gopcua> {
+  const program = await gopcuaProgram();
   const waiting: ((counted: Counted) => void)[] = [];
   const files = identity ? [identity.certificateFile, identity.keyFile] : [];
   const server = await peerServer(program, [String(port), ...files], (line) => {
