@@ -178,10 +178,10 @@ function explainError(error: Error): Explanation {
   const known = code === undefined ? undefined : explanations[code];
   if (known) return known;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return otherName(error);
-  if (/alert|handshake/i.test(error.message) && code?.startsWith("ERR_SSL"))
+  if (code?.startsWith("ERR_SSL"))
     return {
       code: "SOURCE_REFUSED",
-      text: `TLS failed: ${error.message}`,
+      text: `TLS failed: ${code}`,
       hint: "compare the TLS versions and, where the broker requires a client certificate, certFile and keyFile with what the broker accepts",
     };
   if (error.message === "connack timeout")
@@ -230,5 +230,8 @@ function messageOf(error: Error): string {
 }
 
 function systemCode(error: Error): string | undefined {
-  return "code" in error && typeof error.code === "string" ? error.code : undefined;
+  const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
+  // What OpenSSL says while Node writes comes as EPROTO, with OpenSSL's code in the text alone.
+  const reason = code === "EPROTO" ? /:error:[0-9A-F]+:[^:]*:[^:]*:([^:\n]+)/.exec(error.message)?.[1] : undefined;
+  return reason === undefined ? code : `ERR_SSL_${reason.toUpperCase().replaceAll(" ", "_")}`;
 }
