@@ -15,11 +15,13 @@ export class RefusedState {
   readonly #source: string;
   /** Who has the Input ID. Undefined: it is none. */
   readonly owner: Feeder | undefined;
+  readonly #remedy: string;
   /** The address that was refused last; empty while nothing was read. */
   address = "";
   readings = 0;
 
-  constructor(source: string, tag: TagId, input: string, reason: string, owner?: Feeder) {
+  constructor(source: string, tag: TagId, input: string, reason: string, owner?: Feeder, remedy = anotherInput) {
+    this.#remedy = remedy;
     this.#source = source;
     this.tag = tag;
     this.input = input;
@@ -29,7 +31,7 @@ export class RefusedState {
 
   describe(): RefusedInput {
     const { tag, input, address, reason, readings, owner } = this;
-    if (owner === undefined) return { tag, input, address, reason, remedy: anotherInput, readings };
+    if (owner === undefined) return { tag, input, address, reason, remedy: this.#remedy, readings };
     const { id, source } = owner.of;
     const remedy = id === tag && source === this.#source ? sameTag : anotherTag;
     return { tag, input, address, fedBy: { source, address: owner.address }, reason, remedy, readings };

@@ -19,7 +19,7 @@ export interface TagInputsParts {
   readonly refused: (state: RefusedState) => void;
 }
 
-/** Most refused IDs that are remembered of a tag; further ones are counted only. */
+/** Most refused IDs that are remembered of a tag; further ones are counted, and tried again with each reading. */
 const maxRefused = 100;
 
 /** How the readings of tags are converted and reported: the same object for all tags whose rules say the same of it. */
@@ -37,8 +37,12 @@ interface TemplateInputs {
   /** A driver gives the same object for the same captures, so that most readings stop here. */
   readonly byCaptures: WeakMap<Captures, InputState | RefusedState>;
   last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
-  overflow: RefusedState | undefined;
+  /** Counts readings of inputs beyond `maxInputs`. */
+  beyondInputs: RefusedState | undefined;
+  /** Counts readings of refused inputs beyond `maxRefused`. Not remembered for captures: the ID may become free. */
+  beyondRefused: RefusedState | undefined;
   inputs: number;
+  /** Refused inputs in `byKey`. */
   refusals: number;
 }
 
@@ -84,7 +88,7 @@ export class TagInputs implements InputTag {
     if (!template) return this.#resolve(captures);
     if (template.last?.captures === captures) return template.last.state;
     const state = template.byCaptures.get(captures) ?? this.#resolve(captures);
-    template.last = { captures, state };
+    if (state !== template.beyondRefused) template.last = { captures, state };
     return state;
   }
 
@@ -95,7 +99,9 @@ export class TagInputs implements InputTag {
     if (template) {
       template.last = undefined;
       template.byCaptures.delete(captures);
-      for (const [key, state] of template.byKey) if (state === refused) template.byKey.delete(key);
+      for (const [key, state] of template.byKey)
+        if (state === refused && template.byKey.delete(key)) template.refusals--;
+      template.beyondRefused = undefined;
     }
     return this.find(captures);
   }
@@ -112,7 +118,8 @@ export class TagInputs implements InputTag {
 
   *refusals(): Iterable<RefusedState> {
     if (this.#only instanceof RefusedState) yield this.#only;
-    if (this.#template?.overflow) yield this.#template.overflow;
+    if (this.#template?.beyondInputs) yield this.#template.beyondInputs;
+    if (this.#template?.beyondRefused) yield this.#template.beyondRefused;
     for (const state of this.#template?.byKey.values() ?? []) if (state instanceof RefusedState) yield state;
   }
 
@@ -122,13 +129,13 @@ export class TagInputs implements InputTag {
     // NUL stands in no topic and no name of a node.
     const key = template.names.map((name) => (Object.hasOwn(captures, name) ? captures[name] : "")).join("\0");
     const state = template.byKey.get(key) ?? this.#open(key, captures);
-    template.byCaptures.set(captures, state);
+    if (state !== template.beyondRefused) template.byCaptures.set(captures, state);
     return state;
   }
 
   #open(key: string, captures: Captures): InputState | RefusedState {
     const { input: template, maxInputs } = this.rule;
-    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooMany(template, maxInputs);
+    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooManyInputs(this.#template, maxInputs);
     const input = fillInput(template, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
     const state = new InputState(this, input);
@@ -143,23 +150,33 @@ export class TagInputs implements InputTag {
   }
 
   #refuse(key: string, input: string, reason: string, owner?: Feeder): RefusedState {
+    const template = this.#template;
+    if (template && template.refusals >= maxRefused) return this.#tooManyRefused(template, input);
     const state = new RefusedState(this.#parts.source, this.id, input, reason, owner);
-    if (this.#template) {
-      if (++this.#template.refusals > maxRefused) return this.#tooMany(input, maxRefused, "refused ");
-      this.#template.byKey.set(key, state);
+    if (template) {
+      template.refusals++;
+      template.byKey.set(key, state);
     }
     this.#parts.refused(state);
     return state;
   }
 
-  #tooMany(input: string, most: number, which = ""): RefusedState {
-    const known = this.#template?.overflow;
-    if (known) return known;
-    const reason = `the tag has ${most} ${which}Input IDs already; maxInputs bounds them`;
-    const overflow = new RefusedState(this.#parts.source, this.id, input, reason);
-    if (this.#template) this.#template.overflow = overflow;
-    this.#parts.refused(overflow);
-    return overflow;
+  #tooManyInputs(template: TemplateInputs, most: number): RefusedState {
+    const reason = `the tag has ${most} Input IDs already; maxInputs bounds them`;
+    template.beyondInputs ??= this.#counted(this.rule.input, reason);
+    return template.beyondInputs;
+  }
+
+  #tooManyRefused(template: TemplateInputs, input: string): RefusedState {
+    const reason = `${maxRefused} Input IDs of this tag are refused and listed; further ones are counted here`;
+    template.beyondRefused ??= this.#counted(input, reason, "do what the listed ones need");
+    return template.beyondRefused;
+  }
+
+  #counted(input: string, reason: string, remedy?: string): RefusedState {
+    const state = new RefusedState(this.#parts.source, this.id, input, reason, undefined, remedy);
+    this.#parts.refused(state);
+    return state;
   }
 }
 
@@ -169,7 +186,8 @@ function templateInputs(names: readonly string[]): TemplateInputs {
     byKey: new Map(),
     byCaptures: new WeakMap(),
     last: undefined,
-    overflow: undefined,
+    beyondInputs: undefined,
+    beyondRefused: undefined,
     inputs: 0,
     refusals: 0,
   };

@@ -153,3 +153,40 @@ test("a device that says its signal is an enumeration gives words to its states"
   expect(read("running")).toEqual([["a", 1]]);
   expect(mapping.tags()[0]).toMatchObject({ text: "running" });
 });
+
+test("Input IDs that are free again are used, also those beyond the refused ones that are remembered", () => {
+  const owners = inputOwners();
+  const names = Array.from({ length: 150 }, (_, i) => `n${i}`);
+  const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
+  const second = tryMapping([{ input: "{name}" }], { source: "two", owners });
+  // A driver gives the same object for the same captures.
+  const captures = names.map((name) => ({ name }));
+  for (const each of captures) first.read(1, { captures: each });
+  for (const each of captures) expect(second.read(2, { captures: each })).toEqual([]);
+  const reasons = second.mapping.refusals().map(({ reason }) => reason);
+  expect(reasons.filter((reason) => !reason.startsWith("is fed already"))).toEqual([
+    "100 Input IDs of this tag are refused and listed; further ones are counted here",
+  ]);
+
+  // As a reload does with a source that was taken out.
+  owners.release("one");
+
+  expect(captures.flatMap((each) => second.read(2, { captures: each }))).toEqual(names.map((name) => [name, 2]));
+  expect(second.mapping.refusals()).toEqual([]);
+});
+
+test("refused Input IDs that are free again make room in the list for others", () => {
+  const owners = inputOwners();
+  const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
+  const { mapping, read } = tryMapping([{ input: "{name}" }], { source: "two", owners });
+  const captures = Array.from({ length: 101 }, (_, i) => ({ name: `n${i}` }));
+  for (const each of captures) first.read(1, { captures: each });
+  for (const each of captures) read(2, { captures: each });
+  owners.release("one");
+  for (const each of captures) read(2, { captures: each });
+  // Nothing of these may stand in an Input ID.
+  const names = Array.from({ length: 100 }, (_, i) => String.fromCodePoint(0x4e00 + i));
+  for (const name of names) read(3, { captures: { name } });
+  expect(mapping.refusals()).toHaveLength(100);
+  expect(mapping.refusals().every(({ readings }) => readings === 1)).toBe(true);
+});
