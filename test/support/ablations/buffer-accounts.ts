@@ -30,7 +30,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "what comes back after its segment was dropped is lost",
     file: "buffer/disk/dropped-blocks.ts",
-    code: "    this.#accounts.losses.add(block.reason, lossOf(block));\n",
+    code: "    this.#accounts.losses.add(block.reason, loss);\n",
     without: "",
     test: overflow,
     name: "blocks are leased from",

@@ -101,7 +101,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "the state is written with each settlement",
     file: "buffer/disk/store.ts",
-    code: "    if (write) this.#keeper.writeSettled();\n",
+    code: "    if (write) this.#keeper.writeSettled(hasDropped);\n",
     without: "",
     test: states,
   },
