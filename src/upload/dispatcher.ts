@@ -122,25 +122,34 @@ export class Dispatcher {
 
   /** Delivers until `stop` aborts; what is then under way is decided, unless `grace` aborts first. */
   async run(stop: AbortSignal, grace: AbortSignal): Promise<void> {
-    const { pacer, sink, reader, tally } = this.#parts;
     let again: Shipment | undefined;
     try {
       while (!stop.aborted) {
-        const shipment: Shipment = again ?? (await this.#next(stop));
-        const outcome = await pacer.run(() => {
-          tally.started();
-          return sink.send(shipment.frame, grace);
-        }, stop);
-        const { waitMs, again: same } = await this.#outcomes.handle(shipment, outcome);
-        again = same;
-        await this.#settle();
-        if (waitMs > 0) await this.#runtime.clock.sleep(waitMs, stop);
+        const handled = await this.#sendOne(again, stop, grace);
+        again = handled.again;
+        if (handled.waitMs > 0) await this.#runtime.clock.sleep(handled.waitMs, stop);
       }
     } catch (error) {
       if (!stop.aborted && !grace.aborted) throw error;
     } finally {
-      reader.release(this.#window.open());
+      this.#parts.reader.release(this.#window.open());
     }
+  }
+
+  /**
+   * Sends `again`, or the next request. A method of its own: what a function that waits has in its variables stays in
+   * memory, and the last request with its answer would be there until the next point comes.
+   */
+  async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
+    const { pacer, sink, tally } = this.#parts;
+    const shipment = again ?? (await this.#next(stop));
+    const outcome = await pacer.run(() => {
+      tally.started();
+      return sink.send(shipment.frame, grace);
+    }, stop);
+    const handled = await this.#outcomes.handle(shipment, outcome);
+    await this.#settle();
+    return handled;
   }
 
   /** Resolves with a request that is ready to go, about when it may. */

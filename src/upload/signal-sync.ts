@@ -55,24 +55,30 @@ export class SignalSync {
   /** Saves what is pending until `signal` aborts, then resolves; the call under way ends with `grace`. */
   async run(signal: AbortSignal, grace: AbortSignal): Promise<void> {
     const { clock } = this.#runtime;
-    const { pacer, catalog } = this.#parts;
     while (!signal.aborted) {
       try {
-        this.#retryForbidden();
-        const batch = this.#suspects.pop() ?? this.#nextBatch();
-        if (batch.length === 0) {
-          await clock.sleep(pollMs, signal);
-          continue;
-        }
-        const call = this.#callFor(batch);
-        const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
-        const waitMs = await this.#decide(batch, verdict);
-        if (catalog.pending.size === 0) this.#suspects = [];
+        const waitMs = await this.#saveNext(signal, grace);
         if (waitMs > 0) await clock.sleep(waitMs, signal);
       } catch (error) {
         if (!signal.aborted) throw error;
       }
     }
+  }
+
+  /**
+   * Saves one batch: milliseconds to wait before the next one. A method of its own, since what a function that waits has
+   * in its variables stays in memory: the request and the answer of 100,000 signals are 30 MB.
+   */
+  async #saveNext(signal: AbortSignal, grace: AbortSignal): Promise<number> {
+    const { pacer, catalog } = this.#parts;
+    this.#retryForbidden();
+    const batch = this.#suspects.pop() ?? this.#nextBatch();
+    if (batch.length === 0) return pollMs;
+    const call = this.#callFor(batch);
+    const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
+    const waitMs = await this.#decide(batch, verdict);
+    if (catalog.pending.size === 0) this.#suspects = [];
+    return waitMs;
   }
 
   #nextBatch(): BatchedSignal[] {
