@@ -15,7 +15,8 @@ COPY --from=build /out /usr/lib/tagferry
 COPY packaging/healthcheck.js /usr/lib/tagferry/healthcheck.js
 # By number, so that an orchestrator can see that it is not root. The volume takes its owner from the folder.
 RUN mkdir -p /var/lib/tagferry /etc/tagferry && chown 10001:10001 /var/lib/tagferry && chmod 0700 /var/lib/tagferry
-ENV STATE_DIRECTORY=/var/lib/tagferry NODE_COMPILE_CACHE=/tmp/tagferry MALLOC_ARENA_MAX=1
+ENV STATE_DIRECTORY=/var/lib/tagferry NODE_COMPILE_CACHE=/tmp/tagferry MALLOC_ARENA_MAX=1 \
+    MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_TRIM_THRESHOLD_=1048576
 USER 10001:10001
 WORKDIR /var/lib/tagferry
 VOLUME /var/lib/tagferry
