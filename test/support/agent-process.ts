@@ -32,6 +32,8 @@ export interface AgentProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of Node, before the program; default: those that it is delivered with. */
   readonly nodeOptions?: readonly string[];
+  /** Milliseconds it may take to be ready; 90,000 by default. */
+  readonly readyWithinMs?: number;
 }
 
 const root = resolve(import.meta.dirname, "../..");
@@ -52,7 +54,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   createInterface({ input: child.stderr }).on("line", (line) => log.push(parseLine(line)));
   const exited = once(child, "exit");
   const page = await Promise.race([
-    eventually(() => log.find((line) => line.msg === "ready")?.page, 90_000),
+    eventually(() => log.find((line) => line.msg === "ready")?.page, options.readyWithinMs ?? 90_000),
     exited.then(() => {
       throw new Error(`the agent ended with ${child.exitCode ?? child.signalCode}: ${JSON.stringify(log)}`);
     }),

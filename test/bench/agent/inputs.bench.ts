@@ -65,7 +65,7 @@ const nodeOptions = [
 ];
 // As in the systemd unit.
 const env = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "1048576", MALLOC_TRIM_THRESHOLD_: "1048576" };
-await using agent = await startAgent({ folder: folder.path, configuration, nodeOptions, env });
+await using agent = await startAgent({ folder: folder.path, configuration, nodeOptions, env, readyWithinMs: 400_000 });
 // Until the broker has granted all subscriptions: what is published before is for nobody. Not by the status, which is
 // 40 MB of JSON for 100,000 tags.
 const subscriptions = mode === "captured" ? 1 : inputs;
