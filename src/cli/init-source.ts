@@ -43,7 +43,7 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
     return { source: { name, type, url, tags: await lookAt({ url: place }, parts, interview) } };
   }
   const target = parts.place.configFile;
-  const caFile = given.caFile === undefined ? undefined : resolve(dirname(target), given.caFile);
+  const caFile = await caFileOf(given, target, interview);
   const contact = parts.offline ? undefined : await firstContact(given, parts.place, interview);
   const securityMode = contact ? contact.securityMode : given.securityMode;
   const access: Omit<BrowseTarget, "url"> = {
@@ -78,6 +78,14 @@ async function nameOf(given: string, others: readonly InitSource[], interview: I
   const judge: Judge = (name) =>
     others.some((other) => other.name === name) ? "another source has this name" : judgedBy(sourceName)(name);
   return await answer({ text: "  Name of the source", given, judge, flag: "--source-name" }, interview);
+}
+
+/** Brokers inside a plant have certificates of an authority that no system knows. Undefined: those of the system. */
+async function caFileOf({ url, caFile }: SourceAnswers, target: string, interview: Interview) {
+  if (caFile === undefined && !/^(mqtts|wss):/i.test(url)) return undefined;
+  const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
+  const file = await answer({ text, given: caFile, flag: "--ca-file" }, interview);
+  return file === "" ? undefined : resolve(dirname(target), file);
 }
 
 async function withUnit(address: string, interview: Interview): Promise<string> {

@@ -1,10 +1,11 @@
 // What somebody sees who begins: a few questions, or what was browsed, become a configuration that is right.
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { command } from "../support/command.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
+import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -165,4 +166,25 @@ test("what a device calls its nodes stays within its quotes, and texts stand as 
   expect(cloned.stdout).toContain("\nnext: npm run tagferry -- check -c ");
   const printed = await command(["init", "-c", "-"], { stdin });
   expect(printed.stdout).toContain("    type: mqtt\n");
+});
+
+test("a broker with TLS is asked about with the authority of its certificate", async () => {
+  using folder = temporaryFolder();
+  const identity = (name: string) => readFileSync(join(import.meta.dirname, "../fixtures/tls", name));
+  await using broker = await openMqttBroker({ tls: { cert: identity("broker.pem"), key: identity("broker-key.pem") } });
+  writeFileSync(folder.file("plant-ca.pem"), identity("ca.pem"));
+  const file = folder.file("tagferry.yaml");
+  const answers = ["gw1", "", "c8ktonqsahsmemfs7lvg", "", "secret", broker.url, "plant-ca.pem", "", "n", ""];
+
+  const { status, questions } = await command(["init", "-c", file], {
+    variables: { STATE_DIRECTORY: folder.file("data") },
+    answers,
+  });
+
+  expect(status).toBe(0);
+  expect(questions).toContainEqual(expect.stringContaining("PEM file with the certificate authority of the broker"));
+  expect(parse(readFileSync(file, "utf8")).sources.mqtt).toMatchObject({
+    url: broker.url,
+    caFile: folder.file("plant-ca.pem"),
+  });
 });
