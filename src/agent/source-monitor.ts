@@ -1,5 +1,5 @@
 // What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
-import type { AgentError } from "../core/errors.ts";
+import type { AgentError, ErrorCode } from "../core/errors.ts";
 import { isAgentError } from "../core/errors.ts";
 import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
 import type { Source } from "../core/source.ts";
@@ -37,7 +37,9 @@ export class SourceMonitor {
   readonly #counters;
   #state: SourceState = "opening";
   readonly #since: Since;
-  #error: { readonly message: string; readonly remedy: string | undefined } | undefined;
+  #error:
+    | (Pick<AgentError, "message"> & { readonly remedy?: string | undefined; readonly code?: ErrorCode | undefined })
+    | undefined;
   #takenOverAtMs = Number.NEGATIVE_INFINITY;
   #bufferError: AgentError | undefined;
   #connection: Source | undefined;
@@ -111,7 +113,7 @@ export class SourceMonitor {
     this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
     const message = error instanceof Error ? error.message : String(error);
     const known = isAgentError(error) ? error : undefined;
-    this.#error = { message, remedy: known?.hint };
+    this.#error = { message, remedy: known?.hint, code: known?.code };
     this.#enter("waiting");
     this.#reconnects++;
     this.#counters.online.set(0, this.#labels);
@@ -166,7 +168,7 @@ export class SourceMonitor {
 
   status(): SourceStatus {
     const error = this.#bufferError
-      ? { message: this.#bufferError.message, remedy: this.#bufferError.hint }
+      ? { message: this.#bufferError.message, remedy: this.#bufferError.hint, code: this.#bufferError.code }
       : this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver()
         ? this.#error
         : undefined;
@@ -177,6 +179,7 @@ export class SourceMonitor {
       since: this.#since.time,
       ...(error && { error: error.message }),
       ...(error?.remedy && { remedy: error.remedy }),
+      ...(error?.code && { code: error.code }),
       readings: this.#readings,
       points: this.#points,
       reconnects: this.#reconnects,

@@ -1,5 +1,6 @@
 // What the running agent says about itself: one snapshot for the status page, `/api/status` and `tagferry status`.
 import type { BufferStats } from "../core/buffer.ts";
+import type { ErrorCode } from "../core/errors.ts";
 import type { EpochMicros } from "../core/point.ts";
 import type { Quality, UnknownAddress } from "../core/source.ts";
 import type { TimeFault } from "../mapping/mapping.ts";
@@ -98,6 +99,8 @@ export interface SourceStatus {
   /** The last failure and what to do about it; left out while all is well. */
   readonly error?: string;
   readonly remedy?: string;
+  /** Code of the error; left out where it has none. */
+  readonly code?: ErrorCode;
   /** Number of configured tags. */
   readonly tags: number;
   /** Since the agent started. */

@@ -29,6 +29,11 @@ export async function agentUrl(
   const { listen } = place ?? (await loadConfig(config, environment)).http;
   if (listen.port === 0)
     throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
+  return addressOf(listen);
+}
+
+/** Where an agent that listens there is asked. */
+export function addressOf(listen: ListenAddress): string {
   return `http://${reachable(listen)}:${listen.port}`;
 }
 

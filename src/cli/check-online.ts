@@ -16,6 +16,7 @@ import { commandRuntime } from "./command-runtime.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { openBeside } from "./open-beside.ts";
 import { refusedAddresses } from "./refused-addresses.ts";
+import { runningTakeovers } from "./running-takeovers.ts";
 
 export interface Reached {
   /** `service`, or the name of a source. */
@@ -40,6 +41,9 @@ const withinMs = 60_000;
 export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
   const owners = inputOwners();
+  const takeovers = config.sources.some(({ driver }) => "claims" in driver)
+    ? runningTakeovers(config, signal)
+    : Promise.resolve(new Map<string, AgentError>());
   return Promise.all([
     reach("service", (stop) => reachService(config, version, runtime, stop), signal),
     ...config.sources.map((source) =>
@@ -50,6 +54,8 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
           const { advice } = opened.details?.() ?? {};
           const refused = await refusedAddresses(source, opened, owners, runtime, stop);
           const devices = await opened.check?.(stop);
+          const takeover = (await takeovers).get(source.name);
+          if (takeover) throw takeover;
           return {
             ...(advice !== undefined && { advice: String(advice) }),
             ...(refused.length > 0 && { refused }),

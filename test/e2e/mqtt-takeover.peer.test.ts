@@ -1,6 +1,7 @@
 // Two clients with one client identifier at mosquitto, whose log tells each takeover and when it was.
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type AgentProcess, startAgent } from "../support/agent-process.ts";
 import { command } from "../support/command.ts";
@@ -38,6 +39,11 @@ test.concurrent.each([
       error: expect.stringMatching(/another client (took over the session )?with the same client identifier/),
       remedy: expect.stringContaining(`find the other client that uses ${clientId}`),
     });
+    // The check of the configuration that this agent runs with finds it, too, and throws nobody out.
+    const online = await command(["check", "--online", "-c", await listening(folders.file("a"), agent)]);
+    expect(online.stdout).toMatch(/hall: .*another client (took over the session )?with the same client identifier/);
+    expect(online.stdout).toContain(`find the other client that uses ${clientId}`);
+    expect(online.status).toBe(69);
     const shown = await command(["status", "--url", agent.page]);
     expect(shown.stdout).toContain(`find the other client that uses ${clientId}`);
     expect(shown.stdout).not.toContain("check address");
@@ -45,6 +51,14 @@ test.concurrent.each([
   },
   150_000,
 );
+
+/** The configuration of an agent with the port that it was given. */
+async function listening(folder: string, { page }: AgentProcess): Promise<string> {
+  const file = join(folder, "online.yaml");
+  const configuration = readFileSync(join(folder, "tagferry.yaml"), "utf8");
+  writeFileSync(file, configuration.replace("127.0.0.1:0", new URL(page).host));
+  return file;
+}
 
 /** When the broker ended the connection of a client because another one came with its identifier, in seconds. */
 function takeovers({ log }: Mosquitto): number[] {
