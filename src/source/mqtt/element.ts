@@ -101,18 +101,28 @@ interface Captured {
 
 const nothing: Captured = { text: "", identity: "" };
 
+/** Of objects in documents that are still being read: each value of an element asks for the tags of the element. */
+const objectTexts = new WeakMap<object, Captured>();
+
 /** A text, number or boolean; of an object, as the tags of Telegraf are, its texts in the order of their names. */
 function captured(document: unknown, path: JsonPath | undefined, keys: readonly string[]): Captured {
   const value = path && follow(document, path, keys);
   if (typeof value !== "object" || value === null) {
     const text = scalarText(value) ?? "";
-    return { text, identity: text };
+    return text === "" ? nothing : { text, identity: text };
   }
-  const members = Object.entries(value).flatMap(([name, member]) => {
+  const known = objectTexts.get(value);
+  if (known) return known;
+  const made = capturedObject(value);
+  objectTexts.set(value, made);
+  return made;
+}
+
+function capturedObject(object: object): Captured {
+  const members = Object.entries(object).flatMap(([name, member]) => {
     const text = scalarText(member);
     return text === undefined || text === "" ? [] : [[name, text] as const];
   });
-  if (members.length === 0) return nothing;
   const sorted = members.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return {
     text: sorted.map(([, text]) => text).join("."),
