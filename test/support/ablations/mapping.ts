@@ -208,7 +208,7 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "the bound of Input IDs of one tag",
     file: "mapping/tag-inputs.ts",
-    code: "    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooMany(template, maxInputs);\n",
+    code: "    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooManyInputs(this.#template, maxInputs);\n",
     without: "",
     test: inputs,
   },
