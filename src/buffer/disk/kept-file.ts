@@ -1,13 +1,14 @@
-// Keeps the occupied times of inputs with `sameTime: keep` over a restart, in `kept.json`: a checksum and a line of JSON.
+// Keeps the occupied times of inputs with `sameTime: keep` over a restart, in `kept.json`: lines of a checksum and JSON.
 //
-//   file     times of all points before `sequence`     written before a segment is sealed or removed, and for a new input
+//   1st line times of all points before `sequence`     written before a segment is sealed or removed
+//   others   an input that was new since, its times    appended before its first points are
 //   segments times of all points from `sequence` on    read at a start; usually the one segment that was being written
 //
 // Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
 import { isInputId } from "../../core/point.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 import { crc32c } from "./crc32c.ts";
-import { type Disk, diskErrorCode, readFile, replaceFile, withRetries } from "./disk.ts";
+import { type Disk, diskErrorCode, readFile, replaceFile, withRetries, writeFully } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { KeptTimes } from "./kept-times.ts";
 import type { Notes } from "./note.ts";
@@ -30,8 +31,12 @@ export interface KeptFileOptions {
 interface Content {
   readonly stream: string;
   readonly sequence: number;
-  readonly inputs: readonly (readonly [input: string, bounds: readonly number[]])[];
+  readonly inputs: readonly NamedInput[];
 }
+
+type NamedInput = readonly [input: string, bounds: readonly number[]];
+
+const newline = 0x0a;
 
 export const keptFileName = "kept.json";
 
@@ -39,6 +44,8 @@ export class KeptFile {
   readonly #options: KeptFileOptions;
   /** The file tells of all points before this sequence number. */
   #sequence = 0;
+  /** Where the last whole line ends, in bytes; undefined while there is no file of this buffer. */
+  #end: number | undefined;
 
   constructor(options: KeptFileOptions) {
     this.#options = options;
@@ -47,10 +54,11 @@ export class KeptFile {
   /** Fills `kept` from the file and from the segments that hold later points. What cannot be read is left out. */
   restore(segments: readonly Segment[], shelf: BlockShelf): void {
     const { stream, inputs, kept, note } = this.#options;
-    const content = this.#read();
+    const { content, named, end } = this.#read();
     if (content?.stream !== stream) return;
     this.#sequence = content.sequence;
-    for (const [input, bounds] of content.inputs)
+    this.#end = end;
+    for (const [input, bounds] of [...content.inputs, ...named])
       if (isInputId(input))
         for (let i = 0; i < bounds.length; i += 2) kept.occupy(inputs.numberOf(input), bounds[i]!, bounds[i + 1]);
     for (const segment of segments)
@@ -68,7 +76,9 @@ export class KeptFile {
 
   /** To be called before points from `next` on are appended: a start looks only for inputs that the file names. Throws what the disk throws. */
   nameNew(next: number): void {
-    if (this.#options.kept.hasNew) this.#write(next);
+    if (this.#options.kept.unnamed.size === 0) return;
+    if (this.#end === undefined) this.#write(next);
+    else this.#append(this.#end);
   }
 
   /** To be called before the segment that ends at `next` is sealed: a start does not read it again. Never throws. */
@@ -88,25 +98,57 @@ export class KeptFile {
       sequence: next,
       inputs: Array.from(kept.entries(), ([input, { bounds }]) => [inputs.inputAt(input), bounds]),
     };
-    const json = JSON.stringify(content);
-    const encoder = new TextEncoder();
-    replaceFile(disk, folder, keptFileName, encoder.encode(`${checksumText(encoder.encode(json))} ${json}`));
+    const line = lineOf(content);
+    replaceFile(disk, folder, keptFileName, line);
     disk.syncFolder(folder);
     this.#sequence = next;
-    kept.hasNew = false;
+    this.#end = line.length;
+    kept.unnamed.clear();
   }
 
-  #read(): Content | undefined {
+  /** What a write that failed left behind `end` is written over. */
+  #append(end: number): void {
+    const { disk, folder, inputs, kept } = this.#options;
+    const lines = Array.from(kept.unnamed, (input) =>
+      lineOf([inputs.inputAt(input), kept.rangesOf(input)?.bounds ?? []] satisfies NamedInput),
+    );
+    const bytes = Buffer.concat(lines);
+    const file = disk.open(`${folder}/${keptFileName}`, "write");
+    try {
+      writeFully(file, bytes, end);
+      file.sync();
+    } finally {
+      file.close();
+    }
+    this.#end = end + bytes.length;
+    kept.unnamed.clear();
+  }
+
+  /** The lines up to the first that is not whole. */
+  #read(): { content: Content | undefined; named: NamedInput[]; end: number | undefined } {
     const { disk, folder } = this.#options;
+    let content: Content | undefined;
+    const named: NamedInput[] = [];
+    let end = 0;
     try {
       const bytes = withRetries(() => readFile(disk, `${folder}/${keptFileName}`));
-      const json = bytes.subarray(9);
-      if (new TextDecoder().decode(bytes.subarray(0, 8)) !== checksumText(json)) return undefined;
-      return JSON.parse(new TextDecoder().decode(json)) as Content; // its checksum says that it is what was written
+      while (end < bytes.length) {
+        const next = bytes.indexOf(newline, end);
+        const line = bytes.subarray(end, next < 0 ? bytes.length : next);
+        const json = line.subarray(9);
+        if (new TextDecoder().decode(line.subarray(0, 8)) !== checksumText(json)) break;
+        const value: unknown = JSON.parse(new TextDecoder().decode(json));
+        // Its checksum says that it is what was written.
+        if (content) named.push(value as NamedInput);
+        else content = value as Content;
+        // Written by an earlier version: nothing can be appended to it.
+        if (next < 0) return { content, named, end: undefined };
+        end = next + 1;
+      }
     } catch (error) {
       if (diskErrorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
-      return undefined;
     }
+    return { content, named, end };
   }
 
   #occupyFrom(segment: Segment, shelf: BlockShelf): void {
@@ -125,6 +167,11 @@ export class KeptFile {
       });
     }
   }
+}
+
+function lineOf(value: Content | NamedInput): Uint8Array {
+  const json = JSON.stringify(value);
+  return new TextEncoder().encode(`${checksumText(new TextEncoder().encode(json))} ${json}\n`);
 }
 
 function checksumText(json: Uint8Array): string {

@@ -13,12 +13,16 @@ export const mostKeptRanges = 64;
 
 export class KeptTimes {
   readonly #ranges = new Map<number, RangeSet>();
-  /** An input was added that is not in the file yet. */
-  hasNew = false;
+  /** Inputs that are not in the file yet. */
+  readonly unnamed = new Set<number>();
 
   /** Inputs and the ranges of times that they have values for. */
   entries(): IterableIterator<[number, RangeSet]> {
     return this.#ranges.entries();
+  }
+
+  rangesOf(input: number): RangeSet | undefined {
+    return this.#ranges.get(input);
   }
 
   get isEmpty(): boolean {
@@ -35,7 +39,7 @@ export class KeptTimes {
     if (!ranges) {
       ranges = new RangeSet(Number.isFinite(mark) ? [mark, mark + 1] : []);
       this.#ranges.set(input, ranges);
-      this.hasNew = true;
+      this.unnamed.add(input);
     }
     const place = ranges.endOf(time) ?? time;
     ranges.add(place, place + 1);

@@ -141,6 +141,13 @@ export const bufferAblations: readonly Ablation[] = [
     test: "unit/buffer/disk/kept-names.test.ts",
   },
   {
+    safeguard: "the sync of the name of a further input that keeps its times",
+    file: "buffer/disk/kept-file.ts",
+    code: "      file.sync();\n",
+    without: "",
+    test: "unit/buffer/disk/kept-names.test.ts",
+  },
+  {
     safeguard: "the sync of quarantine",
     file: "buffer/disk/quarantine.ts",
     code: "  disk.syncFolder(`${folder}/${folderName}`);\n",

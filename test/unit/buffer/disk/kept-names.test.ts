@@ -6,7 +6,7 @@ import { InputTable } from "../../../../src/buffer/disk/input-table.ts";
 import { KeptFile } from "../../../../src/buffer/disk/kept-file.ts";
 import { KeptTimes } from "../../../../src/buffer/disk/kept-times.ts";
 import type { InputId } from "../../../../src/core/point.ts";
-import { MemoryDisk } from "../../../support/memory-disk.ts";
+import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 
 const folder = "/buffer";
 
@@ -24,6 +24,68 @@ test("an input is named on disk before its first points are, also where the powe
   expect(after.kept.has(input)).toBe(true);
   expect(after.kept.place(input, 100, 100)).toBe(101);
 });
+
+test("each further input is named on disk as well, also where the power fails then, and an unfinished one costs no other", () => {
+  const disk = new MemoryDisk();
+  disk.makeFolder(folder);
+  const before = open(disk);
+  const name = (input: string) => {
+    before.kept.place(before.inputs.numberOf(input as InputId), 100, Number.NEGATIVE_INFINITY);
+    before.file.nameNew(0);
+  };
+  name("a");
+  name("b");
+  disk.fault = (call) => {
+    if (call === "sync") throw failure("EIO", "sync");
+    return undefined;
+  };
+  expect(() => name("a much longer name, of which parts are left")).toThrow("EIO");
+
+  const named = (at: MemoryDisk) => {
+    const { kept, inputs, file } = open(at);
+    file.restore([], undefined as never); // nothing but segments is looked up in it
+    return ["a", "b", "c"].filter((input) => kept.has(inputs.numberOf(input as InputId)));
+  };
+  expect(named(disk.afterPowerCut(() => false))).toEqual(["a", "b"]);
+  disk.fault = () => undefined;
+  name("c");
+  expect(named(disk.afterPowerCut(() => false))).toEqual(["a", "b", "c"]);
+});
+
+test("to name an input on disk takes no more bytes where there are many", () => {
+  const disk = new MemoryDisk();
+  disk.makeFolder(folder);
+  const { kept, inputs, file } = open(disk);
+  const watched = watchWrites(disk);
+  const bytesFor = (count: number, first: number) => {
+    watched.bytes = 0;
+    for (let i = first; i < first + count; i++) {
+      kept.place(inputs.numberOf(`i${i}` as InputId), 100, Number.NEGATIVE_INFINITY);
+      file.nameNew(0);
+    }
+    return watched.bytes;
+  };
+  const few = bytesFor(100, 1_000);
+
+  expect(bytesFor(100, 2_000)).toBeLessThan(2 * few);
+});
+
+/** Counts what is written. */
+function watchWrites(disk: MemoryDisk): { bytes: number } {
+  const watched = { bytes: 0 };
+  const open = disk.open.bind(disk);
+  disk.open = (path, mode) => {
+    const file = open(path, mode);
+    return {
+      ...file,
+      write: (bytes, position) => {
+        watched.bytes += bytes.length;
+        return file.write(bytes, position);
+      },
+    };
+  };
+  return watched;
+}
 
 function open(disk: Disk) {
   const inputs = new InputTable();
