@@ -215,6 +215,7 @@ export async function openWaitingAgent(
   return {
     async start() {
       await sources.change(wanted);
+      parts.addresses.keepSources(wanted.map((source) => source.name));
       begun.resolve();
     },
     status: () => snapshot(known()),
@@ -231,6 +232,7 @@ export async function openWaitingAgent(
     async reload(next) {
       wanted = next.sources;
       const changes = await sources.change(next.sources);
+      parts.addresses.keepSources(next.sources.map((source) => source.name));
       for (const source of changes.stopped) gaps.sourceRemoved(source);
       current = next;
       inputs = inputsOf(next);

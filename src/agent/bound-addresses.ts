@@ -14,6 +14,9 @@ import type { AddressMemory } from "../mapping/address-memory.ts";
 
 const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
 
+/** Input IDs remembered of each tag: more than an agent has. Beyond it the one remembered first is forgotten. */
+const mostInputs = 200_000;
+
 /** Milliseconds between two writes: a first start may bind thousands of addresses. */
 const writeEveryMs = 1_000;
 
@@ -58,6 +61,7 @@ export class BoundAddresses implements AsyncDisposable {
     const keys = new Set(known.size === 0 ? [] : tags.keys().map(keyAt));
     const kept = new Map([...known].filter(([key]) => keys.has(key)));
     this.#sources.set(name, kept);
+    if (kept.size < known.size) this.#changed();
     return {
       recall: (tag, input) => (kept.size === 0 ? undefined : kept.get(keyAt(tag))?.get(input)),
       remember: (tag, input, address) => {
@@ -65,10 +69,23 @@ export class BoundAddresses implements AsyncDisposable {
         const inputs = kept.get(key) ?? new Map<string, string>();
         if (inputs.get(input) === address) return;
         kept.set(key, inputs.set(input, address));
-        this.#isWritten = false;
-        if (!this.#isWriting) this.#writing = this.#write();
+        if (inputs.size > mostInputs) inputs.delete(inputs.keys().next().value ?? "");
+        this.#changed();
       },
     };
+  }
+
+  /** Forgets all other sources. */
+  keepSources(names: Iterable<string>): void {
+    const wanted = new Set(names);
+    const gone = [...this.#sources.keys()].filter((name) => !wanted.has(name));
+    for (const name of gone) this.#sources.delete(name);
+    if (gone.length > 0) this.#changed();
+  }
+
+  #changed(): void {
+    this.#isWritten = false;
+    if (!this.#isWriting) this.#writing = this.#write();
   }
 
   async #write(): Promise<void> {

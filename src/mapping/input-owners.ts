@@ -21,6 +21,9 @@ export interface InputOwners {
   release(source: string): void;
 }
 
+/** Arrival times kept beyond those of inputs that have an owner: a source that is changed is released first. */
+const spareArrivals = 4_096;
+
 export function inputOwners(): InputOwners {
   const owners = new Map<InputId, Feeder | readonly Feeder[]>();
   const arrivals = new Map<InputId, Pick<InputState, "arrival">>();
@@ -49,6 +52,8 @@ export function inputOwners(): InputOwners {
       return made;
     },
     release(source) {
+      if (arrivals.size > owners.size + spareArrivals)
+        for (const input of arrivals.keys()) if (!owners.has(input)) arrivals.delete(input);
       for (const [input, owner] of owners) {
         const all = asList(owner);
         const left = all.filter((feeder) => feeder.of.source !== source);

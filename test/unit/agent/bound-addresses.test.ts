@@ -1,5 +1,5 @@
 // Which address feeds an Input ID, across restarts.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { BoundAddresses } from "../../../src/agent/bound-addresses.ts";
 import type { InputId } from "../../../src/core/point.ts";
@@ -23,6 +23,23 @@ test("an address that feeds an Input ID feeds it after a restart, as long as the
   await using bound = await BoundAddresses.open(path, testRuntime());
   expect(bound.of(source("+/temp")).recall(tagId(0), input)).toBe("b/temp");
   expect(bound.of(source("c/temp")).recall(tagId(0), input)).toBeUndefined();
+});
+
+test("sources and tags that are not in the configuration any more take no room in the file", async () => {
+  using folder = temporaryFolder();
+  const path = folder.file("addresses.json");
+  {
+    await using bound = await BoundAddresses.open(path, testRuntime());
+    for (let i = 0; i < 100; i++) {
+      const name = `hall${i}`;
+      for (const topic of ["+/temp", "b/+"])
+        bound.of({ ...source(topic), name }).remember(tagId(0), input, `${i}/temp`);
+      bound.keepSources([name]);
+    }
+  }
+  const written = JSON.parse(readFileSync(path, "utf8")) as Record<string, object>; // as the file has it
+  expect(Object.keys(written)).toEqual(["hall99"]);
+  expect(Object.keys(written.hall99 ?? {})).toHaveLength(1);
 });
 
 test("a file that cannot be read or written is reported and stops nothing", async () => {

@@ -1,6 +1,6 @@
 // Which address feeds an Input ID, and what becomes of the values of a second one.
 import { expect, test } from "vitest";
-import { epochMicros } from "../../../src/core/point.ts";
+import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import type { AddressMemory } from "../../../src/mapping/address-memory.ts";
 import { inputOwners } from "../../../src/mapping/input-owners.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
@@ -173,6 +173,21 @@ test("values of tags that share an Input ID never arrive at one time", () => {
       .map(({ time }) => time),
   );
   expect(times).toEqual([5, 6]);
+});
+
+test("arrival times of Input IDs that no source has any more are forgotten", () => {
+  const owners = inputOwners();
+  const inputs = (round: number) => Array.from({ length: 5_000 }, (_, i) => `${round}.${i}` as InputId); // valid as such
+  for (const round of [0, 1, 2]) {
+    for (const input of inputs(round)) {
+      owners.claim({ input, address: "", of: { id: tagId(0), source: "one", shared: true } });
+      owners.arrivalOf(input).arrival = 7;
+    }
+    owners.release("one");
+  }
+  const known = [0, 1, 2].map((round) => inputs(round).filter((input) => owners.arrivalOf(input).arrival === 7).length);
+  // Those released last may be claimed again by the source that was changed.
+  expect(known).toEqual([0, 0, 5_000]);
 });
 
 test.each([
