@@ -247,11 +247,13 @@ export class BlockShelf {
       const lost = { from, to, earliest: index.earliest[record], latest: index.latest[record] };
       if (countDamage(this.#options, segment, index, [lost])) this.changed = true;
     };
+    // Of others, no point that is asked for is left.
+    const unread = [...this.#unreadable].filter((each) => !isTaken(each, inputs, except));
     let withholds = false;
     if (lane === "backlog" && !inputs) this.#withheld.delete(segment);
     const withheld = (record: number) => {
       const isWithheld =
-        index.late[record] === true && (lane === "live" || this.#mayReplaceUnread(segment, index, record));
+        index.late[record] === true && (lane === "live" || this.#mayReplaceUnread(segment, index, record, unread));
       withholds ||= isWithheld;
       if (isWithheld && lane === "backlog") this.#withhold(segment, index, record);
       return isWithheld;
@@ -288,8 +290,8 @@ export class BlockShelf {
   }
 
   /** Whether the record holds late points that may have to come after points of a segment that cannot be read now. */
-  #mayReplaceUnread(segment: Segment, index: SegmentIndex, record: number): boolean {
-    for (const { first, earliest = Number.NEGATIVE_INFINITY, latest = Number.POSITIVE_INFINITY } of this.#unreadable)
+  #mayReplaceUnread(segment: Segment, index: SegmentIndex, record: number, unread: readonly Segment[]): boolean {
+    for (const { first, earliest = Number.NEGATIVE_INFINITY, latest = Number.POSITIVE_INFINITY } of unread)
       if (first < segment.first && index.earliest[record]! <= latest && index.latest[record]! >= earliest) return true;
     if (this.#unreadable.size === 0) this.#withheld.clear();
     for (const [{ first }, { earliest, latest }] of this.#withheld)

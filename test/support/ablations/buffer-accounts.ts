@@ -68,6 +68,14 @@ export const bufferAccountAblations: readonly Ablation[] = [
     name: "that the disk does not give",
   },
   {
+    safeguard: "an unreadable segment holds back only what may replace points that are asked for",
+    file: "buffer/disk/block-shelf.ts",
+    code: "[...this.#unreadable].filter((each) => !isTaken(each, inputs, except))",
+    without: "[...this.#unreadable]",
+    test: "unit/buffer/disk/unreadable.test.ts",
+    name: "holds no late point of others back",
+  },
+  {
     safeguard: "a segment of another buffer is none of this one",
     file: "buffer/disk/segment-finding.ts",
     code: 'if (typeof header !== "object" || header.stream !== stream || !Number',

@@ -2,7 +2,16 @@
 import { expect, test } from "vitest";
 import { openDiskBuffer } from "../../../../src/buffer/disk/disk-buffer.ts";
 import { bufferOptions } from "../../../../src/buffer/disk/options.ts";
-import { append, folder, inProcess, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
+import {
+  append,
+  folder,
+  inProcess,
+  openStore,
+  settle,
+  type Triple,
+  take,
+  takeAll,
+} from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
@@ -50,6 +59,25 @@ test("a late point waits for a segment that cannot be read, what replaces nothin
     ["a", t0 + 20e6, 1],
     ["a", t0 + 10e6, 2],
   ]);
+});
+
+test("a segment of which only inputs are left that are not asked for holds no late point of others back", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 5_000 });
+  for (let i = 0; i < 30; i++)
+    append(store, [
+      ["parked", t0 + i * 1e6, i],
+      ["a", t0 + i * 1e6, i],
+    ]);
+  for (let block = take(store, "backlog", 1e6, undefined, ["parked"]); block; )
+    block = (settle(store, block), take(store, "backlog", 1e6, undefined, ["parked"]));
+  append(store, [["a", t0 + 1, 100]]);
+  const without = () => take(store, "backlog", 1e6, undefined, ["parked"])?.points;
+
+  makeUnreadable(disk);
+  expect(take(store, "backlog", 1, ["parked"])?.points[0]?.[1]).not.toBe(t0);
+
+  expect(without()).toEqual([["a", t0 + 1, 100]]);
 });
 
 test("who waits for points is given those of a segment that can be read again, though nothing new comes", async () => {
