@@ -15,41 +15,9 @@ import { UploadTally } from "../../src/upload/upload-status.ts";
 import { inProcess } from "./disk-store.ts";
 import { failure, MemoryDisk } from "./memory-disk.ts";
 import { type Difference, differencesOf } from "./order-oracle.ts";
+import type { OrderModelOptions, Sample, Step } from "./order-story.ts";
 import { ManualClock, seeded, testRuntime } from "./runtime.ts";
-import { type Answer, poisonFrom, SinkWorld } from "./scripted-sink.ts";
-
-/** One point of an append. */
-export interface Sample {
-  /** Index of the input. */
-  readonly input: number;
-  /** `fresh`: at this second. `same`: at the time of an earlier point of the input. `old`: long ago. */
-  readonly time: "fresh" | "same" | "old";
-  /** Which earlier point, or how many seconds ago. */
-  readonly back: number;
-  readonly value: "new" | "last" | "poison";
-}
-
-export type Step =
-  | { readonly do: "append"; readonly samples: readonly Sample[] }
-  | { readonly do: "pass"; readonly ms: number }
-  | { readonly do: "answer"; readonly answers: readonly Answer[] }
-  | { readonly do: "outage"; readonly isAway: boolean }
-  /** kill -9. What was not acknowledged is delivered again, and at least the last `again` messages. */
-  | { readonly do: "kill"; readonly again: number }
-  /** The same, and of what was not synced each write may be lost. */
-  | { readonly do: "powerCut"; readonly again: number; readonly seed: number }
-  | { readonly do: "reload" }
-  | { readonly do: "stop" }
-  /** The points of an input wait for its metadata. */
-  | { readonly do: "hold"; readonly input: number; readonly isHeld: boolean }
-  /** Refused points cannot be written down. */
-  | { readonly do: "fill"; readonly isFull: boolean }
-  /** The oldest segment cannot be read, unless it is the only one. */
-  | { readonly do: "unread"; readonly which: "none" | "oldest" }
-  /** Requests of more bytes are answered with 413. */
-  | { readonly do: "limit"; readonly bytes: number }
-  /** −32021 names the inputs of this mask. */
-  | { readonly do: "forbid"; readonly inputs: number };
+import { poisonFrom, SinkWorld } from "./scripted-sink.ts";
 
 const inputs = ["a", "b", "c"] as InputId[]; // they are valid ones
 const maxLagMs = 5_000;
@@ -58,13 +26,6 @@ const never = new Promise<never>(() => {});
 const noStop = new AbortController().signal;
 /** So long a correct uploader takes at most to deliver everything, back-off of parked inputs included. */
 const longestMs = 6 * 3_600_000;
-
-export interface OrderModelOptions {
-  /** Largest request in bytes. */
-  readonly maxBytes: number;
-  /** Mask of the inputs with `sameTime: keep`; 0 by default. */
-  readonly keep?: number;
-}
 
 interface Life {
   readonly buffer: PointBuffer;

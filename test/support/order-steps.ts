@@ -1,8 +1,8 @@
 // The property "last append wins": stories that went wrong once, and random ones.
 import fc from "fast-check";
 import { expect } from "vitest";
-import { OrderModel, type OrderModelOptions, type Sample, type Step } from "./order-model.ts";
-import { orderOptions, orderSteps } from "./order-story.ts";
+import { OrderModel } from "./order-model.ts";
+import { type OrderModelOptions, orderOptions, orderSteps, type Sample, type Step } from "./order-story.ts";
 import { runs } from "./property.ts";
 
 const fresh = (index: number, back = 0): Sample => ({ input: index, time: "fresh", back, value: "new" });

@@ -1,6 +1,7 @@
 // Points of parked inputs beside other refusals, in simulated time: none is lost, and none holds up the others.
 import { expect, test } from "vitest";
-import { OrderModel, type Sample, type Step } from "../../support/order-model.ts";
+import { OrderModel } from "../../support/order-model.ts";
+import type { Sample, Step } from "../../support/order-story.ts";
 import type { Answer } from "../../support/scripted-sink.ts";
 
 const old = (input: number, back: number): Sample => ({ input, time: "old", back, value: "new" });
