@@ -1,12 +1,22 @@
 // The Debian package on a machine with a real systemd: installed, run, upgraded, hardened as its unit says, removed.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { architectureOf, release } from "../../packaging/release.ts";
 import type { Status } from "../../src/agent/status.ts";
 import { type DebianMachine, debianMachine } from "../support/debian-machine.ts";
 import { eventually } from "../support/eventually.ts";
+import { gopcuaProgram } from "../support/gopcua.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = temporaryFolder();
@@ -60,7 +70,7 @@ const kill = (signal: string, pid: string) => ok("sh", "-c", `kill -${signal} ${
 const install = () => ok("dpkg", "-i", `/root/${basename(file)}`);
 const configurationFile = () => join(machine.root, "etc/tagferry/tagferry.yaml");
 
-function configure(text = ""): void {
+function configure(text = "", more = ""): void {
   writeFileSync(
     configurationFile(),
     `version: 1
@@ -68,7 +78,7 @@ service:
   url: http://127.0.0.1:8420/v1
   integration: c8ktonqsahsmemfs7lv0
   auth: { basic: { password: "\${credential:service_password}" } }
-sources: { demo: { type: simulator, tags: [{ input: sine, wave: sine }] } }
+sources: { demo: { type: simulator, tags: [{ input: sine, wave: sine }] }${more} }
 ${text}`,
   );
 }
@@ -185,7 +195,30 @@ test("one that does not move any longer is started anew by the watchdog", { time
   expect(await ok("journalctl", "-u", "tagferry", "--no-pager")).toContain("Watchdog timeout");
 });
 
-test("an upgrade restarts it and keeps configuration and buffer", { timeout: 60_000 }, async () => {
+/** Sessions and subscriptions that agents have at the OPC UA server of the machine. */
+async function opcuaClients(): Promise<string> {
+  const answers = () => readFileSync(join(machine.root, "root/plc.out"), "utf8").split("\n").slice(1, -1);
+  const before = answers().length;
+  appendFileSync(join(machine.root, "root/plc.in"), "count\n");
+  return await eventually(() => answers()[before]);
+}
+
+test("it reads an OPC UA server of the machine, over one session and one subscription", {
+  timeout: 120_000,
+}, async () => {
+  copyFileSync(await gopcuaProgram(), join(machine.root, "root/plc"));
+  chmodSync(join(machine.root, "root/plc"), 0o755);
+  for (const name of ["plc.in", "plc.out"]) writeFileSync(join(machine.root, "root", name), "");
+  await ok("systemd-run", "-q", "--unit=plc", "sh", "-c", "tail -f /root/plc.in | /root/plc 4840 > /root/plc.out");
+  const source =
+    "opcua, url: opc.tcp://127.0.0.1:4840, security: { mode: none }, tags: [{ input: t, path: Line/Temp }]";
+  configure("", `, line: { type: ${source} }`);
+  await ok("systemctl", "restart", "tagferry");
+  await eventually(async () => /line .*online/.test(await ok("tagferry", "status")), 60_000);
+  expect(await opcuaClients()).toBe("count 1 1");
+});
+
+test("an upgrade restarts it and keeps configuration and buffer", { timeout: 120_000 }, async () => {
   const before = { text: readFileSync(configurationFile(), "utf8"), pid: await property("MainPID") };
   await install();
 
@@ -193,10 +226,15 @@ test("an upgrade restarts it and keeps configuration and buffer", { timeout: 60_
   await eventually(async () => (await property("ActiveState")) === "active", 20_000);
   expect(await property("MainPID")).not.toBe(before.pid);
   expect(readdirSync(join(machine.root, "var/lib/tagferry/buffer")).length).toBeGreaterThan(0);
+  // The session is left to the new version, which takes it up.
+  await eventually(async () => /line .*online/.test(await ok("tagferry", "status")), 60_000);
+  expect(await opcuaClients()).toBe("count 1 1");
 });
 
 test("removed it is stopped, the configuration stays; purged only the buffer stays", { timeout: 60_000 }, async () => {
   await ok("dpkg", "-r", "tagferry");
+  // For good: an OPC UA server with one session to give is free for others.
+  expect(await opcuaClients()).toBe("count 0 0");
   expect((await machine.run("systemctl", "is-active", "tagferry")).output).toBe("inactive\n");
   expect(existsSync(configurationFile())).toBe(true);
   expect(existsSync(join(machine.root, "usr/bin/tagferry"))).toBe(false);
