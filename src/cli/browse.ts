@@ -54,7 +54,9 @@ async function browseAt(
     io.progress(`${found} found; ^C ends it`);
   }
   io.progress(undefined);
-  if (options.json === true) io.print(jsonOf({ url: withoutUser(target.url), type: driver.type, nodes }));
+  const { security } = target;
+  if (options.json === true)
+    io.print(jsonOf({ url: withoutUser(target.url), type: driver.type, ...(security && { security }), nodes }));
   else if (options.yaml === true) io.print(browsedYaml(nodes));
   else if (found === 0) io.print("nothing found");
   else io.complain(`${count(found, "node")} found`);

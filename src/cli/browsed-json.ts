@@ -1,6 +1,7 @@
 // What `tagferry browse --json` prints, read again. One document, or several after each other.
 import { z } from "zod";
 import type { BrowsedNode } from "../core/source.ts";
+import { securityModes } from "../source/opcua/options.ts";
 import { signalAttributes } from "../wire/signal-view.ts";
 
 const node = z.object({
@@ -18,11 +19,14 @@ const node = z.object({
   signal: signalAttributes.partial().default({}),
   tag: z.record(z.string(), z.unknown()),
 });
-const document = z.object({ url: z.string(), type: z.string(), nodes: z.array(node) });
+const security = z.object({ mode: z.enum(securityModes) }).optional();
+const document = z.object({ url: z.string(), type: z.string(), security, nodes: z.array(node) });
 
 export interface BrowsedDevice {
   readonly url: string;
   readonly type: string;
+  /** As `browse` was told to look: the operator has decided. */
+  readonly securityMode?: (typeof securityModes)[number] | undefined;
   readonly nodes: readonly BrowsedNode[];
 }
 
@@ -33,7 +37,8 @@ export function browsedJson(text: string): readonly BrowsedDevice[] | undefined 
     return text
       .trim()
       .split(/(?<=^\})\s+(?=^\{)/m)
-      .map((part) => document.parse(JSON.parse(part)));
+      .map((part) => document.parse(JSON.parse(part)))
+      .map(({ security: asked, ...device }) => ({ ...device, securityMode: asked?.mode }));
   } catch {
     return undefined;
   }

@@ -135,7 +135,9 @@ export async function foundDevices(
 function foundSources(devices: readonly BrowsedDevice[]): readonly InitSource[] {
   const sources: InitSource[] = [];
   const inputs = new Set<string>();
-  for (const { url, type, nodes } of devices)
-    sources.push({ name: freeName(type, sources), type, url: configuredUrl(url), tags: browsedYaml(nodes, inputs) });
+  for (const { url, type, securityMode, nodes } of devices) {
+    const name = freeName(type, sources);
+    sources.push({ name, type, url: configuredUrl(url), securityMode, tags: browsedYaml(nodes, inputs) });
+  }
   return sources;
 }

@@ -96,3 +96,16 @@ test.each([
     expect((await run(["test", "--once", "-c", file])).stdout).toContain("Line.Temp");
   } else expect(online.stdout + online.stderr).toContain("security: { mode: none }");
 });
+
+test("what browse --json found without security, because it was told to, init reads without security", async () => {
+  using agent = await beginner();
+  const { file } = agent;
+  await using server = await opcuaServer({ folder: agent.folder.file("server") });
+  const found = await command(["browse", server.url, "--json", "--security-mode", "none"]);
+  const piped = { stdin: found.stdout, variables: { STATE_DIRECTORY: agent.folder.file("data") } };
+  expect(await command(["init", "-c", file], piped)).toMatchObject({ status: 0 });
+  expect(parse(readFileSync(file, "utf8")).sources.opcua.security).toEqual({ mode: "none" });
+  const plain = { ...piped, stdin: (await command(["browse", server.url, "--json"])).stdout };
+  const { stderr } = await command(["init", "-c", `${file}.plain`], plain);
+  expect(stderr).toContain("security: { mode: none }");
+});
