@@ -81,6 +81,8 @@ export const modbusAblations: readonly Ablation[] = [
     code: "  if (first !== code) return",
     without: "  if (false) return",
     test: mbap,
+    name: "a reply of another function, byte count",
+    message: "Unexpected data error",
   },
   {
     safeguard: "the byte count of a reply",
@@ -95,6 +97,8 @@ export const modbusAblations: readonly Ablation[] = [
     code: "  if (pdu.length !== expected + 2) return",
     without: "  if (false) return",
     test: mbap,
+    name: "a reply of another function, byte count",
+    message: "Data length error",
   },
   {
     safeguard: "the length of an exception",

@@ -63,6 +63,20 @@ test("an exception is an answer", () => {
   expect(framing.mismatch).toBe("an exception of 3 bytes instead of 2");
 });
 
+test("a reply of another function, byte count or length is discarded, and the right one behind it is taken", () => {
+  const framing = withClient(new MbapFraming({ anyUnit: false, firstId: 7 }));
+  framing.begin(read(0, 1));
+  for (const [wrong, mismatch] of [
+    [bytes(4, 2, 0, 1), "function 4 instead of 3"],
+    [bytes(3, 4, 0, 1, 0, 2), "a byte count of 4 instead of 2"],
+    [bytes(3, 2, 0, 1, 0), "3 bytes of data instead of 2"],
+  ] as const) {
+    expect(framing.receive(mbapFrame(7, 1, wrong))).toBeUndefined();
+    expect(framing.mismatch).toBe(mismatch);
+  }
+  expect(framing.receive(mbapFrame(7, 1, bytes(3, 2, 0, 9)))).toEqual({ kind: "data", bytes: bytes(0, 9) });
+});
+
 test("another unit than was asked is no answer, unless the device is known to echo anything", () => {
   const reply = mbapFrame(0, 255, bytes(3, 2, 0, 5));
   const strict = withClient(new MbapFraming({ anyUnit: false }));
