@@ -81,6 +81,7 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     warnings: [
       ...bufferWarnings(buffer),
       ...clockWarnings(doubt),
+      ...sources.flatMap(({ monitor }) => monitor.warnings()),
       ...refusalWarnings(refusedInputs),
       ...timeFaultWarnings(timeFaults),
       ...rejectWarnings(delivery.status()?.unkept ?? 0),

@@ -4,7 +4,7 @@ import { isAgentError } from "../core/errors.ts";
 import type { MetricDeclaration, Runtime } from "../core/runtime.ts";
 import type { Source } from "../core/source.ts";
 import { Since } from "../lib/since.ts";
-import type { SourceState, SourceStatus } from "./status.ts";
+import type { SourceState, SourceStatus, Warning } from "./status.ts";
 
 const metrics = {
   readings: { name: "source_readings_total", help: "Readings that a source delivered", labels: ["source"] },
@@ -191,6 +191,13 @@ export class SourceMonitor {
 
   #wasTakenOver(): boolean {
     return this.#runtime.clock.monotonic() - this.#takenOverAtMs < takeoverShownMs;
+  }
+
+  /** What the connection warns of, if there is one. */
+  warnings(): readonly Warning[] {
+    const { name } = this.#source;
+    const warnings = this.#connection?.warnings?.() ?? [];
+    return warnings.map(({ message, remedy }) => ({ level: "warn", message: `${name}: ${message}`, remedy }));
   }
 
   #isSteady(): boolean {

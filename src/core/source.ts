@@ -117,6 +117,8 @@ export interface Source extends AsyncDisposable {
   check?(signal: AbortSignal): Promise<readonly DeviceCheck[]>;
   /** What an operator wants to know of this connection, for the status page: revised values, the broker's limits. */
   details?(): Readonly<Record<string, string | number>>;
+  /** What is not as it should be on this connection although values come, and what to do about it; shown as warnings of the status. */
+  warnings?(): readonly SourceWarning[];
   /** What the device sent and no tag wants, most frequent first, at most 50: what is needed to write the next tag. */
   unknown?(): readonly UnknownAddress[];
 }
@@ -130,6 +132,12 @@ export interface DeviceCheck {
   readonly text: string;
   /** What to do about it, where it is not ok. */
   readonly remedy?: string;
+}
+
+/** For people: `message` starts in lower case and does not name the source. */
+export interface SourceWarning {
+  readonly message: string;
+  readonly remedy: string;
 }
 
 /** Something that arrives and that no tag wants. */

@@ -3,11 +3,12 @@ import { ModbusClient } from "../../src/source/modbus/client.ts";
 import type { Framing } from "../../src/source/modbus/framing.ts";
 import type { Answer, UnitRequest } from "../../src/source/modbus/pdu.ts";
 
-export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire"> & {
+export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
   /** The frame of `request`. */
   begin(request: UnitRequest): Uint8Array;
   receive(chunk: Uint8Array): Answer | undefined;
   expire(): Answer | undefined;
+  settle(): Answer | undefined;
 };
 
 export function withClient(framing: Framing): FramingWithClient {
@@ -26,6 +27,7 @@ export function withClient(framing: Framing): FramingWithClient {
       return framing.holding;
     },
     expire: () => client.expire(),
+    settle: () => client.settle(),
     abandon: () => framing.abandon(),
     get discarded() {
       return framing.discarded;

@@ -3,7 +3,7 @@
 //   rtu     unit, PDU, CRC-16 low byte first
 //   ascii   ':', then in hexadecimal: unit, PDU, LRC; then CR LF
 import type { UnitRequest } from "./pdu.ts";
-import { dataBytes, functionOf, identityPduBytes, maxPduBytes } from "./pdu.ts";
+import { dataBytes, functionOf, identityPduBytes, maxPduBytes, readAskedFor } from "./pdu.ts";
 
 export interface BusFrame {
   readonly unit: number;
@@ -13,13 +13,14 @@ export interface BusFrame {
 export interface BusCodec {
   encode(frame: BusFrame): Uint8Array;
   /**
-   * Every whole reply frame with a right checksum in `bytes`, whatever lies between, and from where on bytes may still
-   * become one. Within the beginning of the answer to `awaited` nothing else is looked for until it is all there.
+   * Every whole frame with a right checksum in `bytes`, replies and requests that read, whatever lies between, and from
+   * where on bytes may still become one. Within the beginning of the answer to `awaited` nothing else is looked for until it is all there.
    */
   scan(bytes: Uint8Array, awaited?: UnitRequest): { readonly frames: readonly BusFrame[]; readonly rest: number };
 }
 
 const longestRtu = maxPduBytes + 3;
+const rtuRequestBytes = 8;
 const longestAscii = 2 * (maxPduBytes + 2) + 3;
 
 export const rtuCodec: BusCodec = {
@@ -36,18 +37,28 @@ export const rtuCodec: BusCodec = {
     let rest = 0;
     for (let at = 0; at < bytes.length; ) {
       const length = rtuReplyBytes(bytes, at, awaited);
-      const frame = bytes.subarray(at, at + length);
-      // Of a frame with its checksum the residue is 0. Anything else is noise, an echo, or not all there yet.
-      if (length > 0 && frame.length === length && crc16(frame) === 0) {
-        frames.push({ unit: frame[0]!, pdu: frame.slice(1, -2) });
-        at += length;
+      const frame = rtuFrame(bytes, at, length);
+      const begun = bytes.subarray(at, at + length);
+      if (!frame && begun.length < length && awaited && beginsAnswer(begun, awaited)) break;
+      // Of another master.
+      const request = frame ? undefined : rtuFrame(bytes, at, rtuRequestBytes);
+      const found = frame ?? (request && readAskedFor(request.pdu) && request);
+      if (found) {
+        frames.push(found);
+        at += found.pdu.length + 3;
         rest = at;
-      } else if (frame.length < length && awaited && beginsAnswer(frame, awaited)) break;
-      else at++;
+      } else at++;
     }
     return { frames, rest: Math.max(rest, bytes.length - longestRtu) };
   },
 };
+
+/** The frame of `length` bytes at `at`: with its checksum the residue is 0. Anything else is noise, or not all there yet. */
+function rtuFrame(bytes: Uint8Array, at: number, length: number): BusFrame | undefined {
+  if (length === 0 || at + length > bytes.length) return undefined;
+  const frame = bytes.subarray(at, at + length);
+  return crc16(frame) === 0 ? { unit: frame[0]!, pdu: frame.slice(1, -2) } : undefined;
+}
 
 /** The data of an answer may hold what looks like a frame of its own. */
 function beginsAnswer([unit, code, second]: Uint8Array, request: UnitRequest): boolean {

@@ -5,13 +5,14 @@
 // that fits none of them is taken at once. One that fits is held back until the deadline, or until one that follows it
 // would have come, and only the last one that comes counts, since a unit answers in the order it is asked.
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
+import { type BusWatch, equal, kindOfReply } from "./bus-watch.ts";
 import { joined } from "./bytes.ts";
 import { Doubts } from "./doubts.ts";
 import type { FrameFormat } from "./endpoint.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
 import type { Framing } from "./framing.ts";
 import type { ReadRequest, UnitRequest } from "./pdu.ts";
-import { mismatchOf } from "./pdu.ts";
+import { mismatchOf, readAskedFor } from "./pdu.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
@@ -19,6 +20,8 @@ export interface BusOptions {
   readonly reopen: boolean;
   /** Answers that may still come from before; left out: none. */
   readonly doubts?: Doubts;
+  /** What else is heard on the bus; left out: nothing is expected. */
+  readonly watch?: BusWatch;
   /** Whether a unit may be asked for what no tag wants; left out: always. */
   readonly mayAsk?: ((request: ReadRequest) => boolean) | undefined;
   /** Format of the frames and `host:port` of a gateway on TCP, for what is said of it. */
@@ -43,6 +46,16 @@ export class BusFraming implements Framing {
   #held: Uint8Array | undefined;
   /** Whether what is held can be nothing but the answer. */
   #sure = false;
+  /** Of the unit that is asked, since it was. */
+  #inWindow: Uint8Array[] = [];
+  /** Of those, different ones that could be the answer and are no late ones. */
+  #candidates: Uint8Array[] = [];
+  /** When the first of them came. */
+  #answeredAt: number | undefined;
+  /** Kinds of replies to another master that may come, or came, since the request. */
+  #contested = new Set<string>();
+  #sentAt = 0;
+  #settlesAt: number | undefined;
   /** Frames of the unit that is asked since it was. */
   #heard = 0;
   /** Bytes since the request and the last frame, in which there is none. */
@@ -86,6 +99,12 @@ export class BusFraming implements Framing {
     this.#received = new Uint8Array(0);
     this.#held = undefined;
     this.#sure = false;
+    this.#inWindow = [];
+    this.#candidates = [];
+    this.#answeredAt = undefined;
+    this.#contested = new Set(this.#options.watch?.awaited);
+    this.#sentAt = this.#now();
+    this.#settlesAt = undefined;
     this.#heard = 0;
     this.#noise = 0;
     this.#asked = request;
@@ -103,8 +122,43 @@ export class BusFraming implements Framing {
     this.#received = this.#received.slice(rest);
     for (const frame of frames) this.#take(frame);
     if (!this.#current || !this.#sure) return undefined;
+    const { unit } = this.#current.request;
+    const holdMs = this.#options.watch?.holdMs(unit) ?? 0;
+    this.#settlesAt ??= this.#now() + holdMs;
+    return holdMs > 0 ? undefined : this.settle();
+  }
+
+  clearAt(request: UnitRequest): number {
+    return this.#options.watch?.clearAt(request) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  distinct(request: UnitRequest): UnitRequest {
+    const { watch, mayAsk = () => true } = this.#options;
+    return "identity" in request || !watch ? request : watch.distinct(request, mayAsk);
+  }
+
+  endsWith(request: UnitRequest): void {
+    if (!("identity" in request)) this.#options.watch?.endsWith(request);
+  }
+
+  get settlesAt(): number | undefined {
+    return this.#current && this.#settlesAt;
+  }
+
+  settle(): Uint8Array | undefined {
+    const request = this.#current?.request;
+    const [answer, other] = this.#candidates;
     this.#current = undefined;
-    return this.#held;
+    if (!request || !answer) return undefined;
+    if (!other && !this.#contested.has(kindOfReply(request.unit, answer))) {
+      const at = this.#answeredAt ?? this.#now();
+      this.#options.watch?.answered(request.unit, answer, at, at - this.#sentAt);
+      return answer;
+    }
+    // What came may be the other master's alone.
+    if (!other) this.#doubts.add(request);
+    this.#discard("the form of a reply to another master");
+    return undefined;
   }
 
   get holding(): boolean {
@@ -130,6 +184,7 @@ export class BusFraming implements Framing {
   abandon(): boolean {
     if (this.#current) {
       this.#doubts.add(this.#current.request);
+      this.#options.watch?.gaveUp(this.#current.request);
       if (this.#noise > 0 && this.#mismatch === undefined) this.#discarded++;
     }
     this.#current = undefined;
@@ -137,16 +192,32 @@ export class BusFraming implements Framing {
   }
 
   #take({ unit, pdu }: BusFrame): void {
+    const { watch } = this.#options;
     this.#noise = 0;
     const request = this.#current?.request;
-    if (unit !== request?.unit) {
-      this.#cameLate(unit, pdu);
-      this.#discard(`unit ${unit} instead of ${request?.unit ?? "none"}`);
+    const wanted = readAskedFor(pdu);
+    if (wanted) {
+      watch?.request(unit, wanted);
+      for (const kind of watch?.awaited ?? []) this.#contested.add(kind);
+      this.#discard("the request of another master");
       return;
     }
-    this.#heard++;
-    const mismatch = mismatchOf(pdu, request);
     const doubtful = this.#doubts.include(unit, pdu);
+    const mismatch =
+      unit === request?.unit ? mismatchOf(pdu, request) : `unit ${unit} instead of ${request?.unit ?? "none"}`;
+    const again = this.#inWindow.some((each) => equal(each, pdu));
+    const further = this.#candidates.length > 0;
+    if (!doubtful && (mismatch !== undefined || further))
+      watch?.unsolicited(unit, pdu, again ? this.#answeredAt : undefined);
+    watch?.heard(unit, pdu);
+    if (again && watch?.repeating) {
+      this.#discarded++;
+      return;
+    }
+    if (unit === request?.unit) {
+      this.#heard++;
+      this.#inWindow.push(pdu);
+    }
     if (mismatch !== undefined) {
       this.#cameLate(unit, pdu);
       this.#discard(mismatch);
@@ -155,7 +226,16 @@ export class BusFraming implements Framing {
     if (this.#held) this.#discarded++;
     this.#held = pdu;
     this.#sure = !doubtful;
-    if (!doubtful) this.#doubts.settle(unit);
+    if (doubtful) return;
+    this.#doubts.settle(unit);
+    this.#answeredAt ??= this.#now();
+    if (again) return;
+    this.#candidates.push(pdu);
+    if (further) watch?.took(unit, this.#now() - this.#sentAt);
+  }
+
+  #now(): number {
+    return this.#options.watch?.now ?? 0;
   }
 
   /** Where `pdu` answers a request that was given up, that is over. */

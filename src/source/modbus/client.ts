@@ -93,6 +93,11 @@ export class ModbusClient {
     return this.#decoded(this.#framing.expire());
   }
 
+  /** As `Framing.settle`. */
+  settle(): Answer | undefined {
+    return this.#decoded(this.#framing.settle?.());
+  }
+
   #send(pdu: Uint8Array): void {
     if (this.#request) this.#write(this.#framing.begin(this.#request, pdu));
   }

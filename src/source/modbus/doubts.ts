@@ -98,7 +98,7 @@ export class Doubts {
 
 const others = { hr: "ir", ir: "hr", co: "di", di: "co" } as const satisfies Record<Table, Table>;
 
-function expectedOf(request: UnitRequest): Expected {
+export function expectedOf(request: UnitRequest): Expected {
   const code = functionOf(request);
   return "identity" in request ? { code } : { code, bytes: dataBytes(request) };
 }

@@ -6,6 +6,7 @@ import type { ByteStream } from "./byte-stream.ts";
 import { ModbusClient } from "./client.ts";
 import type { Framing } from "./framing.ts";
 import type { Answer, UnitRequest } from "./pdu.ts";
+import { dataBytes } from "./pdu.ts";
 
 /** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
 export type Result =
@@ -25,8 +26,8 @@ export interface Exchange extends AsyncDisposable {
   /** As `Framing.telling`. */
   telling(request: UnitRequest): UnitRequest | undefined;
   /**
-   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a line later where the
-   * answer may be that to a request before; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
+   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a bus later where the
+   * answer may be that to another request, of ours or of another master; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
    */
   run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
   /** Why the connection is of no use any more; undefined: it is. */
@@ -41,9 +42,11 @@ export interface Exchange extends AsyncDisposable {
 
 interface Pending {
   heard: boolean;
-  /** The answer, of which the last byte came at `heardAt`. */
-  answered(answer: Answer): void;
-  settle(result: Result): void;
+  /** The answer, complete at `at` by the monotonic clock. */
+  answered(answer: Answer, at: number): void;
+  /** An answer came and is held: see `Framing.settlesAt`. */
+  held(at: number): void;
+  settle(result: Result | "contested"): void;
   fail(error: unknown): void;
 }
 
@@ -57,6 +60,9 @@ export interface LineRest {
 
 /** A line that never becomes quiet is used all the same after so long. */
 const longestRestMs = 2_000;
+
+/** So often a request is made where its answer cannot be told from that to another's. */
+const mostAttempts = 4;
 
 /** A unit whose answers take that many time-outs is not waited for. */
 export const slowestTimeouts = 8;
@@ -123,7 +129,8 @@ export function streamExchange(
       // Noise is no frame: it must not hold anything up.
       if (framing.holding && (!held || framing.discarded > discardedBefore))
         held = { since: held?.since ?? heardAt, lastAt: heardAt };
-      if (answer) pending?.answered(answer);
+      if (answer) pending?.answered(answer, heardAt);
+      else if (framing.settlesAt !== undefined) pending?.held(heardAt);
     },
     closed: lose,
   });
@@ -158,6 +165,91 @@ export function streamExchange(
     return Math.min(until, held.since + slowestTimeouts * longestTimeoutMs) - clock.monotonic();
   };
 
+  const attempt = (request: UnitRequest, timeoutMs: number, signal: AbortSignal) =>
+    new Promise<Result | "contested">((resolve, reject) => {
+      if (lost || signal.aborted) {
+        reject(lost ?? signal.reason);
+        return;
+      }
+      const abort = () => {
+        framing.abandon();
+        current.fail(signal.reason);
+      };
+      const later = (ms: number, then: () => void) => {
+        waiting ??= new AbortController();
+        clock.sleep(ms, waiting.signal).then(then, () => {});
+      };
+      // Timers run before sockets: what came while the process was held up is read first.
+      const afterSockets = (then: () => void) => {
+        overdue = setImmediate(then);
+      };
+      const expire = () => {
+        if (pending !== current || framing.settlesAt !== undefined) return;
+        const wait = nextAnswerMs(request.unit);
+        if (wait > 0) {
+          later(wait, expire);
+          return;
+        }
+        const answer = client.expire();
+        if (answer) {
+          current.answered(answer, heardAt);
+          return;
+        }
+        expiredAt = clock.monotonic();
+        if (!framing.abandon()) retire();
+        givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
+        const late = lateMs.get(request.unit);
+        current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard, lateMs: late });
+      };
+      const settleHeld = () => {
+        if (pending !== current || answeredAt === undefined) return;
+        const answer = client.settle();
+        if (answer) current.answered(answer, answeredAt);
+        else current.settle("contested");
+      };
+      const finish = () => {
+        clearTimeout(timer);
+        clearImmediate(overdue);
+        waiting?.abort();
+        signal.removeEventListener("abort", abort);
+        pending = undefined;
+        stream.awaiting?.(false);
+      };
+      const current: Pending = {
+        heard: false,
+        answered(answer, completeAt) {
+          // An answer that was held back came before now.
+          const at = epochMicros(clock.now() - Math.round((clock.monotonic() - completeAt) * 1_000));
+          current.settle({ ...answer, at, tookMs: Math.max(0, completeAt - sentAt) });
+        },
+        held(at) {
+          if (answeredAt !== undefined) return;
+          answeredAt = at;
+          later((framing.settlesAt ?? at) - clock.monotonic(), () => afterSockets(settleHeld));
+        },
+        settle(result) {
+          finish();
+          if (result === "contested" || result.kind !== "silence") givenUp.delete(request.unit);
+          resolve(result);
+        },
+        fail(error) {
+          finish();
+          reject(error);
+        },
+      };
+      let overdue: NodeJS.Immediate | undefined;
+      let waiting: AbortController | undefined;
+      let answeredAt: number | undefined;
+      const sentAt = clock.monotonic();
+      longestTimeoutMs = Math.max(longestTimeoutMs, timeoutMs);
+      held = undefined;
+      const timer = setTimeout(() => afterSockets(expire), timeoutMs);
+      signal.addEventListener("abort", abort, { once: true });
+      pending = current;
+      stream.awaiting?.(true);
+      client.ask(request);
+    });
+
   return {
     telling: (request) => framing.telling(request),
     get lost() {
@@ -175,73 +267,20 @@ export function streamExchange(
     async run(request, timeoutMs, signal) {
       if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
       expiredAt = undefined;
-      return await new Promise((resolve, reject) => {
-        if (lost || signal.aborted) {
-          reject(lost ?? signal.reason);
-          return;
-        }
-        const abort = () => {
-          framing.abandon();
-          current.fail(signal.reason);
-        };
-        const expire = () => {
-          if (pending !== current) return;
-          const wait = nextAnswerMs(request.unit);
-          if (wait > 0) {
-            waiting ??= new AbortController();
-            clock.sleep(wait, waiting.signal).then(expire, () => {});
-            return;
-          }
-          const answer = client.expire();
-          if (answer) {
-            current.answered(answer);
-            return;
-          }
-          expiredAt = clock.monotonic();
-          if (!framing.abandon()) retire();
-          givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
-          const late = lateMs.get(request.unit);
-          current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard, lateMs: late });
-        };
-        const finish = () => {
-          clearTimeout(timer);
-          clearImmediate(overdue);
-          waiting?.abort();
-          signal.removeEventListener("abort", abort);
-          pending = undefined;
-          stream.awaiting?.(false);
-        };
-        const current: Pending = {
-          heard: false,
-          answered(answer) {
-            // An answer that was held back came before now.
-            const at = epochMicros(clock.now() - Math.round((clock.monotonic() - heardAt) * 1_000));
-            current.settle({ ...answer, at, tookMs: Math.max(0, heardAt - sentAt) });
-          },
-          settle(result) {
-            finish();
-            if (result.kind !== "silence") givenUp.delete(request.unit);
-            resolve(result);
-          },
-          fail(error) {
-            finish();
-            reject(error);
-          },
-        };
-        let overdue: NodeJS.Immediate | undefined;
-        let waiting: AbortController | undefined;
-        const sentAt = clock.monotonic();
-        longestTimeoutMs = Math.max(longestTimeoutMs, timeoutMs);
-        held = undefined;
-        // Timers run before sockets: an answer that came while the process was held up is read first.
-        const timer = setTimeout(() => {
-          overdue = setImmediate(expire);
-        }, timeoutMs);
-        signal.addEventListener("abort", abort, { once: true });
-        pending = current;
-        stream.awaiting?.(true);
-        client.ask(request);
-      });
+      for (let left = mostAttempts; left > 0; left--) {
+        const asked = framing.distinct?.(request) ?? request;
+        const latest = clock.monotonic() + longestRestMs;
+        const clearInMs = () => Math.min(framing.clearAt?.(asked) ?? 0, latest) - clock.monotonic();
+        while (clearInMs() > 0) await clock.sleep(clearInMs(), signal);
+        const result = await attempt(asked, timeoutMs, signal);
+        if (result === "contested") continue;
+        if (asked === request) return result;
+        if (result.kind === "data" && !("identity" in request))
+          return { ...result, bytes: result.bytes.subarray(0, dataBytes(request)) };
+        framing.endsWith?.(request);
+        if (result.kind === "silence") return result;
+      }
+      return { kind: "silence", mismatch: framing.mismatch, heard: true };
     },
     async [Symbol.asyncDispose]() {
       lose(new AgentError("SOURCE_UNREACHABLE", "the connection was closed"));

@@ -16,6 +16,16 @@ export interface Framing {
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
   receive(chunk: Uint8Array): Uint8Array | undefined;
+  /** What to ask for instead of `request`, the beginning of whose answer is the answer to it; left out: `request`. */
+  distinct?(request: UnitRequest): UnitRequest;
+  /** That was of no use: the unit does not answer when it is asked for more than `request`. */
+  endsWith?(request: UnitRequest): void;
+  /** When `request` may be sent, by the monotonic clock: before, something else may come that looks like its answer. Left out: at once. */
+  clearAt?(request: UnitRequest): number;
+  /** Until when an answer is held, to see whether another comes that contradicts it; undefined: none is. */
+  readonly settlesAt?: number | undefined;
+  /** At that time: the answer, or undefined where it may be that to another's request. The request is over in either case. */
+  settle?(): Uint8Array | undefined;
   /** Whether an answer came that is, or may be, one to an earlier request, so that another may follow it. */
   readonly holding: boolean;
   /** At the deadline: an answer that was held back because an earlier one might still have come before it. */

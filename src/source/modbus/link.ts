@@ -2,6 +2,7 @@
 // device closed it while idle, given up when it is silent.
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import type { Disturbance } from "./bus-watch.ts";
 import { type Exchange, type Result, slowestTimeouts, unsteadiness } from "./exchange.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
 import type { UnitRequest } from "./pdu.ts";
@@ -18,6 +19,8 @@ export interface LinkOptions {
   readonly extraMs?: (request: UnitRequest) => number;
   /** Whether the connection is closed when nobody has used it for a moment. */
   readonly closeAfterPoll?: boolean;
+  /** What disturbs the bus. */
+  readonly disturbances?: () => readonly Disturbance[];
   /** Between connecting and the first request. */
   readonly pauseAfterConnectMs: number;
   /** What to do where not a byte comes back; left out: what is said of every device that cannot be reached. */
@@ -79,6 +82,11 @@ export class Link implements AsyncDisposable {
   unlikelyAfter(timeoutMs: number): number {
     if (this.#answered.size === 0) return timeoutMs;
     return Math.min(timeoutMs, Math.max(shortestProbeMs, this.#slowestMs * 4));
+  }
+
+  /** What disturbs the bus; see `BusWatch`. */
+  get disturbances(): readonly Disturbance[] {
+    return this.#options.disturbances?.() ?? [];
   }
 
   /** Milliseconds in which a request was under way, so far. */

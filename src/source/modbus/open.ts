@@ -5,6 +5,7 @@ import type { Source } from "../../core/source.ts";
 import type { BusCodec } from "./bus-codec.ts";
 import { asciiCodec, rtuCodec } from "./bus-codec.ts";
 import { BusFraming, type BusOptions } from "./bus-framing.ts";
+import { BusWatch } from "./bus-watch.ts";
 import { configFaults } from "./config-faults.ts";
 import { Doubts } from "./doubts.ts";
 import type { FrameFormat } from "./endpoint.ts";
@@ -21,6 +22,7 @@ import { gapMs, lineRest, wireMs } from "./serial-timing.ts";
 import { ModbusSource } from "./source.ts";
 import { connectTcp } from "./tcp-stream.ts";
 import { openUdp } from "./udp-stream.ts";
+import { isRegisterTable } from "./value-type.ts";
 import type { ModbusConfig } from "./wanted.ts";
 import { pollTargets } from "./wanted.ts";
 
@@ -40,11 +42,25 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
   const targets = pollTargets(config);
   const units = new Set(targets.map((target) => target.unit));
   const learned = await Learned.load(config.stateDir, own);
-  const mayAsk = (request: ReadRequest) =>
-    !targets.some(({ unit, limits }) => unit === request.unit && touches(request, limits.forbid ?? []));
+  const mayAsk = (request: ReadRequest) => {
+    const { table, start, count } = request;
+    const limits = targets.filter(({ unit }) => unit === request.unit).map((target) => target.limits);
+    return (
+      limits.every(({ forbid = [] }) => !touches(request, forbid)) &&
+      limits.every(({ maxRegisters, maxBits }) => count <= (isRegisterTable(table) ? maxRegisters : maxBits)) &&
+      learned
+        .cuts(request.unit)
+        .every((cut) => cut.table !== table || cut.address <= start || cut.address >= start + count)
+    );
+  };
   const link = await openLink({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
   return new ModbusSource(config, targets, link, learned, own);
 }
+
+/** On a line the request of another master is heard, and who sends beside it destroys the reply: only its repeat is to be expected. */
+const heldOnLineMs = 50;
+/** A gateway hides the requests of its other clients, and answers one after the other. */
+const heldBehindGatewayMs = 300;
 
 /** What a link needs to know of its source. */
 export interface LinkConfig {
@@ -67,7 +83,8 @@ export async function openLink(
   const { url } = options;
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
-  const late: LateAnswers = { doubts, mayAsk, givenUp: new Map() };
+  const watch = new BusWatch(runtime.clock, url.transport === "serial" ? heldOnLineMs : heldBehindGatewayMs);
+  const late: LateAnswers = { doubts, mayAsk, watch, givenUp: new Map() };
   return await Link.open(
     {
       name,
@@ -75,6 +92,7 @@ export async function openLink(
       delayMs: Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0),
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
+      disturbances: () => watch.disturbances,
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
       silenceHint: silenceHint(url),
       connect: (connecting) => connect(options, late, runtime, connecting),
@@ -88,12 +106,13 @@ export async function openLink(
 interface LateAnswers {
   readonly doubts: Doubts;
   readonly mayAsk: BusOptions["mayAsk"];
+  readonly watch: BusWatch;
   readonly givenUp: GivenUp;
 }
 
 async function connect(
   options: ModbusOptions,
-  { doubts, mayAsk, givenUp }: LateAnswers,
+  { doubts, mayAsk, watch, givenUp }: LateAnswers,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Exchange> {
@@ -107,7 +126,7 @@ async function connect(
       peer: placeOf(url),
     });
   if (url.transport === "serial") {
-    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk });
+    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk, watch });
     const rest = lineRest(url.line, timeout);
     return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp);
   }
@@ -123,6 +142,7 @@ async function connect(
           reopen: true,
           doubts,
           mayAsk,
+          watch,
           peer: { expected: url.frames, peer: placeOf(url) },
         });
   return streamExchange(stream, framing, clock, undefined, givenUp);

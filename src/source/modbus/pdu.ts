@@ -41,6 +41,8 @@ const categories = { basic: 1, regular: 2 } as const;
 /** Most that a reply of 253 bytes can carry. */
 export const protocolLimit = { co: 2_000, di: 2_000, hr: 125, ir: 125 } as const satisfies Record<Table, number>;
 export const maxPduBytes = 253;
+/** Of functions 1 to 4: function, address, quantity. */
+const requestPduBytes = 5;
 
 export function encodeIdentityRequest(request: IdentityRequest): Uint8Array {
   return request.identity === "serverId"
@@ -67,6 +69,16 @@ export function dataBytes({ table, count }: ReadRequest): number {
 /** Bytes of the longest reply PDU that can answer `request`. */
 export function longestReply(request: UnitRequest): number {
   return "identity" in request ? maxPduBytes : 2 + dataBytes(request);
+}
+
+/** What the answer to the request in `pdu` looks like; undefined: `pdu` is none that reads, or is a reply. */
+export function readAskedFor(pdu: Uint8Array): { readonly code: number; readonly bytes: number } | undefined {
+  const [code = 0, second = 0] = pdu;
+  // Bits may come in three bytes: a reply that is as long as a request.
+  if (pdu.length !== requestPduBytes || code < 1 || code > 4 || (code <= 2 && second === 3)) return undefined;
+  const count = (pdu[3]! << 8) | pdu[4]!;
+  if (count < 1 || count > protocolLimit[code <= 2 ? "co" : "hr"]) return undefined;
+  return { code, bytes: code <= 2 ? Math.ceil(count / 8) : count * 2 };
 }
 
 /** Whether `pdu` says that function `code` failed. */

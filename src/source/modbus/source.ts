@@ -1,6 +1,6 @@
 // A live Modbus connection: polls every target on its schedule and hands out what was read.
 import type { Runtime } from "../../core/runtime.ts";
-import type { Delivery, DeviceCheck, Reading, Source } from "../../core/source.ts";
+import type { Delivery, DeviceCheck, Reading, Source, SourceWarning } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { Breaker, ProbeBudget } from "./breaker.ts";
 import { silenceHint } from "./endpoint.ts";
@@ -36,6 +36,8 @@ export class ModbusSource implements Source {
   #skipped = 0;
   /** Dropped readings that the log does not know of yet. */
   #untold = 0;
+  /** Disturbances of the bus that the log knows of. */
+  #logged: ReadonlySet<string> = new Set();
   #tellAgainAt = Number.NEGATIVE_INFINITY;
 
   constructor(config: ModbusConfig, targets: readonly PollTarget[], link: Link, learned: Learned, runtime: Runtime) {
@@ -97,6 +99,10 @@ export class ModbusSource implements Source {
     }
   }
 
+  warnings(): readonly SourceWarning[] {
+    return this.#link.disturbances;
+  }
+
   details(): Readonly<Record<string, string | number>> {
     const elapsed = Math.max(1, this.#runtime.clock.monotonic() - this.#startedAt);
     const down = [...this.#breakers].filter(([, breaker]) => breaker.down !== undefined).map(([unit]) => unit);
@@ -144,10 +150,19 @@ export class ModbusSource implements Source {
       try {
         await poll.cycle(slot.time, readings, signal);
       } finally {
+        this.#logDisturbances();
         const dropped = this.#queue.offer(readings);
         if (dropped > 0) this.#tellDropped(dropped);
       }
     }
+  }
+
+  /** Once for each kind; again after it had ended. */
+  #logDisturbances(): void {
+    const { disturbances } = this.#link;
+    for (const { kind, message } of disturbances)
+      if (!this.#logged.has(kind)) this.#runtime.log.warn({ disturbance: message }, "the bus is disturbed");
+    this.#logged = new Set(disturbances.map(({ kind }) => kind));
   }
 
   #tellDropped(readings: number): void {

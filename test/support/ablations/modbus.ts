@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const mbap = "unit/source/modbus/mbap-framing.test.ts";
 const bus = "unit/source/modbus/bus-framing.test.ts";
+const watch = "unit/source/modbus/bus-watch.test.ts";
 const times = "unit/source/modbus/poll-times.test.ts";
 const silentDevices = "unit/source/modbus/silent-devices.test.ts";
 const poll = "unit/source/modbus/poll.test.ts";
@@ -118,8 +119,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "doubt about answers to requests that were given up",
     file: "source/modbus/bus-framing.ts",
-    code: "      this.#doubts.add(this.#current.request);\n      if",
-    without: "      if",
+    code: "      this.#doubts.add(this.#current.request);\n      this.#options.watch?.gaveUp",
+    without: "      this.#options.watch?.gaveUp",
     test: bus,
     name: "after a time-out the late answer",
   },
@@ -134,8 +135,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "the unit of an answer on a bus",
     file: "source/modbus/bus-framing.ts",
-    code: "    if (unit !== request?.unit) {",
-    without: "    if (!request) {",
+    code: "      unit === request?.unit ? mismatchOf(",
+    without: "      request ? mismatchOf(",
     test: bus,
     name: "a wrong checksum, unit",
   },
@@ -146,6 +147,65 @@ export const modbusAblations: readonly Ablation[] = [
     without: "",
     test: bus,
     name: "the echo of a request",
+  },
+  {
+    safeguard: "waiting for a reply that may come twice",
+    file: "source/modbus/bus-watch.ts",
+    code: "return Math.max(last + this.#gapMs,",
+    without: "return Math.max(last,",
+    test: watch,
+    name: "a request whose answer looks like one",
+  },
+  {
+    safeguard: "waiting longer where replies come again later",
+    file: "source/modbus/bus-watch.ts",
+    code: "      this.#gapMs = Math.min(",
+    without: "      Math.min(",
+    test: watch,
+  },
+  {
+    safeguard: "holding an answer that another may contradict",
+    file: "source/modbus/bus-framing.ts",
+    code: "return holdMs > 0 ? undefined : this.settle();",
+    without: "return this.settle();",
+    test: watch,
+    name: "an answer is held",
+  },
+  {
+    safeguard: "taking neither of two different answers",
+    file: "source/modbus/bus-framing.ts",
+    code: "    if (!other && !this.#contested",
+    without: "    if (!this.#contested",
+    test: watch,
+    name: "of two different answers",
+  },
+  {
+    safeguard: "no answer while another master waits for one like it",
+    file: "source/modbus/bus-framing.ts",
+    code: "    if (!other && !this.#contested.has(kindOfReply(request.unit, answer))) {",
+    without: "    if (!other) {",
+    test: watch,
+  },
+  {
+    safeguard: "asking for another length than another master does",
+    file: "source/modbus/exchange.ts",
+    code: "const asked = framing.distinct?.(request) ?? request;",
+    without: "const asked = request;",
+    test: watch,
+  },
+  {
+    safeguard: "late answers are no other master",
+    file: "source/modbus/bus-framing.ts",
+    code: "      this.#options.watch?.gaveUp(this.#current.request);\n",
+    without: "",
+    test: watch,
+  },
+  {
+    safeguard: "reading what came before an answer that was held is taken",
+    file: "source/modbus/exchange.ts",
+    code: "() => afterSockets(settleHeld)",
+    without: "settleHeld",
+    test: exchange,
   },
   {
     safeguard: "the time at which a late value was read",

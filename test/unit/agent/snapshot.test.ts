@@ -27,6 +27,22 @@ test("a loss is reported with its cause, its times and a remedy", async () => {
   ]);
 });
 
+test("what a connection warns of is a warning of the status with the name of its source, while the connection lasts", async () => {
+  const { mapping } = tryMapping([{ input: "a" }]);
+  const monitor = new SourceMonitor({ name: "bus1", type: "modbus", tags: 1 }, testRuntime());
+  const parts = { ...(await partsOf({})), sources: [{ mapping, monitor }] };
+  monitor.online({
+    deliveries: async function* () {},
+    warnings: () => [{ message: "replies come twice", remedy: "look for the repeater" }],
+    async [Symbol.asyncDispose]() {},
+  });
+
+  const expected = { level: "warn", message: "bus1: replies come twice", remedy: "look for the repeater" };
+  expect(snapshot(parts).warnings).toContainEqual(expected);
+  monitor.lost(new Error("gone"), 1_000);
+  expect(snapshot(parts).warnings).not.toContainEqual(expected);
+});
+
 test("several losses of one cause are not one long interval", async () => {
   const seconds = (from: number, to: number) => ({ from: epochMicros(from * 1e6), to: epochMicros(to * 1e6) });
   const { warnings } = await snapshotOf({

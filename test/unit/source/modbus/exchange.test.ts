@@ -1,8 +1,10 @@
+import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { systemClock } from "../../../../src/lib/clock.ts";
 import { rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/bus-watch.ts";
 import type { ByteStream, ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
 import { Doubts } from "../../../../src/source/modbus/doubts.ts";
 import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
@@ -102,6 +104,31 @@ test("an answer that came in time is taken also when the process was held up bey
     for (const until = performance.now() + 300; performance.now() < until; );
   };
   expect(await exchange.run(read, 200, signal)).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 7) });
+});
+
+test("an answer that is contradicted while the process is held up is not taken", async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (chunk) => {
+      socket.write(rtuCodec.encode({ unit: 1, pdu: word(666) }));
+      const contradict = () => {
+        for (const until = performance.now() + 200; performance.now() < until; );
+        socket.write(rtuCodec.encode({ unit: 1, pdu: word(chunk[3] ?? 0) }));
+      };
+      // Not from a timer: sockets are read between one timer and the next.
+      setTimeout(() => setImmediate(contradict), 30);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  {
+    const stream = await connectTcp({ host: "127.0.0.1", port, localAddress: undefined, timeoutMs: 10_000 }, signal);
+    const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch: new BusWatch(systemClock(), 100) });
+    await using exchange = streamExchange(stream, framing, systemClock());
+    expect(await exchange.run(read, 1_000, signal)).toMatchObject({ kind: "silence", heard: true });
+  }
+  await new Promise<void>((resolve) => server.close(() => resolve()));
 });
 
 test("a connection that is lost fails the request under way and every later one", async () => {

@@ -1,0 +1,157 @@
+import { expect, test } from "vitest";
+import { rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/bus-watch.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
+import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import { withClient } from "../../../support/modbus-client.ts";
+import { ManualClock } from "../../../support/runtime.ts";
+
+const read = (start: number, count: number, unit = 1): ReadRequest => ({ unit, table: "hr", start, count });
+const frame = (unit: number, ...pdu: number[]) => rtuCodec.encode({ unit, pdu: Uint8Array.from(pdu) });
+const one = (value: number, unit = 1) => frame(unit, 3, 2, 0, value);
+const data = (...bytes: number[]) => ({ kind: "data", bytes: Uint8Array.from(bytes) });
+
+function onBus() {
+  const clock = new ManualClock();
+  const watch = new BusWatch(clock, 300);
+  const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch });
+  return { clock, watch, framing, bus: withClient(framing) };
+}
+
+test("an answer is held, and taken when no other one comes", async () => {
+  const { clock, framing, bus } = onBus();
+  bus.begin(read(0, 1));
+  expect(bus.receive(one(7))).toBeUndefined();
+  expect(framing.settlesAt).toBeGreaterThan(clock.monotonic());
+  expect(bus.settle()).toEqual(data(0, 7));
+});
+
+test("of two different answers to one request none is taken, of two that are the same the first", () => {
+  for (const [second, expected] of [
+    [8, undefined],
+    [7, data(0, 7)],
+  ] as const) {
+    const { bus } = onBus();
+    bus.begin(read(0, 1));
+    bus.receive(one(7));
+    bus.receive(one(second));
+    expect(bus.settle()).toEqual(expected);
+  }
+});
+
+test("while another master waits for an answer that would look like ours, none is taken", () => {
+  const foreign = frame(1, 3, 0, 50, 0, 1);
+  for (const before of [true, false]) {
+    const { bus } = onBus();
+    if (before) bus.receive(foreign);
+    bus.begin(read(0, 1));
+    if (!before) bus.receive(foreign);
+    bus.receive(one(7));
+    expect(bus.settle()).toBeUndefined();
+  }
+  const other = onBus();
+  other.bus.begin(read(0, 1));
+  other.bus.receive(frame(1, 3, 0, 50, 0, 2));
+  other.bus.receive(one(7));
+  expect(other.bus.settle()).toEqual(data(0, 7));
+});
+
+test("a request whose answer looks like one that was just heard waits, and longer where repeats come later", async () => {
+  const { clock, watch, bus } = onBus();
+  bus.begin(read(0, 1));
+  bus.receive(one(7));
+  bus.settle();
+  expect(watch.clearAt(read(20, 1))).toBe(40);
+  expect(watch.clearAt(read(20, 2))).toBe(Number.NEGATIVE_INFINITY);
+  await clock.advance(100);
+  bus.receive(one(7));
+  expect(watch.clearAt(read(20, 1))).toBe(250);
+});
+
+test("an exception that was just heard holds up requests of any length of that function", () => {
+  const { watch, bus } = onBus();
+  bus.begin(read(0, 1));
+  bus.receive(frame(1, 0x83, 2));
+  bus.settle();
+  expect(watch.clearAt(read(20, 5))).toBe(40);
+});
+
+test("where another master reads, more is asked for than it does, unless the unit does not have more", () => {
+  const { watch, bus } = onBus();
+  const always = () => true;
+  expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 1));
+  bus.receive(one(9));
+  bus.receive(frame(1, 3, 4, 0, 1, 0, 2));
+  expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 3));
+  expect(watch.distinct(read(0, 1), () => false)).toEqual(read(0, 1));
+  expect(watch.distinct(read(0, 125), always)).toEqual(read(0, 125));
+  watch.endsWith(read(0, 1));
+  expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 1));
+});
+
+test("after 5,000 answers in a row and nothing else the bus is ours alone, until something else is heard", () => {
+  const { watch, bus } = onBus();
+  for (let i = 0; i < 5_000; i++) watch.answered(1, Uint8Array.of(3, 2, 0, 7), 0, 5);
+  bus.begin(read(0, 1));
+  expect(bus.receive(one(7))).toEqual(data(0, 7));
+  bus.receive(one(9));
+  expect(watch.holdMs(1)).toBeGreaterThan(0);
+});
+
+test("late answers to requests that were given up are no sign of another master", () => {
+  const { watch, bus } = onBus();
+  for (let i = 0; i < 5; i++) {
+    bus.begin(read(i, 1));
+    bus.abandon();
+  }
+  for (let i = 0; i < 10; i++) bus.receive(one(i));
+  expect(watch.disturbances).toEqual([]);
+});
+
+test("what disturbs the bus is named after the third sign, with what to do, until ten minutes after the last", async () => {
+  const { clock, watch, bus } = onBus();
+  for (let i = 0; i < 3; i++) {
+    expect(watch.disturbances).toEqual([]);
+    bus.receive(one(i, 4));
+  }
+  expect(watch.disturbances).toMatchObject([{ kind: "another master", message: expect.stringContaining("units 4") }]);
+  await clock.advance(600_000);
+  expect(watch.disturbances).toEqual([]);
+});
+
+test("what was asked for beyond a request is cut off its answer, and not asked for again where the unit refuses it", async () => {
+  const { clock, watch, framing } = onBus();
+  const sent: Uint8Array[] = [];
+  let listener: ByteStreamListener | undefined;
+  const exchange = streamExchange(
+    {
+      listen(given) {
+        listener = given;
+      },
+      write: (bytes) => void sent.push(bytes),
+      async [Symbol.asyncDispose]() {},
+    },
+    framing,
+    clock,
+  );
+  for (let i = 0; i < 3; i++) listener?.data(one(i));
+  await clock.advance(1_000);
+  const { signal } = new AbortController();
+
+  const wider = exchange.run(read(0, 1), 60_000, signal);
+  expect(sent.at(-1)).toEqual(frame(1, 3, 0, 0, 0, 2));
+  listener?.data(frame(1, 3, 4, 0, 7, 0, 8));
+  await clock.advance(1_000);
+  expect(await wider).toMatchObject(data(0, 7));
+
+  const refused = exchange.run(read(0, 1), 60_000, signal);
+  listener?.data(frame(1, 0x83, 2));
+  await clock.advance(1_000);
+  expect(sent.at(-1)).toEqual(frame(1, 3, 0, 0, 0, 1));
+  listener?.data(one(7));
+  await clock.advance(1_000);
+  expect(await refused).toMatchObject(data(0, 7));
+  expect(watch.disturbances).toHaveLength(1);
+});
