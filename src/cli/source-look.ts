@@ -3,7 +3,7 @@ import { ambiguitiesOf } from "../config/ambiguities.ts";
 import type { Config, ConfiguredSource } from "../config/config.ts";
 import type { EpochMicros, Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import type { Delivery, Quality, Reading, TagId } from "../core/source.ts";
+import type { Delivery, Quality, Reading, Source, TagId } from "../core/source.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping, type RefusedInput, type TagState } from "../mapping/mapping.ts";
 import { openBeside } from "./open-beside.ts";
@@ -29,12 +29,15 @@ export interface Looked {
   readonly tag: TagId;
 }
 
-/** `told` is called with all that is refused so far. Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
+/** What is seen beside readings: all that is refused so far, and what the connection says of itself when it ends. */
+export type Told = (refused: readonly RefusedInput[], details?: ReturnType<NonNullable<Source["details"]>>) => void;
+
+/** Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
 export async function* look(
   source: ConfiguredSource,
   config: Config,
   owners: InputOwners,
-  told: (refused: readonly RefusedInput[]) => void,
+  told: Told,
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<readonly Looked[]> {
@@ -45,15 +48,19 @@ export async function* look(
   await using opened = await openBeside(source, config, runtime, signal);
   mapping.claim(opened.addresses ?? []);
   told(mapping.refusals());
-  for await (const delivery of opened.deliveries(signal)) {
-    const points = pointsOf(delivery, mapping);
-    const states = index(mapping.tags());
-    yield delivery.readings.map((reading, i) => {
-      const { tag, captures, address } = reading;
-      const refusal = points[i] ? undefined : mapping.refusalOf(tag, captures, address);
-      return looked(source.name, reading, points[i], refusal, states);
-    });
-    told(mapping.refusals());
+  try {
+    for await (const delivery of opened.deliveries(signal)) {
+      const points = pointsOf(delivery, mapping);
+      const states = index(mapping.tags());
+      yield delivery.readings.map((reading, i) => {
+        const { tag, captures, address } = reading;
+        const refusal = points[i] ? undefined : mapping.refusalOf(tag, captures, address);
+        return looked(source.name, reading, points[i], refusal, states);
+      });
+      told(mapping.refusals());
+    }
+  } finally {
+    told(mapping.refusals(), opened.details?.());
   }
 }
 

@@ -13,7 +13,7 @@ import type { Console } from "./console.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { count, span } from "./figures.ts";
 import { LiveTable } from "./live-table.ts";
-import { type Looked, look } from "./source-look.ts";
+import { type Looked, look, type Told } from "./source-look.ts";
 import { columns, visible } from "./table.ts";
 
 export interface TestOptions {
@@ -73,8 +73,14 @@ async function testSource(
   const silent = new Set(rules.keys());
   const bad = new Set<number>();
   let refused: readonly RefusedInput[] = [];
+  let faults: readonly string[] = [];
+  const told: Told = (all, details = {}) => {
+    refused = all;
+    // Why messages came and no value of them.
+    faults = ["lastUnnamed", "lastMalformed"].flatMap((fault) => (fault in details ? [String(details[fault])] : []));
+  };
   try {
-    for await (const readings of look(source, config, owners, (all) => (refused = all), runtime, stop)) {
+    for await (const readings of look(source, config, owners, told, runtime, stop)) {
       for (const reading of readings) {
         const { tag, value } = reading;
         const isFirst = silent.delete(tag);
@@ -100,7 +106,9 @@ async function testSource(
     else if (once) io.print(visible(`  ${name}  ${input}  nothing came within ${span(within)}`));
   }
   if (!once) return exitStatus.done;
-  if (silent.size > 0 && driver.silence !== undefined) io.complain(`${name} (${driver.type}): ${driver.silence}`);
+  for (const fault of silent.size > 0 ? faults : []) io.complain(visible(`${name} (${driver.type}): ${fault}`));
+  if (silent.size > 0 && faults.length === 0 && driver.silence !== undefined)
+    io.complain(`${name} (${driver.type}): ${driver.silence}`);
   const wrong = silent.size + bad.size;
   io.complain(`${name} (${driver.type}): ${count(rules.length - wrong, "tag")} of ${rules.length} with a good value`);
   for (const { message, remedy = "" } of refusalWarnings(refused.map((each) => ({ source: name, ...each })))) {

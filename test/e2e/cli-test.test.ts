@@ -106,6 +106,23 @@ test("a broker's messages are shown beside the session of the agent, which loses
   expect(once.stderr).toContain("counts only if it carries a time of its own, or with retained: use");
 });
 
+test("messages that come and give no value are explained: by their position in a list, or by a payload that is no JSON", async () => {
+  using home = temporaryFolder();
+  await using broker = await openMqttBroker();
+  await broker.publish("list", '[{"v":1},{"v":2}]', { retain: true });
+  await broker.publish("text", "hello", { retain: true });
+  const tag = (topic: string) =>
+    `  hall: { type: mqtt, url: "${broker.url}", tags: [{ input: "x.{key}", topic: ${topic}, value: "$[*].v", retained: use }] }`;
+  for (const [topic, said] of [
+    ["list", /^hall \(mqtt\): list: only its position in a list distinguishes a value at \$\[\*\]\.v.*capture: \{ id/m],
+    ["text", /^hall \(mqtt\): text: payload .*JSON/m],
+  ] as const) {
+    const { status, stderr } = await command(["test", "-c", configured(home, tag(topic)), "--once", "--within", "1s"]);
+    expect(stderr).toMatch(said);
+    expect(status).toBe(1);
+  }
+});
+
 test("an OPC UA server is read with the agent's certificates and not with its session", async () => {
   using home = temporaryFolder();
   await using server = await opcuaServer({ folder: home.file("server") });

@@ -132,6 +132,12 @@ test("a value that its device leaves out since it is bad is a bad reading, and n
   expect(reader.counts.missing).toBe(1);
 });
 
+test("texts below .** that are not numbers are counted", () => {
+  const reader = jsonReader([{ topic: "a", value: "$.**" }]);
+  expect(reader.read("a", '{"a":"1.5","b":"on","id":"0042","c":{"d":"x"}}').map(({ value }) => value)).toEqual(["1.5"]);
+  expect(reader.counts.texts).toBe(3);
+});
+
 test("a block of samples without a time of its own ended when it arrived", () => {
   const reader = jsonReader([{ topic: "a", value: "$[*]", each: "sample", time: { at: "$.t0", step: "2.5ms" } }]);
   const readings = reader.read("a", "[1,2,3]");
