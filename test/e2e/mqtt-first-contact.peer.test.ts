@@ -76,13 +76,13 @@ test.concurrent.each([
     expect(refused.stderr).toMatch(
       /refused the connection as user gw1, client \S+: (not authorized|bad user name or password)/,
     );
-    expect(refused.stderr).toContain("check the credentials");
+    expect(refused.stderr).toContain("check the user name, the password");
     if (secure) {
       const untrusted = await init("right", broker.url);
       expect(untrusted.status).toBe(77);
       expect(untrusted.stderr).toContain("the issuer of its certificate is not trusted");
       expect(untrusted.stderr).toContain("set caFile to the PEM file with the certificate of the issuer");
-      expect(untrusted.stderr).not.toContain("check the credentials");
+      expect(untrusted.stderr).not.toContain("check the user name");
       const plain = await init("right", broker.url.replace("mqtts:", "mqtt:"));
       expect(plain.status).toBe(69);
       expect(plain.stderr).toContain("this port speaks TLS, the URL does not");
