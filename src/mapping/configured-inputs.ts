@@ -16,9 +16,16 @@ export interface ConfiguredInputs {
 export function configuredInputs(rules: Iterable<TagRule>): ConfiguredInputs {
   const fixed = new Map<InputId, PartialSignalMetadata>();
   const templates = new Map<string, readonly string[]>();
+  /** Rules share what they say of their signals, and so do 100,000 inputs. */
+  const signals = new Map<TagRule["signal"], PartialSignalMetadata>();
+  const sharedOf = (signal: TagRule["signal"]) => {
+    const known = signals.get(signal) ?? signalOf(signal, {}, {});
+    signals.set(signal, known);
+    return known;
+  };
   for (const { input, signal } of rules) {
     if (placeholders(input).length > 0) templates.set(input, fixedParts(input));
-    else if (isInputId(input)) fixed.set(input, signalOf(signal, {}, {}));
+    else if (isInputId(input)) fixed.set(input, sharedOf(signal));
   }
   const parts = [...templates.values()];
   return {
