@@ -11,8 +11,8 @@ export const orderAblations: readonly Ablation[] = [
   {
     safeguard: "no late records in the live lane",
     file: "buffer/disk/block-shelf.ts",
-    code: '(lane === "live" || this.#mayReplaceUnread(segment, index, record))',
-    without: "this.#mayReplaceUnread(segment, index, record)",
+    code: '(lane === "live" || this.#mayReplaceUnread(segment, index, record, unread))',
+    without: "this.#mayReplaceUnread(segment, index, record, unread)",
     test: model,
   },
   {
