@@ -4,8 +4,10 @@ import type { Config, ConfiguredSource } from "../config/config.ts";
 import type { EpochMicros, Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Delivery, Quality, Reading, Source, TagId } from "../core/source.ts";
+import { isStillAhead } from "../lib/device-time.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping, type RefusedInput, type TagState } from "../mapping/mapping.ts";
+import { formatTimestamp } from "../wire/timestamp.ts";
 import { openBeside } from "./open-beside.ts";
 
 /** One reading as it came, and what becomes of it. */
@@ -49,19 +51,35 @@ export async function* look(
   mapping.claim(opened.addresses ?? []);
   told(mapping.refusals());
   try {
-    for await (const delivery of opened.deliveries(signal)) {
+    for await (const given of opened.deliveries(signal)) {
+      const delivery = { ...given, readings: given.readings.map(settled) };
       const points = pointsOf(delivery, mapping);
       const states = index(mapping.tags());
       yield delivery.readings.map((reading, i) => {
         const { tag, captures, address } = reading;
         const refusal = points[i] ? undefined : mapping.refusalOf(tag, captures, address);
-        return looked(source.name, reading, points[i], refusal, states);
+        const raw = given.readings[i]?.value;
+        return { ...looked(source.name, reading, points[i], refusal, states), raw };
       });
       told(mapping.refusals());
     }
   } finally {
     told(mapping.refusals(), opened.details?.());
   }
+}
+
+/**
+ * A reading as the agent stores it where its own clock is right, which a short look cannot doubt. Without a value: it drops it,
+ * since the device's time is ahead.
+ */
+function settled(reading: Reading): Reading {
+  const { ahead, ...rest } = reading;
+  if (!ahead) return reading;
+  if (!isStillAhead(ahead, reading.time)) return { ...rest, time: ahead.time, clock: "device" };
+  if (ahead.otherwise === "arrival") return rest;
+  const time = formatTimestamp(ahead.time);
+  const reason = `the device's time ${time} is ahead of this machine's clock, so the value is not stored`;
+  return { ...rest, value: undefined, quality: "bad", reason };
 }
 
 /** The point of each reading; undefined: there is none. Each is mapped by itself, so that it is known which is its own. */

@@ -220,3 +220,30 @@ test("with a reader that ends early, as head -1, the look ends too", async () =>
 
   expect(await once(child, "exit")).toEqual([0, null]);
 });
+
+test("a time that is ahead of this machine is shown as the agent settles it: dropped, or replaced by that of arrival", async () => {
+  using home = temporaryFolder();
+  await using broker = await openMqttBroker();
+  const time = "at: $.t, format: unixMs";
+  const file = configured(
+    home,
+    `  hall:
+    type: mqtt
+    url: ${broker.url}
+    tags:
+      - { input: dropped, topic: dropped, value: "$.v", time: { ${time}, unusable: drop } }
+      - { input: arrival, topic: arrival, value: "$.v", time: { ${time} } }
+`,
+  );
+
+  const looking = command(["test", "-c", file, "--once"]);
+  const own = await eventually(() => broker.clients.find((client) => client.startsWith("gw1-hall-probe-")));
+  await eventually(() => ["dropped", "arrival"].every((topic) => broker.subscriptions(own).includes(topic)));
+  const payload = JSON.stringify({ v: 1, t: Date.now() + 3_600_000 });
+  for (const topic of ["dropped", "arrival"]) await broker.publish(topic, payload);
+  const { status, stdout } = await looking;
+
+  expect(stdout).toMatch(/ dropped +no point +raw 1 .* bad: the device's time \S+Z is ahead of this machine's clock/);
+  expect(stdout).toMatch(/ arrival +1 .* \(here\) +.* is more than 5m ahead; the time of arrival is taken/);
+  expect(status).toBe(1);
+});
