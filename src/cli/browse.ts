@@ -1,5 +1,5 @@
 // `tagferry browse`: what a broker, server or device offers, with the values it has now.
-import { AgentError, isAgentError } from "../core/errors.ts";
+import { AgentError, credentialsHint, isAgentError } from "../core/errors.ts";
 import type { BrowsedNode, BrowseTarget, Driver } from "../core/source.ts";
 import { withoutUser } from "../lib/without-user.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
@@ -28,11 +28,12 @@ export async function browse(url: string | undefined, options: BrowseOptions, io
   try {
     return await browseAt(driver, target, options, io);
   } catch (error) {
-    if (!isAgentError(error, "SOURCE_REFUSED") || options.source !== undefined || options.username !== undefined)
-      throw error;
-    const ways =
+    // A login helps against nothing but a missing login.
+    if (!isAgentError(error) || error.hint !== credentialsHint || options.source !== undefined) throw error;
+    if (options.username !== undefined) throw error;
+    const hint =
       "a login goes into --username NAME --password-file FILE; -c FILE --source NAME looks as a configured source does";
-    throw new AgentError("SOURCE_REFUSED", `${error.message}\n  ${ways}`, { cause: error });
+    throw new AgentError(error.code, error.message, { cause: error, hint });
   }
 }
 

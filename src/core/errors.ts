@@ -97,7 +97,7 @@ export type ErrorCode = keyof typeof errorCodes;
 
 /** Hint of a `SOURCE_REFUSED` whose cause is the login, and of no other: a certificate is not mended by a password. */
 export const credentialsHint =
-  "check the user name, the password and what this user may do at the device; then: tagferry check --online";
+  "check the credentials: user name, password, and what this user may do at the device; then: tagferry check --online";
 
 /** Every failure that the program itself reports. `message` says what, where and what was found; `hint` what to do. */
 export class AgentError extends Error {

@@ -17,7 +17,7 @@ const forbidden = [
 ];
 /** Only these failures are about a login. */
 const aboutLogin = /user name|password|login|logging in|authenticat|authori[sz]ed|user certificate/i;
-const loginHint = /check the (?:credentials|user name)/;
+const loginHint = /check the credentials/;
 
 /** Makes every failure happen, one after the other, and gives the table. Ports, folders and thumbprints are made equal. */
 export async function failureTable(rows: readonly FailureRow[]): Promise<string> {
