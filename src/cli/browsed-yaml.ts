@@ -3,6 +3,11 @@ import { stringify } from "yaml";
 import type { BrowsedNode } from "../core/source.ts";
 import { visible } from "./table.ts";
 
+/** A register of which nothing is known but that it is not 0. */
+const plainRegister = /^(?:hr|ir):\d+ [ui]16$/;
+/** Of more plain registers of a unit a person chooses: most of them are settings, and each one costs time on the bus. */
+const mostPlain = 100;
+
 /**
  * `tags:`, or `devices:` where the tags are those of units. Each tag has an Input ID of its own, made of the names on the
  * way to it where the driver gives none, and other than those of `inputs`, which it is added to. A text, which is no
@@ -11,6 +16,7 @@ import { visible } from "./table.ts";
 export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> = new Set()): string {
   const units = new Map<number, string[]>();
   const identities = new Map<number, string[]>();
+  const plain = new Map<number, number>();
   const lines: string[] = [];
   const path: string[] = [];
   for (const { name, depth, value, signal, tag } of nodes) {
@@ -28,8 +34,16 @@ export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> =
     const described = "node" in own || Object.keys(signal).length === 0 ? {} : { signal };
     const text = flow({ ...own, input, ...described });
     const line = typeof value === "string" ? `# - ${text}   # a text; needs values: { … }` : `- ${text}`;
-    if (typeof unit !== "number") lines.push(`  ${line}`);
-    else units.set(unit, [...(units.get(unit) ?? []), line]);
+    if (typeof unit !== "number") {
+      lines.push(`  ${line}`);
+      continue;
+    }
+    const isPlain = typeof own["at"] === "string" && plainRegister.test(own["at"]) && Object.keys(signal).length === 0;
+    if (isPlain) plain.set(unit, (plain.get(unit) ?? 0) + 1);
+    const tooMany = isPlain && (plain.get(unit) ?? 0) > mostPlain;
+    const tagLines = units.get(unit) ?? [];
+    tagLines.push(tooMany ? `# ${line}   # ${String(value)}` : line);
+    units.set(unit, tagLines);
   }
   if (units.size === 0) return ["tags:", ...lines].join("\n");
   const devices = [...units].flatMap(([unit, tags]) => [

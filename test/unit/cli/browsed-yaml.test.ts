@@ -1,0 +1,22 @@
+// Tags to paste: what is active, and what a person has to choose.
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { browsedYaml } from "../../../src/cli/browsed-yaml.ts";
+
+const register = (address: number, type = "u16", value = 42) => ({
+  address: `hr:${address} ${type}`,
+  name: `hr:${address} (4000${address + 1})`,
+  depth: 1,
+  value,
+  signal: {},
+  tag: { unit: 1, at: `hr:${address} ${type}` },
+});
+
+test("of many plain registers of a unit the first hundred are tags, the others comments with their values", () => {
+  const nodes = [...Array.from({ length: 150 }, (_, i) => register(i)), register(200, "f32", 21.5)];
+  const text = browsedYaml(nodes);
+  const { tags } = parse(text).devices[0];
+  expect(tags).toHaveLength(101);
+  expect(tags.at(-1)).toMatchObject({ at: "hr:200 f32" });
+  expect(text).toContain("# - { input: unit1.hr:149, at: hr:149 u16 }   # 42");
+});

@@ -1,0 +1,22 @@
+// What stands for the registers of a range that answers: types that their values suggest.
+import { expect, test } from "vitest";
+import { rangeNodes } from "../../../../src/source/modbus/range-nodes.ts";
+
+const tagsOf = (values: readonly number[]) =>
+  [...rangeNodes({ table: "hr", start: 0, values }, 1)].slice(1).map(({ tag, value }) => [tag["at"], value]);
+
+test("a small negative number is signed", () => {
+  expect(tagsOf([42, 0, 0xfff6, 0, 0xf000])).toEqual([
+    ["hr:0 u16", 42],
+    ["hr:2 i16", -10],
+    ["hr:4 i16", -4_096],
+  ]);
+});
+
+test("a register that stands for no value is listed without one, so that no tag is made of it", () => {
+  expect(tagsOf([0xffff, 0, 0x8000, 0, 0x7fff])).toEqual([
+    ["hr:0 u16", undefined],
+    ["hr:2 u16", undefined],
+    ["hr:4 u16", undefined],
+  ]);
+});
