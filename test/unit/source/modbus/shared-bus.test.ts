@@ -11,6 +11,8 @@ import { type Disturbances, disturbedBus, type Wire, wordOf } from "../../../sup
 import { seed } from "../../../support/property.ts";
 import { ManualClock, seeded } from "../../../support/runtime.ts";
 
+/** Of each test; as many as wanted: `TAGFERRY_SHARED_BUS=100000`. */
+const wanted = Number(process.env.TAGFERRY_SHARED_BUS ?? 300);
 /** Longer than any test takes: nothing is lost here. */
 const timeoutMs = 60_000;
 
@@ -79,11 +81,11 @@ const wires = ["rtu", "ascii", "mbap"] as const;
 test.each(wires)(
   `replies that come again 20 ms later are never the answer to another request over %s, seed ${seed}`,
   async (wire) => {
-    const { wrong, right, bus, watch } = await readAll(wire, { repeatMs: 20 }, 300);
+    const { wrong, right, bus, watch } = await readAll(wire, { repeatMs: 20 }, wanted);
 
     expect(wrong).toEqual([]);
-    expect(right).toBe(300);
-    expect(bus.repeated).toBeGreaterThanOrEqual(300);
+    expect(right).toBe(wanted);
+    expect(bus.repeated).toBeGreaterThanOrEqual(wanted);
     if (wire !== "mbap") expect(watch.disturbances.map(({ kind }) => kind)).toEqual(["repeated replies"]);
   },
 );
@@ -91,11 +93,11 @@ test.each(wires)(
 test.each(wires)(
   `what another master reads is never the answer to a request of ours over %s, seed ${seed}`,
   async (wire) => {
-    const { wrong, right, bus, watch } = await readAll(wire, { foreign: 0.25, foreignCounts: [2, 5] }, 300);
+    const { wrong, right, bus, watch } = await readAll(wire, { foreign: 0.25, foreignCounts: [2, 5] }, wanted);
 
     expect(wrong).toEqual([]);
-    expect(right).toBeGreaterThan(270);
-    expect(bus.foreign).toBeGreaterThan(100);
+    expect(right).toBeGreaterThan(wanted * 0.9);
+    expect(bus.foreign).toBeGreaterThan(wanted / 3);
     if (wire !== "mbap") expect(watch.disturbances.map(({ kind }) => kind)).toContain("another master");
   },
 );
