@@ -23,6 +23,10 @@ const scanTimeoutMs = 300;
 const pauseMs = 10;
 /** Registers of interest lie low, or where a vendor begins a page of its own; `?from=` and `?to=` look elsewhere. */
 const defaultTo = 2_000;
+/** Registers of a range that is found for sure; of bits eight times as many. */
+const shortestRange = 6;
+/** So few addresses are looked at one by one where they are refused. */
+const narrow = 200;
 
 interface Wish {
   readonly url: string;
@@ -142,11 +146,13 @@ async function* unitNodes(
   const abandoned = new Map<Table, number>();
   const read = tableReader(link, unit, options.timeout, abandoned);
   for (const model of await findSunspec(read)) yield* sunspecNodes(model, unit);
+  const isNarrow = to - from <= narrow;
   let zeros = 0;
   for (const table of ["hr", "ir", "co", "di"] as const) {
     const registers = isRegisterTable(table);
+    const smallest = isNarrow ? 1 : registers ? shortestRange : shortestRange * 8;
     const block = registers ? Math.min(100, options.maxRegisters) : Math.min(800, options.maxBits);
-    for await (const range of survey(read, { table, from, to, block, smallest: registers ? 6 : 50 })) {
+    for await (const range of survey(read, { table, from, to, block, smallest })) {
       zeros += range.values.filter((value) => value === 0).length;
       yield* rangeNodes(range, unit);
     }
@@ -154,6 +160,11 @@ async function* unitNodes(
   const omitted = [
     ...(zeros > 0 ? [`${count(zeros, "address", "addresses")} that hold 0`] : []),
     ...[...abandoned].map(([table, address]) => `${table} from ${address} on, where nothing is answered`),
+    ...(isNarrow
+      ? []
+      : [
+          `ranges shorter than ${shortestRange} registers between refused ones (?from= and ?to= up to ${narrow} apart find them)`,
+        ]),
     ...(isUsualEnd && to < 65_536 ? [`addresses from ${to} on (?from=${to} looks there)`] : []),
   ];
   if (omitted.length > 0) yield note(unit, `left out: ${omitted.join("; ")}`);

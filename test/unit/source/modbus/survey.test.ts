@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { type AnsweringRange, survey } from "../../../../src/source/modbus/survey.ts";
+
+/** What a survey of addresses 0 to 399 finds at a device that refuses what `isRefused` says, and what it asked for. */
+async function surveyed(isRefused: (start: number, count: number) => boolean) {
+  const asked: (readonly [start: number, count: number])[] = [];
+  const found: AnsweringRange[] = [];
+  const read = async (_table: string, start: number, count: number) => {
+    asked.push([start, count]);
+    return isRefused(start, count) ? undefined : Array.from({ length: count }, (_, i) => start + i);
+  };
+  for await (const range of survey(read, { table: "hr", from: 0, to: 400, block: 100, smallest: 6 })) found.push(range);
+  return { asked, found };
+}
+
+test("a device that allows fewer registers is asked for no more than that once it is known", async () => {
+  const { asked, found } = await surveyed((_start, count) => count > 20);
+
+  expect(found).toEqual([{ table: "hr", start: 0, values: Array.from({ length: 400 }, (_, i) => i) }]);
+  expect(asked.filter(([, count]) => count > 20)).toHaveLength(3);
+});
+
+test("holes are not taken for a length that is not allowed", async () => {
+  const { asked, found } = await surveyed((start, count) => start < 120 && start + count > 100);
+
+  expect(found.map(({ start, values }) => [start, values.length])).toEqual([
+    [0, 100],
+    [expect.any(Number), expect.any(Number)],
+  ]);
+  expect(asked.slice(-2)).toEqual([
+    [200, 100],
+    [300, 100],
+  ]);
+});
