@@ -45,6 +45,8 @@ export class Poll {
   #plannedAt: number;
   readonly #refusals: Refusals;
   readonly #silences = new FailureRuns();
+  /** Blocks that were read. */
+  readonly #given = new WeakSet<WantedBlock>();
   /** Exceptions that say nothing of an address. */
   readonly #faults = new FailureRuns();
   /** The same halves whenever a block is split, so that what is known of them is not learned again. */
@@ -126,14 +128,21 @@ export class Poll {
       // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
       if (search && !isOfUnit) return this.#fetchHalves(block, reason, cycle, search);
       this.#unit.failed(reason, ms);
-      if (isOfUnit || this.#silences.add(block) < failuresToSplit || this.#options.breaker.down !== undefined)
-        return fail(reason);
-      return (await this.#answersWithin(block, cycle.signal, isResponsive))
-        ? this.#fetchHalves(block, reason, cycle, new LengthSearch())
-        : fail(this.#refuse(block, reason, false));
+      if (isOfUnit || this.#options.breaker.down !== undefined) return fail(reason);
+      const silences = this.#silences.add(block);
+      // What was never answered is looked into at once, lest a tag be bad although it could be read.
+      const isNew = silences === 1 && !this.#given.has(block);
+      if (!isNew && silences < failuresToSplit) return fail(reason);
+      if (!(await this.#answersWithin(block, isNew ? 1 : triedValues, cycle.signal, isResponsive)))
+        return fail(isNew ? reason : this.#refuse(block, reason, false));
+      const again = isNew ? await this.#attempt(block, cycle.signal) : attempt;
+      // Perhaps the unit was only just switched on.
+      if (!isSilent(again)) return this.#judge(block, again, cycle);
+      return this.#fetchHalves(block, reason, cycle, new LengthSearch());
     }
     if (result.kind === "data") {
       this.#unit.succeeded();
+      this.#given.add(block);
       this.#refusals.lift(block);
       this.#silences.end(block);
       this.#faults.end(block);
@@ -159,11 +168,12 @@ export class Poll {
   /** Whether the unit answers to less than `block`: not the first value alone, which may be what the trouble is about. */
   async #answersWithin(
     block: WantedBlock,
+    values: number,
     signal: AbortSignal,
     isAnswer: (result: Result) => boolean,
   ): Promise<boolean> {
     if (!split(block)) return false;
-    for (let i = 0; i < triedValues; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
+    for (let i = 0; i < values; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
     return false;
   }
 
@@ -171,7 +181,7 @@ export class Poll {
   async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
     if (search) return split(block) !== undefined;
     if (!isTimeToSplit(this.#faults.add(block))) return false;
-    return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
+    return await this.#answersWithin(block, triedValues, signal, ({ kind }) => kind === "data");
   }
 
   /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while, `forLong` where the device cannot come to have it. */
@@ -229,4 +239,9 @@ export class Poll {
     const { target, learned } = this.#options;
     return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
   }
+}
+
+/** Whether a block was asked for, and not answered. */
+function isSilent(attempt: Attempt): boolean {
+  return typeof attempt === "object" && "result" in attempt && !attempt.isOfUnit && attempt.result.kind === "silence";
 }

@@ -361,4 +361,19 @@ export const modbusAblations: readonly Ablation[] = [
     test: "integration/modbus-commissioning.test.ts",
     name: "a value that has moved",
   },
+  {
+    safeguard: "looking at once into what was never read",
+    file: "source/modbus/poll.ts",
+    code: "const isNew = silences === 1 && !this.#given.has(block);",
+    without: "const isNew = false;",
+    test: silentDevices,
+    name: "what was never read",
+  },
+  {
+    safeguard: "asking no more of a device than the length that it gives",
+    file: "source/modbus/survey.ts",
+    code: 'if (half === "second" && firstHalfEnd === start)',
+    without: "if (false)",
+    test: "unit/source/modbus/survey.test.ts",
+  },
 ];

@@ -97,6 +97,12 @@ test.each([1, 2, 5, 20, 59])(
   },
 );
 
+test("what was never read is looked into at once, so that the first cycle gives a value for each tag", async () => {
+  const { values } = await polled(numbers(0, 60), (_start, count) => count > 20, 1);
+
+  expect(values).toEqual(numbers(0, 60));
+});
+
 test.each([1, 9, 18])(
   "of a device that is silent across the hole at %i 19 of 19 tags are read on the first connection",
   async (hole) => {
