@@ -21,6 +21,8 @@ export interface InitSource {
   /** Reference to the password. */
   readonly password?: string | undefined;
   readonly caFile?: string | undefined;
+  /** Modbus: accepts replies that carry another unit than was asked. */
+  readonly anyUnit?: boolean | undefined;
   /** OPC UA: `security.mode`; undefined: the best that the server offers. */
   readonly securityMode?: string | undefined;
   readonly allowInsecurePassword?: boolean | undefined;
@@ -71,12 +73,14 @@ ${sources.length === 0 ? "sources: {}    # tagferry browse URL --yaml lists what
 }
 
 function sourceText(source: InitSource): string {
-  const { name, type, url, username, password, caFile, securityMode, allowInsecurePassword = false, tags } = source;
+  const { name, type, url, username, password, caFile, anyUnit = false } = source;
+  const { securityMode, allowInsecurePassword = false, tags } = source;
   const lines = [
     `${name}:    # stands in logs, metrics and status`,
     `  type: ${type}`,
     ...(url === undefined ? [] : [`  url: ${text(url)}`]),
     ...(caFile === undefined ? [] : [`  caFile: ${text(caFile)}    # the authorities whose certificates are trusted`]),
+    ...(anyUnit ? ["  replyUnit: any    # the device echoes another unit than was asked"] : []),
     ...(securityMode === undefined
       ? []
       : [

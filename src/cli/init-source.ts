@@ -40,7 +40,8 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
   const url = configuredUrl(address);
   if (type === "modbus") {
     const place = await withUnit(address, interview);
-    return { source: { name, type, url, tags: await lookAt({ url: place }, parts, interview) } };
+    const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
+    return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, parts, interview) } };
   }
   const target = parts.place.configFile;
   const caFile = await caFileOf(given, target, interview);
@@ -134,7 +135,7 @@ async function lookAt(target: BrowseTarget, parts: SourceParts, interview: Inter
 /** Without what only says where to look. */
 export function configuredUrl(url: string): string {
   const [address = "", query = ""] = url.replace("//***@", "//").split("?");
-  const rest = query.split("&").filter((part) => part !== "" && !/^(unit|from|to)=/.test(part));
+  const rest = query.split("&").filter((part) => part !== "" && !/^(unit|from|to|replyUnit)=/.test(part));
   return rest.length === 0 ? address : `${address}?${rest.join("&")}`;
 }
 
