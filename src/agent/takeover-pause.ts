@@ -1,11 +1,11 @@
 // How long to wait after another client took over a session. Two clients that connect again at once take the session from each
 // other several times a second, and neither receives much. The pause therefore does not start over when messages arrive:
 //
-//   pause     5 s   15 s   45 s   60 s   60 s ...   and up to a fifth more, so that two agents do not move in step
+//   pause     10 s   30 s   60 s   60 s ...   and up to a fifth more, so that two agents do not move in step
 //
-// From the third takeover on there is less than one in 10 s, though the other client may come back at once.
+// The other client may come back at once, which makes two takeovers of each pause: less than one in 10 s after the first pause.
 
-const firstMs = 5_000;
+const firstMs = 10_000;
 const growth = 3;
 const longestMs = 60_000;
 /** A session that was not taken over for this long is ours again; longer than two pauses, since two agents wait in turn. */

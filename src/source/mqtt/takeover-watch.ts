@@ -4,10 +4,12 @@
 import type { AgentError } from "../../core/errors.ts";
 import { type Attempt, explainRepeatedClosing } from "./failure.ts";
 
-/** A connection that the broker closes within this time of accepting it counts, in milliseconds: more than the longest pause between two takeovers. */
-const soonMs = 120_000;
-/** Connections in a row that end like that before it is called a takeover. */
-const suspicious = 3;
+/** A connection that the broker closes within this time of accepting it is suspicious, in milliseconds: the longest pause of the other client, if that is an agent, too. */
+const soonMs = 30_000;
+/** The same once it is called a takeover: then both wait longer (`TakeoverPause`). */
+const soonAfterMs = 120_000;
+/** Suspicious connections in a row before it is called a takeover. A network that is cut looks the same a few times. */
+const suspicious = 5;
 
 /** Of one source, over its connections. */
 export class TakeoverWatch {
@@ -20,7 +22,8 @@ export class TakeoverWatch {
 
   /** A connection that was good for `lastedMs` has ended. Gives the error that names the cause. */
   lost(error: AgentError, attempt: Attempt, { lastedMs, silent }: { lastedMs: number; silent: boolean }): AgentError {
-    this.#closings = silent && lastedMs < soonMs ? this.#closings + 1 : 0;
+    const isSoon = lastedMs < (this.#closings < suspicious ? soonMs : soonAfterMs);
+    this.#closings = silent && isSoon ? this.#closings + 1 : 0;
     return this.#closings < suspicious ? error : explainRepeatedClosing(attempt, this.#closings);
   }
 }

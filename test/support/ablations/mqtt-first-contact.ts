@@ -32,8 +32,8 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "naming a takeover of which the broker says nothing",
     file: "source/mqtt/takeover-watch.ts",
-    code: "this.#closings < suspicious ?",
-    without: "this.#closings >= 0 ?",
+    code: "return this.#closings < suspicious ?",
+    without: "return this.#closings >= 0 ?",
     test: "unit/source/mqtt/takeover-watch.test.ts",
   },
   {

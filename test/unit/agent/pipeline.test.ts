@@ -296,7 +296,7 @@ test("an unexpected failure of a driver is logged with its stack and costs no mo
 });
 
 /** One pipeline with everything around it written down in `log`. */
-test("a session that another client takes over is opened again after pauses of 5, 15, 45 and 60 s", async () => {
+test("a session that another client takes over is opened again after pauses of 10, 30 and 60 s", async () => {
   const opened: number[] = [];
   const story = openStory({
     deliveries: [],
@@ -305,10 +305,10 @@ test("a session that another client takes over is opened again after pauses of 5
       return new AgentError("SOURCE_TAKEN_OVER", "another client took over the session");
     },
   });
-  for (let seconds = 0; seconds < 160; seconds++) await story.clock.advance(1_000);
+  for (let seconds = 0; seconds < 200; seconds++) await story.clock.advance(1_000);
   const pauses = opened.slice(1).map((at, i) => (at - (opened[i] ?? 0)) / 1_000);
-  expect(pauses.length).toBeGreaterThanOrEqual(4);
-  for (const [i, seconds] of [5, 15, 45, 60].entries()) {
+  expect(pauses.length).toBeGreaterThanOrEqual(3);
+  for (const [i, seconds] of [10, 30, 60].entries()) {
     expect(pauses[i]).toBeGreaterThanOrEqual(seconds);
     expect(pauses[i]).toBeLessThanOrEqual(seconds * 1.2 + 1);
   }

@@ -40,6 +40,6 @@ test("two agents that pause alike take turns ever more slowly", () => {
 
 test("after five quiet minutes the next takeover is the first again", () => {
   const pause = new TakeoverPause(() => 0);
-  expect([0, 10_000, 40_000].map((now) => pause.next(now))).toEqual([5_000, 15_000, 45_000]);
-  expect(pause.next(340_000)).toBe(5_000);
+  expect([0, 10_000, 40_000].map((now) => pause.next(now))).toEqual([10_000, 30_000, 60_000]);
+  expect(pause.next(340_000)).toBe(10_000);
 });

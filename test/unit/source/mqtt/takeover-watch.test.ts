@@ -10,11 +10,12 @@ const lost = (watch: TakeoverWatch, how: { silent?: boolean; lastedMs?: number }
   return watch.lost(closed, attempt, { lastedMs, silent }).code;
 };
 
-test("the third connection in a row that a broker accepts and closes is a takeover, and each one after it", () => {
+test("the fifth connection in a row that a broker accepts and closes is a takeover, and each one after it", () => {
   const watch = new TakeoverWatch();
-  expect([1, 2, 3, 4].map(() => lost(watch))).toEqual([
-    "SOURCE_UNREACHABLE",
-    "SOURCE_UNREACHABLE",
+  const codes = Array.from({ length: 6 }, () => lost(watch));
+  expect(codes.indexOf("SOURCE_TAKEN_OVER")).toBe(4);
+  // From then on both clients wait longer.
+  expect([lost(watch, { lastedMs: 72_000 }), lost(watch, { lastedMs: 119_000 })]).toEqual([
     "SOURCE_TAKEN_OVER",
     "SOURCE_TAKEN_OVER",
   ]);
@@ -22,12 +23,12 @@ test("the third connection in a row that a broker accepts and closes is a takeov
 
 test.each<[string, (watch: TakeoverWatch) => void]>([
   ["a broker that restarts is away in between", (watch) => watch.openFailed()],
-  ["the connection lasted", (watch) => lost(watch, { lastedMs: 120_000 })],
+  ["the connection lasted", (watch) => lost(watch, { lastedMs: 30_000 })],
   ["the network broke it", (watch) => lost(watch, { silent: false })],
 ])("no takeover: %s", (_, interrupt) => {
   const watch = new TakeoverWatch();
   for (let i = 0; i < 10; i++) {
-    expect([lost(watch), lost(watch)]).toEqual(["SOURCE_UNREACHABLE", "SOURCE_UNREACHABLE"]);
+    for (let k = 0; k < 4; k++) expect(lost(watch)).toBe("SOURCE_UNREACHABLE");
     interrupt(watch);
   }
 });
