@@ -76,7 +76,7 @@ test.concurrent.each([
     expect(refused.stderr).toMatch(
       /refused the connection as user gw1, client \S+: (not authorized|bad user name or password)/,
     );
-    expect(refused.stderr).toContain("check the user name, the password");
+    expect(refused.stderr).toContain("check the credentials: user name, password");
     if (secure) {
       const untrusted = await init("right", broker.url);
       expect(untrusted.status).toBe(77);
