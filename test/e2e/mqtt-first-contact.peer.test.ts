@@ -82,7 +82,7 @@ test.concurrent.each([
       expect(untrusted.status).toBe(77);
       expect(untrusted.stderr).toContain("the issuer of its certificate is not trusted");
       expect(untrusted.stderr).toContain("set caFile to the PEM file with the certificate of the issuer");
-      expect(untrusted.stderr).not.toContain("check the user name");
+      expect(untrusted.stderr).not.toContain("check the credentials");
       const plain = await init("right", broker.url.replace("mqtts:", "mqtt:"));
       expect(plain.status).toBe(69);
       expect(plain.stderr).toContain("this port speaks TLS, the URL does not");

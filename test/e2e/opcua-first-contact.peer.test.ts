@@ -136,7 +136,7 @@ test.each(names)(
     writeFileSync(file, readFileSync(file, "utf8").replace(/tags: \[\].*/, "tags: [{ input: temp, path: Line/Temp }]"));
     const refused = (await typed("check --online")).seen;
     expect(refused).toContain("the password has to be encrypted with the server's certificate");
-    expect(refused).not.toMatch(/check the user name|bad: bad|offers none/);
+    expect(refused).not.toMatch(/check the credentials|bad: bad|offers none/);
     const accept = /tagferry (trust accept [0-9a-f]{40}) -c/.exec(refused)?.[1] ?? "no command";
     expect(await typed(accept)).toMatchObject({ status: 0 });
     expect((await typed("check --online")).seen).toContain("opcua: answers");

@@ -36,7 +36,7 @@ sources: { line: { type: opcua, url: "${server.url}", tags: [{ input: temp, path
   const refused = await run(["check", "--online", "-c", file]);
   const proposed = /tagferry (trust accept [0-9a-f]{40} -c \S+?);/.exec(refused.stdout + refused.stderr)?.[1] ?? "";
   expect(proposed).toContain(file);
-  expect(refused.stdout + refused.stderr).not.toContain("check the user name");
+  expect(refused.stdout + refused.stderr).not.toContain("check the credentials");
   const thumbprint = proposed.split(" ")[2];
   expect((await run(["trust", "list", "-c", file])).stdout).toContain(`${thumbprint} (rejected)`);
 
