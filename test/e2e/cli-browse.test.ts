@@ -108,7 +108,10 @@ test("a broker is listened to with the credentials given, and a text stands as a
   const nobody = await command(["browse", broker.url]);
   expect(nobody).toMatchObject({ status: 77, stderr: expect.stringContaining("--username NAME --password-file FILE") });
   const refused = await command(["browse", broker.url, "--username", "gw1"]);
-  expect(refused).toMatchObject({ status: 77, stderr: expect.stringContaining("check the credentials: user name, password") });
+  expect(refused).toMatchObject({
+    status: 77,
+    stderr: expect.stringContaining("check the credentials: user name, password"),
+  });
 });
 
 test("a Modbus device is listed with what its registers hold, and its YAML is by unit", async () => {
