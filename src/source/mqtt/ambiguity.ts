@@ -19,7 +19,10 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
   const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
   const { captureNames, capture, depth } = tagAddress(tag);
   const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
-  const needed = neededLevels(depth, Math.min(depth, Math.max(0, ...Object.values(capture).map(levelsOf))), names);
+  // A name that stands in `signal` alone tells no element from another.
+  const tells = (name: string) => names.includes(name) || (tag.names?.of === name && names.includes("name"));
+  const paths = captureNames.filter(tells).flatMap((name) => capture[name] ?? []);
+  const needed = neededLevels(depth, Math.min(depth, Math.max(0, ...paths.map(levelsOf))), names);
   if (needed !== undefined)
     return {
       message: `needs ${needed} in it, since [*] gives several values`,

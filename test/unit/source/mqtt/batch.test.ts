@@ -28,9 +28,9 @@ test("nested [*] fill {i1}, {i2} and {key}, and {i} with both", async () => {
 
 test("{key} is the name of the member, also at the end of .**", async () => {
   const tag =
-    'input: "x.{key}", value: "$.metrics[*].fields.**", capture: { host: "$.metrics[*].host" }, signal: { name: "{host}" }';
+    'input: "{host}.{key}", value: "$.metrics[*].fields.**", capture: { host: "$.metrics[*].host" }';
   expect((await mapped(tag, { metrics: [{ host: "a", fields: { cpu: { idle: 1 } } }] })).values).toEqual([
-    "x.cpu/idle=1",
+    "a.cpu/idle=1",
   ]);
 });
 
@@ -127,6 +127,11 @@ test.each([
     "the fields of a named element",
     'input: "{id}", value: "$[*].f[*]", capture: { id: "$[*].id" }',
     "needs {i2} in it",
+  ],
+  [
+    "elements that only the text of the signal names",
+    'input: "x.{key}", value: "$[*].f[*]", capture: { id: "$[*].id" }, signal: { name: "{id}" }',
+    "needs {i1} in it",
   ],
 ])("check refuses an Input ID that several values of each message would come to: %s", async (_, tag, message) => {
   await expect(mapped(tag)).rejects.toThrow(message);
