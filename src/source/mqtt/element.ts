@@ -1,5 +1,5 @@
 // Which signal an element of a payload belongs to: its captures, made of its names and of what stood for `[*]`.
-import { type JsonPath, scalarText } from "./json-path.ts";
+import { type JsonPath, levelsOf, scalarText } from "./json-path.ts";
 import type { NameTables } from "./name-tables.ts";
 import { type Found, follow } from "./path-expansion.ts";
 import type { MqttTag } from "./tag.ts";
@@ -38,7 +38,9 @@ export function elementOf(route: Route, found: Found, { document, names: tables 
   const made: Record<string, string> = { ...captures };
   for (const [i, name] of names.entries()) made[name] = texts[i]?.text ?? "";
   if (tag.names) made["name"] = texts.at(-1)?.text ?? "";
-  const complete = levelNames.every((name) => fillLevel(made, name, found, own, tag));
+  const complete =
+    levelNames.every((name) => fillLevel(made, name, found, own, tag)) &&
+    found.keys.every((_, k) => !isLeftOut(k, found, address) || isTold(k, texts, route));
   const distinct = texts.filter((_, i) => isDistinct(names[i], tag)).map(({ identity }) => identity);
   if (own.length > 0) distinct.push(own.join("."));
   const element = complete
@@ -48,14 +50,32 @@ export function elementOf(route: Route, found: Found, { document, names: tables 
   return element;
 }
 
+/** What stood for `[*]`, without positions that say nothing of the element. */
+function identityOf(found: Found, address: TagAddress): readonly string[] {
+  return found.keys.filter((_, k) => !isLeftOut(k, found, address));
+}
+
 /**
- * What stood for `[*]`, without positions that say nothing of the element: those in a batch, whose elements have names or times
- * of their own, and those of records under `.**`.
+ * Whether the key at index `k` is a position that says nothing of the element: in a batch, whose elements have names or times
+ * of their own, or of a record under `.**`.
  */
-function identityOf({ keys, positions }: Found, { batchDepth, value }: TagAddress): readonly string[] {
+function isLeftOut(k: number, { positions }: Found, { batchDepth, value }: TagAddress): boolean {
+  return ((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value));
+}
+
+function isLeaf(k: number, value: JsonPath | undefined): boolean {
   const last = value?.steps.at(-1);
-  const leaves = typeof last === "object" && last.kind === "leaves" ? keys.length - 1 : -1;
-  return keys.filter((_, k) => ((positions >> k) & 1) === 0 || (k >= batchDepth && k !== leaves));
+  return typeof last === "object" && last.kind === "leaves" && value !== undefined && k === levelsOf(value) - 1;
+}
+
+/** Whether a position that is left out is made up for: by a name of the element, by its time, or by the operator, who wrote the position into `input`. */
+function isTold(k: number, texts: readonly Captured[], { address, tag }: Route): boolean {
+  const { captureNames, capture, levelNames, time, value } = address;
+  if (tag.fills === undefined || levelNames.includes(`i${k + 1}`)) return true;
+  if (isLeaf(k, value)) return !levelNames.includes("i") || tag.descriptive?.includes("i") === true;
+  const through = (path: JsonPath | undefined) => path !== undefined && levelsOf(path) > k;
+  const own = texts.filter((_, i) => isDistinct(captureNames[i], tag) && through(capture[captureNames[i] ?? ""]));
+  return own.length === 0 ? [time?.at ?? []].flat().some(through) : own.some(({ identity }) => identity !== "");
 }
 
 /** Sets the capture `name`. False: it has no value, and `input` needs one. */

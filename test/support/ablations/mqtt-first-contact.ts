@@ -69,9 +69,25 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "no position in a batch in an Input ID",
     file: "source/mqtt/element.ts",
-    code: "((positions >> k) & 1) === 0 || (k >= batchDepth && k !== leaves)",
+    code: "((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value))",
+    without: "k < 0",
+    test: batch,
+  },
+  {
+    safeguard: "no value of an element of a batch without its name",
+    file: "source/mqtt/element.ts",
+    code: "!isLeftOut(k, found, address) || isTold(k, texts, route)",
     without: "k >= 0",
     test: batch,
+    name: "elements that have no name",
+  },
+  {
+    safeguard: "an error where a text of the signal alone has the name of the element",
+    file: "source/mqtt/ambiguity.ts",
+    code: "captureNames.filter(tells)",
+    without: "captureNames",
+    test: batch,
+    name: "several values of each message",
   },
   {
     safeguard: "no value under an Input ID that nothing but its position distinguishes",

@@ -27,8 +27,7 @@ test("nested [*] fill {i1}, {i2} and {key}, and {i} with both", async () => {
 });
 
 test("{key} is the name of the member, also at the end of .**", async () => {
-  const tag =
-    'input: "{host}.{key}", value: "$.metrics[*].fields.**", capture: { host: "$.metrics[*].host" }';
+  const tag = 'input: "{host}.{key}", value: "$.metrics[*].fields.**", capture: { host: "$.metrics[*].host" }';
   expect((await mapped(tag, { metrics: [{ host: "a", fields: { cpu: { idle: 1 } } }] })).values).toEqual([
     "a.cpu/idle=1",
   ]);
@@ -89,6 +88,31 @@ test.each([
     );
   },
 );
+
+test.each([
+  ["a name in none", 'input: "x.{id}", value: "$.l[*].v", capture: { id: "$.l[*].id" }'],
+  ["a name in none, but members", 'input: "{id}.{key}", value: "$.l[*].f[*]", capture: { id: "$.l[*].id" }'],
+  ["a name for another level", 'input: "{host}.{i}", value: "$.**", capture: { host: $.host }'],
+  [
+    "a name in the text of the signal alone",
+    'input: "x.{i}", value: "$.l[*].f[*]", capture: { unit: "$.l[*].unit" }, signal: { engUnit: "{unit}" }',
+  ],
+])("elements that have no name are not mixed in one signal: %s", async (_, tag) => {
+  const { values, lastUnnamed } = await mapped(tag, {
+    host: "a",
+    l: [
+      { v: 1, f: { v: 1 }, unit: "V" },
+      { v: 2, f: { v: 2 }, unit: "V" },
+    ],
+  });
+  expect(values).toEqual([]);
+  expect(lastUnnamed).toMatch(/^a: only its position in a list/);
+});
+
+test("of elements some of which have no name the others are stored", async () => {
+  const tag = 'input: "x.{id}", value: "$[*].v", capture: { id: "$[*].id" }';
+  expect((await mapped(tag, [{ v: 1 }, { v: 2, id: "k" }])).values).toEqual(["x.k=2"]);
+});
 
 test("the places of numbers in a list are taken, also below .**", async () => {
   const power = { P: [231, 0, 229] };
