@@ -17,17 +17,21 @@ export interface CertificateOptions {
 export interface Authority {
   /** What to trust, as PEM. */
   readonly cert: string;
+  /** Who issues what it issues. */
+  readonly issuer: { readonly name: string; readonly key: KeyObject };
   readonly issue: (options: CertificateOptions) => Certified;
 }
 
 export const dayMs = 86_400_000;
 
-export function authority(name = "Authority of a test"): Authority {
+/** `above`: the authority that issues its certificate; left out: itself. */
+export function authority(name = "Authority of a test", above?: Authority): Authority {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const issuer = { name, key: privateKey };
   const own = { subject: name, publicKey, from: -3_650 * dayMs, to: 3_650 * dayMs, extension: isAuthority };
   return {
-    cert: pem(certificate(own, issuer)),
+    cert: pem(certificate(own, above?.issuer ?? issuer)),
+    issuer,
     issue({ names, from = -dayMs, to = dayMs }) {
       const keys = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
       const subject = { subject: names[0] ?? "", publicKey: keys.publicKey, from, to, extension: alternatives(names) };

@@ -151,6 +151,11 @@ const explanations: Readonly<Record<string, Explanation>> = {
   SELF_SIGNED_CERT_IN_CHAIN: untrustedIssuer,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrustedIssuer,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrustedIssuer,
+  UNABLE_TO_GET_ISSUER_CERT: {
+    code: "SOURCE_REFUSED",
+    text: "the issuer of its certificate was issued by another authority, which is not trusted",
+    hint: "add the certificates of all authorities above the issuer to caFile, up to the root",
+  },
   CERT_HAS_EXPIRED: {
     code: "SOURCE_REFUSED",
     text: "its certificate has expired",
@@ -173,11 +178,27 @@ const explanations: Readonly<Record<string, Explanation>> = {
   },
 };
 
+/** The other reasons of OpenSSL for refusing a certificate, as Node names them. */
+const certificateFault =
+  /^(CERT_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|UNABLE_TO_|CRL_|ERROR_IN_C|UNSPECIFIED$)/;
+
 function explainError(error: Error): Explanation {
   const code = systemCode(error);
   const known = code === undefined ? undefined : explanations[code];
   if (known) return known;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return otherName(error);
+  if (code?.startsWith("ERR_OSSL"))
+    return {
+      code: "SOURCE_REFUSED",
+      text: `certFile or keyFile cannot be used (${code})`,
+      hint: "both must be PEM files; keyFile is the key of the certificate in certFile, without a passphrase",
+    };
+  if (code !== undefined && certificateFault.test(code))
+    return {
+      code: "SOURCE_REFUSED",
+      text: `its certificate cannot be verified: ${error.message}`,
+      hint: "let the operator of the broker renew its certificate, or correct caFile if it has another issuer",
+    };
   if (code?.startsWith("ERR_SSL"))
     return {
       code: "SOURCE_REFUSED",

@@ -87,9 +87,8 @@ async function withTls(tls: object, options: object): Promise<unknown> {
 }
 
 /** A broker with a certificate of an authority that is trusted. */
-async function certified(times: object, names = ["127.0.0.1"]): Promise<unknown> {
+async function certified(times: object, { cert, issue } = authority(), names = ["127.0.0.1"]): Promise<unknown> {
   using folder = temporaryFolder();
-  const { cert, issue } = authority();
   const trusted = folder.file("ca.pem");
   await import("node:fs").then(({ writeFileSync }) => writeFileSync(trusted, cert));
   return await withTls(issue({ names, ...times }), { caFile: trusted });
@@ -141,6 +140,10 @@ const rows: readonly FailureRow[] = [
   ["a certificate that has expired", () => certified({ from: -2 * dayMs, to: -dayMs })],
   ["a certificate that is not valid yet", () => certified({ from: dayMs, to: 2 * dayMs })],
   [
+    "a certificate whose issuer is trusted, and not the authority above it",
+    () => certified({}, authority("Plant", authority("Root"))),
+  ],
+  [
     "a broker that requires a certificate of the client",
     () => withTls({ ca: readFileSync(caFile), requestCert: true, rejectUnauthorized: true }, { caFile }),
   ],
@@ -156,6 +159,14 @@ const rows: readonly FailureRow[] = [
   [
     "certFile that is a folder",
     () => open({ url: "mqtts://127.0.0.1:1", certFile: "/", keyFile: tlsFile("client-key.pem") }),
+  ],
+  [
+    "certFile that is no certificate",
+    () => withTls({}, { caFile, certFile: tlsFile("README.md"), keyFile: tlsFile("client-key.pem") }),
+  ],
+  [
+    "keyFile that is the key of another certificate",
+    () => withTls({}, { caFile, certFile: tlsFile("client.pem"), keyFile: tlsFile("broker-key.pem") }),
   ],
 ];
 
