@@ -42,7 +42,7 @@ export function elementOf(route: Route, found: Found, { document, names: tables 
     levelNames.every((name) => fillLevel(made, name, found, own, tag)) &&
     found.keys.every((_, k) => !isLeftOut(k, found, address) || isTold(k, texts, route));
   const distinct = texts.filter((_, i) => isDistinct(names[i], tag)).map(({ identity }) => identity);
-  if (own.length > 0) distinct.push(own.join("."));
+  if (own.length > 0) distinct.push(own.map((name) => quoted(name, own.length > 1)).join("."));
   const element = complete
     ? { captures: made, from: distinct.length === 0 ? from : `${from} ${distinct.join(" ")}` }
     : undefined;
@@ -129,7 +129,7 @@ function captured(document: unknown, path: JsonPath | undefined, keys: readonly 
   const value = path && follow(document, path, keys);
   if (typeof value !== "object" || value === null) {
     const text = scalarText(value) ?? "";
-    return text === "" ? nothing : { text, identity: text };
+    return text === "" ? nothing : { text, identity: quoted(text) };
   }
   const known = objectTexts.get(value);
   if (known) return known;
@@ -146,6 +146,11 @@ function capturedObject(object: object): Captured {
   const sorted = members.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return {
     text: sorted.map(([, text]) => text).join("."),
-    identity: sorted.map((member) => member.join("=")).join(","),
+    identity: sorted.map((member) => member.map((text) => quoted(text)).join("=")).join(","),
   };
+}
+
+/** In quotes where it has a character in it that stands between the parts of an address or of a key. */
+function quoted(text: string, inDots = false): string {
+  return /["=,\0]/.test(text) || (inDots && text.includes(".")) ? JSON.stringify(text) : text;
 }

@@ -100,7 +100,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "telling objects with the same texts apart",
     file: "source/mqtt/element.ts",
-    code: 'sorted.map((member) => member.join("=")).join(",")',
+    code: 'sorted.map((member) => member.map((text) => quoted(text)).join("=")).join(",")',
     without: 'sorted.map(([, text]) => text).join(".")',
     test: batch,
     name: "same texts under different names",

@@ -70,6 +70,31 @@ test("objects with the same texts under different names are different things, an
   expect(refused).toMatchObject([{ input: "a.v", address: "a room=a v", fedBy: { address: "a host=a v" } }]);
 });
 
+test.each<[string, string, unknown]>([
+  [
+    "an object and a text",
+    'input: "{t}", value: "$[*].v", capture: { t: "$[*].t" }',
+    [
+      { t: { h: "a" }, v: 1 },
+      { t: "h=a", v: 2 },
+    ],
+  ],
+  [
+    "texts of objects",
+    'input: "{t}", value: "$[*].v", capture: { t: "$[*].t" }',
+    [
+      { t: { a: "1,b=2" }, v: 1 },
+      { t: { a: "1", b: "2" }, v: 2 },
+    ],
+  ],
+  ["members with a point in their names", 'input: "x.{i}", value: "$[*][*]"', { "a.b": { c: 1 }, a: { "b.c": 2 } }],
+])("things whose names only look the same are not mixed in one signal: %s", async (_, tag, payload) => {
+  const { values } = await mapped(tag, payload);
+  const inputs = values.map((value) => value.split("=")[0]);
+  expect(inputs).toEqual([...new Set(inputs)]);
+  expect(values[0]).toMatch(/=1$/);
+});
+
 test.each([
   ["{i}, of elements with times of their own", 'input: "x.{i}", value: "$[*].v", time: { at: "$[*].t" }'],
   ["{key}, in a list", 'input: "x.{key}", value: "$[*].v"'],
