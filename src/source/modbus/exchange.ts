@@ -46,6 +46,8 @@ interface Pending {
   answered(answer: Answer, at: number): void;
   /** An answer came and is held: see `Framing.settlesAt`. */
   held(at: number): void;
+  /** Nothing more will come: ends the request where an answer is held. */
+  ended(): void;
   settle(result: Result | "contested"): void;
   fail(error: unknown): void;
 }
@@ -132,7 +134,11 @@ export function streamExchange(
       if (answer) pending?.answered(answer, heardAt);
       else if (framing.settlesAt !== undefined) pending?.held(heardAt);
     },
-    closed: lose,
+    closed(error) {
+      // Some device servers answer and close: nothing else comes then, and what is held is all there is.
+      pending?.ended();
+      lose(error);
+    },
   });
 
   const comeToRest = async (since: number, { quietMs, guardMs }: LineRest, signal: AbortSignal) => {
@@ -227,6 +233,7 @@ export function streamExchange(
           answeredAt = at;
           later((framing.settlesAt ?? at) - clock.monotonic(), () => afterSockets(settleHeld));
         },
+        ended: settleHeld,
         settle(result) {
           finish();
           if (result === "contested" || result.kind !== "silence") givenUp.delete(request.unit);

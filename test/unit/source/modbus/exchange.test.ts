@@ -140,6 +140,18 @@ test("a connection that is lost fails the request under way and every later one"
   await expect(exchange.run(read, 1_000, signal)).rejects.toThrow("gone");
 });
 
+test("the answer of a device server that closes the connection behind it is taken", async () => {
+  const { stream, say, close } = scripted();
+  const clock = new ManualClock();
+  const framing = new BusFraming({ codec: rtuCodec, reopen: true, watch: new BusWatch(clock, 300) });
+  const exchange = streamExchange(stream, framing, clock);
+  const result = exchange.run(read, 60_000, signal);
+  say(rtuCodec.encode({ unit: 1, pdu: word(7) }));
+  close();
+  expect(await result).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 7) });
+  expect(exchange.lost).toMatchObject({ code: "SOURCE_UNREACHABLE" });
+});
+
 test("what is no Modbus ends the connection with SOURCE_PROTOCOL", async () => {
   const peer = scripted();
   const exchange = streamExchange(peer.stream, tcp(), new ManualClock());
