@@ -9,9 +9,10 @@ import { type BusWatch, equal, kindOfReply } from "./bus-watch.ts";
 import { joined } from "./bytes.ts";
 import { Doubts } from "./doubts.ts";
 import type { FrameFormat } from "./endpoint.ts";
+import { consequenceOf } from "./exceptions.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
 import type { Framing } from "./framing.ts";
-import type { ReadRequest, UnitRequest } from "./pdu.ts";
+import type { Answer, ReadRequest, UnitRequest } from "./pdu.ts";
 import { mismatchOf, readAskedFor } from "./pdu.ts";
 
 export interface BusOptions {
@@ -137,8 +138,18 @@ export class BusFraming implements Framing {
     return "identity" in request || !watch ? request : watch.distinct(request, mayAsk);
   }
 
-  endsWith(request: UnitRequest): void {
-    if (!("identity" in request)) this.#options.watch?.endsWith(request);
+  widened(request: UnitRequest, answer: Answer | undefined): boolean {
+    const { watch } = this.#options;
+    if ("identity" in request || !watch) return false;
+    if (answer?.kind !== "exception") {
+      watch.widened(request, answer ? "read" : "silent");
+      return false;
+    }
+    const consequence = consequenceOf(answer.code);
+    // Neither says anything of what was asked for.
+    if (consequence === "busy" || consequence === "away") return false;
+    watch.widened(request, "refused");
+    return true;
   }
 
   get settlesAt(): number | undefined {

@@ -36,6 +36,7 @@ const lateForMs = 10_000;
 const mostRecent = 16;
 /** Registers, or bytes of bits, that are read along. */
 const mostMore = 4;
+const silencesToEnd = 2;
 /** Noise has a right checksum now and then. */
 const fewestSigns = 3;
 
@@ -70,8 +71,8 @@ export class BusWatch {
   readonly #foreignUnits = new Set<number>();
   /** Kinds of replies that another master gets. */
   readonly #foreignKinds = new Set<string>();
-  /** By unit, table and address: where the registers behind a block cannot be read along with it. */
-  readonly #ends = new Set<string>();
+  /** By unit, table and address: where the registers behind a block cannot be read along with it, and until when. */
+  readonly #ends = new Map<string, { readonly silences: number; readonly until: number }>();
 
   /** `longestHoldMs`: for an answer on a bus that is not known to be disturbed. */
   constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number) {
@@ -173,7 +174,7 @@ export class BusWatch {
    */
   distinct(request: ReadRequest, mayAsk: (request: ReadRequest) => boolean): ReadRequest {
     const { unit, table, start, count } = request;
-    if (this.now - this.#foreignAt >= disturbedForMs || this.#ends.has(endOf(request))) return request;
+    if (this.now - this.#foreignAt >= disturbedForMs || this.#isEnd(request)) return request;
     const isForeign = (each: ReadRequest) => this.#foreignKinds.has(kindsOf(unit, expectedOf(each))[0] ?? "");
     const step = isRegisterTable(table) ? 1 : 8;
     const wider = Array.from({ length: mostMore }, (_, i) => ({ ...request, count: count + (i + 1) * step }));
@@ -181,9 +182,20 @@ export class BusWatch {
     return wider.find((each) => fits(each) && !isForeign(each) && mayAsk(each)) ?? request;
   }
 
-  /** What lies behind `request` could not be read along with it. */
-  endsWith(request: ReadRequest): void {
-    this.#ends.add(endOf(request));
+  /**
+   * What came of reading more along with `request`. A single silence says nothing: on such a bus requests and replies get
+   * lost. After the second in a row more is not asked for again for a while.
+   */
+  widened(request: ReadRequest, outcome: "read" | "refused" | "silent"): void {
+    const end = endOf(request);
+    const silences = (this.#ends.get(end)?.silences ?? 0) + 1;
+    if (outcome === "read") this.#ends.delete(end);
+    else if (outcome === "refused") this.#ends.set(end, { silences: 0, until: Number.POSITIVE_INFINITY });
+    else
+      this.#ends.set(end, {
+        silences,
+        until: silences < silencesToEnd ? Number.NEGATIVE_INFINITY : this.now + disturbedForMs,
+      });
   }
 
   /** What disturbs the bus, or did within the last ten minutes. */
@@ -208,6 +220,10 @@ export class BusWatch {
 
   get #foreignUntil(): number {
     return (this.#foreignRequest?.at ?? Number.NEGATIVE_INFINITY) + foreignAnswerMs;
+  }
+
+  #isEnd(request: ReadRequest): boolean {
+    return this.now < (this.#ends.get(endOf(request))?.until ?? Number.NEGATIVE_INFINITY);
   }
 
   #sign(at: number): void {

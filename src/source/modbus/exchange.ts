@@ -282,10 +282,10 @@ export function streamExchange(
         const result = await attempt(asked, timeoutMs, signal);
         if (result === "contested") continue;
         if (asked === request) return result;
+        const isRefused = framing.widened?.(request, result.kind === "silence" ? undefined : result) ?? false;
         if (result.kind === "data" && !("identity" in request))
           return { ...result, bytes: result.bytes.subarray(0, dataBytes(request)) };
-        framing.endsWith?.(request);
-        if (result.kind === "silence") return result;
+        if (!isRefused) return result;
       }
       return { kind: "silence", mismatch: framing.mismatch, heard: true };
     },

@@ -1,5 +1,5 @@
 // The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
-import type { UnitRequest } from "./pdu.ts";
+import type { Answer, UnitRequest } from "./pdu.ts";
 
 /** One request at a time, on one connection after the other: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
 export interface Framing {
@@ -18,8 +18,8 @@ export interface Framing {
   receive(chunk: Uint8Array): Uint8Array | undefined;
   /** What to ask for instead of `request`, the beginning of whose answer is the answer to it; left out: `request`. */
   distinct?(request: UnitRequest): UnitRequest;
-  /** That was of no use: the unit does not answer when it is asked for more than `request`. */
-  endsWith?(request: UnitRequest): void;
+  /** What came of asking for more than `request`; undefined: silence. True: the unit refuses more, ask for `request` alone. */
+  widened?(request: UnitRequest, answer: Answer | undefined): boolean;
   /** When `request` may be sent, by the monotonic clock: before, something else may come that looks like its answer. Left out: at once. */
   clearAt?(request: UnitRequest): number;
   /** Until when an answer is held, to see whether another comes that contradicts it; undefined: none is. */

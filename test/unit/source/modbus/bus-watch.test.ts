@@ -87,9 +87,52 @@ test("where another master reads, more is asked for than it does, unless the uni
   expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 3));
   expect(watch.distinct(read(0, 1), () => false)).toEqual(read(0, 1));
   expect(watch.distinct(read(0, 125), always)).toEqual(read(0, 125));
-  watch.endsWith(read(0, 1));
+  watch.widened(read(0, 1), "refused");
   expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 1));
 });
+
+test("one request that is lost does not end asking for more than another master does, two in a row do for a while", async () => {
+  const { clock, watch, bus } = onBus();
+  const wider = () => watch.distinct(read(0, 1), () => true).count;
+  bus.receive(one(9));
+  expect(wider()).toBe(2);
+  watch.widened(read(0, 1), "silent");
+  expect(wider()).toBe(2);
+  watch.widened(read(0, 1), "read");
+  watch.widened(read(0, 1), "silent");
+  expect(wider()).toBe(2);
+  watch.widened(read(0, 1), "silent");
+  expect(wider()).toBe(1);
+  await clock.advance(600_000);
+  bus.receive(one(9));
+  expect(wider()).toBe(2);
+});
+
+test.each([6, 11])(
+  "exception %i to a request for more than another master reads does not end asking for more",
+  async (code) => {
+    const { clock, framing, bus } = onBus();
+    const sent: Uint8Array[] = [];
+    let listener: ByteStreamListener | undefined;
+    const stream = {
+      listen(given: ByteStreamListener) {
+        listener = given;
+      },
+      write: (bytes: Uint8Array) => void sent.push(bytes),
+      async [Symbol.asyncDispose]() {},
+    };
+    const exchange = streamExchange(stream, framing, clock);
+    bus.receive(one(9));
+    for (let i = 0; i < 2; i++) {
+      await clock.advance(1_000);
+      const result = exchange.run(read(0, 1), 60_000, new AbortController().signal);
+      listener?.data(frame(1, 0x83, code));
+      await clock.advance(1_000);
+      expect(await result).toMatchObject({ kind: "exception", code });
+    }
+    expect(sent).toEqual([frame(1, 3, 0, 0, 0, 2), frame(1, 3, 0, 0, 0, 2)]);
+  },
+);
 
 test("after 5,000 answers in a row and nothing else the bus is ours alone, until something else is heard", () => {
   const { watch, bus } = onBus();
