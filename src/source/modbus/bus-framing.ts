@@ -135,7 +135,8 @@ export class BusFraming implements Framing {
 
   distinct(request: UnitRequest): UnitRequest {
     const { watch, mayAsk = () => true } = this.#options;
-    return "identity" in request || !watch ? request : watch.distinct(request, mayAsk);
+    if ("identity" in request || !watch) return request;
+    return watch.distinct(request, (wider) => mayAsk(wider) && !this.#doubts.blur(wider));
   }
 
   widened(request: UnitRequest, answer: Answer | undefined): boolean {

@@ -258,7 +258,7 @@ export function streamExchange(
     });
 
   return {
-    telling: (request) => framing.telling(request),
+    telling: (request) => framing.telling(framing.distinct?.(request) ?? request),
     get lost() {
       return lost;
     },

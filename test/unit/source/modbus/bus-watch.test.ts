@@ -108,6 +108,28 @@ test("one request that is lost does not end asking for more than another master 
   expect(wider()).toBe(2);
 });
 
+test("where more is asked for than another master does, a late answer is not taken for that to the next request", async () => {
+  const { clock, framing, bus } = onBus();
+  let listener: ByteStreamListener | undefined;
+  const stream = {
+    listen(given: ByteStreamListener) {
+      listener = given;
+    },
+    write() {},
+    async [Symbol.asyncDispose]() {},
+  };
+  const exchange = streamExchange(stream, framing, clock);
+  const { signal } = new AbortController();
+  bus.receive(one(9));
+  await clock.advance(1_000);
+  expect(await exchange.run(read(0, 1), 5, signal)).toMatchObject({ kind: "silence" });
+
+  expect(exchange.telling(read(20, 1))).toBeUndefined();
+  const next = exchange.run(read(20, 1), 5, signal);
+  listener?.data(frame(1, 3, 4, 0, 7, 0, 8));
+  expect(await next).toMatchObject({ kind: "silence", heard: true });
+});
+
 test.each([6, 11])(
   "exception %i to a request for more than another master reads does not end asking for more",
   async (code) => {
