@@ -3,7 +3,7 @@
 // the answer to our request. One watch serves all connections to a bus. Pure, but for the clock.
 //
 //   repeated reply    request A --- reply A --- request B --- reply A --- reply B
-//                     B is not sent before `gapMs` after the last reply that could be taken for its answer.
+//                     B is not sent before a gap after the last reply that could be taken for its answer.
 //   another master    request A ------------- reply to X --- reply A
 //                     An answer is held for `holdMs`: where two different ones come, neither is taken.
 //   its request       request X --- request A --- reply to X
@@ -60,7 +60,6 @@ export class BusWatch {
   readonly #gaveUpAt = new Map<string, number>();
   /** Slowest answer of late, by unit. */
   readonly #slowestMs = new Map<number, number>();
-  #gapMs = shortestGapMs;
   #answers = 0;
   #signAt = Number.NEGATIVE_INFINITY;
   #foreignAt = Number.NEGATIVE_INFINITY;
@@ -111,11 +110,12 @@ export class BusWatch {
     if (now - (this.#gaveUpAt.get(kindOfReply(unit, pdu)) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
     this.#sign(now);
     const isSame = (each: Heard) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
-    const firstAt = sameAt ?? this.#recent.findLast(isSame)?.at;
+    const firstAt = this.awaited.includes(kindOfReply(unit, pdu))
+      ? undefined // Two masters that read the same are given the same.
+      : (sameAt ?? this.#recent.findLast(isSame)?.at);
     if (firstAt !== undefined) {
       this.#repeats++;
       this.#longestRepeatMs = Math.max(this.#longestRepeatMs, now - firstAt);
-      this.#gapMs = Math.min(longestGapMs, Math.max(this.#gapMs, this.#longestRepeatMs * 1.5));
     } else {
       this.#foreigner(unit, now);
       this.#foreignKinds.add(kindOfReply(unit, pdu));
@@ -149,9 +149,11 @@ export class BusWatch {
   clearAt(request: UnitRequest): number {
     const kinds = kindsOf(request.unit, expectedOf(request));
     const last = Math.max(...kinds.map((kind) => this.#lastOfKind.get(kind) ?? Number.NEGATIVE_INFINITY));
-    const quiet = Math.min(this.#gapMs, longestQuietMs);
+    const isDisturbed = this.now - this.#signAt < disturbedForMs;
+    const gap = Math.min(longestGapMs, Math.max(shortestGapMs, isDisturbed ? this.#longestRepeatMs * 1.5 : 0));
+    const quiet = Math.min(gap, longestQuietMs);
     const isAwaited = this.awaited.some((kind) => kinds.includes(kind));
-    return Math.max(last + this.#gapMs, this.#foreignAt + quiet, isAwaited ? this.#foreignUntil : last);
+    return Math.max(last + gap, this.#foreignAt + quiet, isAwaited ? this.#foreignUntil : last);
   }
 
   /** Kinds of the reply that another master waits for now. */
@@ -227,6 +229,12 @@ export class BusWatch {
   }
 
   #sign(at: number): void {
+    if (at - this.#signAt >= disturbedForMs) {
+      this.#repeats = 0;
+      this.#longestRepeatMs = 0;
+      this.#foreign = 0;
+      this.#foreignUnits.clear();
+    }
     this.#answers = 0;
     this.#signAt = at;
   }

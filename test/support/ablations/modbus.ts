@@ -151,7 +151,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "waiting for a reply that may come twice",
     file: "source/modbus/bus-watch.ts",
-    code: "return Math.max(last + this.#gapMs,",
+    code: "return Math.max(last + gap,",
     without: "return Math.max(last,",
     test: watch,
     name: "a request whose answer looks like one",
@@ -159,8 +159,8 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "waiting longer where replies come again later",
     file: "source/modbus/bus-watch.ts",
-    code: "      this.#gapMs = Math.min(",
-    without: "      Math.min(",
+    code: "isDisturbed ? this.#longestRepeatMs * 1.5 : 0",
+    without: "0",
     test: watch,
   },
   {

@@ -70,6 +70,39 @@ test("a request whose answer looks like one that was just heard waits, and longe
   expect(watch.clearAt(read(20, 1))).toBe(250);
 });
 
+test("a reply to another master that is the same as ours is no repeat of it", async () => {
+  const { clock, watch, bus } = onBus();
+  for (let i = 0; i < 3; i++) {
+    await clock.advance(600);
+    bus.begin(read(0, 1));
+    bus.receive(one(7));
+    bus.settle();
+    await clock.advance(400);
+    bus.receive(frame(1, 3, 0, 0, 0, 1));
+    bus.receive(one(7));
+  }
+  expect(watch.disturbances.map(({ kind }) => kind)).toEqual(["another master"]);
+  expect(watch.clearAt(read(20, 1)) - clock.monotonic()).toBe(40);
+});
+
+test("what was heard more than ten minutes before the last sign is of no account any more", async () => {
+  const { clock, watch, bus } = onBus();
+  bus.begin(read(0, 1));
+  bus.receive(one(7));
+  bus.settle();
+  await clock.advance(300);
+  for (let i = 0; i < 3; i++) bus.receive(one(7));
+  expect(watch.clearAt(read(20, 1)) - clock.monotonic()).toBe(450);
+
+  await clock.advance(600_000);
+  bus.begin(read(0, 1));
+  bus.receive(one(8));
+  bus.settle();
+  expect(watch.clearAt(read(20, 1)) - clock.monotonic()).toBe(40);
+  bus.receive(one(9, 4));
+  expect(watch.disturbances).toEqual([]);
+});
+
 test("an exception that was just heard holds up requests of any length of that function", () => {
   const { watch, bus } = onBus();
   bus.begin(read(0, 1));
