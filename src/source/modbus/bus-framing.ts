@@ -129,8 +129,8 @@ export class BusFraming implements Framing {
     return holdMs > 0 ? undefined : this.settle();
   }
 
-  clearAt(request: UnitRequest): number {
-    return this.#options.watch?.clearAt(request) ?? Number.NEGATIVE_INFINITY;
+  clearAt(request: UnitRequest, since: number): number {
+    return this.#options.watch?.clearAt(request, since) ?? Number.NEGATIVE_INFINITY;
   }
 
   distinct(request: UnitRequest): UnitRequest {

@@ -28,7 +28,7 @@ const answersForTrust = 5_000;
 const disturbedForMs = 600_000;
 /** How long an answer to another master's request is waited for. */
 const foreignAnswerMs = 500;
-/** The line need not be quiet for longer than this where another master never rests. */
+/** So long it is waited for that the line falls quiet: another master may never rest. */
 const longestQuietMs = 300;
 /** So long after a request was given up an answer to it is no sign of anybody else. */
 const lateForMs = 10_000;
@@ -145,15 +145,15 @@ export class BusWatch {
     this.#slowestMs.set(unit, Math.max(ms, (this.#slowestMs.get(unit) ?? 0) * 0.999));
   }
 
-  /** When `request` may be sent, by the monotonic clock; that may be long ago. */
-  clearAt(request: UnitRequest): number {
+  /** When `request` may be sent, which has waited from `since` on, by the monotonic clock; that may be long ago. */
+  clearAt(request: UnitRequest, since = this.now): number {
     const kinds = kindsOf(request.unit, expectedOf(request));
     const last = Math.max(...kinds.map((kind) => this.#lastOfKind.get(kind) ?? Number.NEGATIVE_INFINITY));
     const isDisturbed = this.now - this.#signAt < disturbedForMs;
     const gap = Math.min(longestGapMs, Math.max(shortestGapMs, isDisturbed ? this.#longestRepeatMs * 1.5 : 0));
-    const quiet = Math.min(gap, longestQuietMs);
+    const quietAt = Math.min(this.#foreignAt + gap, since + longestQuietMs);
     const isAwaited = this.awaited.some((kind) => kinds.includes(kind));
-    return Math.max(last + gap, this.#foreignAt + quiet, isAwaited ? this.#foreignUntil : last);
+    return Math.max(last + gap, quietAt, isAwaited ? this.#foreignUntil : last);
   }
 
   /** Kinds of the reply that another master waits for now. */

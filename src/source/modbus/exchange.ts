@@ -276,8 +276,9 @@ export function streamExchange(
       expiredAt = undefined;
       for (let left = mostAttempts; left > 0; left--) {
         const asked = framing.distinct?.(request) ?? request;
-        const latest = clock.monotonic() + longestRestMs;
-        const clearInMs = () => Math.min(framing.clearAt?.(asked) ?? 0, latest) - clock.monotonic();
+        const since = clock.monotonic();
+        const clearAt = () => Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs);
+        const clearInMs = () => clearAt() - clock.monotonic();
         while (clearInMs() > 0) await clock.sleep(clearInMs(), signal);
         const result = await attempt(asked, timeoutMs, signal);
         if (result === "contested") continue;

@@ -20,8 +20,11 @@ export interface Framing {
   distinct?(request: UnitRequest): UnitRequest;
   /** What came of asking for more than `request`; undefined: silence. True: the unit refuses more, ask for `request` alone. */
   widened?(request: UnitRequest, answer: Answer | undefined): boolean;
-  /** When `request` may be sent, by the monotonic clock: before, something else may come that looks like its answer. Left out: at once. */
-  clearAt?(request: UnitRequest): number;
+  /**
+   * When `request` may be sent, which has waited from `since` on, by the monotonic clock: before, something else may come that
+   * looks like its answer. Left out: at once.
+   */
+  clearAt?(request: UnitRequest, since: number): number;
   /** Until when an answer is held, to see whether another comes that contradicts it; undefined: none is. */
   readonly settlesAt?: number | undefined;
   /** At that time: the answer, or undefined where it may be that to another's request. The request is over in either case. */

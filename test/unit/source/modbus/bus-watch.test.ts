@@ -141,6 +141,30 @@ test("one request that is lost does not end asking for more than another master 
   expect(wider()).toBe(2);
 });
 
+test("another master that never rests holds a request up for 300 ms and no longer", async () => {
+  const { clock, framing } = onBus();
+  const sentAt: number[] = [];
+  let listener: ByteStreamListener | undefined;
+  const stream = {
+    listen(given: ByteStreamListener) {
+      listener = given;
+    },
+    write: () => void sentAt.push(clock.monotonic()),
+    async [Symbol.asyncDispose]() {},
+  };
+  const exchange = streamExchange(stream, framing, clock);
+  const stop = new AbortController();
+  listener?.data(one(0, 9));
+  const result = exchange.run(read(0, 1), 60_000, stop.signal).catch(() => {});
+  for (let i = 0; i < 100; i++) {
+    await clock.advance(20);
+    listener?.data(one(i, 9));
+  }
+  expect(sentAt).toEqual([300]);
+  stop.abort();
+  await result;
+});
+
 test("where more is asked for than another master does, a late answer is not taken for that to the next request", async () => {
   const { clock, framing, bus } = onBus();
   let listener: ByteStreamListener | undefined;
