@@ -169,8 +169,8 @@ export class Link implements AsyncDisposable {
     if (result.kind !== "silence") {
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
-      metrics.histogram(roundTrip).observe((end - start) / 1_000, { source });
-      this.#slowestMs = Math.max(end - start, this.#slowestMs * 0.999);
+      metrics.histogram(roundTrip).observe(result.tookMs / 1_000, { source });
+      this.#slowestMs = Math.max(result.tookMs, this.#slowestMs * 0.999);
       this.#answered.add(request.unit);
     }
     return result;

@@ -62,6 +62,26 @@ test("a unit that needed longer than its time-out to be told apart is given as m
   }
 });
 
+test("time in which a request waited, or its answer was held, is no time that the unit took", async () => {
+  const clock = new ManualClock();
+  const exchange: Exchange = {
+    telling: () => undefined,
+    lost: undefined,
+    stale: false,
+    discarded: 0,
+    heardAt: Number.NEGATIVE_INFINITY,
+    async run(): Promise<Result> {
+      await clock.advance(600);
+      return { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 20 };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
+  const link = await Link.open({ ...options, connect: async () => exchange }, testRuntime({ clock }), signal);
+  await link.read(request, 1_000, signal);
+  expect(link.unlikelyAfter(1_000)).toBe(80);
+});
+
 test("requests are counted by unit and outcome, exceptions by code, and what was thrown away", async () => {
   const runtime = testRuntime({ clock: new ManualClock() });
   let discarded = 0;
