@@ -119,7 +119,7 @@ export class ModbusSource implements Source {
 
   async check(signal: AbortSignal): Promise<readonly DeviceCheck[]> {
     const targets = this.#polls.map(({ target }) => target);
-    return await checkUnits(targets, this.#link, silenceHint(this.#config.options.url), signal);
+    return await checkUnits(targets, this.#link, silenceHint(this.#config.options.url), this.#runtime.clock, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

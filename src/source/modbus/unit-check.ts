@@ -1,5 +1,6 @@
 // Asks each unit of a source for one value, for a person who wants to know whether it is there.
 import { epochMicros } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
 import type { DeviceCheck } from "../../core/source.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { describeException } from "./exceptions.ts";
@@ -15,36 +16,47 @@ import type { PollTarget, Wanted } from "./wanted.ts";
 const triedValues = 4;
 /** The last of them is waited for so many time-outs: the unit may be slow. */
 const patience = 3;
+/** Of `check --online`, which is over after a minute. Then units are asked for their first value only, and at last for none. */
+const thoroughForMs = 25_000;
+const anyForMs = 50_000;
 
-/** Resolves with one check for each unit, in the order of `targets`. Rejects as `Link.read` does. */
+/** Resolves with one check for each unit, in the order of `targets`, within a minute or little more. Rejects as `Link.read` does. */
 export async function checkUnits(
   targets: readonly PollTarget[],
-  link: Link,
+  link: Pick<Link, "read">,
   hint: string,
+  clock: Pick<Clock, "monotonic">,
   signal: AbortSignal,
 ): Promise<readonly DeviceCheck[]> {
   const checks: DeviceCheck[] = [];
-  for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit))
-    checks.push(await checkUnit(unit, ofUnit, link, hint, signal));
+  const startedAt = clock.monotonic();
+  for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit)) {
+    const elapsed = clock.monotonic() - startedAt;
+    const timeoutMs = Math.max(...ofUnit.map((target) => target.timeoutMs));
+    if (elapsed + timeoutMs > anyForMs && checks.length > 0) checks.push(notAsked(unit));
+    else checks.push(await checkUnit(unit, ofUnit, link, hint, elapsed <= thoroughForMs, signal));
+  }
   return checks;
 }
 
 async function checkUnit(
   unit: number,
   targets: readonly PollTarget[],
-  link: Link,
+  link: Pick<Link, "read">,
   hint: string,
+  isThorough: boolean,
   signal: AbortSignal,
 ): Promise<DeviceCheck> {
   const device = `unit ${unit}`;
   const timeoutMs = Math.max(...targets.map((target) => target.timeoutMs));
-  const tried = spread(targets.flatMap(({ wanted }) => places({ items: wanted })));
+  const all = spread(targets.flatMap(({ wanted }) => places({ items: wanted })));
+  const tried = isThorough ? all : all.slice(0, 1);
   let isThere = false;
   let failure: Omit<DeviceCheck, "device" | "ok"> = { text: "has no tags" };
   for (const [i, block] of tried.entries()) {
     const isLast = i === tried.length - 1;
     const { table, start, count } = block;
-    const waitMs = isLast ? timeoutMs * patience : timeoutMs;
+    const waitMs = isLast && isThorough ? timeoutMs * patience : timeoutMs;
     const result = await link.read({ unit, table, start, count }, waitMs, signal, false);
     const slowMs = result.kind === "silence" ? (result.lateMs ?? 0) : result.tookMs;
     if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
@@ -54,6 +66,11 @@ async function checkUnit(
     if (result.kind === "exception" || !isThere) failure = failureOf(result, block, waitMs, hint);
   }
   return { device, ok: false, ...failure };
+}
+
+function notAsked(unit: number): DeviceCheck {
+  const remedy = "see to the units that do not answer, or leave them out, and check again";
+  return { device: `unit ${unit}`, ok: false, text: "was not asked: the units before it took all the time", remedy };
 }
 
 function failureOf(

@@ -1,0 +1,35 @@
+// `check --online` gives all sources a minute: a gateway with many dead units must not use it up without a word.
+import { expect, test } from "vitest";
+import type { Result } from "../../../../src/source/modbus/exchange.ts";
+import { checkUnits } from "../../../../src/source/modbus/unit-check.ts";
+import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import { modbusConfig } from "../../../support/modbus-source.ts";
+import { ManualClock } from "../../../support/runtime.ts";
+
+const { signal } = new AbortController();
+
+test("of many units of which most are dead each is told of within a minute, and those that answer are found", async () => {
+  const clock = new ManualClock();
+  const tags = Array.from({ length: 60 }, (_, unit) =>
+    Array.from({ length: 4 }, (_, i) => ({ unit: unit + 1, at: `hr:${i * 10}` })),
+  ).flat();
+  const link = {
+    async read({ unit }: { readonly unit: number }, timeoutMs: number): Promise<Result> {
+      if (unit % 20 === 0) return { kind: "data", bytes: Uint8Array.of(0, 7), at: clock.now(), tookMs: 1 };
+      await clock.advance(timeoutMs);
+      return { kind: "silence", mismatch: undefined, heard: false };
+    },
+  };
+  const checks = await checkUnits(
+    pollTargets(modbusConfig({ url: "tcp://127.0.0.1" }, tags)),
+    link,
+    "hint",
+    clock,
+    signal,
+  );
+  expect(clock.monotonic()).toBeLessThan(60_000);
+  expect(checks).toHaveLength(60);
+  expect(checks[19]).toMatchObject({ device: "unit 20", ok: true });
+  expect(checks[0]).toMatchObject({ ok: false, text: "did not answer within 3s" });
+  expect(checks[58]).toMatchObject({ device: "unit 59", ok: false, text: expect.stringContaining("was not asked") });
+});
