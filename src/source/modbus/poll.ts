@@ -125,8 +125,10 @@ export class Poll {
     const { result, ms, isOfUnit } = attempt;
     if (result.kind === "silence") {
       const reason = this.#unit.silence(result, ms);
-      // While a length is looked for that a unit answers to, what is too long says nothing of the unit.
-      if (search && !isOfUnit) return this.#fetchHalves(block, reason, cycle, search);
+      // While a length is looked for that a unit answers to, what is too long says nothing of the unit. Where another poll
+      // found it down meanwhile, it was the probe, and its end has to be told.
+      if (search && !isOfUnit && this.#options.breaker.down === undefined)
+        return this.#fetchHalves(block, reason, cycle, search);
       this.#unit.failed(reason, ms);
       if (isOfUnit || this.#options.breaker.down !== undefined) return fail(reason);
       const silences = this.#silences.add(block);

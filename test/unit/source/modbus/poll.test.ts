@@ -22,7 +22,7 @@ const given = ({ start, count }: ReadRequest): Result => ({
 });
 
 /** One unit with a register a tag; `answer` says what it does. */
-function polled(addresses: readonly number[], answer: (request: ReadRequest) => Result) {
+function polled(addresses: readonly number[], answer: (request: ReadRequest) => Result | Promise<Result>) {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const config = modbusConfig(
@@ -33,6 +33,7 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
   if (!target) throw new Error("nothing to poll");
   const asked: ReadRequest[] = [];
   const cuts: Cut[] = [];
+  const breaker = new Breaker(clock, () => 0.5, new ProbeBudget(clock));
   const poll = new Poll(
     {
       target,
@@ -41,12 +42,12 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
       restMs: 0,
       read: async (request) => {
         asked.push(request);
-        return answer(request);
+        return await answer(request);
       },
       isNearlyLost: () => false,
       mayBePatient: () => false,
       briefly: (ms) => ms,
-      breaker: new Breaker(clock, () => 0.5, new ProbeBudget(clock)),
+      breaker,
       learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
     },
     runtime,
@@ -55,6 +56,7 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
     clock,
     runtime,
     asked,
+    breaker,
     /** The readings of a cycle, by tag, and how many requests it took. */
     cycle: async () => {
       const before = asked.length;
@@ -65,6 +67,34 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
     },
   };
 }
+
+test("a unit that another poll finds down while a block is taken apart is asked again later", async () => {
+  let isBack = false;
+  let found: number | undefined;
+  let requests = 0;
+  const { clock, breaker, cycle } = polled([0, 1], async (request) => {
+    requests++;
+    if (isBack) return given(request);
+    // Only to the value that is asked for to see whether the unit is there, and once.
+    if (request.count === 1 && found === undefined) {
+      found = request.start;
+      return given(request);
+    }
+    // Before that value is asked for once more.
+    if (requests === (found === 0 ? 3 : 4)) {
+      for (let i = 0; i < 3; i++) breaker.failed("silent to another poll", 0);
+      await clock.advance(11_000);
+    }
+    return silence;
+  });
+  await cycle();
+  expect(breaker.down).toBeDefined();
+  isBack = true;
+  await clock.advance(1_000_000);
+  await cycle();
+  await clock.advance(1_000_000);
+  expect((await cycle()).values).toEqual([0, 1]);
+});
 
 test("a block that is refused whole is asked for ever more rarely, said once, and found back when the device has it", async () => {
   let has = false;
