@@ -194,6 +194,22 @@ export const modbusAblations: readonly Ablation[] = [
     test: watch,
   },
   {
+    safeguard: "asking for no length that is still to come",
+    file: "source/modbus/bus-framing.ts",
+    code: "mayAsk(wider) && !this.#doubts.blur(wider)",
+    without: "mayAsk(wider)",
+    test: watch,
+    name: "where more is asked for than another master does, a late answer",
+  },
+  {
+    safeguard: "giving the probe back while a block is taken apart",
+    file: "source/modbus/poll.ts",
+    code: "if (search && !isOfUnit && this.#options.breaker.down === undefined)\n",
+    without: "if (search && !isOfUnit)\n",
+    test: poll,
+    name: "a unit that another poll finds down",
+  },
+  {
     safeguard: "late answers are no other master",
     file: "source/modbus/bus-framing.ts",
     code: "      this.#options.watch?.gaveUp(this.#current.request);\n",
