@@ -1,17 +1,16 @@
 // The line of a file that an error is about, with a caret below the column, and no secret in it. The file may be no YAML
 // at all, so secrets are recognised by the keys before them: whatever follows such a key in its line is hidden unless it is
 // certain to be a reference or ends for certain.
+import { isPlaceOfSecret, isSecretKey } from "./secret-key.ts";
 
 /** Lines longer than this are shown around the caret. */
 const longest = 100;
-/** A key whose value is a secret. */
-const secretKey = /pas+w|pass|pwd|secret|token|private|api_?key|^key$/i;
-/** A key that says where a secret is. */
-const placeOfSecret = /(?:file|env|url)$/i;
 /** Below these keys every value may be a secret, except those of `harmless`. */
 const credentials = /^(?:auth|basic|clientCredentials|credentials?|userCertificate)$/i;
 const harmless = /^(?:basic|clientCredentials|username|clientId|apiUrl)$/;
 const key = /(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\s|$)\s*/g;
+/** Without a space after the colon, as in JSON, or by mistake. */
+const tightKey = /(?<=^|[\s,[]|(?<!\$)\{)(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\S)(?!\/\/)/g;
 /** A whole value that is nothing but a reference. */
 const reference = /^(["']?)\$\{(?:file:|credential:)?[^}:]*\}\1(?=\s*(?:[,}\]#]|$))/;
 const quoted = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*(?:[,}\]#]|$))/;
@@ -56,10 +55,10 @@ function secretRanges(lines: readonly string[], index: number): readonly Range[]
   const text = lines[index] ?? "";
   const parents = parentsOf(lines, index);
   const start = text.length - text.trimStart().length;
-  if (parents.some(isSecret)) return [[start, text.length]];
+  if (parents.some(isSecretKey) || goesOn(lines, index)) return [[start, text.length]];
   const ranges: Range[] = [];
   let within = parents.some((name) => credentials.test(name));
-  for (const match of text.matchAll(key)) {
+  for (const match of keysOf(text)) {
     const name = match[2] ?? "";
     const from = match.index + match[0].length;
     if (from <= (ranges.at(-1)?.[1] ?? 0)) continue;
@@ -67,15 +66,24 @@ function secretRanges(lines: readonly string[], index: number): readonly Range[]
     const group = credentials.test(name);
     if (group) within = true;
     if (group && (value === "" || value.startsWith("{"))) continue;
-    if (!group && !isSecret(name) && !(within && !harmless.test(name) && !placeOfSecret.test(name))) continue;
+    if (!group && !isSecretKey(name) && !(within && !harmless.test(name) && !isPlaceOfSecret(name))) continue;
     if (value === "" || reference.test(value)) continue;
     ranges.push([from, from + (quoted.exec(value)?.[0].length ?? value.length)]);
   }
   return merged([...ranges, ...users(text), ...comment(text)]);
 }
 
-function isSecret(name: string): boolean {
-  return secretKey.test(name) && !placeOfSecret.test(name);
+function keysOf(text: string): readonly RegExpExecArray[] {
+  return [...text.matchAll(key), ...text.matchAll(tightKey)].toSorted((a, b) => a.index - b.index);
+}
+
+/** Whether a secret that begins in the line above may go on in this one, however it is indented. */
+function goesOn(lines: readonly string[], index: number): boolean {
+  const above = lines.slice(0, index).findLast((line) => line.trim() !== "") ?? "";
+  const last = keysOf(above).at(-1);
+  if (!last || !isSecretKey(last[2] ?? "")) return false;
+  const value = above.slice(last.index + last[0].length);
+  return value === "" || (/^["']/.test(value) && !quoted.test(value));
 }
 
 /** Keys of the lines above that are indented less, each less than the one below it. */

@@ -1,5 +1,6 @@
 // A configuration as it was written: scalars, maps and lists that know where they stand. Everything is checked on
 // these, so that an error can name its position whatever file, template or default a value came from.
+import { shownKey } from "./secret-key.ts";
 
 export interface Position {
   readonly file: string;
@@ -53,7 +54,7 @@ export type ConfigNode = ScalarNode | MapNode | ListNode;
 /** A key or index further down. */
 export function childPath(path: string, key: string | number): string {
   if (typeof key === "number") return `${path}[${key}]`;
-  const name = /^[\w.-]+$/.test(key) ? key : JSON.stringify(key);
+  const name = /^[\w.-]+$/.test(key) ? key : JSON.stringify(shownKey(key));
   return path === "" ? name : `${path}.${name}`;
 }
 

@@ -4,6 +4,7 @@ import type { Issues } from "./issue.ts";
 import { type Lengths, type LongList, longLists } from "./long-lists.ts";
 import { type ConfigNode, childPath, countNodes, type ListNode, type MapEntry, type Position } from "./node.ts";
 import { resolveScalar } from "./scalar.ts";
+import { shownKey } from "./secret-key.ts";
 import { unclosedQuote } from "./unclosed-quote.ts";
 import { explain } from "./yaml-hints.ts";
 import { Skeleton } from "./yaml-skeleton.ts";
@@ -232,7 +233,11 @@ class Reader {
     else {
       const unspaced = missing && name.includes(":");
       if (unspaced)
-        this.#issues.error(place, "has no value", `write a space after the colon: ${name.replace(":", ": ")}`);
+        this.#issues.error(
+          place,
+          "has no value",
+          `write a space after the colon: ${shownKey(name).replace(":", ": ")}`,
+        );
       entries.set(name, unspaced ? { ...entry, value: broken(entry.value) } : entry);
     }
   }

@@ -71,6 +71,15 @@ const ways = [
   `# ${canary}`,
   `{ password: ${canary}, a: 1 }`,
   `- { input: a, password: ${canary} }`,
+  `basic: {"password":"${canary}", "username":"a"}`,
+  `- {"password":'${canary}'}`,
+  `password:${canary}`,
+  `{ password:${canary} }`,
+  `pw: ${canary}`,
+  `accessKey: ${canary}`,
+  `password:\n- ${canary}`,
+  `password: "first\n${canary}"`,
+  `auth: { basic: { password:\n${canary} } }`,
 ];
 
 test("no way of writing a secret into a file shows it", () => {
