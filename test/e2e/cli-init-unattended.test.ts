@@ -105,6 +105,10 @@ test("a source that cannot be reached stops it: nothing is written, and --offlin
 
 test.each([
   [["--source", "http://nothing"], "--source http://nothing: must be simulator, or begin with one of mqtt://"],
+  [
+    ["--source", "mqtt://gw1:canary-19f0@broker:1883", "--offline"],
+    "--source mqtt://***@broker:1883: name and password stand in --username and --source-password-file",
+  ],
   [["--source", "simulator", "--name", "-x-"], "--name -x-: must be 1 to 64 letters"],
   [["--source", "mqtt://127.0.0.1:1", "--username", "gw1"], "--source-password-file or --source-password-env"],
   [
@@ -117,6 +121,7 @@ test.each([
   using agent = await plant();
   const { status, stderr } = await agent.init(...args);
   expect(stderr).toContain(message);
+  expect(stderr).not.toContain("canary");
   expect(status).toBe(2);
   expect(existsSync(agent.file)).toBe(false);
 });
