@@ -83,3 +83,16 @@ test("a direct connection gives no password to a server that would have it in cl
   await using line = collect(await openTrusting(setup));
   await line.reading(({ quality }) => quality === "good");
 });
+
+test("a restart takes up the session of a direct connection, with the login that the server named with it", async () => {
+  await using server = await secretive("restarted", { secure: true, anonymous: false });
+  const options = { url: server.url, security, username: user.name, password: user.password };
+  const setup = { stateDir: folder.file("restarts"), options, tags };
+  for (const subscription of ["new", "kept", "kept"]) {
+    await using line = collect(await openTrusting(setup));
+    expect(line.source.details?.()).toMatchObject({ subscription });
+    await line.reading(({ quality }) => quality === "good");
+    await line[Symbol.asyncDispose]();
+    expect([server.sessions, server.subscriptions]).toEqual([1, 1]);
+  }
+});

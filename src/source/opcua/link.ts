@@ -48,7 +48,7 @@ export async function openLink(
 ): Promise<Link> {
   const { options } = link;
   const client = createClient(stack, link, endpoint);
-  guardLogin(stack.ua, client, endpoint, link);
+  const logins = guardLogin(stack.ua, client, endpoint, link, resumption.session?.logins);
   const lost = new AbortController();
   const fail = () => lost.abort(new AgentError("SOURCE_UNREACHABLE", `the connection to ${options.url} is lost`));
   client.on("connection_lost", fail);
@@ -69,7 +69,7 @@ export async function openLink(
     };
     // The stack declares less of a session than it gives.
     const used = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
-    return makeLink(stack, client, used, former !== undefined, lost, options);
+    return makeLink(stack, client, { session: used, resumed: former !== undefined, logins: logins() }, lost, options);
   } catch (error) {
     // Given up while the server was creating it: it is closed when it is there.
     const closed = creating?.then((session) => session.close(true)).catch(() => {});
@@ -152,8 +152,7 @@ async function takeUp(
 function makeLink(
   { ua }: Stack,
   client: Client,
-  session: UaSession,
-  resumed: boolean,
+  { session, resumed, logins }: { session: UaSession; resumed: boolean; logins: SessionRecord["logins"] },
   lost: AbortController,
   options: OpcuaOptions,
 ): Link {
@@ -196,6 +195,7 @@ function makeLink(
       timeoutMs: session.timeout,
       nonce: session.serverNonce?.toString("base64") ?? "",
       certificate: session.serverCertificate?.toString("base64") ?? "",
+      logins,
     },
     lost: lost.signal,
     subscriptions,

@@ -16,6 +16,11 @@ const session = z.object({
   nonce: z.string(),
   /** Base64; what a password is encrypted with. */
   certificate: z.string(),
+  /** Logins that the server named with the session, where no endpoint of it lists them. */
+  logins: z
+    .array(z.object({ policyId: z.string().nullable(), tokenType: z.int(), securityPolicyUri: z.string().nullable() }))
+    .readonly()
+    .default([]),
 });
 const subscription = z.object({
   id: z.int(),

@@ -4,7 +4,15 @@ import { Resumption } from "../../../../src/source/opcua/resumption.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
-const session = { id: "ns=1;i=1", token: "ns=1;i=2", name: "s", timeoutMs: 60_000, nonce: "", certificate: "" };
+const session = {
+  id: "ns=1;i=1",
+  token: "ns=1;i=2",
+  name: "s",
+  timeoutMs: 60_000,
+  nonce: "",
+  certificate: "",
+  logins: [],
+};
 const { log } = testRuntime();
 
 test("a session is remembered for the same connection, in a file nobody else may read", async () => {
