@@ -21,6 +21,8 @@ export class Reread {
   readonly #options: RereadOptions;
   #added = new Set<Item>();
   #due = new Set<Item>();
+  /** Those being read, as long as no newer value of them has come. */
+  #reading = new Set<Item>();
 
   constructor(options: RereadOptions) {
     this.#options = options;
@@ -35,6 +37,7 @@ export class Reread {
   arrived(item: Item): void {
     this.#added.delete(item);
     this.#due.delete(item);
+    this.#reading.delete(item);
   }
 
   /** Reads what was added, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
@@ -43,6 +46,7 @@ export class Reread {
     for (;;) {
       await runtime.clock.sleep(settlingMs, signal);
       const due = [...this.#due];
+      this.#reading = this.#due;
       this.#due = this.#added;
       this.#added = new Set();
       if (due.length === 0) continue;
@@ -50,7 +54,7 @@ export class Reread {
         due.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
         signal,
       );
-      const read = due.flatMap((item, i) => (values[i] ? [[item, values[i]] as const] : []));
+      const read = due.flatMap((item, i) => (values[i] && this.#reading.has(item) ? [[item, values[i]] as const] : []));
       if (read.length > 0) await deliver(read, signal);
     }
   }

@@ -27,3 +27,28 @@ test("a variable of which a notification was lost is read once, unless its next 
   stop.abort(new Error("over"));
   await expect(running).rejects.toThrow("over");
 });
+
+test("a variable whose next value comes while it is read does not fall back to the value before", async () => {
+  const clock = new ManualClock();
+  const [steady, busy] = [opcuaItem(), { ...opcuaItem(), address: "Count" }];
+  const read: string[] = [];
+  const value = new ua.DataValue({ value: { dataType: ua.DataType.Double, value: 42 } });
+  const reread = new Reread({
+    ua,
+    services: {
+      read: async (nodes) => {
+        reread.arrived(busy);
+        return nodes.map(() => value);
+      },
+    },
+    runtime: testRuntime({ clock }),
+    deliver: async (values) => void read.push(...values.map(([{ address }]) => address)),
+  });
+  const stop = new AbortController();
+  const running = reread.run(stop.signal);
+  reread.add([steady, busy]);
+  for (const _ of [1, 2, 3]) await clock.advance(1_000);
+  expect(read).toEqual(["Temp"]);
+  stop.abort(new Error("over"));
+  await expect(running).rejects.toThrow("over");
+});
