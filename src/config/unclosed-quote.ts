@@ -5,8 +5,8 @@ export interface UnclosedQuote {
   readonly quote: '"' | "'";
 }
 
-/** What may stand before a value. */
-const valueStart = /(?:^|[\s:,[{(?-])$/;
+/** What may stand before a value: a quote further on in a text without quotes is a letter of it. */
+const valueStart = /(?:^|[,[{]|(?:^|\s)[?-]\s|:(?:\s|$))\s*(?:[!&]\S*\s+)*$/;
 const keyLine = /^\s*(?:- +)?[\w.-]+:(?:\s|$)/;
 
 /**

@@ -105,6 +105,8 @@ test.each([
   ["a: it's\nb: 'c\n", 11],
   ['a: "b\\"\nc: d\n', 3],
   ["a: 'it''s\nb: c\n", 3],
+  ["a: !!str 'b\nc: d\n", 9],
+  ['{"a":"b,\nc: d}\n', 5],
 ])("an unclosed quote is found where it begins: %j", (text, offset) => {
   expect(unclosedQuote(text)?.offset).toBe(offset);
 });
@@ -116,6 +118,8 @@ test.each([
   'a: |\n  "text\nb: c\n',
   "a: 'it''s'\nb: \"x\\\"y\"\n",
   "a: {b: 'c', d: \"e\"}\n",
+  "a: rock 'n roll\nb: c\n",
+  'a: a pipe of 2 "\nb: [1\nc: d\n',
 ])("a text that goes on in the next line, or an apostrophe, is no unclosed quote: %j", (text) => {
   expect(unclosedQuote(text)).toBeUndefined();
 });
