@@ -6,6 +6,8 @@ import type { Environment } from "../config/environment.ts";
 /** Where the package has it. */
 export const packagedConfig = "/etc/tagferry/tagferry.yaml";
 export const localConfig = "tagferry.yaml";
+/** The data directory of the unit, for commands that are not started by it. */
+const packagedData = "/var/lib/tagferry";
 /** For the help. */
 export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packagedConfig}`;
 
@@ -19,6 +21,14 @@ export function defaultConfig(environment: Place): string {
 /** As `defaultConfig`, for commands that need no configuration: undefined where there is none that this user may read. */
 export function readableConfig(environment: Place): string | undefined {
   return givenConfig(environment) ?? (isThere(packagedConfig, constants.R_OK) ? packagedConfig : undefined);
+}
+
+/**
+ * What `agent.dataDir` has to say in a new configuration at `target`, so that commands typed by a person look where the agent
+ * does. Undefined: the default will do.
+ */
+export function dataDirFor(target: string, { variables }: Pick<Environment, "variables">): string | undefined {
+  return target === packagedConfig && !variables.STATE_DIRECTORY ? packagedData : undefined;
 }
 
 function givenConfig({ variables, cwd }: Place): string | undefined {

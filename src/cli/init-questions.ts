@@ -4,6 +4,7 @@ import { AgentError } from "../core/errors.ts";
 import { serviceOptions } from "../upload/options.ts";
 import type { BrowsedDevice } from "./browsed-json.ts";
 import { browsedYaml } from "./browsed-yaml.ts";
+import { dataDirFor } from "./default-config.ts";
 import type { InitAnswers, InitSource } from "./init-file.ts";
 import type { InitOptions } from "./init-options.ts";
 import { askedSecret, type InitSecret, placedSecret, referenceTo, servicePassword } from "./init-secrets.ts";
@@ -57,14 +58,15 @@ export async function askAll(options: InitOptions, target: string, interview: In
   const password = await passwordOfService(options, target, interview);
   const secrets = [password];
   const sources: InitSource[] = [];
-  const place = { agent, dataDir: dataDirOf(undefined, io.environment), configFile: target };
+  const dataDir = dataDirFor(target, io.environment);
+  const place = { agent, dataDir: dataDirOf(dataDir, io.environment), configFile: target };
   const parts = { place, others: sources, inputs: new Set<string>(), offline: options.offline };
   for await (const given of sourcesOf(options, interview)) {
     const { source, secret } = await askSource(given, parts, interview);
     sources.push(source);
     if (secret) secrets.push(secret);
   }
-  return { agent, service: url, integration, password: password.reference, sources, secrets };
+  return { agent, dataDir, service: url, integration, password: password.reference, sources, secrets };
 }
 
 /** Those that were given; else the person names one after the other. */
@@ -123,6 +125,7 @@ export async function foundDevices(
       : { reference: referenceTo(password.file), file: password.file };
   return {
     agent: name ?? nameOf(io.environment.hostname),
+    dataDir: dataDirFor(target, io.environment),
     service: service ?? localService,
     integration: integration ?? exampleIntegration,
     password: secret.reference,
