@@ -1,6 +1,6 @@
 // The agent's own certificate and the certificates it trusts, in one folder for all of its sources. Nothing is trusted by itself.
 import { X509Certificate } from "node:crypto";
-import { chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { AgentError } from "../../core/errors.ts";
@@ -92,7 +92,7 @@ async function giveToOwner(folder: string, dir: string): Promise<void> {
   const { uid, gid } = await stat(dir);
   if (uid === 0) return;
   const inside = await readdir(folder, { recursive: true });
-  for (const path of [folder, ...inside.map((name) => join(folder, name))]) await chown(path, uid, gid);
+  for (const path of [folder, ...inside.map((name) => join(folder, name))]) await lchown(path, uid, gid);
 }
 
 async function openStore(stack: Stack, rootFolder: string): Promise<CertificateStore> {

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { chown, lstat, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { openPki } from "../../../../src/source/opcua/pki.ts";
 import { loadStack } from "../../../../src/source/opcua/stack.ts";
@@ -27,3 +27,19 @@ test("sources that begin at the same time make one certificate for the agent, an
   expect(await readdir(folder.path)).toEqual(["pki"]);
   for (const pki of opened) await pki[Symbol.asyncDispose]();
 });
+
+test.runIf(process.getuid?.() === 0)(
+  "what a link in the folder leads to is not given to the user of the agent",
+  async () => {
+    using folder = temporaryFolder();
+    const [data, other] = [folder.file("data"), folder.file("other")];
+    await mkdir(data);
+    await writeFile(other, "");
+    await putKey("agent", folder.file("data/pki"));
+    await symlink(other, folder.file("data/pki/link"));
+    await chown(data, 12_345, 12_345);
+    await using _pki = await openPki(await loadStack(testRuntime().log), { agent: "gw1", dir: data });
+    expect((await lstat(folder.file("data/pki/link"))).uid).toBe(12_345);
+    expect((await stat(other)).uid).toBe(0);
+  },
+);
