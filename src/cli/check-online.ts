@@ -44,6 +44,8 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
   const takeovers = config.sources.some(({ driver }) => "claims" in driver)
     ? runningTakeovers(config, signal)
     : Promise.resolve(new Map<string, AgentError>());
+  // ^C: where no source came so far that it was waited for.
+  takeovers.catch(() => {});
   return Promise.all([
     reach("service", (stop) => reachService(config, version, runtime, stop), signal),
     ...config.sources.map((source) =>

@@ -1,5 +1,7 @@
 // What `check --online` says of the service and the sources that a configuration names.
-import { existsSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { expect, test } from "vitest";
 import { command } from "../support/command.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
@@ -131,4 +133,25 @@ test("a Modbus device that is slower than the time-out is told so, and one that 
   expect(other.stdout).toContain("unit 0 instead of 1 (replyUnit: any accepts that)");
   writeModbus(file, device.url, "{ unit: 1, tags: [{ input: a, at: hr:0 }] }", "replyUnit: any,");
   expect((await command(["check", "-c", file, "--online"])).stdout).toContain("unit 1: hr:0 u16 is 7");
+});
+
+test("^C while the running agent does not answer is no failure of its own", async () => {
+  using home = temporaryFolder();
+  const stop = new AbortController();
+  const hanging = createServer(() => stop.abort(new Error("stopped")));
+  await once(hanging.listen(0, "127.0.0.1"), "listening");
+  const { port } = hanging.address() as AddressInfo;
+  const nowhere = { service: "http://127.0.0.1:1/v1", broker: "mqtt://127.0.0.1:1", modbus: "tcp://127.0.0.1:1" };
+  const file = home.file("agent.yaml");
+  write({ file, dataDir: home.file("data"), ...nowhere });
+  writeFileSync(file, `${readFileSync(file, "utf8")}http: { listen: "127.0.0.1:${port}" }\n`);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  await command(["check", "-c", file, "--online"], { signal: stop.signal }).catch(() => {});
+  await new Promise(setImmediate);
+  process.off("unhandledRejection", note);
+  hanging.close();
+  expect(stop.signal.aborted).toBe(true);
+  expect(unhandled).toEqual([]);
 });
