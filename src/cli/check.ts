@@ -1,4 +1,5 @@
 // `tagferry check`: every error of a configuration, else what it will cost.
+import { resolve } from "node:path";
 import { ownTags } from "../agent/own-signals.ts";
 import type { Claims } from "../config/claims.ts";
 import type { Config } from "../config/config.ts";
@@ -37,7 +38,11 @@ export async function check(
   let config: Config;
   try {
     const claims: Claims = new Map();
-    for (const other of others) await loadConfig(other, io.environment, drivers, claims);
+    // Typed as conf/*.yaml the list has this one in it.
+    const inFull = (name: string) => resolve(io.environment.cwd, name);
+    const beside = new Map(others.map((other) => [inFull(other), other]));
+    beside.delete(inFull(file));
+    for (const other of beside.values()) await loadConfig(other, io.environment, drivers, claims);
     config = await loadConfig(file, io.environment, drivers, claims);
   } catch (error) {
     const issues = configIssues(error);

@@ -181,3 +181,20 @@ test("a client identifier that another agent uses at the same broker is an error
   expect(await run(agent("gw2"))).toBe(0);
   expect(await run(agent("gw1", "other.local"))).toBe(0);
 });
+
+test("a configuration that stands among the others is not compared with itself", async () => {
+  const text = `${head}agent: { name: gw1 }\nsources: { hall: { type: mqtt, url: "mqtt://broker.local", tags: [{ input: a, topic: a }] } }\n`;
+  const lines: string[] = [];
+  const status = await check(
+    { config: "agent.yaml", with: ["./agent.yaml", "other.yaml", "/site/other.yaml"] },
+    {
+      print: (line) => void lines.push(line),
+      signal: new AbortController().signal,
+      environment: environmentOf(withPassword, {
+        "/site/agent.yaml": text,
+        "/site/other.yaml": text.replaceAll("gw1", "gw2"),
+      }),
+    },
+  );
+  expect({ status, first: lines[0] }).toMatchObject({ status: 0, first: expect.stringContaining("is right") });
+});
