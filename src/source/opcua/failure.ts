@@ -1,5 +1,7 @@
 // What the stack and servers say when something fails, in the agent's codes and with what to do about it.
 import { AgentError, credentialsHint, isAgentError } from "../../core/errors.ts";
+import { formatByteSize } from "../../lib/byte-size.ts";
+import { largestMessageBytes } from "./transport.ts";
 
 /** The status a server or the stack gave, by name: `BadUserAccessDenied`. Undefined: none was given. */
 export function statusOf(error: unknown): string | undefined {
@@ -123,14 +125,22 @@ const networkFaults: Readonly<Record<string, string>> = {
 };
 
 /** How the stack says that a message is larger than it takes. */
-const tooLarge = /max (?:message size|chunk count) exceeded/;
-const tooLargeText = "the server sent a message of more than 32 MiB; leave large arrays and images out of the tags";
+const tooLarge = /max (?:message size exceeded: (\d+)|chunk count exceeded)/;
+
+/** Of the limits of both sides the smaller one holds. */
+function tooLargeError(error: Error, bytes: string | undefined, doing: string): AgentError {
+  const limit = formatByteSize(bytes === undefined ? largestMessageBytes : Number(bytes));
+  return new AgentError("SOURCE_UNREACHABLE", `${doing}: the server sent a message of more than ${limit}`, {
+    cause: error,
+    hint: "leave large arrays and images out of the tags, or let the server send larger messages",
+  });
+}
 
 /** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
-  if (error instanceof Error && tooLarge.test(error.message))
-    return new AgentError("SOURCE_UNREACHABLE", `${doing}: ${tooLargeText}`, { cause: error });
+  const large = error instanceof Error ? tooLarge.exec(error.message) : null;
+  if (error instanceof Error && large) return tooLargeError(error, large[1], doing);
   const status = statusOf(error);
   const remedy = remedies[status ?? ""];
   const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";
