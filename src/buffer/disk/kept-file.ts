@@ -8,7 +8,7 @@
 import { isInputId } from "../../core/point.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 import { crc32c } from "./crc32c.ts";
-import { type Disk, diskErrorCode, readFile, replaceFile, withRetries, writeFully } from "./disk.ts";
+import { type Disk, type DiskFile, diskErrorCode, readFile, replaceFile, withRetries, writeFully } from "./disk.ts";
 import type { InputTable } from "./input-table.ts";
 import type { KeptTimes } from "./kept-times.ts";
 import type { Notes } from "./note.ts";
@@ -77,8 +77,7 @@ export class KeptFile {
   /** To be called before points from `next` on are appended: a start looks only for inputs that the file names. Throws what the disk throws. */
   nameNew(next: number): void {
     if (this.#options.kept.unnamed.size === 0) return;
-    if (this.#end === undefined) this.#write(next);
-    else this.#append(this.#end);
+    if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);
   }
 
   /** To be called before the segment that ends at `next` is sealed: a start does not read it again. Never throws. */
@@ -106,14 +105,15 @@ export class KeptFile {
     kept.unnamed.clear();
   }
 
-  /** What a write that failed left behind `end` is written over. */
-  #append(end: number): void {
+  /** What a write that failed left behind `end` is written over. False: somebody deleted the file. */
+  #append(end: number): boolean {
     const { disk, folder, inputs, kept } = this.#options;
+    const file = openIfThere(disk, `${folder}/${keptFileName}`);
+    if (!file) return false;
     const lines = Array.from(kept.unnamed, (input) =>
       lineOf([inputs.inputAt(input), kept.rangesOf(input)?.bounds ?? []] satisfies NamedInput),
     );
     const bytes = Buffer.concat(lines);
-    const file = disk.open(`${folder}/${keptFileName}`, "write");
     try {
       writeFully(file, bytes, end);
       file.sync();
@@ -122,6 +122,7 @@ export class KeptFile {
     }
     this.#end = end + bytes.length;
     kept.unnamed.clear();
+    return true;
   }
 
   /** The lines up to the first that is not whole. */
@@ -166,6 +167,15 @@ export class KeptFile {
         if (kept.has(number)) kept.occupy(number, time);
       });
     }
+  }
+}
+
+function openIfThere(disk: Disk, path: string): DiskFile | undefined {
+  try {
+    return disk.open(path, "write");
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
+    return undefined;
   }
 }
 

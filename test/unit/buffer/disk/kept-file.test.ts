@@ -101,6 +101,29 @@ test("a value that could not be stored leaves no gap in the times of those that 
   ]);
 });
 
+test("points are stored when somebody deletes the file, and keep their times", () => {
+  const disk = new MemoryDisk();
+  const opened = openStore(disk, setup);
+  appendKept(opened, [["a", t0, 1]]);
+  disk.remove(`${folder}/${keptFileName}`);
+
+  appendKept(opened, [["b", t0, 2]]);
+  const again = openStore(disk.afterKill(), { ...setup, seed: 2 });
+  appendKept(again, [
+    ["a", t0, 3],
+    ["b", t0, 4],
+  ]);
+
+  const service = new Map<string, number>();
+  deliver(again, service);
+  expect([...service].toSorted()).toEqual([
+    [`a ${t0}`, 1],
+    [`a ${t0 + 1}`, 3],
+    [`b ${t0}`, 2],
+    [`b ${t0 + 1}`, 4],
+  ]);
+});
+
 test("the file of another buffer is not applied, nor a damaged one", () => {
   const first = new MemoryDisk();
   appendKept(openStore(first, { ...setup, seed: 7 }), [["a", t0, 1]]);
