@@ -102,7 +102,7 @@ export class Compactor {
   }
 
   #start(now: Moment): Job | undefined {
-    const { ground, folder, segments, shelf, keeper } = this.#options;
+    const { accounts, ground, folder, segments, shelf, keeper } = this.#options;
     const uptime = keeper.uptime(now);
     for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
     const segment = segments.find(
@@ -118,8 +118,9 @@ export class Compactor {
     );
     if (!segment) return undefined;
     const index = shelf.index(segment);
-    // What is damaged stays as it is: it has been counted, and whoever wants to can look at it.
-    if (index.damage.length > 0) {
+    // What is damaged stays as it is: it has been counted under its sequence numbers, and whoever wants to can look at it.
+    const { first, endSequence } = segment;
+    if (index.damage.length > 0 || accounts.removed.within(first, endSequence).length > 0) {
       this.#skipped.set(segment, Number.POSITIVE_INFINITY);
       return undefined;
     }

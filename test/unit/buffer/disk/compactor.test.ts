@@ -124,3 +124,23 @@ test("fresh segments are left alone, and a compaction that a crash cut short lea
   compact(again, 900);
   expect(keys(takeAll(again))).toEqual(keys(Array.from({ length: 300 }, (_, i) => poll(i)).flat()));
 });
+
+test("a segment of which points were found damaged stays as it is, so that a start finds the same losses", () => {
+  const disk = new MemoryDisk();
+  const { store } = openStore(disk, { segmentBytes: 16_000 });
+  for (let second = 0; !segmentFiles(disk)[1]; second++) append(store, poll(second), 1);
+  // In a record behind the first one, which has the names with it.
+  disk.change(`${folder}/${segmentFiles(disk)[0]}`, (bytes) => {
+    bytes[4_096 + 3_000]! ^= 0x10;
+    return bytes;
+  });
+  takeAll(store);
+  store.releaseAll();
+  const { losses } = store.stats();
+  expect(losses).toMatchObject([{ reason: "damaged" }]);
+
+  compact(store, 100);
+  store.close(moment(110));
+
+  expect(openStore(disk, { at: 120, seed: 2 }).store.stats().losses).toEqual(losses);
+});
