@@ -359,7 +359,7 @@ export class OutcomeHandler {
 
   async #tooLarge(shipment: Shipment): Promise<Next> {
     const { frame, kind } = shipment;
-    const { limit, bisection, window } = this.#parts;
+    const { limit, bisection } = this.#parts;
     if (frame.points <= 1 || (kind === "fresh" && limit.least)) {
       const message = "even the smallest request is found too large";
       const isAside = frame.points <= 1 && this.#setAside(shipment, message);
@@ -369,17 +369,17 @@ export class OutcomeHandler {
     }
     if (!limit.least) await limit.tooLarge(frame.body.length);
     if (kind === "suspect") bisection.split();
-    if (kind === "probe")
-      for (const column of [...shipment.portion.columns, ...shipment.rest]) window.forgetExtracted(column);
+    if (kind === "probe") this.#setAside(shipment, "requests that carry it are found too large");
     return onward;
   }
 
   /** Not known to be stored. What was sent apart from the others does not hold them up, however often it fails. */
   #failed(shipment: Shipment, state: Trouble, message: string, waitMs: number, cause?: Error): Next {
     if (shipment.kind === "fresh") return this.#trouble(shipment, state, message, waitMs, cause);
-    this.#setAside(shipment, message);
-    // Where others are accepted in between, it is the input and not the service.
-    if (++this.#vain >= mostVain) this.#trouble(shipment, state, message, waitMs, cause);
+    const isAside = this.#setAside(shipment, message);
+    // Where others are accepted in between, it is the input and not the service: they do not wait for it.
+    if (++this.#vain < mostVain) return isAside ? onward : { waitMs, again: undefined };
+    this.#trouble(shipment, state, message, waitMs, cause);
     return { waitMs, again: undefined };
   }
 

@@ -133,6 +133,33 @@ test.each([
   },
 );
 
+test.each([
+  ["413", { kind: "tooLarge" }],
+  ["HTTP 500", { kind: "unavailable", cause: new Error("HTTP 500") }],
+  ["HTTP 403", { kind: "unauthorized", reason: "HTTP 403" }],
+] as const)(
+  "retries of many refused inputs take at most one request in five, also where they are answered with %s",
+  async (_, outcome) => {
+    const parked = new Set(many);
+    let refuses = true;
+    await using delivery = await SimulatedDelivery.start((frame) =>
+      refuses || !frame.inputs.some((input) => parked.has(input))
+        ? storesOthers((input) => parked.has(input))(frame)
+        : outcome,
+    );
+    delivery.append(...many);
+    await delivery.pass(30, "good");
+    expect(delivery.parked.refused).toBe(many.length);
+    refuses = false;
+    const before = delivery.requests.length;
+    await delivery.pass(300, "good");
+
+    const stored = delivery.requests.slice(before).filter(({ outcome: kind }) => kind === "accepted");
+    expect(stored.length).toBeGreaterThanOrEqual((300 * 4) / 5);
+    expect(delivery.parked.refused).toBe(many.length);
+  },
+);
+
 test("a restart finds many refused inputs again with a few requests", async () => {
   const refused = new Set(many.filter((_, i) => i % 3 === 0));
   const answer = storesOthers((input) => refused.has(input));
