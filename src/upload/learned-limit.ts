@@ -30,6 +30,8 @@ export class LearnedLimit {
   #accepted = 0;
   /** The size before it was doubled, until a request larger than that is accepted. */
   #provenBytes: number | undefined;
+  /** The largest request that was accepted since one of that size was too large. */
+  #largestBytes = 0;
 
   private constructor(
     write: (text: string) => Promise<void>,
@@ -73,6 +75,11 @@ export class LearnedLimit {
     return this.#maxBytes === Math.min(this.most, leastBytes);
   }
 
+  /** Whether a request of `bytes` or a larger one was accepted, and none of that size was too large since. */
+  isProven(bytes: number): boolean {
+    return bytes <= this.#largestBytes;
+  }
+
   /** It was not for their size that requests were found too large. */
   forget(): void {
     this.#maxBytes = this.most;
@@ -86,6 +93,7 @@ export class LearnedLimit {
    * again, 2, 4, … 64 have to be accepted first. A request of less than half the limit says nothing of larger ones.
    */
   accepted(bytes: number): void {
+    this.#largestBytes = Math.max(this.#largestBytes, bytes);
     if (this.#maxBytes === this.most && this.#provenBytes === undefined) return;
     if (this.#provenBytes !== undefined && bytes > this.#provenBytes) {
       this.#provenBytes = undefined;
@@ -99,6 +107,7 @@ export class LearnedLimit {
 
   /** A request of `bytes` was too large: from now on at most half of that. */
   async tooLarge(bytes: number): Promise<void> {
+    this.#largestBytes = Math.min(this.#largestBytes, bytes - 1);
     if (this.#provenBytes !== undefined) this.#patience = Math.min(mostPatience, this.#patience * 2);
     this.#provenBytes = undefined;
     this.#accepted = 0;

@@ -367,7 +367,9 @@ export class OutcomeHandler {
       const held = this.#trouble(shipment, "holding", message, breakerMs);
       return isAside ? onward : held;
     }
-    if (!limit.least) await limit.tooLarge(frame.body.length);
+    // A retry that is too large where larger requests are accepted says nothing of the size of others.
+    const isSize = kind !== "probe" || !limit.isProven(frame.body.length);
+    if (isSize && !limit.least) await limit.tooLarge(frame.body.length);
     if (kind === "suspect") bisection.split();
     if (kind === "probe") this.#setAside(shipment, "requests that carry it are found too large");
     return onward;

@@ -160,6 +160,28 @@ test.each([
   },
 );
 
+test("a retry that is found too large makes requests of others no smaller where larger ones are accepted", async () => {
+  const others = Array.from({ length: 200 }, (_, i) => `good${i}`);
+  const parked = new Set(many);
+  let refuses = true;
+  await using delivery = await SimulatedDelivery.start((frame) =>
+    refuses || !frame.inputs.some((input) => parked.has(input))
+      ? storesOthers((input) => parked.has(input))(frame)
+      : { kind: "tooLarge" },
+  );
+  delivery.append(...many, ...others);
+  await delivery.pass(3, ...others);
+  expect(delivery.parked.refused).toBe(many.length);
+  refuses = false;
+  const before = delivery.requests.length;
+  await delivery.pass(30, ...others);
+
+  const later = delivery.requests.slice(before);
+  expect(later.some(({ outcome, points }) => outcome === "tooLarge" && points > 1)).toBe(true);
+  const stored = later.filter(({ outcome }) => outcome === "accepted");
+  expect(Math.min(...stored.map(({ points }) => points))).toBeGreaterThanOrEqual(others.length);
+});
+
 test("a restart finds many refused inputs again with a few requests", async () => {
   const refused = new Set(many.filter((_, i) => i % 3 === 0));
   const answer = storesOthers((input) => refused.has(input));
