@@ -392,10 +392,15 @@ export class OutcomeHandler {
       for (const column of shipment.portion.columns) this.#probeAnswered(shipment, column, reason);
       return true;
     }
-    const [input] = shipment.frame.inputs;
-    if (input === undefined || shipment.frame.points > 1 || !parks || parked.isFull) return false;
+    const { points, inputs } = shipment.frame;
+    const [input] = inputs;
+    if (input === undefined || inputs.length > 1 || !parks) return false;
+    // What follows a point of a parked input is a part of its retry.
+    const isRetry = parked.has(input);
+    if (!isRetry && (points > 1 || parked.isFull)) return false;
     this.#forget(input, []);
     parked.park(input, "refused", reason);
+    if (isRetry) parked.triedInVain(input, reason);
     return true;
   }
 

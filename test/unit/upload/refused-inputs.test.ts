@@ -182,6 +182,30 @@ test("a retry that is found too large makes requests of others no smaller where 
   expect(Math.min(...stored.map(({ points }) => points))).toBeGreaterThanOrEqual(others.length);
 });
 
+test("what follows a point that is taken again does not hold up others while the service fails over it", async () => {
+  let refuses = true;
+  let isTaken = false;
+  await using delivery = await SimulatedDelivery.start((frame) => {
+    const isBad = frame.inputs.includes("bad" as InputId);
+    if (refuses || !isBad || isTaken || frame.points === 1)
+      return storesOthers((input) => refuses && input === "bad")(frame);
+    return { kind: "unavailable", cause: new Error("HTTP 500") };
+  });
+  const now = delivery.clock.now();
+  delivery.reader.append({ bad: Array.from({ length: 50 }, (_, i) => [now + i, i]) });
+  await delivery.pass(3, "good");
+  expect(delivery.parked.refused).toBe(1);
+  refuses = false;
+  const before = delivery.requests.length;
+  await delivery.pass(300, "good");
+
+  const stored = delivery.requests.slice(before).filter(({ outcome }) => outcome === "accepted");
+  expect(stored.length).toBeGreaterThanOrEqual((300 * 4) / 5);
+  isTaken = true;
+  await delivery.pass(400);
+  expect(delivery.reader.empty).toBe(true);
+});
+
 test("a restart finds many refused inputs again with a few requests", async () => {
   const refused = new Set(many.filter((_, i) => i % 3 === 0));
   const answer = storesOthers((input) => refused.has(input));
