@@ -49,11 +49,17 @@ export class RetryProbes {
     if (sent.length === 0) return undefined;
     const shipment = await loader.probe(new Portion(sent), rest);
     if (shipment) return shipment;
-    // Too large: a single point of each.
+    // Too large: a single point of each, and of fewer inputs where that is too large as well.
+    const firsts = sent.map((column) => column.part(0, 1));
     for (const column of sent) if (column.count > 1) rest.push(column.part(1, column.count));
-    const single = await loader.probe(new Portion(sent.map((column) => column.part(0, 1))), rest);
-    if (single) return single;
-    for (const column of [...sent.map((each) => each.part(0, 1)), ...rest]) window.forgetExtracted(column);
+    for (let count = sent.length; count > 0; count >>= 1) {
+      const carried = new Set(sent.slice(0, count).map(({ input }) => input));
+      const isCarried = ({ input }: PortionColumn) => carried.has(input);
+      const single = await loader.probe(new Portion(firsts.filter(isCarried)), rest.filter(isCarried));
+      if (!single) continue;
+      for (const column of [...firsts, ...rest]) if (!isCarried(column)) window.forgetExtracted(column);
+      return single;
+    }
     return undefined;
   }
 

@@ -206,6 +206,22 @@ test("what follows a point that is taken again does not hold up others while the
   expect(delivery.reader.empty).toBe(true);
 });
 
+test("where requests are smaller than a point of 32 inputs each, all that were refused are stored once they are taken", async () => {
+  const long = Array.from({ length: 40 }, (_, i) => `${"x".repeat(60)}${i}` as InputId);
+  let refuses = true;
+  const answer = storesOthers((input) => refuses && input !== "good");
+  await using delivery = await SimulatedDelivery.start(answer, undefined, 1_500);
+  delivery.append(...long);
+  await delivery.pass(60, "good");
+  expect(delivery.parked.refused).toBe(long.length);
+
+  refuses = false;
+  await delivery.pass(240, "good");
+
+  expect(delivery.parked.refused).toBe(0);
+  expect(delivery.reader.empty).toBe(true);
+});
+
 test("a restart finds many refused inputs again with a few requests", async () => {
   const refused = new Set(many.filter((_, i) => i % 3 === 0));
   const answer = storesOthers((input) => refused.has(input));
