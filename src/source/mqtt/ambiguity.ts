@@ -19,8 +19,9 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
   const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
   const { captureNames, capture, depth } = tagAddress(tag);
   const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
-  // A name that stands in `signal` alone tells no element from another.
-  const tells = (name: string) => names.includes(name) || (tag.names?.of === name && names.includes("name"));
+  // A name that stands in `signal` alone tells no element from another. One that stands nowhere is `missing`.
+  const tells = (name: string) =>
+    names.includes(name) || missing.includes(name) || (tag.names?.of === name && names.includes("name"));
   const paths = captureNames.filter(tells).flatMap((name) => capture[name] ?? []);
   const needed = neededLevels(depth, Math.min(depth, Math.max(0, ...paths.map(levelsOf))), names);
   if (needed !== undefined)
