@@ -70,8 +70,12 @@ sources:
   const wanted = ["hall.r1.temp", "hall.lamp", "m1.voltage", "m1.power", "line3.temp", "line3.state"];
   const items = await eventually(() => publishedItems(service, wanted), 30_000);
   const read = () => points(service, items);
-  const temp = await eventually(async () => (await read())["line3.temp"]?.find(([, value]) => value === 87.5), 20_000);
-  const stored = await read();
+  const { temp, stored } = await eventually(async () => {
+    const all = await read();
+    const found = all["line3.temp"]?.find(([, value]) => value === 87.5);
+    if (found === undefined || all["line3.state"]?.at(-1)?.[1] !== 2) return undefined;
+    return all["hall.r1.temp"] && all["hall.lamp"] ? { temp: found, stored: all } : undefined;
+  }, 60_000);
 
   expect(stored["hall.r1.temp"]).toEqual([["2026-01-01T00:00:00.123Z", 21.75]]);
   expect(stored["hall.lamp"]?.map(([, value]) => value)).toEqual([1]);
