@@ -5,7 +5,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, r
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
-import { nodeFlags } from "../src/cli/node-flags.ts";
+import { nodeFlags } from "../src/cli/shared/node-flags.ts";
 import { type Architecture, architectureOf, architectures, manifest, release, root } from "./release.ts";
 
 /** Where the program stands on the machine. */

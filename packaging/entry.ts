@@ -2,7 +2,7 @@
 // leave; any other loads the program. One file that is a shell script, CommonJS and an ES module.
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { nodeFlags } from "../src/cli/node-flags.ts";
+import { nodeFlags } from "../src/cli/shared/node-flags.ts";
 
 const guard = join(resolve(import.meta.dirname, ".."), "src/cli/supported-node.cjs");
 

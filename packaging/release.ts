@@ -49,7 +49,7 @@ const apart: Readonly<Record<string, string>> = {
   "./program.ts": "src/cli/program.ts",
   "./agent-program.ts": "src/cli/agent-program.ts",
   // 2 MB for those who have an OPC UA server.
-  "./stack-parts.ts": "src/source/opcua/stack-parts.ts",
+  "./stack-parts.ts": "src/source/opcua/session/stack-parts.ts",
 };
 
 const filesApart: Plugin = {
@@ -70,10 +70,12 @@ async function bundle(folder: string): Promise<Metafile> {
     absWorkingDir: root,
     entryPoints: [
       { in: "src/cli/main.ts", out: basename(startFile, ".js") },
-      ...[...Object.values(apart), "src/buffer/disk/disk-worker.ts", "src/service/store-worker.ts"].map((file) => ({
-        in: file,
-        out: basename(file, ".ts"),
-      })),
+      ...[...Object.values(apart), "src/buffer/disk/worker/disk-worker.ts", "src/service/worker/store-worker.ts"].map(
+        (file) => ({
+          in: file,
+          out: basename(file, ".ts"),
+        }),
+      ),
     ],
     bundle: true,
     platform: "node",

@@ -1,6 +1,6 @@
 // Keeps the floors: a file imports from its own part or from a lower floor, and parts on one floor do not know each other.
-import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
 const root = resolve(import.meta.dirname, "../src");
@@ -59,6 +59,47 @@ test("imports only go down", () => {
     .filter(({ file, target }) => !allowed(partOf(file), partOf(target)))
     .map(({ file, target }) => `${relative(root, file)} imports ${relative(root, target)}`);
   expect(wrong).toEqual([]);
+});
+
+/** A folder inside a part is a room; the files beside the rooms are the entry of the part. */
+function roomOf(file: string): string {
+  const part = partOf(file);
+  const inside = relative(join(root, part), file).split("/");
+  return inside.length > 1 ? `${part}/${inside[0]}` : part;
+}
+
+/** From each room to the rooms of the same part that its files import, types included. */
+function roomImports(): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const { file, target } of imports) {
+    if (!target.endsWith(".ts") || partOf(file) !== partOf(target) || roomOf(file) === roomOf(target)) continue;
+    found.set(roomOf(file), (found.get(roomOf(file)) ?? new Set()).add(roomOf(target)));
+  }
+  return found;
+}
+
+test("the rooms of a part do not import each other in a circle, nor the files beside them", () => {
+  const edges = roomImports();
+  const reach = (room: string, seen = new Set<string>()): Set<string> => {
+    for (const next of edges.get(room) ?? [])
+      if (!seen.has(next)) {
+        seen.add(next);
+        reach(next, seen);
+      }
+    return seen;
+  };
+  const circles = [...edges.keys()].filter((room) => reach(room).has(room));
+  expect(circles).toEqual([]);
+});
+
+test("the README of a part names each of its rooms", () => {
+  const rooms = new Set(files.map(roomOf).filter((room) => room !== partOf(join(root, room, "x.ts"))));
+  const unnamed = [...rooms].filter((room) => {
+    const readme = join(root, dirname(room), "README.md");
+    return !existsSync(readme) || !readFileSync(readme, "utf8").includes(`${basename(room)}/`);
+  });
+  expect(rooms.size).toBeGreaterThan(40);
+  expect(unnamed).toEqual([]);
 });
 
 test("core imports nothing but types", () => {

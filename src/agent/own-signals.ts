@@ -11,8 +11,8 @@ import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-i
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { openMapping } from "../mapping/mapping.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
-import type { Catalog } from "../upload/catalog.ts";
-import type { UploadState } from "./status.ts";
+import type { Catalog } from "../upload/signals/catalog.ts";
+import type { UploadState } from "./status/status.ts";
 
 /** What is measured each time. Undefined: there is no value now. */
 export interface OwnValues {

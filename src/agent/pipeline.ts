@@ -8,10 +8,10 @@ import type { Delivery, Source } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { BackOff } from "../lib/back-off.ts";
 import type { Mapping } from "../mapping/mapping.ts";
-import type { ClockHold } from "./clock-hold.ts";
+import type { ClockHold } from "./clock/clock-hold.ts";
 import type { SourceGaps } from "./gaps/source-gaps.ts";
-import type { SourceMonitor } from "./source-monitor.ts";
-import { TakeoverPause } from "./takeover-pause.ts";
+import type { SourceMonitor } from "./status/source-monitor.ts";
+import { TakeoverPause } from "./upkeep/takeover-pause.ts";
 
 /** Deliveries that wait for the gap record, at most. */
 const mostOwed = 100;

@@ -8,14 +8,14 @@ import { orAbort } from "../lib/abort.ts";
 import { withoutUser } from "../lib/without-user.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import { type Mapping, openMapping } from "../mapping/mapping.ts";
-import type { Catalog } from "../upload/catalog.ts";
-import type { BoundAddresses } from "./bound-addresses.ts";
-import { ClockHold, type HoldParts } from "./clock-hold.ts";
+import type { Catalog } from "../upload/signals/catalog.ts";
+import { ClockHold, type HoldParts } from "./clock/clock-hold.ts";
 import type { GapRecord } from "./gaps/gap-record.ts";
 import { SourceGaps } from "./gaps/source-gaps.ts";
 import { runPipeline } from "./pipeline.ts";
-import { sourceAddress } from "./source-address.ts";
-import { SourceMonitor } from "./source-monitor.ts";
+import { SourceMonitor } from "./status/source-monitor.ts";
+import type { BoundAddresses } from "./upkeep/bound-addresses.ts";
+import { sourceAddress } from "./upkeep/source-address.ts";
 
 /** Disposing it stops the source, stores what it had read and gives its Input IDs back. */
 export interface RunningSource extends AsyncDisposable {

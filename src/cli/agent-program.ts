@@ -1,9 +1,9 @@
 // The agent as a program of its own: what it needs and nothing of the other commands, on machines that are small.
-import type { LogWorker } from "../buffer/disk/log-worker.ts";
+import type { LogWorker } from "../buffer/disk/worker/log-worker.ts";
 import { openBuffer } from "../buffer/registry.ts";
-import { concluded } from "./concluded.ts";
-import { processConsole } from "./console.ts";
-import { run } from "./run.ts";
+import { run } from "./run/run.ts";
+import { concluded } from "./terminal/concluded.ts";
+import { processConsole } from "./terminal/console.ts";
 
 /** Runs the agent on this process, with a log thread that waits to be used. Resolves with the exit status; never rejects. */
 export async function runAgent(config: string, thread: LogWorker): Promise<number> {

@@ -1,15 +1,15 @@
 // The commands that look at devices and at the trust in them: as they may be typed.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { BrowseOptions } from "./browse.ts";
-import { configOption } from "./config-option.ts";
-import type { Console } from "./console.ts";
-import { durationArgument } from "./duration-argument.ts";
-import type { ExitStatus } from "./exit-status.ts";
-import type { ProbeOptions } from "./probe.ts";
-import type { TestOptions } from "./test.ts";
-import { toItsEnd } from "./to-its-end.ts";
-import type { TrustOptions } from "./trust.ts";
-import { judged } from "./wrong-use.ts";
+import type { BrowseOptions } from "./discover/browse.ts";
+import type { ProbeOptions } from "./discover/probe.ts";
+import type { TestOptions } from "./discover/test.ts";
+import type { TrustOptions } from "./discover/trust.ts";
+import { configOption } from "./shared/config-option.ts";
+import type { Console } from "./terminal/console.ts";
+import { durationArgument } from "./terminal/duration-argument.ts";
+import type { ExitStatus } from "./terminal/exit-status.ts";
+import { toItsEnd } from "./terminal/to-its-end.ts";
+import { judged } from "./terminal/wrong-use.ts";
 
 export function addDeviceCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
   program
@@ -43,7 +43,7 @@ A broker lists no topics: it is listened to for 10 s. Nothing is ever written to
 Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     )
     .action(async (url: string | undefined, options: BrowseOptions) =>
-      ended(await judged(toItsEnd((await import("./browse.ts")).browse(url, options, io), io), io)),
+      ended(await judged(toItsEnd((await import("./discover/browse.ts")).browse(url, options, io), io), io)),
     );
 
   program
@@ -57,7 +57,7 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry probe tcp://10.0.0.5:502 --unit 3 --at hr:100 --expect 231.4")
     .action(async (url: string, options: ProbeOptions) =>
-      ended(await judged(toItsEnd((await import("./probe.ts")).probe(url, options, io), io), io)),
+      ended(await judged(toItsEnd((await import("./discover/probe.ts")).probe(url, options, io), io), io)),
     );
 
   program
@@ -79,7 +79,9 @@ An agent that runs on the same configuration does not notice. A device that allo
 
 Example: tagferry test -c tagferry.yaml --once`,
     )
-    .action(async (options: TestOptions) => ended(await toItsEnd((await import("./test.ts")).test(options, io), io)));
+    .action(async (options: TestOptions) =>
+      ended(await toItsEnd((await import("./discover/test.ts")).test(options, io), io)),
+    );
 
   const trust = program
     .command("trust")
@@ -93,7 +95,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml")
     .action(async (options: TrustOptions) =>
-      ended(await toItsEnd((await import("./trust.ts")).listTrust(options, io), io)),
+      ended(await toItsEnd((await import("./discover/trust.ts")).listTrust(options, io), io)),
     );
   trust
     .command("accept")
@@ -103,7 +105,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust accept 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
-      ended(await toItsEnd((await import("./trust.ts")).acceptTrust(thumbprint, options, io), io)),
+      ended(await toItsEnd((await import("./discover/trust.ts")).acceptTrust(thumbprint, options, io), io)),
     );
   trust
     .command("reject")
@@ -113,7 +115,7 @@ Example: tagferry test -c tagferry.yaml --once`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry trust reject 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml")
     .action(async (thumbprint: string, options: TrustOptions) =>
-      ended(await toItsEnd((await import("./trust.ts")).rejectTrust(thumbprint, options, io), io)),
+      ended(await toItsEnd((await import("./discover/trust.ts")).rejectTrust(thumbprint, options, io), io)),
     );
 }
 

@@ -1,11 +1,11 @@
 // `tagferry init` as it may be typed. Flags about a source stand after the `--source` they belong to.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Console } from "./console.ts";
-import { localConfig } from "./default-config.ts";
-import type { ExitStatus } from "./exit-status.ts";
-import type { InitOptions, SourceAnswers } from "./init-options.ts";
-import { toItsEnd } from "./to-its-end.ts";
-import { judged } from "./wrong-use.ts";
+import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
+import { localConfig } from "./shared/default-config.ts";
+import type { Console } from "./terminal/console.ts";
+import type { ExitStatus } from "./terminal/exit-status.ts";
+import { toItsEnd } from "./terminal/to-its-end.ts";
+import { judged } from "./terminal/wrong-use.ts";
 
 interface Typed extends Pick<InitOptions, "config" | "name" | "service" | "integration"> {
   readonly output?: string;
@@ -93,8 +93,9 @@ function modeOption(add: (mode: (typeof modes)[number]) => void): Option {
 /** Flags go before the file of answers. */
 async function initAs(typed: Typed, sources: readonly SourceAnswers[], io: Console): Promise<ExitStatus> {
   const { passwordFile, passwordEnv, answers: file } = typed;
-  const { init } = await import("./init.ts");
-  const answers = file === undefined ? undefined : await (await import("./init-answers.ts")).readAnswers(file, io);
+  const { init } = await import("./configure/init.ts");
+  const answers =
+    file === undefined ? undefined : await (await import("./configure/init-answers.ts")).readAnswers(file, io);
   const password = passwordFile !== undefined ? { file: passwordFile } : passwordEnv && { env: passwordEnv };
   const options: InitOptions = {
     config: typed.output ?? typed.config,

@@ -1,21 +1,26 @@
 // The commands that look at an agent and at what it keeps: as they may be typed.
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { AgentAddressOptions } from "./agent-address.ts";
-import type { BufferExportOptions } from "./buffer-export.ts";
-import { agentConfigOption, configOption, located } from "./config-option.ts";
-import type { Console } from "./console.ts";
-import { durationArgument } from "./duration-argument.ts";
-import type { ExitStatus } from "./exit-status.ts";
-import type { GapsOptions } from "./gaps.ts";
-import type { ReadOptions } from "./read.ts";
-import type { RejectsOptions } from "./rejects.ts";
-import type { ReloadOptions } from "./reload.ts";
-import type { SecurityOptions } from "./security.ts";
-import type { SupportBundleOptions } from "./support-bundle.ts";
-import { toItsEnd } from "./to-its-end.ts";
-import { urlArgument } from "./url-argument.ts";
+import type { ReadOptions } from "./data/read.ts";
+import type { BufferExportOptions } from "./inspect/buffer-export.ts";
+import type { GapsOptions } from "./inspect/gaps.ts";
+import type { RejectsOptions } from "./inspect/rejects.ts";
+import type { SecurityOptions } from "./inspect/security.ts";
+import type { RunCommand, SupportBundleOptions } from "./inspect/support-bundle.ts";
+import type { ReloadOptions } from "./run/reload.ts";
+import type { AgentAddressOptions } from "./shared/agent-address.ts";
+import { agentConfigOption, configOption, located } from "./shared/config-option.ts";
+import type { Console } from "./terminal/console.ts";
+import { durationArgument } from "./terminal/duration-argument.ts";
+import type { ExitStatus } from "./terminal/exit-status.ts";
+import { toItsEnd } from "./terminal/to-its-end.ts";
+import { urlArgument } from "./terminal/url-argument.ts";
 
-export function addInspectionCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
+export function addInspectionCommands(
+  program: Command,
+  io: Console,
+  ended: (status: ExitStatus) => void,
+  runCommand: RunCommand,
+): void {
   program
     .command("status")
     .description("ask the running agent: sources, buffer, delivery, and what to do where something is wrong")
@@ -24,7 +29,7 @@ export function addInspectionCommands(program: Command, io: Console, ended: (sta
     .option("--json", "print all of it as JSON")
     .addHelpText("after", "\nExample: tagferry status --url http://10.0.0.9:8421")
     .action(async (options: AgentAddressOptions & { json?: true }) =>
-      ended(await toItsEnd((await import("./status.ts")).status(located(options, io), io), io)),
+      ended(await toItsEnd((await import("./inspect/status.ts")).status(located(options, io), io), io)),
     );
 
   program
@@ -42,7 +47,7 @@ Whoever can read the data directory of the agent needs no token. Changes of sect
 Example: tagferry reload -c tagferry.yaml`,
     )
     .action(async (options: ReloadOptions) =>
-      ended(await toItsEnd((await import("./reload.ts")).reload(located(options, io), io), io)),
+      ended(await toItsEnd((await import("./run/reload.ts")).reload(located(options, io), io), io)),
     );
 
   program
@@ -54,7 +59,7 @@ Example: tagferry reload -c tagferry.yaml`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry gaps --since 24h -c tagferry.yaml")
     .action(async (options: GapsOptions) =>
-      ended(await toItsEnd((await import("./gaps.ts")).gaps(located(options, io), io), io)),
+      ended(await toItsEnd((await import("./inspect/gaps.ts")).gaps(located(options, io), io), io)),
     );
 
   configuredAgent(program.command("support-bundle"), io)
@@ -69,7 +74,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
 Example: tagferry support-bundle -c tagferry.yaml`,
     )
     .action(async (options: SupportBundleOptions) =>
-      ended(await toItsEnd((await import("./support-bundle.ts")).supportBundle(options, io), io)),
+      ended(await toItsEnd((await import("./inspect/support-bundle.ts")).supportBundle(options, io, runCommand), io)),
     );
 
   configuredAgent(program.command("security"), io)
@@ -83,7 +88,7 @@ Without a running agent only what stands in the configuration and in its folders
 Example: tagferry security -c tagferry.yaml --json`,
     )
     .action(async (options: SecurityOptions) =>
-      ended(await toItsEnd((await import("./security.ts")).security(options, io), io)),
+      ended(await toItsEnd((await import("./inspect/security.ts")).security(options, io), io)),
     );
 
   const buffer = program
@@ -97,7 +102,7 @@ Example: tagferry security -c tagferry.yaml --json`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry buffer stat /var/lib/tagferry")
     .action(async (directory: string, options: { json?: true }) =>
-      ended(await toItsEnd((await import("./buffer-stat.ts")).bufferStat(directory, options, io), io)),
+      ended(await toItsEnd((await import("./inspect/buffer-stat.ts")).bufferStat(directory, options, io), io)),
     );
   buffer
     .command("verify")
@@ -106,7 +111,7 @@ Example: tagferry security -c tagferry.yaml --json`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry buffer verify /var/lib/tagferry")
     .action(async (directory: string, options: { json?: true }) =>
-      ended(await toItsEnd((await import("./buffer-verify.ts")).bufferVerify(directory, options, io), io)),
+      ended(await toItsEnd((await import("./inspect/buffer-verify.ts")).bufferVerify(directory, options, io), io)),
     );
   buffer
     .command("export")
@@ -123,7 +128,7 @@ In CSV an Input ID that a spreadsheet would take for a formula has a ' before it
 Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     )
     .action(async (directory: string, options: BufferExportOptions) =>
-      ended(await toItsEnd((await import("./buffer-export.ts")).bufferExport(directory, options, io), io)),
+      ended(await toItsEnd((await import("./inspect/buffer-export.ts")).bufferExport(directory, options, io), io)),
     );
 
   const rejects = program
@@ -137,7 +142,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects list -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
-      ended(await toItsEnd((await import("./rejects.ts")).listRejects(options, io), io)),
+      ended(await toItsEnd((await import("./inspect/rejects.ts")).listRejects(options, io), io)),
     );
   rejects
     .command("retry")
@@ -146,7 +151,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects retry -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
-      ended(await toItsEnd((await import("./rejects.ts")).resendRejects(options, io), io)),
+      ended(await toItsEnd((await import("./inspect/rejects.ts")).resendRejects(options, io), io)),
     );
   rejects
     .command("drop")
@@ -155,7 +160,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry rejects drop -c tagferry.yaml")
     .action(async (options: RejectsOptions) =>
-      ended(await toItsEnd((await import("./rejects.ts")).dropRejects(options, io), io)),
+      ended(await toItsEnd((await import("./inspect/rejects.ts")).dropRejects(options, io), io)),
     );
 
   program
@@ -171,7 +176,7 @@ Example: tagferry buffer export /var/lib/tagferry --undelivered > points.csv`,
     .option("--width <letters>", "width of a plot (default: that of the terminal)", widthArgument)
     .addHelpText("after", "\nExample: tagferry read -c tagferry.yaml hall.north.temp --since 24h --rollup PT1H")
     .action(async (inputs: string[], options: ReadOptions) =>
-      ended(await toItsEnd((await import("./read.ts")).read(inputs, options, io), io)),
+      ended(await toItsEnd((await import("./data/read.ts")).read(inputs, options, io), io)),
     );
 }
 

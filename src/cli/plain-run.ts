@@ -1,6 +1,6 @@
 // `tagferry run -c FILE` as units and images have it.
 import type { Environment } from "../config/environment.ts";
-import { defaultConfig } from "./default-config.ts";
+import { defaultConfig } from "./shared/default-config.ts";
 
 /** Its configuration. Undefined: these arguments are something else, or not for here to judge. */
 export function plainRun(

@@ -1,22 +1,22 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
 import { Argument, Command, CommanderError } from "commander";
-import type { ServiceFlags } from "../service/flags.ts";
-import type { CheckOptions } from "./check.ts";
-import type { Shell } from "./completion.ts";
-import { concluded } from "./concluded.ts";
-import type { MigrateOptions } from "./config-migrate.ts";
-import { configOption } from "./config-option.ts";
-import { type Console, processConsole } from "./console.ts";
+import type { ServiceFlags } from "../service/config/flags.ts";
+import type { CheckOptions } from "./configure/check.ts";
+import type { Shell } from "./configure/completion.ts";
+import type { MigrateOptions } from "./configure/config-migrate.ts";
 import { addDeviceCommands } from "./device-commands.ts";
-import { durationArgument } from "./duration-argument.ts";
-import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { addInitCommand } from "./init-command.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
-import type { InstallServiceOptions } from "./install-service.ts";
-import type { RunOptions } from "./run.ts";
+import type { InstallServiceOptions } from "./run/install-service.ts";
+import type { RunOptions } from "./run/run.ts";
+import { configOption } from "./shared/config-option.ts";
 import { addSignalsCommands } from "./signals-commands.ts";
-import { toItsEnd } from "./to-its-end.ts";
-import { version } from "./version.ts";
+import { concluded } from "./terminal/concluded.ts";
+import { type Console, processConsole } from "./terminal/console.ts";
+import { durationArgument } from "./terminal/duration-argument.ts";
+import { type ExitStatus, exitStatus } from "./terminal/exit-status.ts";
+import { toItsEnd } from "./terminal/to-its-end.ts";
+import { version } from "./terminal/version.ts";
 
 /** Runs one command on this process. Resolves with the exit status; never rejects. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -64,7 +64,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .addOption(configOption(io))
     .option("--final", "close the sessions at OPC UA servers when it stops, instead of leaving them to the next start")
     .addHelpText("after", "\nExample: tagferry run -c tagferry.yaml")
-    .action(async (options: RunOptions) => ended(await (await import("./run.ts")).run(options, io)));
+    .action(async (options: RunOptions) => ended(await (await import("./run/run.ts")).run(options, io)));
 
   program
     .command("check")
@@ -75,7 +75,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml --online")
     .action(async (options: CheckOptions) =>
-      ended(await toItsEnd((await import("./check.ts")).check(options, io), io)),
+      ended(await toItsEnd((await import("./configure/check.ts")).check(options, io), io)),
     );
 
   addInitCommand(program, io, ended);
@@ -92,7 +92,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml --dry-run")
     .action(async (options: MigrateOptions) =>
-      ended(await toItsEnd((await import("./config-migrate.ts")).migrateConfig(options, io), io)),
+      ended(await toItsEnd((await import("./configure/config-migrate.ts")).migrateConfig(options, io), io)),
     );
 
   program
@@ -117,7 +117,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
       "after",
       "\nExample: tagferry service --data ./service-data --integration c8ktonqsahsmemfs7lv0 --password secret",
     )
-    .action(async (options: ServiceFlags) => ended(await (await import("./service.ts")).service(options, io)));
+    .action(async (options: ServiceFlags) => ended(await (await import("./service/service.ts")).service(options, io)));
 
   program
     .command("demo")
@@ -126,7 +126,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .option("--keep <dir>", "keep buffer and service data in this folder")
     .addHelpText("after", "\nExample: tagferry demo --duration 20s")
     .action(async (options: { duration?: number; keep?: string }) =>
-      ended(await (await import("./demo.ts")).demo(options, io)),
+      ended(await (await import("./service/demo.ts")).demo(options, io)),
     );
 
   program
@@ -137,7 +137,7 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .option("--print", "show the unit and change nothing")
     .addHelpText("after", "\nExample: sudo tagferry install-service -c /etc/tagferry/tagferry.yaml")
     .action(async (options: InstallServiceOptions) =>
-      ended(await (await import("./install-service.ts")).installService(options, io)),
+      ended(await (await import("./run/install-service.ts")).installService(options, io)),
     );
 
   program
@@ -145,7 +145,9 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .description("print the JSON Schema of the configuration")
     .option("--reference", "print the annotated reference instead")
     .addHelpText("after", "\nExample: tagferry schema > tagferry.schema.json")
-    .action(async (options: { reference?: true }) => ended(await (await import("./schema.ts")).schema(options, io)));
+    .action(async (options: { reference?: true }) =>
+      ended(await (await import("./configure/schema.ts")).schema(options, io)),
+    );
 
   program
     .command("version")
@@ -165,9 +167,9 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .description("print a script that has a shell complete commands and options")
     .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
     .addHelpText("after", "\nExample: tagferry completion bash > /etc/bash_completion.d/tagferry")
-    .action(async (shell: Shell) => ended((await import("./completion.ts")).completion(shell, program, io)));
+    .action(async (shell: Shell) => ended((await import("./configure/completion.ts")).completion(shell, program, io)));
 
-  addInspectionCommands(program, io, ended);
+  addInspectionCommands(program, io, ended, runCommand);
   addDeviceCommands(program, io, ended);
   addSignalsCommands(program, io, ended);
   nameOwnHelp(program, "tagferry");

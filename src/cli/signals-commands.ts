@@ -1,10 +1,10 @@
 // The commands about signals at the service: as they may be typed.
 import type { Command } from "commander";
-import { configOption } from "./config-option.ts";
-import type { Console } from "./console.ts";
-import type { ExitStatus } from "./exit-status.ts";
-import type { SignalsOptions } from "./signals.ts";
-import { toItsEnd } from "./to-its-end.ts";
+import type { SignalsOptions } from "./data/signals.ts";
+import { configOption } from "./shared/config-option.ts";
+import type { Console } from "./terminal/console.ts";
+import type { ExitStatus } from "./terminal/exit-status.ts";
+import { toItsEnd } from "./terminal/to-its-end.ts";
 
 export function addSignalsCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
   const signals = program
@@ -18,7 +18,7 @@ export function addSignalsCommands(program: Command, io: Console, ended: (status
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry signals diff -c tagferry.yaml")
     .action(async (options: SignalsOptions) =>
-      ended(await toItsEnd((await import("./signals.ts")).diffSignals(options, io), io)),
+      ended(await toItsEnd((await import("./data/signals.ts")).diffSignals(options, io), io)),
     );
   signals
     .command("save")
@@ -28,7 +28,7 @@ export function addSignalsCommands(program: Command, io: Console, ended: (status
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry signals save -c tagferry.yaml --dry-run")
     .action(async (options: SignalsOptions) =>
-      ended(await toItsEnd((await import("./signals.ts")).saveSignals(options, io), io)),
+      ended(await toItsEnd((await import("./data/signals.ts")).saveSignals(options, io), io)),
     );
   signals
     .command("publish")
@@ -45,6 +45,6 @@ With publish: createOnly in the configuration items that exist are left as they 
 Example: tagferry signals publish -c tagferry.yaml --dry-run`,
     )
     .action(async (options: SignalsOptions) =>
-      ended(await toItsEnd((await import("./signals.ts")).publishSignals(options, io), io)),
+      ended(await toItsEnd((await import("./data/signals.ts")).publishSignals(options, io), io)),
     );
 }

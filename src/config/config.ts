@@ -5,7 +5,7 @@ import type { Secret } from "../core/secret.ts";
 import type { Driver, DriverTag } from "../core/source.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import type { TagRule } from "../mapping/options.ts";
-import type { ServiceOptions } from "../upload/options.ts";
+import type { ServiceOptions } from "../upload/client/options.ts";
 import type { ConfigIssue } from "./issue.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
 import { duration, listenAddress, secret } from "../lib/fields.ts";
 import { tagOptions } from "../mapping/options.ts";
-import { serviceOptions } from "../upload/options.ts";
+import { serviceOptions } from "../upload/client/options.ts";
 import { logLevels } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { currentVersion } from "./migrate.ts";

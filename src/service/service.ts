@@ -1,11 +1,12 @@
 // The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../core/runtime.ts";
+import type { Fault } from "./config/fault.ts";
+import type { ServiceOptions } from "./config/options.ts";
 import { signingKey, TokenSigner } from "./http/access-token.ts";
 import { Admission } from "./http/admission.ts";
 import { authentication } from "./http/authenticate.ts";
 import { CredentialRefusals } from "./http/credential-refusals.ts";
-import type { Fault } from "./http/fault.ts";
 import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
 import { Listener } from "./http/listener.ts";
 import { metricsText, metricsType } from "./http/metrics-text.ts";
@@ -13,10 +14,9 @@ import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { TokenEndpoint } from "./http/token-endpoint.ts";
 import type { MethodTraffic } from "./http/traffic.ts";
 import { Traffic } from "./http/traffic.ts";
-import type { ServiceOptions } from "./options.ts";
-import { StoreThread } from "./store-thread.ts";
 import type { PageFile } from "./timeline-files.ts";
 import { loadTimelineFiles } from "./timeline-files.ts";
+import { StoreThread } from "./worker/store-thread.ts";
 
 export interface Service extends AsyncDisposable {
   /** Base address, ends in `/v1`: requests go to `{url}/rpc`. */

@@ -3,10 +3,10 @@ import { AgentError } from "../core/errors.ts";
 import { epochMicros } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
-import type { Catalog } from "./catalog.ts";
-import type { ServiceOptions } from "./options.ts";
-import type { RejectFiles, RejectLine } from "./reject-files.ts";
-import { RejectReader, type RetriedPoint } from "./reject-reader.ts";
+import type { ServiceOptions } from "./client/options.ts";
+import type { RejectFiles, RejectLine } from "./delivery/reject-files.ts";
+import { RejectReader, type RetriedPoint } from "./delivery/reject-reader.ts";
+import type { Catalog } from "./signals/catalog.ts";
 import { openUploader } from "./uploader.ts";
 
 export interface RetryParts {

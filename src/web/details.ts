@@ -4,8 +4,8 @@ import type { GapList } from "../agent/gaps/gap.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { commandLine } from "../lib/command-line.ts";
 import { parseDuration } from "../lib/duration.ts";
-import type { KnownCertificate } from "../source/opcua/trust.ts";
-import type { RejectReasons } from "../upload/reject-reasons.ts";
+import type { KnownCertificate } from "../source/opcua/session/trust.ts";
+import type { RejectReasons } from "../upload/delivery/reject-reasons.ts";
 
 export interface DetailOptions {
   /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */

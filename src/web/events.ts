@@ -1,6 +1,6 @@
 // Server-sent events: one view of the agent a second for each open page, of the rows that the page shows.
 import type { ServerResponse } from "node:http";
-import type { Status, StatusPart } from "../agent/status.ts";
+import type { Status, StatusPart } from "../agent/status/status.ts";
 import type { Clock } from "../core/runtime.ts";
 import type { Figure, History, Samples } from "./history.ts";
 import { figures } from "./history.ts";

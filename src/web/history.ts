@@ -3,7 +3,7 @@
 //
 // All series share one ring of sample times. A series holds 32-bit differences to its first value, so that the last
 // digits of a large counter still show in a plot.
-import type { Status } from "../agent/status.ts";
+import type { Status } from "../agent/status/status.ts";
 
 /** Samples a series holds, and milliseconds between two: 15 minutes. */
 export const historySamples = 180;

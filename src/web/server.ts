@@ -1,7 +1,7 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
-import type { Status, StatusPart } from "../agent/status.ts";
+import type { Status, StatusPart } from "../agent/status/status.ts";
 import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";

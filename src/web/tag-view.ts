@@ -1,5 +1,5 @@
 // The part of all tags that a page shows: what matches its search, and of that the rows it has on screen. Pure.
-import type { TagStatus } from "../agent/status.ts";
+import type { TagStatus } from "../agent/status/status.ts";
 
 export interface TagQuery {
   /** Every word must be found in source, input, address or quality; case does not matter. */

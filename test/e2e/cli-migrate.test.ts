@@ -1,7 +1,7 @@
 // What an operator sees who brings an older configuration to the present format.
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { lineDifference } from "../../src/cli/line-difference.ts";
+import { lineDifference } from "../../src/cli/terminal/line-difference.ts";
 import { command } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { lockFolder } from "../../src/buffer/disk/lock.ts";
+import { lockFolder } from "../../src/buffer/disk/files/lock.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
-import { Rejects } from "../../src/upload/rejects.ts";
+import { Rejects } from "../../src/upload/delivery/rejects.ts";
 import { command } from "../support/command.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { answers, fails, ScriptedService } from "../support/scripted-service.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
 import { Secret } from "../../src/core/secret.ts";
-import { openCatalog } from "../../src/upload/catalog.ts";
+import { openCatalog } from "../../src/upload/signals/catalog.ts";
 import { command } from "../support/command.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { integration, password, type TestService, testService } from "../support/service.ts";

@@ -13,7 +13,7 @@ import {
 import { basename, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { architectureOf, release } from "../../packaging/release.ts";
-import type { Status } from "../../src/agent/status.ts";
+import type { Status } from "../../src/agent/status/status.ts";
 import { type DebianMachine, debianMachine } from "../support/debian-machine.ts";
 import { eventually } from "../support/eventually.ts";
 import { gopcuaProgram } from "../support/gopcua.ts";

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { expect, test } from "vitest";
-import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { bufferOptions } from "../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../src/buffer/registry.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";

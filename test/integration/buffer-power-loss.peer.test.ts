@@ -1,10 +1,10 @@
 // The log on real file systems whose power is cut while it appends.
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { crc32c } from "../../src/buffer/disk/crc32c.ts";
-import type { Disk } from "../../src/buffer/disk/disk.ts";
-import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
-import { Store } from "../../src/buffer/disk/store.ts";
+import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import type { Disk } from "../../src/buffer/disk/files/disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { Store } from "../../src/buffer/disk/log/store.ts";
 import { group, moment, settle, type TakenBlock, type Triple, take } from "../support/disk-store.ts";
 import { canCutPower, type FileSystem, type LoopVolume, loopVolume } from "../support/loop-volume.ts";
 import { seeded } from "../support/runtime.ts";

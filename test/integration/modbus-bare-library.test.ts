@@ -3,12 +3,12 @@ import { createServer, type Socket } from "node:net";
 import modbusSerial from "modbus-serial";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/lib/clock.ts";
-import { rtuCodec } from "../../src/source/modbus/bus-codec.ts";
-import { BusFraming } from "../../src/source/modbus/bus-framing.ts";
-import { ReadingPort } from "../../src/source/modbus/client.ts";
-import { streamExchange } from "../../src/source/modbus/exchange.ts";
-import { MbapFraming } from "../../src/source/modbus/mbap-framing.ts";
-import { connectTcp } from "../../src/source/modbus/tcp-stream.ts";
+import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
+import { BusFraming } from "../../src/source/modbus/connection/bus-framing.ts";
+import { ReadingPort } from "../../src/source/modbus/connection/client.ts";
+import { streamExchange } from "../../src/source/modbus/connection/exchange.ts";
+import { MbapFraming } from "../../src/source/modbus/connection/mbap-framing.ts";
+import { connectTcp } from "../../src/source/modbus/connection/tcp-stream.ts";
 import { mbapFrame } from "../support/modbus-adversary.ts";
 
 const signal = () => AbortSignal.timeout(20_000);

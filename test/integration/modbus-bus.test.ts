@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import type { Reading } from "../../src/core/source.ts";
-import { rtuCodec } from "../../src/source/modbus/bus-codec.ts";
+import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
 import { mbapFrame } from "../support/modbus-adversary.ts";
 import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";

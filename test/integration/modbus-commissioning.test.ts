@@ -1,7 +1,7 @@
 // What helps to bring a device into service: browsing, SunSpec and probing, against scripted devices.
 import { expect, test } from "vitest";
+import { probeModbus } from "../../src/source/modbus/discovery/probe.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
-import { probeModbus } from "../../src/source/modbus/probe.ts";
 import type { ModbusDevice } from "../support/modbus-device.ts";
 import { modbusDevice } from "../support/modbus-device.ts";
 import { allRead, browseModbusDevice, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";

@@ -1,7 +1,7 @@
 // What a server has not kept of a subscription that goes on is noticed, whoever forgot it: messages, items, the agent itself.
 import { cpSync, rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { checkOnline } from "../../src/cli/check-online.ts";
+import { checkOnline } from "../../src/cli/configure/check-online.ts";
 import { load } from "../support/config.ts";
 import { eventually } from "../support/eventually.ts";
 import { hurriedClock } from "../support/hurried-clock.ts";

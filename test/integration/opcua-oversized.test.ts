@@ -1,7 +1,7 @@
 // A server that sends a message without end: the agent hangs up before it takes the memory, whatever limits the server names.
 import { createServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { largestMessageBytes } from "../../src/source/opcua/transport.ts";
+import { largestMessageBytes } from "../../src/source/opcua/session/transport.ts";
 import { openOpcuaSource } from "../support/opcua-source.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

@@ -1,6 +1,6 @@
 // The OPC UA source and servers that differ: their certificate, what they can do, how slowly they publish.
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { trustCertificate } from "../../src/source/opcua/trust.ts";
+import { trustCertificate } from "../../src/source/opcua/session/trust.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, type OpcuaServer, opcuaServer, user } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource, openTrusting } from "../support/opcua-source.ts";

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
-import type { ServiceOptions } from "../../src/service/options.ts";
+import type { ServiceOptions } from "../../src/service/config/options.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
 

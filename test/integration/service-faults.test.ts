@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { parseFault } from "../../src/service/http/fault.ts";
+import { parseFault } from "../../src/service/config/fault.ts";
 import { eventually } from "../support/eventually.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { integration, testService } from "../support/service.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
-import { serviceOptions } from "../../src/upload/options.ts";
+import { serviceOptions } from "../../src/upload/client/options.ts";
 import { eventually } from "../support/eventually.ts";
 import { accepts, answers, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
 import { integration, testService } from "../support/service.ts";

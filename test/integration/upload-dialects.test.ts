@@ -1,10 +1,10 @@
 // What goes over the wire in each version. That the local service takes it is shown where each method is tested.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId, type SignalId } from "../../src/core/point.ts";
-import { itemData } from "../../src/upload/item-data.ts";
-import { ItemPublisher } from "../../src/upload/item-publisher.ts";
-import { PublishedItems } from "../../src/upload/published-items.ts";
-import { storedSignals } from "../../src/upload/stored-signals.ts";
+import { itemData } from "../../src/upload/signals/item-data.ts";
+import { ItemPublisher } from "../../src/upload/signals/item-publisher.ts";
+import { PublishedItems } from "../../src/upload/signals/published-items.ts";
+import { storedSignals } from "../../src/upload/signals/stored-signals.ts";
 import type { ApiVersion } from "../../src/wire/api-version.ts";
 import { eventually } from "../support/eventually.ts";
 import { methodCaller } from "../support/method-caller.ts";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "no
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
-import { openCatalog } from "../../src/upload/catalog.ts";
+import { openCatalog } from "../../src/upload/signals/catalog.ts";
 import { eventually } from "../support/eventually.ts";
 import { canCutPower, loopVolume } from "../support/loop-volume.ts";
 import { testRuntime } from "../support/runtime.ts";

@@ -1,8 +1,8 @@
 // Data read back over more than one request may span.
 import { expect, test } from "vitest";
-import { DataRows } from "../../src/cli/read-rows.ts";
+import { DataRows } from "../../src/cli/data/read-rows.ts";
 import { epochMicros } from "../../src/core/point.ts";
-import { itemData, longestSpan, pageEnd, readRollup } from "../../src/upload/item-data.ts";
+import { itemData, longestSpan, pageEnd, readRollup } from "../../src/upload/signals/item-data.ts";
 import type { DataFrame } from "../../src/wire/data-frame.ts";
 import { methodCaller } from "../support/method-caller.ts";
 import { fails, ScriptedService, says } from "../support/scripted-service.ts";

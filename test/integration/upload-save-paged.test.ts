@@ -1,6 +1,6 @@
 // Many signals or items at once: within the size of a request, and past those that the service refuses.
 import { expect, test } from "vitest";
-import { savePaged } from "../../src/upload/save-paged.ts";
+import { savePaged } from "../../src/upload/signals/save-paged.ts";
 import { methodCaller } from "../support/method-caller.ts";
 import { fails, ScriptedService, says } from "../support/scripted-service.ts";
 

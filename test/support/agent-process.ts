@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import type { Status } from "../../src/agent/status.ts";
-import { nodeFlags } from "../../src/cli/node-flags.ts";
+import type { Status } from "../../src/agent/status/status.ts";
+import { nodeFlags } from "../../src/cli/shared/node-flags.ts";
 import { eventually } from "./eventually.ts";
 
 export interface AgentProcess extends AsyncDisposable {

@@ -1,8 +1,8 @@
 // The agent with one safeguard taken out: a point counts as stored as soon as it is handed to the buffer, before it is on
 // disk. For showing that the drills notice.
 import { openBuffer } from "../../src/buffer/registry.ts";
-import { processConsole } from "../../src/cli/console.ts";
-import { run } from "../../src/cli/run.ts";
+import { run } from "../../src/cli/run/run.ts";
+import { processConsole } from "../../src/cli/terminal/console.ts";
 import type { PointBuffer } from "../../src/core/buffer.ts";
 
 const config = process.argv.at(-1) ?? "";

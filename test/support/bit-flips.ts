@@ -1,8 +1,8 @@
 // Flips single bits of a segment of 64 KiB and looks at what the real scan makes of each.
-import { crc32c } from "../../src/buffer/disk/crc32c.ts";
-import type { Checksum } from "../../src/buffer/disk/record.ts";
-import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/segment-header.ts";
-import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/segment-index.ts";
+import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import type { Checksum } from "../../src/buffer/disk/format/record.ts";
+import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/format/segment-header.ts";
+import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/format/segment-index.ts";
 import { append, folder, openStore, type Triple } from "./disk-store.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 

@@ -1,13 +1,14 @@
 // Stores on a disk in memory, and buffers over such stores without a thread, for tests of the log.
-import { crc32c } from "../../src/buffer/disk/crc32c.ts";
-import type { Disk } from "../../src/buffer/disk/disk.ts";
+
 import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
-import type { FolderLock } from "../../src/buffer/disk/lock.ts";
-import type { Note } from "../../src/buffer/disk/note.ts";
-import type { PointColumns } from "../../src/buffer/disk/point-columns.ts";
-import type { Checksum } from "../../src/buffer/disk/record.ts";
-import { Store, type StoreOptions } from "../../src/buffer/disk/store.ts";
-import { StoreServer } from "../../src/buffer/disk/store-server.ts";
+import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import type { Disk } from "../../src/buffer/disk/files/disk.ts";
+import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
+import type { Note } from "../../src/buffer/disk/files/note.ts";
+import type { PointColumns } from "../../src/buffer/disk/format/point-columns.ts";
+import type { Checksum } from "../../src/buffer/disk/format/record.ts";
+import { Store, type StoreOptions } from "../../src/buffer/disk/log/store.ts";
+import { StoreServer } from "../../src/buffer/disk/worker/store-server.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import type { InputId } from "../../src/core/point.ts";
 import { seeded } from "./runtime.ts";

@@ -1,9 +1,9 @@
 // The agent as a program, with a clock that runs four times as fast as in earnest.
-import { openLog } from "../../src/agent/log.ts";
-import { metricsRegistry } from "../../src/agent/metrics.ts";
+import { openLog } from "../../src/agent/log/log.ts";
+import { metricsRegistry } from "../../src/agent/process/metrics.ts";
 import { systemRuntime } from "../../src/agent/runtime.ts";
-import { processConsole } from "../../src/cli/console.ts";
-import { serve } from "../../src/cli/serve.ts";
+import { serve } from "../../src/cli/run/serve.ts";
+import { processConsole } from "../../src/cli/terminal/console.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { hurriedClock } from "./hurried-clock.ts";
 

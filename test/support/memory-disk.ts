@@ -2,7 +2,7 @@
 // to fail or to lie, call by call.
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
-import type { Disk, DiskFile } from "../../src/buffer/disk/disk.ts";
+import type { Disk, DiskFile } from "../../src/buffer/disk/files/disk.ts";
 import { type Inode, resized, survivingData, usedBytes, written } from "./memory-inode.ts";
 
 export type DiskCall =

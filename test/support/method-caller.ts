@@ -1,9 +1,9 @@
 // A client of a service for tests, in time that runs faster, so that the permitted rates take none.
 import { systemClock } from "../../src/lib/clock.ts";
-import { MethodCaller } from "../../src/upload/method-caller.ts";
-import { openCredentials } from "../../src/upload/open-credentials.ts";
-import { serviceOptions } from "../../src/upload/options.ts";
-import { RpcClient } from "../../src/upload/rpc-client.ts";
+import { MethodCaller } from "../../src/upload/client/method-caller.ts";
+import { openCredentials } from "../../src/upload/client/open-credentials.ts";
+import { serviceOptions } from "../../src/upload/client/options.ts";
+import { RpcClient } from "../../src/upload/client/rpc-client.ts";
 import { testRuntime } from "./runtime.ts";
 import { integration, password } from "./service.ts";
 import { fastClock } from "./uploading.ts";

@@ -1,7 +1,8 @@
 // A framing with the client in front of it, as `exchange.ts` puts it: requests in, frames out; bytes in, answers out.
-import { ModbusClient } from "../../src/source/modbus/client.ts";
-import type { Framing } from "../../src/source/modbus/framing.ts";
-import type { Answer, UnitRequest } from "../../src/source/modbus/pdu.ts";
+
+import type { Answer, UnitRequest } from "../../src/source/modbus/config/pdu.ts";
+import { ModbusClient } from "../../src/source/modbus/connection/client.ts";
+import type { Framing } from "../../src/source/modbus/connection/framing.ts";
 
 export type FramingWithClient = Omit<Framing, "begin" | "receive" | "expire" | "settle"> & {
   /** The frame of `request`. */

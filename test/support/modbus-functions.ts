@@ -1,5 +1,5 @@
 // Reads what a Modbus client sent, whatever it is that it asked for.
-import { crc16 } from "../../src/source/modbus/bus-codec.ts";
+import { crc16 } from "../../src/source/modbus/connection/bus-codec.ts";
 
 /** The request that bytes begin with: its length with all that is around it, and its function; undefined: none does. */
 type Frame = { readonly size: number; readonly code: number | undefined } | undefined;

@@ -1,7 +1,7 @@
 // A serial line behind a device server on TCP: units that answer in the order they are asked, mostly far too late, or not
 // at all, and whatever comes from the line goes to whoever is connected then.
 import { createServer, type Socket } from "node:net";
-import { rtuCodec } from "../../src/source/modbus/bus-codec.ts";
+import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
 import { honestWord } from "./modbus-adversary.ts";
 
 export interface SlowLineOptions {

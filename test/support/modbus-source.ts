@@ -2,8 +2,8 @@
 
 import type { Runtime } from "../../src/core/runtime.ts";
 import type { BrowsedNode, Reading, Source } from "../../src/core/source.ts";
+import type { ModbusConfig } from "../../src/source/modbus/config/wanted.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
-import type { ModbusConfig } from "../../src/source/modbus/wanted.ts";
 import { testRuntime } from "./runtime.ts";
 
 /** A state folder that cannot come to be. */

@@ -5,7 +5,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import type { Point } from "../../src/core/point.ts";
 import { openMapping, type RefusedInput } from "../../src/mapping/mapping.ts";
 import { mqttDriver } from "../../src/source/mqtt/driver.ts";
-import { Reception } from "../../src/source/mqtt/reception.ts";
+import { Reception } from "../../src/source/mqtt/reception/reception.ts";
 import { environmentOf } from "./config.ts";
 import { ManualClock, testRuntime } from "./runtime.ts";
 

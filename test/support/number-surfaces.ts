@@ -1,5 +1,5 @@
 // Every place that reports losses, backlog and deliveries of a running agent, in one shape, so that they can be compared.
-import type { Status } from "../../src/agent/status.ts";
+import type { Status } from "../../src/agent/status/status.ts";
 import type { AgentProcess } from "./agent-process.ts";
 import { command } from "./command.ts";
 

@@ -1,8 +1,8 @@
 // A variable as the parts of the OPC UA source know it, for tests of them alone.
 import { coerceNodeId } from "node-opcua-client";
 import type { TagId } from "../../src/core/source.ts";
-import type { Item } from "../../src/source/opcua/items.ts";
-import { ClockCheck } from "../../src/source/opcua/reading.ts";
+import type { Item } from "../../src/source/opcua/nodes/items.ts";
+import { ClockCheck } from "../../src/source/opcua/types/reading.ts";
 
 export const opcuaItem = (): Item => ({
   tag: 0 as TagId, // the first tag

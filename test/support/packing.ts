@@ -1,10 +1,10 @@
 // Window, packer and writer driven without an uploader: plans, frames, and what is in them.
 import type { BlockId, Lane, Series } from "../../src/core/buffer.ts";
 import type { Steps } from "../../src/lib/in-slices.ts";
-import { Envelope } from "../../src/upload/frame-plan.ts";
-import type { PackedPlan } from "../../src/upload/packed-column.ts";
-import { Packer } from "../../src/upload/packer.ts";
-import { Window } from "../../src/upload/window.ts";
+import { Window } from "../../src/upload/delivery/window.ts";
+import { Envelope } from "../../src/upload/packing/frame-plan.ts";
+import type { PackedPlan } from "../../src/upload/packing/packed-column.ts";
+import { Packer } from "../../src/upload/packing/packer.ts";
 
 export const packingIntegration = "c8ktonqsahsmemfs7lv0";
 export const packingEnvelope = new Envelope(packingIntegration);

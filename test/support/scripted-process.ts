@@ -2,7 +2,7 @@
 // writes down what had been promised by then. `node scripted-process.ts FOLDER CALL FILE`; says the number of calls if it is
 // not killed.
 import { writeFileSync, writeSync } from "node:fs";
-import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { emptyRun, runScript } from "./storage-script.ts";
 import { watched } from "./watched-disk.ts";
 

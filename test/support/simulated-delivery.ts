@@ -1,12 +1,12 @@
 // The dispatcher between a buffer in memory and a service that is a function, in simulated time.
 import type { InputId, SignalId } from "../../src/core/point.ts";
 import type { Frame, Outcome } from "../../src/core/sink.ts";
-import type { Catalog } from "../../src/upload/catalog.ts";
-import { Dispatcher } from "../../src/upload/dispatcher.ts";
-import { LearnedLimit } from "../../src/upload/learned-limit.ts";
-import { Pacer } from "../../src/upload/pacer.ts";
-import type { Rejects } from "../../src/upload/rejects.ts";
-import { UploadTally } from "../../src/upload/upload-status.ts";
+import { Pacer } from "../../src/upload/client/pacer.ts";
+import { Dispatcher } from "../../src/upload/delivery/dispatcher.ts";
+import { LearnedLimit } from "../../src/upload/delivery/learned-limit.ts";
+import type { Rejects } from "../../src/upload/delivery/rejects.ts";
+import { UploadTally } from "../../src/upload/delivery/upload-status.ts";
+import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { MemoryReader } from "./memory-reader.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
 

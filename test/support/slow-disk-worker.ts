@@ -1,10 +1,10 @@
 // The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds more, as on worn flash.
 import { parentPort } from "node:worker_threads";
-import { crc32c } from "../../src/buffer/disk/crc32c.ts";
-import { answerRequests } from "../../src/buffer/disk/log-thread.ts";
-import { nodeDisk } from "../../src/buffer/disk/node-disk.ts";
-import type { ThreadStart } from "../../src/buffer/disk/protocol.ts";
-import { StoreServer } from "../../src/buffer/disk/store-server.ts";
+import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
+import { answerRequests } from "../../src/buffer/disk/worker/log-thread.ts";
+import type { ThreadStart } from "../../src/buffer/disk/worker/protocol.ts";
+import { StoreServer } from "../../src/buffer/disk/worker/store-server.ts";
 import { ownLock } from "./disk-store.ts";
 import { seeded } from "./runtime.ts";
 

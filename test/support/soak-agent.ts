@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Gap, gapListSchema } from "../../src/agent/gaps/gap.ts";
-import type { Status } from "../../src/agent/status.ts";
+import type { Status } from "../../src/agent/status/status.ts";
 import { type AgentProcess, startAgent } from "./agent-process.ts";
 import { eventually } from "./eventually.ts";
 import { integration, password } from "./service.ts";

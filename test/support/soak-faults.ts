@@ -1,7 +1,7 @@
 // What goes wrong in the soak: one row a fault, each of which mends itself.
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { type Fault, parseFault } from "../../src/service/http/fault.ts";
+import { type Fault, parseFault } from "../../src/service/config/fault.ts";
 import { eventually } from "./eventually.ts";
 import type { TestService } from "./service.ts";
 import { patienceMs, type SoakAgent } from "./soak-agent.ts";

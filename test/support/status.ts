@@ -1,6 +1,6 @@
 // A status as a running agent would give it, to show and to change.
-import { overallOf } from "../../src/agent/overall.ts";
-import type { SourceStatus, Status, TagStatus } from "../../src/agent/status.ts";
+import { overallOf } from "../../src/agent/status/overall.ts";
+import type { SourceStatus, Status, TagStatus } from "../../src/agent/status/status.ts";
 import { epochMicros } from "../../src/core/point.ts";
 
 const start = epochMicros(Date.parse("2026-03-01T08:00:00Z") * 1_000);

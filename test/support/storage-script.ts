@@ -1,6 +1,6 @@
 // A short life of a log that goes through everything it does to a disk, for tests that stop it or make it fail anywhere.
-import type { Disk } from "../../src/buffer/disk/disk.ts";
-import type { Store } from "../../src/buffer/disk/store.ts";
+import type { Disk } from "../../src/buffer/disk/files/disk.ts";
+import type { Store } from "../../src/buffer/disk/log/store.ts";
 import { AgentError } from "../../src/core/errors.ts";
 import {
   append,

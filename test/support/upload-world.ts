@@ -4,8 +4,8 @@ import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from
 import type { Clock } from "../../src/core/runtime.ts";
 import type { Sink } from "../../src/core/sink.ts";
 import { orAbort } from "../../src/lib/abort.ts";
-import { openCatalog } from "../../src/upload/catalog.ts";
-import { serviceOptions } from "../../src/upload/options.ts";
+import { serviceOptions } from "../../src/upload/client/options.ts";
+import { openCatalog } from "../../src/upload/signals/catalog.ts";
 import { openUploader } from "../../src/upload/uploader.ts";
 import { wantedBy } from "./memory-reader.ts";
 import { type ManualClock, testRuntime } from "./runtime.ts";

@@ -1,5 +1,5 @@
 // A disk that tells of each call before it is made.
-import type { Disk, DiskFile } from "../../src/buffer/disk/disk.ts";
+import type { Disk, DiskFile } from "../../src/buffer/disk/files/disk.ts";
 import type { DiskCall } from "./memory-disk.ts";
 
 /** `before` may throw; then the call is not made. */

@@ -52,7 +52,9 @@ test.each(named)("without %s %s fails", async (_safeguard, _test, { file, code, 
 test("no sync of a file or folder of the buffer is without a line in the table", () => {
   const sources = join(import.meta.dirname, "../../src/buffer/disk");
   const missing: string[] = [];
-  for (const file of readdirSync(sources).filter((name) => name.endsWith(".ts"))) {
+  for (const file of readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".ts"),
+  )) {
     const text = readFileSync(join(sources, file), "utf8");
     const inTable = ablations.filter((each) => each.file === `buffer/disk/${file}`);
     for (const [line] of text.matchAll(

@@ -1,7 +1,7 @@
 // The counters of the buffer, taken from its accounts.
 import type { BufferStats } from "../../core/buffer.ts";
 import type { MetricDeclaration, Metrics } from "../../core/runtime.ts";
-import { lossReasons } from "./loss-ledger.ts";
+import { lossReasons } from "./accounts/loss-ledger.ts";
 
 const counted = {
   appendedPoints: { name: "buffer_appended_points_total", help: "Points written to disk" },

@@ -5,11 +5,11 @@ import type { InputId, Point } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { BufferMetrics } from "./buffer-metrics.ts";
-import { DiskReader } from "./disk-reader.ts";
-import { closedError, GroupCommit } from "./group-commit.ts";
 import type { BufferOptions } from "./options.ts";
-import type { BareRequest, StorePort, StoreReply, StoreStart } from "./protocol.ts";
-import { openWorkerPort } from "./worker-port.ts";
+import { DiskReader } from "./worker/disk-reader.ts";
+import { closedError, GroupCommit } from "./worker/group-commit.ts";
+import type { BareRequest, StorePort, StoreReply, StoreStart } from "./worker/protocol.ts";
+import { openWorkerPort } from "./worker/worker-port.ts";
 
 export interface DiskBufferOptions {
   readonly directory: string;

@@ -5,17 +5,17 @@
 // what was settled since the state was last written counts as unsettled.
 import type { Loss } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
-import type { BufferState, LeasedLoss } from "./buffer-state.ts";
-import { Coverage } from "./coverage.ts";
-import { crc32c } from "./crc32c.ts";
-import { type Disk, diskErrorCode, readFile } from "./disk.ts";
-import { readFormatFile } from "./format-file.ts";
-import { readPoints } from "./payload.ts";
-import { isPayloadWhole, readRecordHeader } from "./record.ts";
-import { commonStream, findFiles, ownSegments } from "./segment-finding.ts";
-import { parseSegmentName, readSegmentHeader, type SegmentHeader } from "./segment-header.ts";
-import { type Damage, type SegmentIndex, scanSegment } from "./segment-index.ts";
-import { StateFile } from "./state-file.ts";
+import type { BufferState, LeasedLoss } from "./accounts/buffer-state.ts";
+import { Coverage } from "./accounts/coverage.ts";
+import { StateFile } from "./accounts/state-file.ts";
+import { crc32c } from "./files/crc32c.ts";
+import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
+import { readFormatFile } from "./format/format-file.ts";
+import { readPoints } from "./format/payload.ts";
+import { isPayloadWhole, readRecordHeader } from "./format/record.ts";
+import { parseSegmentName, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
+import { type Damage, type SegmentIndex, scanSegment } from "./format/segment-index.ts";
+import { commonStream, findFiles, ownSegments } from "./segments/segment-finding.ts";
 
 export interface InspectedSegment {
   readonly name: string;

@@ -3,7 +3,7 @@ import type { Clock } from "../../core/runtime.ts";
 import type { ApiVersion } from "../../wire/api-version.ts";
 import { queueTimeouts, requestLimits } from "../../wire/limits.ts";
 import type { Method } from "../../wire/method.ts";
-import type { ServiceOptions } from "../options.ts";
+import type { ServiceOptions } from "../config/options.ts";
 import { HttpRefusal } from "./http-answer.ts";
 import { RateGate } from "./rate-gate.ts";
 

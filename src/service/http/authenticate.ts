@@ -1,8 +1,8 @@
 // Finds out who calls: basic authentication, or a token that was issued here. Answers wrong secrets, slowly if there are many.
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../core/runtime.ts";
-import type { Caller } from "../method/call.ts";
-import type { IntegrationOptions } from "../options.ts";
+import type { Caller } from "../call/call.ts";
+import type { IntegrationOptions } from "../config/options.ts";
 import type { TokenSigner } from "./access-token.ts";
 import { isOwnAudience } from "./audience.ts";
 import { sameText } from "./same-text.ts";

@@ -1,6 +1,6 @@
 // Finds method and id in the bytes of a request without parsing its params, so that a call can be admitted, queued and
 // counted before megabytes become objects. Says nothing about whether the JSON is well-formed.
-import { skipSpace, skipString, skipValue } from "../json-bytes.ts";
+import { skipSpace, skipString, skipValue } from "../call/json-bytes.ts";
 
 export interface Envelope {
   readonly method: string | undefined;

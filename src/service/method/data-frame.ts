@@ -2,6 +2,8 @@
 import { maxSelected } from "../../wire/limits.ts";
 import { defaultLimit } from "../../wire/resource-query.ts";
 import { rollupColumns } from "../../wire/select-items.ts";
+import type { Call } from "../call/call.ts";
+import { Faults } from "../call/rpc-fault.ts";
 import type { DataQuery } from "../query/data-query.ts";
 import { bucketsOfQuery, readCurrentDataQuery } from "../query/data-query.ts";
 import type { Column } from "../query/frame-builder.ts";
@@ -14,8 +16,6 @@ import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks, joined } from "../store/item-data.ts";
 import type { Item } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
-import type { Call } from "./call.ts";
-import { Faults } from "./rpc-fault.ts";
 import { includedMember, readFormat, readInclude } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
 

@@ -1,13 +1,13 @@
 // Reads the params of platform.evaluate.
 import { resourceIdPattern } from "../../wire/identifiers.ts";
+import { isRecord } from "../call/check-frame.ts";
+import type { Faults } from "../call/rpc-fault.ts";
 import type { Formula } from "../query/formula.ts";
 import { constants, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readInteger, readResourceQuery, select } from "../query/resource-query.ts";
 import type { Item } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
-import { isRecord } from "./check-frame.ts";
-import type { Faults } from "./rpc-fault.ts";
 
 /** What is made of the points of an item in each bucket. */
 export const aggregations = [

@@ -1,4 +1,7 @@
 // platform.evaluate: aggregates of items, and formulas over them, on one grid of buckets.
+
+import type { Call } from "../call/call.ts";
+import { Faults, RpcFault } from "../call/rpc-fault.ts";
 import type { BucketOf } from "../query/buckets.ts";
 import type { DataQuery } from "../query/data-query.ts";
 import { bucketsOfQuery, readCurrentDataQuery } from "../query/data-query.ts";
@@ -9,11 +12,9 @@ import { rollUp } from "../query/rollup.ts";
 import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks } from "../store/item-data.ts";
 import type { Store } from "../store/store.ts";
-import type { Call } from "./call.ts";
 import { lastOf } from "./data-frame.ts";
 import type { GroupAggregation, ItemAggregation } from "./evaluate-params.ts";
 import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
-import { Faults, RpcFault } from "./rpc-fault.ts";
 import { includedMember, readFormat, readInclude } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
 

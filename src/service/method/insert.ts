@@ -1,10 +1,10 @@
 // integration.insert: stores the points of a frame, and creates signals for Input IDs that have none.
 import { signalSaveView } from "../../wire/signal-view.ts";
+import type { Call } from "../call/call.ts";
+import { checkFrame } from "../call/check-frame.ts";
+import { Faults, RpcFault } from "../call/rpc-fault.ts";
 import { savedAttributes } from "../store/resource.ts";
-import type { Call } from "./call.ts";
-import { checkFrame } from "./check-frame.ts";
 import { ownIntegration } from "./own-integration.ts";
-import { Faults, RpcFault } from "./rpc-fault.ts";
 
 export function insert(call: Call): object {
   const { store, now, params } = call;

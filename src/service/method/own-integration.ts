@@ -1,8 +1,8 @@
 // The `integration` param of the integration methods: there, well-formed, and the caller's own.
 import { integrationId } from "../../wire/identifiers.ts";
-import type { Call } from "./call.ts";
-import type { Faults } from "./rpc-fault.ts";
-import { RpcFault } from "./rpc-fault.ts";
+import type { Call } from "../call/call.ts";
+import type { Faults } from "../call/rpc-fault.ts";
+import { RpcFault } from "../call/rpc-fault.ts";
 
 /** Throws -32003 where a well-formed ID is another integration's; anything else wrong goes to `faults`. */
 export function ownIntegration({ params, caller }: Call, faults: Faults): string {

@@ -2,13 +2,13 @@
 import { resourceIdPattern } from "../../wire/identifiers.ts";
 import type { ItemSaveView } from "../../wire/signal-view.ts";
 import { itemSaveView } from "../../wire/signal-view.ts";
+import type { Call } from "../call/call.ts";
+import { isRecord } from "../call/check-frame.ts";
+import { Faults } from "../call/rpc-fault.ts";
+import { readFlag, readSaveView } from "../call/save-view.ts";
 import type { Signal } from "../store/resource.ts";
 import { sameAttributes, savedAttributes } from "../store/resource.ts";
-import type { Call } from "./call.ts";
-import { isRecord } from "./check-frame.ts";
 import { anyIntegration } from "./own-integration.ts";
-import { Faults } from "./rpc-fault.ts";
-import { readFlag, readSaveView } from "./save-view.ts";
 
 interface Publication {
   readonly signal: Signal;

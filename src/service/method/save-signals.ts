@@ -2,12 +2,12 @@
 import { isInputId } from "../../core/point.ts";
 import type { SignalSaveView } from "../../wire/signal-view.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
+import type { Call } from "../call/call.ts";
+import { isRecord } from "../call/check-frame.ts";
+import { Faults } from "../call/rpc-fault.ts";
+import { readFlag, readSaveView } from "../call/save-view.ts";
 import { sameAttributes, savedAttributes } from "../store/resource.ts";
-import type { Call } from "./call.ts";
-import { isRecord } from "./check-frame.ts";
 import { ownIntegration } from "./own-integration.ts";
-import { Faults } from "./rpc-fault.ts";
-import { readFlag, readSaveView } from "./save-view.ts";
 
 export function saveSignals(call: Call): object {
   const { store, now, version } = call;

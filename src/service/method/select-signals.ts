@@ -1,16 +1,16 @@
 // admin.selectSignals: signals of an integration, and the items published from them.
 import { maxSelected } from "../../wire/limits.ts";
 import { defaultLimit } from "../../wire/resource-query.ts";
+import type { Call } from "../call/call.ts";
+import { isRecord } from "../call/check-frame.ts";
+import { Faults } from "../call/rpc-fault.ts";
+import { readFlag } from "../call/save-view.ts";
 import { signalFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import type { Item, Signal } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
-import type { Call } from "./call.ts";
-import { isRecord } from "./check-frame.ts";
 import { anyIntegration } from "./own-integration.ts";
 import { itemView, signalView } from "./resource-view.ts";
-import { Faults } from "./rpc-fault.ts";
-import { readFlag } from "./save-view.ts";
 import { currentDefaultLimit, readFormat, readInclude, selection, speaksSpecified } from "./selection.ts";
 import { itemResource, signalResource } from "./typed-resource.ts";
 

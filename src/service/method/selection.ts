@@ -1,7 +1,7 @@
 // What selects of the current dialect share: which dialect a request speaks, and the shape of an answer.
-import type { Call } from "./call.ts";
-import { isRecord } from "./check-frame.ts";
-import type { Faults } from "./rpc-fault.ts";
+import type { Call } from "../call/call.ts";
+import { isRecord } from "../call/check-frame.ts";
+import type { Faults } from "../call/rpc-fault.ts";
 import type { TypedResource } from "./typed-resource.ts";
 
 /** Resources a query of the current dialect gives when it says nothing. */

@@ -1,9 +1,9 @@
 // Which points a data query is about: from when to when, how they are rolled up, and which series come back.
 import { parseRfcDuration } from "../../wire/rfc-duration.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
-import { isRecord } from "../method/check-frame.ts";
-import type { Faults } from "../method/rpc-fault.ts";
-import { readFlag } from "../method/save-view.ts";
+import { isRecord } from "../call/check-frame.ts";
+import type { Faults } from "../call/rpc-fault.ts";
+import { readFlag } from "../call/save-view.ts";
 import type { BucketOf, BucketOptions, Rollup } from "./buckets.ts";
 import { bucketsOf, oneBucket } from "./buckets.ts";
 import { readInteger } from "./resource-query.ts";

@@ -1,8 +1,8 @@
 // Resource filters: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}` → a test of one resource.
 import { parseTimestamp } from "../../wire/timestamp.ts";
-import { isRecord } from "../method/check-frame.ts";
-import type { Faults } from "../method/rpc-fault.ts";
-import { RpcFault } from "../method/rpc-fault.ts";
+import { isRecord } from "../call/check-frame.ts";
+import type { Faults } from "../call/rpc-fault.ts";
+import { RpcFault } from "../call/rpc-fault.ts";
 import type { StepBudget } from "./linear-regex.ts";
 import { LinearRegex, RegexBudgetError } from "./linear-regex.ts";
 import { RegexSyntaxError } from "./regex-syntax.ts";

@@ -2,7 +2,7 @@
 import { epochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/data-frame.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
-import { RpcFault } from "../method/rpc-fault.ts";
+import { RpcFault } from "../call/rpc-fault.ts";
 
 export interface Column {
   readonly key: string;

@@ -1,7 +1,7 @@
 // Reads a resource query and applies it.
-import { isRecord } from "../method/check-frame.ts";
-import type { Faults } from "../method/rpc-fault.ts";
-import { readFlag } from "../method/save-view.ts";
+import { isRecord } from "../call/check-frame.ts";
+import type { Faults } from "../call/rpc-fault.ts";
+import { readFlag } from "../call/save-view.ts";
 import type { Predicate } from "./filter.ts";
 import { parseFilter } from "./filter.ts";
 import type { FieldTable, FieldValue } from "./resource-fields.ts";

@@ -1,6 +1,6 @@
 // How long a signal was in each of its states, bucket by bucket.
 
-import { RpcFault } from "../method/rpc-fault.ts";
+import { RpcFault } from "../call/rpc-fault.ts";
 import type { Columns } from "../store/point-block.ts";
 import type { BucketOf } from "./buckets.ts";
 

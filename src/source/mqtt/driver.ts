@@ -1,12 +1,12 @@
 // The MQTT driver: its options, its tags, and the way to a connection.
 import type { Driver } from "../../core/source.ts";
-import { topicAmbiguity } from "./ambiguity.ts";
-import { claimedSessions, clientIdOf } from "./claimed-sessions.ts";
-import { connectionWarnings } from "./connection-warnings.ts";
-import { mqttOptions } from "./options.ts";
-import { positionRemarks } from "./positions.ts";
-import { mqttTag } from "./tag.ts";
-import { tagCaptures } from "./tag-address.ts";
+import { topicAmbiguity } from "./config/ambiguity.ts";
+import { claimedSessions, clientIdOf } from "./config/claimed-sessions.ts";
+import { connectionWarnings } from "./config/connection-warnings.ts";
+import { mqttOptions } from "./config/options.ts";
+import { positionRemarks } from "./config/positions.ts";
+import { mqttTag } from "./config/tag.ts";
+import { tagCaptures } from "./config/tag-address.ts";
 
 /** MQTT 5, 3.1.1 and 3.1 over TCP, TLS and WebSockets. The client library is loaded by `open`. */
 export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
@@ -22,7 +22,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   warnings: connectionWarnings,
   claims: claimedSessions,
   async open(config, runtime, signal) {
-    const { openMqttSource } = await import("./open.ts");
+    const { openMqttSource } = await import("./reception/open.ts");
     return await openMqttSource(config, runtime, signal);
   },
   async beside(config, stateDir) {
@@ -37,7 +37,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
     return { ...config, stateDir, tags, options: { ...options, clientId, session, qos: 0, requestRebirth: false } };
   },
   async *browse(target, runtime, signal) {
-    const { browseBroker } = await import("./browse.ts");
+    const { browseBroker } = await import("./discovery/browse.ts");
     yield* browseBroker(target, runtime, signal);
   },
 };

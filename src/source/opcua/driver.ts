@@ -1,9 +1,9 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
 import type { Driver } from "../../core/source.ts";
-import { browseAmbiguity } from "./ambiguity.ts";
-import type { OpcuaConfig } from "./open.ts";
-import { opcuaOptions, opcuaTag } from "./options.ts";
-import { probePlace } from "./probe-place.ts";
+import { probePlace } from "./browse/probe-place.ts";
+import { opcuaOptions, opcuaTag } from "./config/options.ts";
+import type { OpcuaConfig } from "./connection/open.ts";
+import { browseAmbiguity } from "./nodes/ambiguity.ts";
 
 export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> = {
   type: "opcua",
@@ -20,10 +20,10 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     JSON.stringify([url, servers, security, username, userCertificate?.certFile]),
   async open(config, runtime, signal) {
     if (config.options.servers.length > 0) {
-      const { openRedundant } = await import("./redundant-set.ts");
+      const { openRedundant } = await import("./redundancy/redundant-set.ts");
       return openRedundant(config, runtime, signal);
     }
-    const { openOpcua } = await import("./open.ts");
+    const { openOpcua } = await import("./connection/open.ts");
     return openOpcua(config, runtime, signal);
   },
   async beside(config, stateDir) {
@@ -46,11 +46,11 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     return probe;
   },
   async *browse(target, runtime, signal) {
-    const { browseOpcua } = await import("./browse.ts");
+    const { browseOpcua } = await import("./browse/browse.ts");
     yield* browseOpcua(target, runtime, signal);
   },
   async endpoints(target, runtime, signal) {
-    const { offeredEndpoints } = await import("./browse.ts");
+    const { offeredEndpoints } = await import("./browse/browse.ts");
     return offeredEndpoints(target, runtime, signal);
   },
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),

@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
-import { nodeFlags } from "../../../src/cli/node-flags.ts";
+import { nodeFlags } from "../../../src/cli/shared/node-flags.ts";
 import { startAgent } from "../../support/agent-process.ts";
 import { eventually } from "../../support/eventually.ts";
 import { openMosquitto } from "../../support/mosquitto.ts";

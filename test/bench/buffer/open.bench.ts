@@ -18,11 +18,11 @@ import {
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { crc32c } from "../../../src/buffer/disk/crc32c.ts";
-import { nodeDisk } from "../../../src/buffer/disk/node-disk.ts";
+import { crc32c } from "../../../src/buffer/disk/files/crc32c.ts";
+import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
+import { Store } from "../../../src/buffer/disk/log/store.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
-import { sealBytes } from "../../../src/buffer/disk/seal.ts";
-import { Store } from "../../../src/buffer/disk/store.ts";
+import { sealBytes } from "../../../src/buffer/disk/segments/seal.ts";
 import { openBuffer } from "../../../src/buffer/registry.ts";
 import { group, moment, type Triple } from "../../support/disk-store.ts";
 import { seeded, testRuntime } from "../../support/runtime.ts";

@@ -6,9 +6,9 @@ import { randomInt } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { crc32c } from "../../../src/buffer/disk/crc32c.ts";
-import { nodeDisk } from "../../../src/buffer/disk/node-disk.ts";
-import { Store } from "../../../src/buffer/disk/store.ts";
+import { crc32c } from "../../../src/buffer/disk/files/crc32c.ts";
+import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
+import { Store } from "../../../src/buffer/disk/log/store.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { loopVolume } from "../../support/loop-volume.ts";
 

@@ -25,7 +25,7 @@ const script = (name: string) => new URL(name, import.meta.url).pathname;
 using bundles = temporaryFolder();
 writeFileSync(bundles.file("package.json"), '{ "type": "module" }');
 await build({
-  entryPoints: ["bare-client.ts", "source-client.js", "../../../src/buffer/disk/disk-worker.ts"].map(script),
+  entryPoints: ["bare-client.ts", "source-client.js", "../../../src/buffer/disk/worker/disk-worker.ts"].map(script),
   outdir: bundles.path,
   entryNames: "[name]",
   bundle: true,

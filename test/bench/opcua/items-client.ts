@@ -1,6 +1,6 @@
 // The side of the OPC UA bench that is measured: one source, in a process of its own. Its argument is a `Load` as JSON.
 import { opcuaDriver } from "../../../src/source/opcua/driver.ts";
-import { loadStack } from "../../../src/source/opcua/stack.ts";
+import { loadStack } from "../../../src/source/opcua/session/stack.ts";
 import { testRuntime } from "../../support/runtime.ts";
 
 interface Load {

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { nodeFlags } from "../../../src/cli/node-flags.ts";
+import { nodeFlags } from "../../../src/cli/shared/node-flags.ts";
 import { eventually } from "../../support/eventually.ts";
 import { modbusDevice } from "../../support/modbus-device.ts";
 import { openMqttBroker } from "../../support/mqtt-broker.ts";

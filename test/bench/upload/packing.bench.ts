@@ -3,11 +3,11 @@
 import type { BlockId } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { type Steps, sliceWork } from "../../../src/lib/in-slices.ts";
-import { Envelope, firstRequestId } from "../../../src/upload/frame-plan.ts";
-import { FrameWriter } from "../../../src/upload/frame-writer.ts";
-import type { PackedPlan } from "../../../src/upload/packed-column.ts";
-import { Packer } from "../../../src/upload/packer.ts";
-import { Window } from "../../../src/upload/window.ts";
+import { Window } from "../../../src/upload/delivery/window.ts";
+import { Envelope, firstRequestId } from "../../../src/upload/packing/frame-plan.ts";
+import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
+import type { PackedPlan } from "../../../src/upload/packing/packed-column.ts";
+import { Packer } from "../../../src/upload/packing/packer.ts";
 import { seeded } from "../../support/runtime.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");

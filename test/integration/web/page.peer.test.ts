@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Status } from "../../../src/agent/status.ts";
+import type { Status } from "../../../src/agent/status/status.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { eventually } from "../../support/eventually.ts";
 import { sourceWith, statusWith, tagWith } from "../../support/status.ts";

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { Status } from "../../../src/agent/status.ts";
+import type { Status } from "../../../src/agent/status/status.ts";
 import { isAgentError } from "../../../src/core/errors.ts";
 import type { WebOptions } from "../../../src/web/server.ts";
 import { openWeb } from "../../../src/web/server.ts";

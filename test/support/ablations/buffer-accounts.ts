@@ -8,28 +8,28 @@ const scrub = "unit/buffer/disk/scrub.test.ts";
 export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "a point that is not later than its input's mark is late",
-    file: "buffer/disk/input-marks.ts",
+    file: "buffer/disk/segments/input-marks.ts",
     code: "if (time > mark && time > this.floor) {",
     without: "if (true) {",
     test: "unit/buffer/disk/input-marks.test.ts",
   },
   {
     safeguard: "only a repeat of the newest value is dropped",
-    file: "buffer/disk/input-marks.ts",
+    file: "buffer/disk/segments/input-marks.ts",
     code: "if (Object.is(this.#values[input], value)) continue;",
     without: "continue;",
     test: "unit/buffer/disk/input-marks.test.ts",
   },
   {
     safeguard: "leased points of a dropped segment are lost only when they come back",
-    file: "buffer/disk/block-shelf.ts",
+    file: "buffer/disk/blocks/block-shelf.ts",
     code: "    for (const [id, series] of blocks)\n      this.dropped.add(id,",
     without: "    for (const [id, series] of new Map<number, SeriesOut>())\n      this.dropped.add(id,",
     test: overflow,
   },
   {
     safeguard: "what comes back after its segment was dropped is lost",
-    file: "buffer/disk/dropped-blocks.ts",
+    file: "buffer/disk/blocks/dropped-blocks.ts",
     code: "    this.#accounts.losses.add(block.reason, loss);\n",
     without: "",
     test: overflow,
@@ -37,7 +37,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a settlement of points that nothing brings back is synced",
-    file: "buffer/disk/store.ts",
+    file: "buffer/disk/log/store.ts",
     code: "this.#keeper.writeSettled(hasDropped);",
     without: "this.#keeper.writeSettled(false);",
     test: "unit/buffer/disk/model.test.ts",
@@ -45,7 +45,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "points of a segment that is put back are not lost any more",
-    file: "buffer/disk/reconciling.ts",
+    file: "buffer/disk/recovery/reconciling.ts",
     code: "  for (const segment of segments) restoreFound(segment, accounts);\n",
     without: "",
     test: accounts,
@@ -53,7 +53,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the state does not settle a missing segment that is put back",
-    file: "buffer/disk/recovery.ts",
+    file: "buffer/disk/recovery/recovery.ts",
     code: "if (!known || isFoundAgain(state, segment)) continue;",
     without: "if (!known) continue;",
     test: accounts,
@@ -61,7 +61,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a segment that cannot be read holds what was left in it",
-    file: "buffer/disk/segment-opening.ts",
+    file: "buffer/disk/segments/segment-opening.ts",
     code: "    segment.endSequence = endOfUnreadable(found, limit, options);\n",
     without: "    segment.endSequence = limit;\n",
     test: accounts,
@@ -69,7 +69,7 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "an unreadable segment holds back only what may replace points that are asked for",
-    file: "buffer/disk/block-shelf.ts",
+    file: "buffer/disk/blocks/block-shelf.ts",
     code: "[...this.#unreadable].filter((each) => !isTaken(each, inputs, except))",
     without: "[...this.#unreadable]",
     test: "unit/buffer/disk/unreadable.test.ts",
@@ -77,14 +77,14 @@ export const bufferAccountAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a segment of another buffer is none of this one",
-    file: "buffer/disk/segment-finding.ts",
+    file: "buffer/disk/segments/segment-finding.ts",
     code: 'if (typeof header !== "object" || header.stream !== stream || !Number',
     without: 'if (typeof header !== "object" || !Number',
     test: "unit/buffer/disk/store.test.ts",
   },
   {
     safeguard: "checking the payloads of sealed segments in an outage",
-    file: "buffer/disk/scrubber.ts",
+    file: "buffer/disk/log/scrubber.ts",
     code: '        if (!isPayloadWhole(bytes, at, header, checksum)) return "damaged";\n',
     without: "",
     test: scrub,

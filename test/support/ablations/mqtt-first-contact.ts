@@ -15,7 +15,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a warning where the certificate of the broker is not verified",
-    file: "source/mqtt/connection-warnings.ts",
+    file: "source/mqtt/config/connection-warnings.ts",
     code: "...clearTextWarnings(connection), ...unverifiedWarnings(connection)",
     without: "...clearTextWarnings(connection)",
     test: load,
@@ -31,14 +31,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "naming a takeover of which the broker says nothing",
-    file: "source/mqtt/takeover-watch.ts",
+    file: "source/mqtt/connection/takeover-watch.ts",
     code: "return this.#closings < suspicious ?",
     without: "return this.#closings >= 0 ?",
     test: "unit/source/mqtt/takeover-watch.test.ts",
   },
   {
     safeguard: "pauses that grow after takeovers",
-    file: "agent/takeover-pause.ts",
+    file: "agent/upkeep/takeover-pause.ts",
     code: "firstMs * growth ** Math.min(this.#takeovers - 1, 10)",
     without: "firstMs",
     test: "unit/agent/takeover-pause.test.ts",
@@ -53,14 +53,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "showing a takeover while the connection is good",
-    file: "agent/source-monitor.ts",
+    file: "agent/status/source-monitor.ts",
     code: "(this.#flapping && !this.#isSteady()) || this.#wasTakenOver()",
     without: "(this.#flapping && !this.#isSteady())",
     test: "unit/agent/source-monitor.test.ts",
   },
   {
     safeguard: "asking a port that does not answer MQTT whether it speaks TLS",
-    file: "source/mqtt/connect.ts",
+    file: "source/mqtt/connection/connect.ts",
     code: "if (first && (await needsTls(url, signal)))",
     without: "if (first && signal.aborted)",
     test: "integration/mqtt/tls.test.ts",
@@ -68,14 +68,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "no position in a batch in an Input ID",
-    file: "source/mqtt/element.ts",
+    file: "source/mqtt/reading/element.ts",
     code: "((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value))",
     without: "k < 0",
     test: batch,
   },
   {
     safeguard: "no value of an element of a batch without its name",
-    file: "source/mqtt/element.ts",
+    file: "source/mqtt/reading/element.ts",
     code: "!isLeftOut(k, found, address) || isTold(k, texts, route)",
     without: "k >= 0",
     test: batch,
@@ -83,7 +83,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "an error where a text of the signal alone has the name of the element",
-    file: "source/mqtt/ambiguity.ts",
+    file: "source/mqtt/config/ambiguity.ts",
     code: "captureNames.filter(tells)",
     without: "captureNames",
     test: batch,
@@ -91,7 +91,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "no value under an Input ID that nothing but its position distinguishes",
-    file: "source/mqtt/element.ts",
+    file: "source/mqtt/reading/element.ts",
     code: 'made[name] !== "" || tag.fills',
     without: "made[name] !== undefined || tag.fills",
     test: batch,
@@ -99,7 +99,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "telling objects with the same texts apart",
-    file: "source/mqtt/element.ts",
+    file: "source/mqtt/reading/element.ts",
     code: 'sorted.map((member) => member.map((text) => quoted(text)).join("=")).join(",")',
     without: 'sorted.map(([, text]) => text).join(".")',
     test: batch,
@@ -107,7 +107,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "no position of a record below .** in an Input ID",
-    file: "source/mqtt/path-expansion.ts",
+    file: "source/mqtt/decoders/path-expansion.ts",
     code: "inRecord || (list && !Array.isArray(value))",
     without: "inRecord",
     test: batch,
@@ -115,7 +115,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "an error where several values of each message come to one Input ID",
-    file: "source/mqtt/ambiguity.ts",
+    file: "source/mqtt/config/ambiguity.ts",
     code: 'if (names.includes("i") || depth === named) return undefined;',
     without: "if (depth >= 0) return undefined;",
     test: batch,
@@ -123,14 +123,14 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a quality code that is a signed number",
-    file: "source/mqtt/quality.ts",
+    file: "source/mqtt/decoders/quality.ts",
     code: "(number & each.mask) >>> 0 === each.value >>> 0",
     without: "number % (each.mask + 1) === each.value",
     test: "unit/source/mqtt/quality.test.ts",
   },
   {
     safeguard: "a bad reading where a device leaves a bad value out",
-    file: "source/mqtt/tag-reader.ts",
+    file: "source/mqtt/reading/tag-reader.ts",
     code: 'absent && tag.missing === "skip" && !isBad',
     without: 'absent && tag.missing === "skip"',
     test: "unit/source/mqtt/message-reader.test.ts",

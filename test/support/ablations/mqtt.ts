@@ -11,14 +11,14 @@ const backPressure = "integration/mqtt/back-pressure.test.ts";
 export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "no acknowledgement before that of an earlier batch",
-    file: "source/mqtt/inbox.ts",
+    file: "source/mqtt/reception/inbox.ts",
     code: "this.#unacknowledged.splice(0, pending < 0 ? this.#unacknowledged.length : pending)",
     without: "this.#unacknowledged.splice(this.#unacknowledged.indexOf(batch), 1)",
     test: inbox,
   },
   {
     safeguard: "a message of several batches is acknowledged with the last",
-    file: "source/mqtt/inbox.ts",
+    file: "source/mqtt/reception/inbox.ts",
     code: "    const before = batch.readings.length;\n    read(batch);\n",
     without:
       "    const before = batch.readings.length;\n    if (held !== undefined) batch.held.push(held);\n    held = undefined;\n    read(batch);\n",
@@ -26,7 +26,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "giving out what waits when the connection is lost",
-    file: "source/mqtt/inbox.ts",
+    file: "source/mqtt/reception/inbox.ts",
     code: "      const batch = this.takeNow();\n      if (batch) return batch;\n      if (this.#failure) throw this.#failure.error;",
     without:
       "      if (this.#failure) throw this.#failure.error;\n      const batch = this.takeNow();\n      if (batch) return batch;",
@@ -35,14 +35,14 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the bound of what waits",
-    file: "source/mqtt/inbox.ts",
+    file: "source/mqtt/reception/inbox.ts",
     code: "return second !== undefined || (first !== undefined && this.#isFull(first));",
     without: "return false;",
     test: inbox,
   },
   {
     safeguard: "no acknowledgement by the library",
-    file: "source/mqtt/client.ts",
+    file: "source/mqtt/connection/client.ts",
     code: "() => done(notYet)",
     without: "() => done()",
     test: acknowledgement,
@@ -50,7 +50,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "QoS 2 is not confirmed by the library",
-    file: "source/mqtt/client.ts",
+    file: "source/mqtt/connection/client.ts",
     code: "    packet.qos = 1;\n",
     without: "",
     test: acknowledgement,
@@ -58,7 +58,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "QoS 2 is confirmed by PUBREC",
-    file: "source/mqtt/acknowledgement.ts",
+    file: "source/mqtt/connection/acknowledgement.ts",
     code: "packet >= exactlyOnce ? 0x50 : 0x40",
     without: "0x40",
     test: acknowledgement,
@@ -67,7 +67,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "acknowledging what no tag wants",
-    file: "source/mqtt/inbox.ts",
+    file: "source/mqtt/reception/inbox.ts",
     code: "    this.#waiting.shift();\n    this.release(first);\n",
     without: "    this.#waiting.shift();\n",
     test: acknowledgement,
@@ -75,28 +75,28 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "discarding a payload that is too large",
-    file: "source/mqtt/oversize-filter.ts",
+    file: "source/mqtt/connection/oversize-filter.ts",
     code: "if (!isPublish || length <= this.#maxPayload)",
     without: "if (true)",
     test: oversize,
   },
   {
     safeguard: "the place of an oversized message in the order of acknowledgements",
-    file: "source/mqtt/oversize-filter.ts",
+    file: "source/mqtt/connection/oversize-filter.ts",
     code: "    parts.push(this.#standIn);\n",
     without: "",
     test: oversize,
   },
   {
     safeguard: "properties that are too large count",
-    file: "source/mqtt/oversize-filter.ts",
+    file: "source/mqtt/connection/oversize-filter.ts",
     code: " && properties <= maxProperties)",
     without: ")",
     test: oversize,
   },
   {
     safeguard: "the parser reads nothing but what passed the filter",
-    file: "source/mqtt/filtered-stream.ts",
+    file: "source/mqtt/connection/filtered-stream.ts",
     code: "          passed = filter.pass(chunk);",
     without: "          passed = chunk;",
     test: oversized,
@@ -104,7 +104,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the socket is not read while nothing is taken",
-    file: "source/mqtt/client.ts",
+    file: "source/mqtt/connection/client.ts",
     code: "else stalled = readOn;",
     without: "else readOn();",
     test: backPressure,
@@ -112,7 +112,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "giving out at the stop what has arrived",
-    file: "source/mqtt/reception.ts",
+    file: "source/mqtt/reception/reception.ts",
     code: "    for (let batch = this.#inbox.takeNow(); batch; batch = this.#inbox.takeNow()) yield this.#delivery(batch);\n",
     without: "",
     test: backPressure,

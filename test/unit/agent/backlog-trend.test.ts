@@ -1,7 +1,7 @@
 // What the page and `status` say becomes of the backlog: never a time that the measurement does not support.
 import { expect, test } from "vitest";
-import { BacklogTrend, backlogStatus } from "../../../src/agent/backlog-trend.ts";
-import type { BacklogStatus, UploadState } from "../../../src/agent/status.ts";
+import { BacklogTrend, backlogStatus } from "../../../src/agent/status/backlog-trend.ts";
+import type { BacklogStatus, UploadState } from "../../../src/agent/status/status.ts";
 import type { Loss } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { ManualClock } from "../../support/runtime.ts";

@@ -1,7 +1,7 @@
 // Which address feeds an Input ID, across restarts.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { BoundAddresses } from "../../../src/agent/bound-addresses.ts";
+import { BoundAddresses } from "../../../src/agent/upkeep/bound-addresses.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import { rule, tagId } from "../../support/mapping.ts";
 import { testRuntime } from "../../support/runtime.ts";

@@ -2,17 +2,17 @@
 // time, and none may take the place of another because our own clock went back.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AgentClock, type ClockEpoch } from "../../../src/agent/agent-clock.ts";
-import { resumeClock } from "../../../src/agent/clock-file.ts";
-import { ClockHold } from "../../../src/agent/clock-hold.ts";
-import { ClockWatch } from "../../../src/agent/clock-watch.ts";
+import { AgentClock, type ClockEpoch } from "../../../src/agent/clock/agent-clock.ts";
+import { resumeClock } from "../../../src/agent/clock/clock-file.ts";
+import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
+import { ClockWatch } from "../../../src/agent/clock/clock-watch.ts";
 import type { Life } from "../../../src/agent/gaps/gap-file.ts";
 import { SignOfLife } from "../../../src/agent/gaps/sign-of-life.ts";
 import type { Runtime } from "../../../src/core/runtime.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { openMapping } from "../../../src/mapping/mapping.ts";
 import { tagOptions } from "../../../src/mapping/options.ts";
-import { slots } from "../../../src/source/modbus/schedule.ts";
+import { slots } from "../../../src/source/modbus/polling/schedule.ts";
 import { runs } from "../../support/property.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 

@@ -1,8 +1,8 @@
 // When the clock of a gateway is believed, and what becomes of what was read before.
 import { expect, test } from "vitest";
-import { AgentClock } from "../../../src/agent/agent-clock.ts";
-import { ClockHold } from "../../../src/agent/clock-hold.ts";
-import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock-watch.ts";
+import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
+import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
+import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock/clock-watch.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/bounded-queue.ts";

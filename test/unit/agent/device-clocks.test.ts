@@ -1,21 +1,21 @@
 // A clock of the gateway that disagrees with those of the devices. The judge is the service: which times it holds.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AgentClock } from "../../../src/agent/agent-clock.ts";
-import { ClockHold } from "../../../src/agent/clock-hold.ts";
-import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock-watch.ts";
-import { clockVerdict, DeviceClocks } from "../../../src/agent/device-clocks.ts";
+import { AgentClock } from "../../../src/agent/clock/agent-clock.ts";
+import { ClockHold } from "../../../src/agent/clock/clock-hold.ts";
+import { ClockWatch, type ClockWatchOptions } from "../../../src/agent/clock/clock-watch.ts";
+import { clockVerdict, DeviceClocks } from "../../../src/agent/clock/device-clocks.ts";
 import type { Delivery, Reading, TagId } from "../../../src/core/source.ts";
 import { BoundedQueue } from "../../../src/lib/bounded-queue.ts";
 import { defaultTimeRule, type TimeRule } from "../../../src/lib/device-time.ts";
+import { tagAddress } from "../../../src/source/mqtt/config/tag-address.ts";
 import { jsonDocument } from "../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../src/source/mqtt/driver.ts";
-import { MessageCounts } from "../../../src/source/mqtt/message-counts.ts";
-import { NameTables } from "../../../src/source/mqtt/name-tables.ts";
-import { tagAddress } from "../../../src/source/mqtt/tag-address.ts";
-import { readTag } from "../../../src/source/mqtt/tag-reader.ts";
-import { TopicRouter } from "../../../src/source/mqtt/topic-router.ts";
-import { ClockCheck, toReading } from "../../../src/source/opcua/reading.ts";
+import { MessageCounts } from "../../../src/source/mqtt/reading/message-counts.ts";
+import { NameTables } from "../../../src/source/mqtt/reading/name-tables.ts";
+import { readTag } from "../../../src/source/mqtt/reading/tag-reader.ts";
+import { TopicRouter } from "../../../src/source/mqtt/reading/topic-router.ts";
+import { ClockCheck, toReading } from "../../../src/source/opcua/types/reading.ts";
 import { runs } from "../../support/property.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 

@@ -1,7 +1,7 @@
 // Lines of the log as a machine reads them.
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { openLog } from "../../../src/agent/log.ts";
+import { openLog } from "../../../src/agent/log/log.ts";
 import { eventually } from "../../support/eventually.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { overallOf, sourceWords } from "../../../src/agent/overall.ts";
-import type { BacklogStatus, Status } from "../../../src/agent/status.ts";
+import { overallOf, sourceWords } from "../../../src/agent/status/overall.ts";
+import type { BacklogStatus, Status } from "../../../src/agent/status/status.ts";
 import { epochMicros } from "../../../src/core/point.ts";
 import { sourceWith, statusWith } from "../../support/status.ts";
 

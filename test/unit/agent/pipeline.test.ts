@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { runPipeline } from "../../../src/agent/pipeline.ts";
-import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
+import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import type { AppendOptions, PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { TagGap } from "../../../src/core/gap.ts";

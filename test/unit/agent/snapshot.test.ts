@@ -1,7 +1,7 @@
 // What the status tells an operator.
 import { expect, test } from "vitest";
-import { snapshotOf as partOf, snapshot } from "../../../src/agent/snapshot.ts";
-import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
+import { snapshotOf as partOf, snapshot } from "../../../src/agent/status/snapshot.ts";
+import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import type { BufferStats } from "../../../src/core/buffer.ts";
 import { epochMicros } from "../../../src/core/point.ts";

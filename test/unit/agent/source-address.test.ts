@@ -1,6 +1,6 @@
 // Where the status says that a source connects.
 import { expect, test } from "vitest";
-import { sourceAddress } from "../../../src/agent/source-address.ts";
+import { sourceAddress } from "../../../src/agent/upkeep/source-address.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
 test("the address of a source is told as it is written, whatever its driver makes of it", async () => {

@@ -1,6 +1,6 @@
 // What is told of a source that comes and goes.
 import { expect, test } from "vitest";
-import { SourceMonitor } from "../../../src/agent/source-monitor.ts";
+import { SourceMonitor } from "../../../src/agent/status/source-monitor.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { Source } from "../../../src/core/source.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";

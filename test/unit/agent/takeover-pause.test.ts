@@ -1,6 +1,6 @@
 // How far apart takeovers of a session become.
 import { expect, test } from "vitest";
-import { TakeoverPause } from "../../../src/agent/takeover-pause.ts";
+import { TakeoverPause } from "../../../src/agent/upkeep/takeover-pause.ts";
 
 /** Times of takeovers in the first two minutes, in seconds: ours, and those of a rival that comes back after `rivalMs`. */
 function war(rivalMs: number, random: () => number): number[] {

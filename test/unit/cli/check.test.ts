@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { check } from "../../../src/cli/check.ts";
+import { check } from "../../../src/cli/configure/check.ts";
 import { environmentOf, head, withPassword } from "../../support/config.ts";
 
 async function checked(

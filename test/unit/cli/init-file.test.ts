@@ -1,8 +1,8 @@
 // Where the data of the agent are, in the configuration that `init` writes.
 import { expect, test } from "vitest";
-import type { Console } from "../../../src/cli/console.ts";
-import { initFile } from "../../../src/cli/init-file.ts";
-import { askAll } from "../../../src/cli/init-questions.ts";
+import { initFile } from "../../../src/cli/configure/init-file.ts";
+import { askAll } from "../../../src/cli/configure/init-questions.ts";
+import type { Console } from "../../../src/cli/terminal/console.ts";
 import { environmentOf, load } from "../../support/config.ts";
 
 async function written(target: string, variables: Readonly<Record<string, string>> = {}) {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { unitFor } from "../../../src/cli/install-service.ts";
-import { nodeFlags } from "../../../src/cli/node-flags.ts";
+import { unitFor } from "../../../src/cli/run/install-service.ts";
+import { nodeFlags } from "../../../src/cli/shared/node-flags.ts";
 import { command } from "../../support/command.ts";
 
 const root = resolve(import.meta.dirname, "../../..");

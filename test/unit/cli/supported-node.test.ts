@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { transform } from "esbuild";
 import { expect, test } from "vitest";
 import { entryText } from "../../../packaging/entry.ts";
-import { nodeFlags } from "../../../src/cli/node-flags.ts";
+import { nodeFlags } from "../../../src/cli/shared/node-flags.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const root = resolve(import.meta.dirname, "../../..");

@@ -1,7 +1,7 @@
 // The files in config/ that are written from the schemas are what the schemas say now.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { schema } from "../../../src/cli/schema.ts";
+import { schema } from "../../../src/cli/configure/schema.ts";
 
 const folder = join(import.meta.dirname, "../../../config");
 

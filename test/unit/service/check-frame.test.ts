@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkFrame } from "../../../src/service/method/check-frame.ts";
-import { Faults } from "../../../src/service/method/rpc-fault.ts";
+import { checkFrame } from "../../../src/service/call/check-frame.ts";
+import { Faults } from "../../../src/service/call/rpc-fault.ts";
 import { insertParams } from "../../../src/wire/insert.ts";
 import { parseTimestamp } from "../../../src/wire/timestamp.ts";
 import { runs } from "../../support/property.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FaultPlan, parseFault } from "../../../src/service/http/fault.ts";
+import { FaultPlan, parseFault } from "../../../src/service/config/fault.ts";
 
 function fault(text: string) {
   const parsed = parseFault(text);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Faults, RpcFault } from "../../../src/service/method/rpc-fault.ts";
+import { Faults, RpcFault } from "../../../src/service/call/rpc-fault.ts";
 import { parseFilter } from "../../../src/service/query/filter.ts";
 import { signalFields } from "../../../src/service/query/resource-fields.ts";
 import type { Signal } from "../../../src/service/store/resource.ts";

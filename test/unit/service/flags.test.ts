@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { optionsFromFlags } from "../../../src/service/flags.ts";
+import { optionsFromFlags } from "../../../src/service/config/flags.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const id = "c8ktonqsahsmemfs7lv0";

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkFrame } from "../../../src/service/method/check-frame.ts";
-import { ColumnFrame, readInsert } from "../../../src/service/method/insert-reader.ts";
-import type { RpcFault } from "../../../src/service/method/rpc-fault.ts";
-import { Faults } from "../../../src/service/method/rpc-fault.ts";
+import { checkFrame } from "../../../src/service/call/check-frame.ts";
+import { ColumnFrame, readInsert } from "../../../src/service/call/insert-reader.ts";
+import type { RpcFault } from "../../../src/service/call/rpc-fault.ts";
+import { Faults } from "../../../src/service/call/rpc-fault.ts";
 import { runs } from "../../support/property.ts";
 
 interface Params {

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { Bisection } from "../../../src/upload/bisection.ts";
-import { Breaker } from "../../../src/upload/breaker.ts";
-import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
+import { Bisection } from "../../../src/upload/delivery/bisection.ts";
+import { Breaker } from "../../../src/upload/delivery/breaker.ts";
+import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
 import { runs } from "../../support/property.ts";
 
 /** `sizes[k]` points of series k; each has its number as value and slot. */

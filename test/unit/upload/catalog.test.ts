@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { InputId, SignalId } from "../../../src/core/point.ts";
-import { type Catalog, openCatalog } from "../../../src/upload/catalog.ts";
+import { type Catalog, openCatalog } from "../../../src/upload/signals/catalog.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -1,7 +1,7 @@
 // Points that came out of order go out in order, the last of those with the same time.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Columns } from "../../../src/upload/columns.ts";
+import { Columns } from "../../../src/upload/series/columns.ts";
 import { runs } from "../../support/property.ts";
 
 function sorted(times: readonly number[]): [number, number][] {

@@ -1,6 +1,6 @@
 // Credentials in what the other side says.
 import { expect, test } from "vitest";
-import { basicAuthorization, withoutCredentials } from "../../../src/upload/credentials.ts";
+import { basicAuthorization, withoutCredentials } from "../../../src/upload/client/credentials.ts";
 
 test("a header, a token and a password that come back are taken out, whatever else the text says", () => {
   const basic = basicAuthorization("me", 'pass:"w0rd/ü');

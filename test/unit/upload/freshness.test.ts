@@ -2,10 +2,10 @@
 import { expect, test } from "vitest";
 import type { BlockId } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { Envelope } from "../../../src/upload/frame-plan.ts";
-import { urgentShare } from "../../../src/upload/loader.ts";
-import { Packer } from "../../../src/upload/packer.ts";
-import { Window } from "../../../src/upload/window.ts";
+import { urgentShare } from "../../../src/upload/delivery/loader.ts";
+import { Window } from "../../../src/upload/delivery/window.ts";
+import { Envelope } from "../../../src/upload/packing/frame-plan.ts";
+import { Packer } from "../../../src/upload/packing/packer.ts";
 import { seeded } from "../../support/runtime.ts";
 
 const envelope = new Envelope("c8ktonqsahsmemfs7lv0");

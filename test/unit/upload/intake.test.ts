@@ -5,8 +5,8 @@ import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import type { Clock } from "../../../src/core/runtime.ts";
 import type { Frame, Outcome, Sink } from "../../../src/core/sink.ts";
-import { openCatalog } from "../../../src/upload/catalog.ts";
-import { serviceOptions } from "../../../src/upload/options.ts";
+import { serviceOptions } from "../../../src/upload/client/options.ts";
+import { openCatalog } from "../../../src/upload/signals/catalog.ts";
 import { openUploader } from "../../../src/upload/uploader.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";

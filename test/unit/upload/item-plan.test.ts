@@ -3,11 +3,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../../src/core/signal.ts";
-import { flatten, unflatten } from "../../../src/upload/attribute-map.ts";
-import { itemView, planItem } from "../../../src/upload/item-plan.ts";
-import { qualityRule, unmetRules } from "../../../src/upload/quality-rules.ts";
-import { signalView } from "../../../src/upload/signal-check.ts";
-import type { StoredItem } from "../../../src/upload/stored-signals.ts";
+import { qualityRule, unmetRules } from "../../../src/upload/client/quality-rules.ts";
+import { flatten, unflatten } from "../../../src/upload/signals/attribute-map.ts";
+import { itemView, planItem } from "../../../src/upload/signals/item-plan.ts";
+import { signalView } from "../../../src/upload/signals/signal-check.ts";
+import type { StoredItem } from "../../../src/upload/signals/stored-signals.ts";
 import { runs } from "../../support/property.ts";
 
 function wanted(signal: PartialSignalMetadata, visible = false) {

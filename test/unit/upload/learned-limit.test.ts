@@ -1,7 +1,7 @@
 // How large requests may be after the service found one too large.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { LearnedLimit } from "../../../src/upload/learned-limit.ts";
+import { LearnedLimit } from "../../../src/upload/delivery/learned-limit.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

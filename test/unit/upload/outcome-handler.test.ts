@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
-import { Bisection } from "../../../src/upload/bisection.ts";
-import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/outcome-handler.ts";
-import { ParkedInputs } from "../../../src/upload/parked-inputs.ts";
-import { Portion, PortionColumn } from "../../../src/upload/portion.ts";
-import type { Shipment } from "../../../src/upload/shipment.ts";
+import { Bisection } from "../../../src/upload/delivery/bisection.ts";
+import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/delivery/outcome-handler.ts";
+import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
+import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
+import type { Shipment } from "../../../src/upload/delivery/shipment.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;

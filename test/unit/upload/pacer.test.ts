@@ -1,7 +1,7 @@
 // Calls of one method: in order, one at a time, an interval apart as the service sees them.
 import { expect, test } from "vitest";
-import { Pacer } from "../../../src/upload/pacer.ts";
-import type { Turns } from "../../../src/upload/turns.ts";
+import { Pacer } from "../../../src/upload/client/pacer.ts";
+import type { Turns } from "../../../src/upload/client/turns.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const never = new AbortController().signal;

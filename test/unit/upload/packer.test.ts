@@ -4,11 +4,11 @@ import { expect, test } from "vitest";
 import type { Block, BlockId, Lane, Settlement } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Steps } from "../../../src/lib/in-slices.ts";
-import { Envelope, firstRequestId } from "../../../src/upload/frame-plan.ts";
-import { FrameWriter } from "../../../src/upload/frame-writer.ts";
-import type { PackedPlan } from "../../../src/upload/packed-column.ts";
-import { Packer } from "../../../src/upload/packer.ts";
-import { Window } from "../../../src/upload/window.ts";
+import { Window } from "../../../src/upload/delivery/window.ts";
+import { Envelope, firstRequestId } from "../../../src/upload/packing/frame-plan.ts";
+import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
+import type { PackedPlan } from "../../../src/upload/packing/packed-column.ts";
+import { Packer } from "../../../src/upload/packing/packer.ts";
 import { runs } from "../../support/property.ts";
 import { seeded } from "../../support/runtime.ts";
 

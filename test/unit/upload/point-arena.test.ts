@@ -1,6 +1,6 @@
 // Memory of the window: used again, and given back after a burst.
 import { expect, test } from "vitest";
-import { PointArena } from "../../../src/upload/point-arena.ts";
+import { PointArena } from "../../../src/upload/series/point-arena.ts";
 
 function fill(arena: PointArena, segments: number): number[] {
   return Array.from({ length: segments }, () => arena.allocate());

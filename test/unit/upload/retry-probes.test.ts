@@ -2,13 +2,13 @@
 import { expect, test } from "vitest";
 import type { BlockId } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import type { Intake } from "../../../src/upload/intake.ts";
-import type { Loader } from "../../../src/upload/loader.ts";
-import { ParkedInputs } from "../../../src/upload/parked-inputs.ts";
-import { type Portion, PortionColumn } from "../../../src/upload/portion.ts";
-import { RetryProbes } from "../../../src/upload/retry-probes.ts";
-import type { Shipment } from "../../../src/upload/shipment.ts";
-import { Window } from "../../../src/upload/window.ts";
+import type { Intake } from "../../../src/upload/delivery/intake.ts";
+import type { Loader } from "../../../src/upload/delivery/loader.ts";
+import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
+import { type Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
+import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
+import type { Shipment } from "../../../src/upload/delivery/shipment.ts";
+import { Window } from "../../../src/upload/delivery/window.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const input = "a" as InputId;

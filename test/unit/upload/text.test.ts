@@ -1,8 +1,14 @@
 // Numbers and times as bytes: the same text as JSON.stringify and Date give, for every double.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { numberForm, scaledNumber, textLength, unscaledNumber, writeNumber } from "../../../src/upload/number-text.ts";
-import { isWritableTime, TimeWriter, timeLength } from "../../../src/upload/time-text.ts";
+import {
+  numberForm,
+  scaledNumber,
+  textLength,
+  unscaledNumber,
+  writeNumber,
+} from "../../../src/upload/series/number-text.ts";
+import { isWritableTime, TimeWriter, timeLength } from "../../../src/upload/series/time-text.ts";
 import { runs } from "../../support/property.ts";
 
 function numberText(value: number): string {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Block, BlockId } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import { Window } from "../../../src/upload/window.ts";
+import { Window } from "../../../src/upload/delivery/window.ts";
 
 const input = "a" as InputId;
 

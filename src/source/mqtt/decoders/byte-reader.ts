@@ -1,7 +1,7 @@
 // Takes a binary document apart from front to back, and never beyond its end. Pure.
 import { float16, float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
-import { scalarText } from "../json-path.ts";
-import { PayloadError } from "../payload-error.ts";
+import { scalarText } from "./json-path.ts";
+import { PayloadError } from "./payload-error.ts";
 
 /** Levels of arrays and maps in each other. */
 const maxDepth = 64;

@@ -1,6 +1,6 @@
 // Compressed payloads, with a bound on what comes out.
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from "node:zlib";
-import { PayloadError } from "../payload-error.ts";
+import { PayloadError } from "./payload-error.ts";
 
 /** Ways to compress a payload; `auto` finds out by its first bytes. */
 export const compressions = ["none", "auto", "gzip", "zlib", "deflate", "zstd"] as const;

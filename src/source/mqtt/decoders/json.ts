@@ -1,6 +1,7 @@
 // JSON payloads.
-import { PayloadError, sample } from "../payload-error.ts";
+
 import { isInteger } from "./decimal.ts";
+import { PayloadError, sample } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
 /** What `text` says. Integers that a double cannot hold come as bigints. Throws as `JSON.parse` does. */

@@ -1,6 +1,7 @@
 // Line protocol: `measurement,tag=x field=1,other=2i 1767225600000000000`.
-import { PayloadError, sample } from "../payload-error.ts";
+
 import { parseDecimal } from "./decimal.ts";
+import { PayloadError, sample } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
 /** One record a field: `measurement`, `tags`, `field`, `value` and `time` in nanoseconds since 1970 where it is given. */

@@ -1,6 +1,7 @@
 // JSON documents one after the other: one a line, or without anything between them.
-import { PayloadError } from "../payload-error.ts";
+
 import { jsonDocument } from "./json.ts";
+import { PayloadError } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
 /** The documents, in an array. Lines without anything are passed over. */

@@ -1,7 +1,8 @@
 // The payload as one number in text.
-import { PayloadError, sample } from "../payload-error.ts";
+
 import { parseDecimal } from "./decimal.ts";
 import type { Decoder } from "./decoder.ts";
+import { PayloadError, sample } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
 /** A number and what may follow it: a unit, as in `21.5 °C`. */

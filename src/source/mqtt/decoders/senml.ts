@@ -1,8 +1,8 @@
 // SenML in JSON (RFC 8428), resolved: base fields are merged into the records, times are absolute.
 import { z } from "zod";
 import type { EpochMicros } from "../../../core/point.ts";
-import { PayloadError } from "../payload-error.ts";
 import { jsonDocument } from "./json.ts";
+import { PayloadError } from "./payload-error.ts";
 
 const record = z.object({
   bn: z.string().optional(),

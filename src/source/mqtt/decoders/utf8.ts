@@ -1,6 +1,6 @@
 // Payloads as text.
 import { isUtf8 } from "node:buffer";
-import { PayloadError } from "../payload-error.ts";
+import { PayloadError } from "./payload-error.ts";
 
 /** The text of `payload`, without byte order mark and trailing zero bytes. Throws `PayloadError` when it is not UTF-8. */
 export function utf8(payload: Buffer): string {

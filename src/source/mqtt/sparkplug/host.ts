@@ -5,16 +5,16 @@
 // overtake each other: what is ahead of its turn waits for it, a moment at most; then it is read as far as it can be
 // understood, and a birth is asked for.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Message } from "../message.ts";
-import type { MessageCounts } from "../message-counts.ts";
-import type { Route } from "../topic-router.ts";
+import type { Message } from "../connection/message.ts";
+import type { MessageCounts } from "../reading/message-counts.ts";
+import type { Route } from "../reading/topic-router.ts";
+import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/topic.ts";
 import { describeMetric } from "./description.ts";
 import { EdgeNode, type KnownMetric, type MetricRoom } from "./edge-node.ts";
 import { type Arrival, capturesOf, markStale, maxElements, readMetric, type Sink, wants } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import type { RebirthRequests } from "./rebirth.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
-import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "./topic.ts";
 
 export interface SparkplugParts {
   readonly maxPayload: number;

@@ -2,15 +2,15 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Captures, Description, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/device-time.ts";
-import type { MessageCounts } from "../message-counts.ts";
-import { arrivalTaken, payloadTime } from "../payload-time.ts";
-import type { Route } from "../topic-router.ts";
+import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
+import type { MessageCounts } from "../reading/message-counts.ts";
+import type { Route } from "../reading/topic-router.ts";
+import { isInScope } from "../topics/scope.ts";
+import type { SparkplugTopic } from "../topics/topic.ts";
 import { elementsOf, type Scalar, scalarOf } from "./datatype.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
 import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
 import { qualityOf } from "./quality-code.ts";
-import { isInScope } from "./scope.ts";
-import type { SparkplugTopic } from "./topic.ts";
 
 /** Where readings and descriptions go. */
 export interface Sink {

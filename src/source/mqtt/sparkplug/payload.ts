@@ -1,6 +1,6 @@
 // A Sparkplug B payload as objects, with the names of its protobuf definition. Pure.
 import { inflateSync, unzipSync } from "node:zlib";
-import { PayloadError } from "../payload-error.ts";
+import { PayloadError } from "../decoders/payload-error.ts";
 import { scalarOf } from "./datatype.ts";
 import { float32, float64, readFields } from "./protobuf.ts";
 

@@ -1,6 +1,6 @@
 // Reads the wire format of Protocol Buffers, as much of it as Sparkplug needs. Pure.
 import { float32 as float32Format, shortestDecimal } from "../../../lib/shortest-decimal.ts";
-import { PayloadError } from "../payload-error.ts";
+import { PayloadError } from "../decoders/payload-error.ts";
 
 /** One field as it stands in a message: a number for varints and fixed widths, bytes for everything with a length. */
 export interface Field {

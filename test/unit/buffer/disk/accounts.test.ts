@@ -1,7 +1,7 @@
 // The accounts after any history: segments that somebody deletes, puts back or damages, and a disk that does not give some.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Store } from "../../../../src/buffer/disk/store.ts";
+import type { Store } from "../../../../src/buffer/disk/log/store.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 import { runs } from "../../../support/property.ts";

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ByteReader, ByteWriter } from "../../../../src/buffer/disk/bytes.ts";
-import { readColumns, writeColumns } from "../../../../src/buffer/disk/columns.ts";
-import { crc32c } from "../../../../src/buffer/disk/crc32c.ts";
-import { recordHeaderBytes, recordTypes, writeRecord } from "../../../../src/buffer/disk/record.ts";
-import { SeriesSorter } from "../../../../src/buffer/disk/series-sorter.ts";
+import { ByteReader, ByteWriter } from "../../../../src/buffer/disk/files/bytes.ts";
+import { crc32c } from "../../../../src/buffer/disk/files/crc32c.ts";
+import { readColumns, writeColumns } from "../../../../src/buffer/disk/format/columns.ts";
+import { recordHeaderBytes, recordTypes, writeRecord } from "../../../../src/buffer/disk/format/record.ts";
+import { SeriesSorter } from "../../../../src/buffer/disk/format/series-sorter.ts";
 import { runs } from "../../../support/property.ts";
 
 interface Point {

@@ -1,9 +1,9 @@
 // Which points are repeats, in order or late.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { InputMarks } from "../../../../src/buffer/disk/input-marks.ts";
-import { mostKeptRanges } from "../../../../src/buffer/disk/kept-times.ts";
-import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/point-columns.ts";
+import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/format/point-columns.ts";
+import { InputMarks } from "../../../../src/buffer/disk/segments/input-marks.ts";
+import { mostKeptRanges } from "../../../../src/buffer/disk/segments/kept-times.ts";
 import { runs } from "../../../support/property.ts";
 
 type Given = readonly [input: number, time: number, value: number];

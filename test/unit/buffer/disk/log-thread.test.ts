@@ -1,9 +1,9 @@
 // The log thread's end of its link, in this thread.
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { answerRequests } from "../../../../src/buffer/disk/log-thread.ts";
-import type { StoreReply, StoreRequest } from "../../../../src/buffer/disk/protocol.ts";
-import { threadLink } from "../../../../src/buffer/disk/thread-link.ts";
+import { answerRequests } from "../../../../src/buffer/disk/worker/log-thread.ts";
+import type { StoreReply, StoreRequest } from "../../../../src/buffer/disk/worker/protocol.ts";
+import { threadLink } from "../../../../src/buffer/disk/worker/thread-link.ts";
 
 const reply: StoreReply = {
   error: undefined,

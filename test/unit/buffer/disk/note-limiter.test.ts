@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { NoteLimiter } from "../../../../src/buffer/disk/note-limiter.ts";
+import { NoteLimiter } from "../../../../src/buffer/disk/worker/note-limiter.ts";
 
 test("a message is written once in ten seconds, with how often it came and all its points", () => {
   const limiter = new NoteLimiter();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RangeSet } from "../../../../src/buffer/disk/range-set.ts";
+import { RangeSet } from "../../../../src/buffer/disk/accounts/range-set.ts";
 import { runs } from "../../../support/property.ts";
 
 test("ranges hold what a plain set of numbers holds", () => {

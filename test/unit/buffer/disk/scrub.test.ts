@@ -1,7 +1,7 @@
 // Damage is reported exactly, when it is first read, and in an outage without anyone reading: sealed segments are checked
 // in the background.
 import { expect, test } from "vitest";
-import type { Store } from "../../../../src/buffer/disk/store.ts";
+import type { Store } from "../../../../src/buffer/disk/log/store.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { failure, MemoryDisk } from "../../../support/memory-disk.ts";
 

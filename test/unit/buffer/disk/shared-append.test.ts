@@ -1,13 +1,13 @@
 // Appends and their answers in memory that two threads see.
 import { expect, test } from "vitest";
-import type { StoreReply, StoreRequest } from "../../../../src/buffer/disk/protocol.ts";
+import type { StoreReply, StoreRequest } from "../../../../src/buffer/disk/worker/protocol.ts";
 import {
   putReply,
   putRequest,
   sharedAppend,
   takeReply,
   takeRequest,
-} from "../../../../src/buffer/disk/shared-append.ts";
+} from "../../../../src/buffer/disk/worker/shared-append.ts";
 import type { BufferStats } from "../../../../src/core/buffer.ts";
 import { epochMicros, type InputId } from "../../../../src/core/point.ts";
 

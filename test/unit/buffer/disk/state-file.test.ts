@@ -1,7 +1,7 @@
 // The slots of the state: what a power cut leaves after the process died.
 import { expect, test } from "vitest";
-import type { BufferState } from "../../../../src/buffer/disk/buffer-state.ts";
-import { StateFile } from "../../../../src/buffer/disk/state-file.ts";
+import type { BufferState } from "../../../../src/buffer/disk/accounts/buffer-state.ts";
+import { StateFile } from "../../../../src/buffer/disk/accounts/state-file.ts";
 import { folder } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { seeded } from "../../../support/runtime.ts";

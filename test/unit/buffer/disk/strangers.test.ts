@@ -3,8 +3,8 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { nodeDisk } from "../../../../src/buffer/disk/files/node-disk.ts";
 import { BufferInspector } from "../../../../src/buffer/disk/inspector.ts";
-import { nodeDisk } from "../../../../src/buffer/disk/node-disk.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";
 import { runs } from "../../../support/property.ts";

@@ -1,6 +1,6 @@
 // When a thread looks out for the next message, and when it leaves that.
 import { expect, test } from "vitest";
-import { LookOut, lookOutMs } from "../../../../src/buffer/disk/thread-link.ts";
+import { LookOut, lookOutMs } from "../../../../src/buffer/disk/worker/thread-link.ts";
 
 test("nobody looks out between messages that come now and then", () => {
   const lookOut = new LookOut();

@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Address } from "../../../../src/source/modbus/address.ts";
-import { addressFrom, formatAddress, modiconNumber, parseAddress } from "../../../../src/source/modbus/address.ts";
-import type { ValueType } from "../../../../src/source/modbus/value-type.ts";
-import { orders, registersOf } from "../../../../src/source/modbus/value-type.ts";
+import type { Address } from "../../../../src/source/modbus/config/address.ts";
+import {
+  addressFrom,
+  formatAddress,
+  modiconNumber,
+  parseAddress,
+} from "../../../../src/source/modbus/config/address.ts";
+import type { ValueType } from "../../../../src/source/modbus/config/value-type.ts";
+import { orders, registersOf } from "../../../../src/source/modbus/config/value-type.ts";
 import { runs } from "../../../support/property.ts";
 
 const parsed = (input: string | number) => {

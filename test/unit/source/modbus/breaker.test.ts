@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Breaker, ProbeBudget } from "../../../../src/source/modbus/breaker.ts";
+import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 
 function breakers(count: number) {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { BusCodec } from "../../../../src/source/modbus/bus-codec.ts";
-import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
-import { Doubts } from "../../../../src/source/modbus/doubts.ts";
-import type { Answer, ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { Answer, ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
+import type { BusCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { asciiCodec, crc16, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
+import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
 import { adversary, honestWord } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { runs, seed } from "../../../support/property.ts";

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
-import { BusWatch } from "../../../../src/source/modbus/bus-watch.ts";
-import type { ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
-import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
-import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
+import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
+import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 

@@ -1,6 +1,6 @@
 // Of the means by which the packets of the suite are searched for what could write: that they would find it.
 import { expect, test } from "vitest";
-import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
+import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 import { functionsIn } from "../../../support/modbus-functions.ts";
 

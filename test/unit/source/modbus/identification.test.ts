@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { asciiCodec, type BusCodec, rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
-import type { Result } from "../../../../src/source/modbus/exchange.ts";
-import { identify } from "../../../../src/source/modbus/identification.ts";
-import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
-import type { IdentityRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { IdentityRequest } from "../../../../src/source/modbus/config/pdu.ts";
+import { asciiCodec, type BusCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
+import type { Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
+import { identify } from "../../../../src/source/modbus/discovery/identification.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 import { withClient } from "../../../support/modbus-client.ts";
 import { runs } from "../../../support/property.ts";

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { Learned } from "../../../../src/source/modbus/learned.ts";
+import { Learned } from "../../../../src/source/modbus/polling/learned.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 

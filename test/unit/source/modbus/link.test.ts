@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Exchange, Result } from "../../../../src/source/modbus/exchange.ts";
-import { Link } from "../../../../src/source/modbus/link.ts";
-import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
+import type { Exchange, Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import { Link } from "../../../../src/source/modbus/connection/link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();

@@ -2,11 +2,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
-import type { Exchange, Result } from "../../../../src/source/modbus/exchange.ts";
-import { Learned } from "../../../../src/source/modbus/learned.ts";
-import { Link } from "../../../../src/source/modbus/link.ts";
-import { ModbusSource } from "../../../../src/source/modbus/source.ts";
-import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import type { Exchange, Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import { Link } from "../../../../src/source/modbus/connection/link.ts";
+import { Learned } from "../../../../src/source/modbus/polling/learned.ts";
+import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
 import { runs } from "../../../support/property.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";

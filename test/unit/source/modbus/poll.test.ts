@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
-import { Breaker, ProbeBudget } from "../../../../src/source/modbus/breaker.ts";
-import type { Result } from "../../../../src/source/modbus/exchange.ts";
-import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
-import type { Cut } from "../../../../src/source/modbus/plan.ts";
-import { Poll } from "../../../../src/source/modbus/poll.ts";
-import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
+import type { Cut } from "../../../../src/source/modbus/config/plan.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
+import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
+import type { Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

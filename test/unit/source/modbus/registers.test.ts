@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { RegisterFormat } from "../../../../src/source/modbus/registers.ts";
-import { decodeBit, decodeRegisters, scaled } from "../../../../src/source/modbus/registers.ts";
-import type { Order, ValueType } from "../../../../src/source/modbus/value-type.ts";
-import { orders, registersOf } from "../../../../src/source/modbus/value-type.ts";
+import type { RegisterFormat } from "../../../../src/source/modbus/config/registers.ts";
+import { decodeBit, decodeRegisters, scaled } from "../../../../src/source/modbus/config/registers.ts";
+import type { Order, ValueType } from "../../../../src/source/modbus/config/value-type.ts";
+import { orders, registersOf } from "../../../../src/source/modbus/config/value-type.ts";
 import { runs } from "../../../support/property.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(" ", ""), "hex"));

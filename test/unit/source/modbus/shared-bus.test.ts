@@ -1,12 +1,12 @@
 // Replies that come twice and a second master, in memory and in the time of a clock that is moved by hand.
 import { expect, test } from "vitest";
-import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/bus-codec.ts";
-import { BusFraming } from "../../../../src/source/modbus/bus-framing.ts";
-import { BusWatch } from "../../../../src/source/modbus/bus-watch.ts";
-import type { ByteStreamListener } from "../../../../src/source/modbus/byte-stream.ts";
-import { streamExchange } from "../../../../src/source/modbus/exchange.ts";
-import { MbapFraming } from "../../../../src/source/modbus/mbap-framing.ts";
-import type { ReadRequest } from "../../../../src/source/modbus/pdu.ts";
+import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
+import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
+import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
 import { type Disturbances, disturbedBus, type Wire, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";
 import { ManualClock, seeded } from "../../../support/runtime.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type AnsweringRange, survey } from "../../../../src/source/modbus/survey.ts";
+import { type AnsweringRange, survey } from "../../../../src/source/modbus/discovery/survey.ts";
 
 /** What a survey of addresses 0 to 399 finds at a device that refuses what `isRefused` says, and what it asked for. */
 async function surveyed(isRefused: (start: number, count: number) => boolean) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Turns } from "../../../../src/source/modbus/turns.ts";
+import { Turns } from "../../../../src/source/modbus/connection/turns.ts";
 
 const { signal } = new AbortController();
 

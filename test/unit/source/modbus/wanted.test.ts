@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
+import { plan } from "../../../../src/source/modbus/config/plan.ts";
+import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
 import { modbusDriver } from "../../../../src/source/modbus/driver.ts";
-import { plan } from "../../../../src/source/modbus/plan.ts";
-import { decodeBlock } from "../../../../src/source/modbus/readings.ts";
-import { pollTargets } from "../../../../src/source/modbus/wanted.ts";
+import { decodeBlock } from "../../../../src/source/modbus/polling/readings.ts";
 import type { ModbusTagText } from "../../../support/modbus-source.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cborDocument } from "../../../../src/source/mqtt/decoders/cbor.ts";
 import { messagePackDocument } from "../../../../src/source/mqtt/decoders/message-pack.ts";
-import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
 import { runs } from "../../../support/property.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");

@@ -7,7 +7,7 @@ import type { Compression } from "../../../../src/source/mqtt/decoders/compressi
 import { type DecoderName, DecoderTable } from "../../../../src/source/mqtt/decoders/decoder.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { numberDecoder } from "../../../../src/source/mqtt/decoders/number.ts";
-import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
+import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
 import { runs } from "../../../support/property.ts";
 
 const now = epochMicros(Date.UTC(2026, 0, 1, 12) * 1_000);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { coverage, minimalCover } from "../../../../src/source/mqtt/filter-cover.ts";
-import { TopicTrie } from "../../../../src/source/mqtt/topic-trie.ts";
+import { coverage, minimalCover } from "../../../../src/source/mqtt/connection/filter-cover.ts";
+import { TopicTrie } from "../../../../src/source/mqtt/topics/topic-trie.ts";
 import { runs } from "../../../support/property.ts";
 
 test.each([

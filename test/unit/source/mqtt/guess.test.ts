@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { guessTags } from "../../../../src/source/mqtt/guess.ts";
+import { guessTags } from "../../../../src/source/mqtt/discovery/guess.ts";
 
 const now = epochMicros(Date.UTC(2026, 5, 1) * 1_000);
 const guess = (payload: string | Buffer) =>

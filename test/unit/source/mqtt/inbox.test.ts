@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
-import { type Batch, Inbox } from "../../../../src/source/mqtt/inbox.ts";
+import { type Batch, Inbox } from "../../../../src/source/mqtt/reception/inbox.ts";
 import { runs } from "../../../support/property.ts";
 
 const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { lookUp, parseJsonPath } from "../../../../src/source/mqtt/json-path.ts";
+import { lookUp, parseJsonPath } from "../../../../src/source/mqtt/decoders/json-path.ts";
 import { runs } from "../../../support/property.ts";
 
 test.each([

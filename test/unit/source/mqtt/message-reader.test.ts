@@ -1,17 +1,17 @@
 import { expect, test, vi } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
+import { tagAddress } from "../../../../src/source/mqtt/config/tag-address.ts";
+import type { Message } from "../../../../src/source/mqtt/connection/message.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
-import type { Message } from "../../../../src/source/mqtt/message.ts";
-import { MessageCounts } from "../../../../src/source/mqtt/message-counts.ts";
-import { MessageReader } from "../../../../src/source/mqtt/message-reader.ts";
-import { NameTables } from "../../../../src/source/mqtt/name-tables.ts";
+import { MessageCounts } from "../../../../src/source/mqtt/reading/message-counts.ts";
+import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
+import { TopicRouter } from "../../../../src/source/mqtt/reading/topic-router.ts";
+import { UnknownTopics } from "../../../../src/source/mqtt/reading/unknown-topics.ts";
+import { MessageReader } from "../../../../src/source/mqtt/reception/message-reader.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
 import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
-import { tagAddress } from "../../../../src/source/mqtt/tag-address.ts";
-import { TopicRouter } from "../../../../src/source/mqtt/topic-router.ts";
-import { UnknownTopics } from "../../../../src/source/mqtt/unknown-topics.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { generate, type IPublishPacket, type Packet, parser } from "mqtt-packet";
 import { expect, test } from "vitest";
-import { OversizeFilter } from "../../../../src/source/mqtt/oversize-filter.ts";
+import { OversizeFilter } from "../../../../src/source/mqtt/connection/oversize-filter.ts";
 import { runs } from "../../../support/property.ts";
 
 type Version = 4 | 5;

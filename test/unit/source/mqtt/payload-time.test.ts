@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { defaultTimeRule, type TimeRule } from "../../../../src/lib/device-time.ts";
-import { payloadTime } from "../../../../src/source/mqtt/payload-time.ts";
-import { timeZone } from "../../../../src/source/mqtt/time-zone.ts";
+import { payloadTime } from "../../../../src/source/mqtt/decoders/payload-time.ts";
+import { timeZone } from "../../../../src/source/mqtt/decoders/time-zone.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
 const iso = (micros: ReturnType<typeof payloadTime>) =>

@@ -1,6 +1,6 @@
 // Which codes are good: as listed, in a range, by a mask.
 import { expect, test } from "vitest";
-import { goodCodes, isGood } from "../../../../src/source/mqtt/quality.ts";
+import { goodCodes, isGood } from "../../../../src/source/mqtt/decoders/quality.ts";
 
 const isGoodFor = (good: unknown, code: unknown) => isGood(code, goodCodes().parse(good));
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Captures } from "../../../../src/core/source.ts";
-import { Reception } from "../../../../src/source/mqtt/reception.ts";
+import { Reception } from "../../../../src/source/mqtt/reception/reception.ts";
 import { mqttConfig } from "../../../support/mqtt-source.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 

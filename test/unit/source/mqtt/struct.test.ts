@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { PayloadError } from "../../../../src/source/mqtt/payload-error.ts";
-import { bytesField, readStruct } from "../../../../src/source/mqtt/struct.ts";
+import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
+import { bytesField, readStruct } from "../../../../src/source/mqtt/decoders/struct.ts";
 import { runs } from "../../../support/property.ts";
 
 const read = (found: unknown, field: object) => readStruct(found, bytesField.parse(field));

@@ -1,7 +1,7 @@
 // Which ends of connections are takeovers, where the broker gives no reason.
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { TakeoverWatch } from "../../../../src/source/mqtt/takeover-watch.ts";
+import { TakeoverWatch } from "../../../../src/source/mqtt/connection/takeover-watch.ts";
 
 const closed = new AgentError("SOURCE_UNREACHABLE", "closed");
 const attempt = { url: "mqtt://b", username: undefined, clientId: "north-hall", protocolVersion: 4 } as const;

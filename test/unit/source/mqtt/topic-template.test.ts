@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseTopicTemplate } from "../../../../src/source/mqtt/topic-template.ts";
+import { parseTopicTemplate } from "../../../../src/source/mqtt/topics/topic-template.ts";
 
 test.each([
   ["sensors/{room}/env", "sensors/+/env", [{ name: "room", level: 1, rest: false }]],

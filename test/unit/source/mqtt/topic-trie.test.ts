@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TopicTrie } from "../../../../src/source/mqtt/topic-trie.ts";
+import { TopicTrie } from "../../../../src/source/mqtt/topics/topic-trie.ts";
 import { runs } from "../../../support/property.ts";
 
 test.each([

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { FrameCutter, maxMessage } from "../../../../src/source/mqtt/web-socket-frames.ts";
+import { FrameCutter, maxMessage } from "../../../../src/source/mqtt/connection/web-socket-frames.ts";
 import { runs } from "../../../support/property.ts";
 
 interface Frame {

@@ -1,10 +1,10 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import type { TagId } from "../../../../src/core/source.ts";
-import { describe } from "../../../../src/source/opcua/description.ts";
-import type { Item } from "../../../../src/source/opcua/items.ts";
-import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
-import type { ReadTarget, Services } from "../../../../src/source/opcua/services.ts";
+import { describe } from "../../../../src/source/opcua/nodes/description.ts";
+import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
+import type { ReadTarget, Services } from "../../../../src/source/opcua/session/services.ts";
+import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
 
 const item: Item = {
   tag: 0 as TagId,

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
+import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
 import {
   chooseEndpoint,
   type Endpoint,
   passwordInClear,
   securityOf,
   weaknessOf,
-} from "../../../../src/source/opcua/endpoint.ts";
-import { opcuaOptions } from "../../../../src/source/opcua/options.ts";
+} from "../../../../src/source/opcua/session/endpoint.ts";
 
 const uri = (policy: string) => `http://opcfoundation.org/UA/SecurityPolicy#${policy}`;
 const anonymous = { tokenType: 0, securityPolicyUri: null };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { channelError, refusalOf, sourceError } from "../../../../src/source/opcua/failure.ts";
+import { channelError, refusalOf, sourceError } from "../../../../src/source/opcua/session/failure.ts";
 
 test("what the server refuses is told from what the network swallowed", () => {
   expect(refusalOf(new Error("serviceResult = BadSessionIdInvalid (0x80250000)"))).toBe("BadSessionIdInvalid");

@@ -5,9 +5,9 @@ import type { TagGap } from "../../../../src/core/gap.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
-import { GapFiller } from "../../../../src/source/opcua/gap-filler.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
-import type { Services } from "../../../../src/source/opcua/services.ts";
+import { GapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
+import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 

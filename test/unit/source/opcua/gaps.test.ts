@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
-import { type Cause, Gaps, tagGaps } from "../../../../src/source/opcua/gaps.ts";
+import { type Cause, Gaps, tagGaps } from "../../../../src/source/opcua/history/gaps.ts";
 
 const gap = (key: string, from: number, to: number) => ({
   item: key,

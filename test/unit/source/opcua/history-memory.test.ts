@@ -2,7 +2,7 @@
 import { copyFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { HistoryMemory } from "../../../../src/source/opcua/history-memory.ts";
+import { HistoryMemory } from "../../../../src/source/opcua/history/history-memory.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../../support/temporary-folder.ts";
 

@@ -4,9 +4,9 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { type HistoryPage, type HistoryRange, readHistory } from "../../../../src/source/opcua/history.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
-import { BatchSize } from "../../../../src/source/opcua/services.ts";
+import { type HistoryPage, type HistoryRange, readHistory } from "../../../../src/source/opcua/history/history.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
+import { BatchSize } from "../../../../src/source/opcua/session/services.ts";
 import { runs } from "../../../support/property.ts";
 
 interface Historian {

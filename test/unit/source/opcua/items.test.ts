@@ -1,8 +1,8 @@
 // The address of each variable that a pattern finds: the same after a restart, and never that of two.
 import { expect, test } from "vitest";
 import type { TagId } from "../../../../src/core/source.ts";
-import { type Resolver, resolveTags } from "../../../../src/source/opcua/items.ts";
-import { opcuaTag } from "../../../../src/source/opcua/options.ts";
+import { opcuaTag } from "../../../../src/source/opcua/config/options.ts";
+import { type Resolver, resolveTags } from "../../../../src/source/opcua/nodes/items.ts";
 
 interface Node {
   readonly id: string;

@@ -3,10 +3,10 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagId } from "../../../../src/core/source.ts";
-import type { Item } from "../../../../src/source/opcua/items.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
-import { Monitoring } from "../../../../src/source/opcua/monitoring.ts";
-import { ClockCheck } from "../../../../src/source/opcua/reading.ts";
+import { Monitoring } from "../../../../src/source/opcua/monitoring/monitoring.ts";
+import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
+import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
 
 const never = new AbortController().signal;
 const item = (name: string, every = 1_000): Item => ({

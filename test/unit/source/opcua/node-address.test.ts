@@ -5,7 +5,7 @@ import {
   parsePath,
   portableNodeId,
   stepMatches,
-} from "../../../../src/source/opcua/node-address.ts";
+} from "../../../../src/source/opcua/config/node-address.ts";
 
 const namespaces = ["http://opcfoundation.org/UA/", "urn:plc", "urn:a;b%c"];
 

@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Positions } from "../../../../src/source/opcua/positions.ts";
+import { Positions } from "../../../../src/source/opcua/monitoring/positions.ts";
 import { runs } from "../../../support/property.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";

@@ -1,8 +1,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import type { Link } from "../../../../src/source/opcua/link.ts";
-import { Publisher } from "../../../../src/source/opcua/publisher.ts";
+import { Publisher } from "../../../../src/source/opcua/monitoring/publisher.ts";
+import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 

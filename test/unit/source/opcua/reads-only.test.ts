@@ -26,7 +26,7 @@ const harmless = [
 ];
 
 test("only services that read are asked for", () => {
-  const used = readdirSync(folder)
+  const used = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .flatMap((name) => [...readFileSync(join(folder, name), "utf8").matchAll(/\bnew (?:ua\.)?(\w+)Request\(/g)])
     .map(([, service = ""]) => service);

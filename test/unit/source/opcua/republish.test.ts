@@ -1,8 +1,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import type { Link } from "../../../../src/source/opcua/link.ts";
-import { republish, tellLost } from "../../../../src/source/opcua/republish.ts";
+import { republish, tellLost } from "../../../../src/source/opcua/monitoring/republish.ts";
+import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { Resumption } from "../../../../src/source/opcua/resumption.ts";
+import { Resumption } from "../../../../src/source/opcua/session/resumption.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { BatchSize, inBatches } from "../../../../src/source/opcua/services.ts";
+import { BatchSize, inBatches } from "../../../../src/source/opcua/session/services.ts";
 import { runs } from "../../../support/property.ts";
 
 test("results come in the order of the items, however few of them a server takes in one call", async () => {

@@ -2,8 +2,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import type { NodeId, ReadTarget, Services } from "../../../../src/source/opcua/services.ts";
-import { StructureTypes } from "../../../../src/source/opcua/structure-types.ts";
+import { StructureTypes } from "../../../../src/source/opcua/nodes/structure-types.ts";
+import type { NodeId, ReadTarget, Services } from "../../../../src/source/opcua/session/services.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const xml = `<opc:TypeDictionary xmlns:opc="http://opcfoundation.org/BinarySchema/" xmlns:tns="urn:plc" TargetNamespace="urn:plc">

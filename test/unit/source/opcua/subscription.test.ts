@@ -2,10 +2,10 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/link.ts";
-import { Positions } from "../../../../src/source/opcua/positions.ts";
-import { Resumption, type SubscriptionRecord } from "../../../../src/source/opcua/resumption.ts";
-import { obtainSubscription } from "../../../../src/source/opcua/subscription.ts";
+import { Positions } from "../../../../src/source/opcua/monitoring/positions.ts";
+import { obtainSubscription } from "../../../../src/source/opcua/monitoring/subscription.ts";
+import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
+import { Resumption, type SubscriptionRecord } from "../../../../src/source/opcua/session/resumption.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 

@@ -1,6 +1,6 @@
 // Structures of servers before OPC UA 1.04, as their dictionaries describe them.
 import { expect, test } from "vitest";
-import { readDictionary } from "../../../../src/source/opcua/type-dictionary.ts";
+import { readDictionary } from "../../../../src/source/opcua/nodes/type-dictionary.ts";
 
 const head = `<?xml version="1.0" encoding="utf-8"?>
 <opc:TypeDictionary xmlns:opc="http://opcfoundation.org/BinarySchema/" xmlns:ua="http://opcfoundation.org/UA/"

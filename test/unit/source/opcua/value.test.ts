@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { convert } from "../../../../src/source/opcua/value.ts";
+import { convert } from "../../../../src/source/opcua/types/value.ts";
 import { runs } from "../../../support/property.ts";
 
 const scalar = (dataType: number, value: unknown) => convert({ dataType, arrayType: 0, value });

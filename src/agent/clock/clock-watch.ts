@@ -1,0 +1,281 @@
+// Whether the wall clock can be trusted. A gateway without a battery starts in 1970, or where it was switched off, until
+// time synchronisation has set it; somebody sets it by hand; it runs an hour behind all devices. What is stamped meanwhile
+// is stored under a wrong time for good, and may overwrite what is right.
+import type { EpochMicros } from "../../core/point.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
+import type { Reading } from "../../core/source.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import type { AgentClock } from "./agent-clock.ts";
+import type { ClockFile } from "./clock-file.ts";
+import { ClockVote } from "./clock-vote.ts";
+import type { TimeEvidence } from "./time-evidence.ts";
+
+export interface ClockWatchOptions {
+  /** hold: what a doubtful clock stamps waits; write: it does not. */
+  readonly policy: "hold" | "write";
+  readonly evidence: TimeEvidence;
+  /** When an agent last ran with this data directory. Undefined: none has. */
+  readonly lastRan: EpochMicros | undefined;
+  readonly clock: AgentClock;
+  readonly file: Pick<ClockFile, "write">;
+}
+
+const metrics = {
+  trusted: { name: "clock_trusted", help: "1 while the times of this machine can be believed, else 0" },
+  steps: { name: "clock_steps_total", help: "Times the wall clock was set while the agent ran, by more than a second" },
+} as const satisfies Record<string, MetricDeclaration>;
+
+/** No clock is right that says it is before this: there was no agent then. */
+const earliest = epochMicros(Date.parse("2025-01-01T00:00:00Z") * 1_000);
+const checkEveryMs = 1_000;
+/** So much earlier than an agent ran last is an error of the clock and no correction. */
+const behindUs = 60e6;
+/** How long doubts of less weight are waited for: a plant without time synchronisation must not stay silent. */
+const behindForMs = 120_000;
+const unsyncedForMs = 60_000;
+/** A change of the wall clock that is reported. */
+const stepUs = 1e6;
+
+/** What is wrong with the clock. */
+interface Doubt {
+  readonly reason: string;
+  /** How long it is waited for, from the start or the last step. Undefined: until it is gone. */
+  readonly forMs?: number;
+}
+
+/** Disposing it ends its looking. */
+export class ClockWatch implements AsyncDisposable {
+  readonly #options: ClockWatchOptions;
+  readonly #runtime: Runtime;
+  readonly #trusted;
+  readonly #steps;
+  readonly #ending = new AbortController();
+  /** Of the start, or of the last step: from here on doubts are waited for. */
+  #beganMs: number;
+  /** The machine's clock and the monotonic one, when they were last looked at. */
+  #seen: { readonly wall: number; readonly ms: number };
+  #lastRan: EpochMicros | undefined;
+  #doubt: Doubt | undefined;
+  /** The machine was set back, and that is not decided yet. */
+  #setBack = false;
+  /** There was a step that no doubt has followed yet. */
+  #unjudged = false;
+  /** What the clocks of devices say of ours. */
+  readonly #vote: ClockVote;
+  #voted: string | undefined;
+  #waited = "";
+  #released = Promise.withResolvers<void>();
+  #working: Promise<void> = Promise.resolve();
+
+  private constructor(options: ClockWatchOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#lastRan = options.lastRan;
+    this.#beganMs = runtime.clock.monotonic();
+    this.#seen = { wall: options.clock.machine, ms: this.#beganMs };
+    this.#trusted = runtime.metrics.gauge(metrics.trusted);
+    this.#steps = runtime.metrics.counter(metrics.steps);
+    this.#steps.add(0);
+    this.#vote = new ClockVote(options, runtime.log);
+  }
+
+  /** Resolves when it is known whether the clock can be trusted now. */
+  static async open(options: ClockWatchOptions, runtime: Runtime): Promise<ClockWatch> {
+    const watch = new ClockWatch(options, runtime);
+    watch.#take(await watch.#judge());
+    watch.#working = watch.#work();
+    return watch;
+  }
+
+  /** Whether readings with times of this machine wait. Looks at the clock: a step that nobody has noticed counts. */
+  get holding(): boolean {
+    this.#look();
+    return this.#holds;
+  }
+
+  /** Whether there is no reason against the times of this machine. */
+  get trusted(): boolean {
+    this.#look();
+    return this.#doubt === undefined && this.#vote.reason === undefined;
+  }
+
+  /** Whether it is too early to say whose clock is wrong when a device is ahead. */
+  get undecided(): boolean {
+    return this.trusted && this.#vote.undecided;
+  }
+
+  /** Why it is not trusted, and what becomes of its times, for people. Undefined: it is trusted. */
+  get doubt(): { readonly reason: string; readonly consequence: string } | undefined {
+    const reason = this.#doubt?.reason ?? this.#vote.reason;
+    return reason === undefined ? undefined : { reason, consequence: this.#consequence };
+  }
+
+  /** Resolves when less waits than now, at once where nothing does. */
+  get released(): Promise<void> {
+    return this.holding || this.undecided ? this.#released.promise : Promise.resolve();
+  }
+
+  /** Takes note of the times that devices give. Returns whether one of them is ahead. */
+  note(source: string, readings: readonly Reading[]): boolean {
+    // What comes after a step is compared with the clock after it.
+    this.#look();
+    const isAhead = this.#vote.note(source, readings);
+    if (isAhead) this.#show();
+    return isAhead;
+  }
+
+  get #holds(): boolean {
+    const waits = this.#doubt !== undefined || this.#vote.holds || this.#vote.undecided;
+    return waits && this.#options.policy === "hold";
+  }
+
+  get #consequence(): string {
+    return consequences[this.#holds ? "hold" : "write"];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort(new Error("the agent stops"));
+    await this.#working;
+  }
+
+  async #work(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const signal = this.#ending.signal;
+    try {
+      for (;;) {
+        await clock.sleep(checkEveryMs, signal);
+        this.#look();
+        if (this.#doubt || this.#unjudged) await this.#lookAgain();
+        await this.#vote.decide();
+        this.#show();
+      }
+    } catch (error) {
+      if (!isAbort(error, signal)) log.error({ err: error }, "the clock is no longer watched");
+    }
+  }
+
+  /** Notices steps. A step forward is followed at once, one back waits for what is known of it. */
+  #look(): void {
+    const { clock } = this.#options;
+    const [wall, ms] = [clock.machine, clock.monotonic()];
+    const expected = this.#seen.wall + (ms - this.#seen.ms) * 1_000;
+    const back = wall < this.#seen.wall;
+    this.#seen = { wall, ms };
+    const step = wall - expected;
+    if (step > stepUs || (back && step < -stepUs)) this.#stepped(expected, wall);
+    // Set forward again before it was decided.
+    if (this.#setBack && !clock.stepped) this.#setBack = false;
+  }
+
+  /** As at a start: what was believed before holds no more. */
+  #stepped(expected: number, wall: number): void {
+    const { clock } = this.#options;
+    this.#steps.add(1);
+    this.#beganMs = clock.monotonic();
+    this.#unjudged = true;
+    this.#vote.stepped(wall - expected);
+    this.#runtime.log.warn({ from: rfc3339(expected), to: rfc3339(wall) }, "the wall clock was set");
+    if (clock.stepped) {
+      this.#setBack = true;
+      this.#take({ reason: setBackReason(clock), forMs: behindForMs });
+    } else if (wall < earliest) this.#take({ reason: impossible(wall) });
+  }
+
+  async #lookAgain(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const began = this.#beganMs;
+    const doubt = await this.#judge();
+    // Another step meanwhile: what was judged is over.
+    if (began !== this.#beganMs) return;
+    this.#unjudged = false;
+    const waited = clock.monotonic() - began;
+    if (doubt && (doubt.forMs === undefined || (waited < doubt.forMs && this.#options.policy === "hold"))) {
+      this.#take(doubt);
+      return;
+    }
+    if (doubt) log.warn({ reason: doubt.reason, afterMs: Math.round(waited) }, "the clock is trusted nevertheless");
+    else if (this.#doubt)
+      log.info(
+        { now: rfc3339(this.#options.clock.machine) },
+        "the clock is set, readings that waited get their right times",
+      );
+    await this.#follow();
+    this.#lastRan = undefined;
+    this.#take(undefined);
+  }
+
+  /** Goes back with the machine. What is stamped from now on stays apart from what is stored. */
+  async #follow(): Promise<void> {
+    const { clock, file } = this.#options;
+    this.#setBack = false;
+    if (!clock.stepped) return;
+    const epoch = clock.next();
+    if (epoch === undefined) return;
+    await file.write(epoch);
+    clock.accept(epoch);
+  }
+
+  #take(doubt: Doubt | undefined): void {
+    const before = this.#doubt;
+    this.#doubt = doubt;
+    if (doubt && !before) this.#complain(doubt.reason);
+    this.#show();
+  }
+
+  #complain(reason: string): void {
+    const message = `the clock is not set: ${this.#consequence}`;
+    this.#runtime.log.error({ reason, hint: unsetClockHint }, message);
+  }
+
+  /** Says what has changed, to people and to readings that wait. */
+  #show(): void {
+    const voted = this.#vote.reason;
+    this.#trusted.set(this.#doubt === undefined && voted === undefined ? 1 : 0);
+    if (voted !== undefined && this.#voted === undefined && this.#doubt === undefined) this.#complain(voted);
+    this.#voted = voted;
+    const waiting = `${this.#holds} ${this.#vote.undecided}`;
+    if (waiting === this.#waited) return;
+    this.#waited = waiting;
+    this.#released.resolve();
+    this.#released = Promise.withResolvers();
+  }
+
+  async #judge(): Promise<Doubt | undefined> {
+    const { evidence, clock } = this.#options;
+    const now = clock.machine;
+    if (now < earliest) return { reason: impossible(now) };
+    const synchronised = await evidence.synchronised();
+    if (synchronised === "yes") return undefined;
+    if (this.#setBack) return { reason: setBackReason(clock), forMs: behindForMs };
+    if (this.#lastRan !== undefined && now < this.#lastRan - behindUs)
+      return {
+        reason: `it says ${rfc3339(now)}, and the agent ran until ${rfc3339(this.#lastRan)}`,
+        forMs: behindForMs,
+      };
+    if (synchronised === "notYet" && !(await evidence.hasHardwareClock()))
+      return { reason: "the machine has no hardware clock, and time is not synchronised yet", forMs: unsyncedForMs };
+    return undefined;
+  }
+}
+
+export const unsetClockHint = "set the clock, or have it synchronised; with agent.unsyncedClock: write nothing waits";
+
+const consequences = {
+  hold: "readings that it would stamp wait until it is",
+  write: "readings are stored with its times all the same",
+} as const;
+
+function impossible(now: number): string {
+  return `it says ${rfc3339(now)}, which cannot be`;
+}
+
+function setBackReason(clock: AgentClock): string {
+  const seconds = Math.round(clock.aheadUs / 1e6);
+  return `it was set back by ${formatDuration(seconds * 1_000)}, to ${rfc3339(clock.machine)}`;
+}
+
+function rfc3339(time: number): string {
+  return new Date(time / 1_000).toISOString();
+}

@@ -1,0 +1,68 @@
+// The counters of the program, kept by prom-client and given out in its text format.
+import Counter from "prom-client/lib/counter.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Histogram from "prom-client/lib/histogram.js";
+import Registry from "prom-client/lib/registry.js";
+import type { HistogramDeclaration, Labels, MetricDeclaration, Metrics } from "../../core/runtime.ts";
+
+export interface MetricsRegistry extends Metrics {
+  /** Everything counted so far, in the Prometheus text format. */
+  text(): Promise<string>;
+  /** Called before each `text`: sets what is measured rather than counted. */
+  beforeText(refresh: () => void): void;
+}
+
+const prefix = "tagferry_";
+
+export function metricsRegistry(): MetricsRegistry {
+  const registry = new Registry();
+  const known = new Map<string, unknown>();
+  const refreshers: (() => void)[] = [];
+
+  /** The one metric of this name; made on first use. */
+  function once<T>(name: string, make: () => T): T {
+    const before = known.get(name);
+    // The name decides the kind: a declaration stands once in the code.
+    if (before !== undefined) return before as T;
+    const made = make();
+    known.set(name, made);
+    return made;
+  }
+  const shape = (declaration: MetricDeclaration) => ({
+    name: prefix + declaration.name,
+    help: declaration.help,
+    labelNames: [...(declaration.labels ?? [])],
+    registers: [registry],
+  });
+
+  return {
+    counter<Label extends string>(declaration: MetricDeclaration<Label>) {
+      return once(declaration.name, () => {
+        const counter = new Counter(shape(declaration));
+        return { add: (n: number, labels?: Labels<Label>) => (labels ? counter.inc(labels, n) : counter.inc(n)) };
+      });
+    },
+    gauge<Label extends string>(declaration: MetricDeclaration<Label>) {
+      return once(declaration.name, () => {
+        const gauge = new Gauge(shape(declaration));
+        return {
+          set: (value: number, labels?: Labels<Label>) => (labels ? gauge.set(labels, value) : gauge.set(value)),
+        };
+      });
+    },
+    histogram<Label extends string>(declaration: HistogramDeclaration<Label>) {
+      return once(declaration.name, () => {
+        const histogram = new Histogram({ ...shape(declaration), buckets: [...declaration.buckets] });
+        return {
+          observe: (value: number, labels?: Labels<Label>) =>
+            labels ? histogram.observe(labels, value) : histogram.observe(value),
+        };
+      });
+    },
+    beforeText: (refresh) => refreshers.push(refresh),
+    text() {
+      for (const refresh of refreshers) refresh();
+      return registry.metrics();
+    },
+  };
+}

@@ -1,0 +1,118 @@
+// Whether the backlog shrinks, measured from how it changed over the last minute, and the words for it.
+import type { BufferStats } from "../../core/buffer.ts";
+import type { EpochMicros } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
+import type { BacklogStatus, UploadState } from "./status.ts";
+
+type Counts = Pick<BufferStats, "unsettledPoints" | "appendedPoints" | "losses">;
+
+interface Sample {
+  /** On the monotonic clock in milliseconds. */
+  readonly at: number;
+  /** Points waiting, plus all that were ever lost: points that the buffer drops are no progress. */
+  readonly waiting: number;
+  readonly appended: number;
+}
+
+const windowMs = 60_000;
+/** A shorter measurement says nothing: requests settle thousands of points at once. */
+const leastMs = 20_000;
+const everyMs = 1_000;
+/** What arrives within this time is on its way to the next requests and is no backlog. In milliseconds. */
+const onItsWayMs = 20_000;
+/** A backlog whose oldest point is younger is on its way. In microseconds. */
+const youngUs = 30e6;
+
+export interface Progress {
+  /** Points a second by which the backlog shrinks; negative: it grows. */
+  readonly shrinksBy: number;
+  /** It still shrank in the last quarter of the measurement. */
+  readonly goesOn: boolean;
+  /** Points a second that were appended. */
+  readonly arriving: number;
+}
+
+/** Samples the backlog. `sample` is called about once a second. */
+export class BacklogTrend {
+  readonly #clock: Clock;
+  #samples: Sample[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  sample({ unsettledPoints, appendedPoints, losses }: Counts): void {
+    const at = this.#clock.monotonic();
+    const last = this.#samples.at(-1);
+    if (last && at - last.at < everyMs / 2) return;
+    const lost = losses.reduce((sum, { points }) => sum + points, 0);
+    this.#samples.push({ at, waiting: unsettledPoints + lost, appended: appendedPoints });
+    this.#samples = this.#samples.filter((each) => each.at >= at - windowMs);
+  }
+
+  /** Undefined: measured for too short a time. The means of both halves are compared: a single request weighs little. */
+  get progress(): Progress | undefined {
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
+    if (!first || !last || last.at - first.at < leastMs) return undefined;
+    const [quarter, half] = [this.#samples.length >> 2, this.#samples.length >> 1];
+    const earlier = meanOf(this.#samples.slice(0, half));
+    const later = meanOf(this.#samples.slice(half));
+    return {
+      shrinksBy: ((earlier.waiting - later.waiting) * 1_000) / (later.at - earlier.at),
+      goesOn: meanOf(this.#samples.slice(-quarter)).waiting < meanOf(this.#samples.slice(half, -quarter)).waiting,
+      arriving: ((last.appended - first.appended) * 1_000) / (last.at - first.at),
+    };
+  }
+}
+
+function meanOf(samples: readonly Sample[]): Pick<Sample, "at" | "waiting"> {
+  const mean = (of: (sample: Sample) => number) => samples.reduce((sum, each) => sum + of(each), 0) / samples.length;
+  return { at: mean(({ at }) => at), waiting: mean(({ waiting }) => waiting) };
+}
+
+export interface BacklogFacts {
+  readonly time: EpochMicros;
+  readonly state: UploadState;
+  readonly points: number;
+  readonly oldest: EpochMicros | undefined;
+  /** Inputs whose points wait in the buffer because the service does not take them. */
+  readonly parkedInputs: number;
+  readonly progress: Progress | undefined;
+}
+
+/**
+ * Where the backlog stands, in the words of the page and of `status`. A time is estimated only while the backlog shrinks
+ * and all of it can be delivered: when the service takes a parked input again is not known.
+ */
+export function backlogStatus({ time, state, points, oldest, parkedInputs, progress }: BacklogFacts): BacklogStatus {
+  if (points === 0) return { trend: "none", text: "none" };
+  if (state !== "delivering") return { trend: "unknown", text: "waits" };
+  const isOnItsWay = points * 1_000 <= (progress?.arriving ?? 0) * onItsWayMs;
+  if (parkedInputs === 0 && (isOnItsWay || (oldest !== undefined && time - oldest < youngUs)))
+    return { trend: "none", text: "keeps up" };
+  const apart =
+    parkedInputs === 0
+      ? ""
+      : `; the points of ${parkedInputs === 1 ? "1 input" : `${parkedInputs} inputs`} wait until the service takes them`;
+  if (!progress) return { trend: "unknown", text: `no estimate yet${apart}` };
+  const { shrinksBy, goesOn } = progress;
+  // Less than a point a second may be the moment of the measurement.
+  if (shrinksBy <= -1) return { trend: "growing", text: `grows by ${rounded(-shrinksBy)} points/s${apart}` };
+  if (shrinksBy < 1) return { trend: "steady", text: `does not shrink${apart}` };
+  if (!goesOn) return { trend: "unknown", text: `no estimate yet${apart}` };
+  if (parkedInputs > 0) return { trend: "shrinking", text: `shrinks by ${rounded(shrinksBy)} points/s${apart}` };
+  const drainMs = Math.round((points / shrinksBy) * 1_000);
+  return { trend: "shrinking", text: `gone in about ${spanOf(drainMs)}`, drainMs };
+}
+
+/** Two digits: more would change each second. */
+function rounded(rate: number): string {
+  return String(Number(rate.toPrecision(2)));
+}
+
+function spanOf(ms: number): string {
+  if (ms < 90_000) return `${Math.max(10, Math.ceil(ms / 10_000) * 10)} s`;
+  if (ms < 90 * 60_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 48 * 3_600_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${Math.round(ms / 86_400_000)} d`;
+}

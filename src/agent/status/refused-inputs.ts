@@ -1,0 +1,37 @@
+// Inputs and addresses whose readings are not stored: as a list for `/api/status`, and as a warning for each Input ID.
+import type { Mapping } from "../../mapping/mapping.ts";
+import type { RefusedInputStatus, Warning } from "./status.ts";
+
+/** Addresses that one warning names; the others are counted. */
+const mostNamed = 3;
+
+export function refusedInputsOf(source: string, mapping: Pick<Mapping, "refusals">): readonly RefusedInputStatus[] {
+  return mapping.refusals().map(({ tag: _tag, ...refused }) => ({ source, ...refused }));
+}
+
+/** One for each Input ID, since a wildcard may bring hundreds of addresses. */
+export function refusalWarnings(refused: readonly RefusedInputStatus[]): readonly Warning[] {
+  const groups = Map.groupBy(refused, ({ source, input, fedBy }) =>
+    JSON.stringify([source, input, fedBy?.source, fedBy?.address]),
+  );
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    return first ? [{ level: "error" as const, ...warningOf(first, group) }] : [];
+  });
+}
+
+/** `group`: all that are refused for the same reason as `first`. */
+function warningOf(
+  { input, source, fedBy, reason, remedy }: RefusedInputStatus,
+  group: readonly RefusedInputStatus[],
+): Omit<Warning, "level"> {
+  const lost = group.reduce((sum, { readings }) => sum + readings, 0);
+  const notStored = `${lost} readings were not stored`;
+  if (!fedBy) return { message: `${input}: ${reason}; ${notStored}`, remedy };
+  const addresses = group.map(({ address }) => address).filter((address) => address !== "");
+  const named = addresses.slice(0, mostNamed).join(", ");
+  const more = addresses.length > mostNamed ? ` and ${addresses.length - mostNamed} more` : "";
+  const feeder = `${fedBy.source}${fedBy.address === "" ? "" : ` ${fedBy.address}`}`;
+  const second = named === "" ? `a tag of ${source}` : `${source} ${named}${more}`;
+  return { message: `${input} is fed by ${feeder}; refused: ${second}; ${notStored}`, remedy };
+}

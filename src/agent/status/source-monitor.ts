@@ -1,0 +1,244 @@
+// What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
+import type { AgentError, ErrorCode } from "../../core/errors.ts";
+import { isAgentError } from "../../core/errors.ts";
+import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
+import type { Source } from "../../core/source.ts";
+import { Since } from "../../lib/since.ts";
+import type { SourceState, SourceStatus, Warning } from "./status.ts";
+
+const metrics = {
+  readings: { name: "source_readings_total", help: "Readings that a source delivered", labels: ["source"] },
+  points: { name: "source_points_total", help: "Points that came of them, after mapping", labels: ["source"] },
+  online: { name: "source_online", help: "1 while the source is connected, else 0", labels: ["source"] },
+  losses: {
+    name: "source_connection_losses_total",
+    help: "Connections that were lost or could not be opened",
+    labels: ["source"],
+  },
+} as const satisfies Record<string, MetricDeclaration<"source">>;
+
+/** What never changes of a source. */
+export type MonitoredSource = Pick<SourceStatus, "name" | "type" | "url" | "tags">;
+
+/** How long the same complaint is not repeated in the log, in milliseconds. */
+const repeatAfterMs = 600_000;
+
+/** A connection that lasted this long, or gave a point, was worth something; one that did not is the same failure going on. In milliseconds. */
+const steadyAfterMs = 60_000;
+
+/** How long a takeover of the session by another client stays the error of the source although it is connected again, in milliseconds. */
+const takeoverShownMs = 600_000;
+
+/** Told by the pipeline what happens; asked by the status. */
+export class SourceMonitor {
+  readonly #source: MonitoredSource;
+  readonly #runtime: Runtime;
+  readonly #labels: { readonly source: string };
+  readonly #counters;
+  #state: SourceState = "opening";
+  readonly #since: Since;
+  #error:
+    | (Pick<AgentError, "message"> & { readonly remedy?: string | undefined; readonly code?: ErrorCode | undefined })
+    | undefined;
+  #takenOverAtMs = Number.NEGATIVE_INFINITY;
+  #bufferError: AgentError | undefined;
+  #connection: Source | undefined;
+  #readings = 0;
+  #points = 0;
+  /** The complaint that stands in the log, how often it came since, and whether "connected" was logged after it. */
+  #logged: { readonly message: string; readonly atMs: number } | undefined;
+  #repeats = 0;
+  #connectedLogged = false;
+  #onlineAtMs = 0;
+  #gavePoints = false;
+  /** Whether the last connection was lost without having been of use: its error still holds when the next one is made. */
+  #flapping = false;
+  #attempt = 0;
+  #reconnects = 0;
+  readonly #rate: Rate;
+
+  constructor(source: MonitoredSource, runtime: Runtime) {
+    this.#source = source;
+    this.#runtime = {
+      ...runtime,
+      log: runtime.log.child({ part: "source", source: source.name, driver: source.type }),
+    };
+    this.#labels = { source: source.name };
+    this.#since = new Since(runtime.clock);
+    this.#rate = new Rate(() => runtime.clock.monotonic());
+    this.#counters = {
+      readings: runtime.metrics.counter(metrics.readings),
+      points: runtime.metrics.counter(metrics.points),
+      online: runtime.metrics.gauge(metrics.online),
+      losses: runtime.metrics.counter(metrics.losses),
+    };
+    this.#counters.online.set(0, this.#labels);
+  }
+
+  get name(): string {
+    return this.#source.name;
+  }
+
+  connecting(): void {
+    this.#attempt++;
+  }
+
+  online(connection: Source): void {
+    this.#connection = connection;
+    this.#onlineAtMs = this.#runtime.clock.monotonic();
+    this.#gavePoints = false;
+    this.#enter("online");
+    this.#counters.online.set(1, this.#labels);
+    if (!this.#connectedLogged) this.#runtime.log.info({ attempt: this.#attempt }, "connected");
+    this.#connectedLogged = true;
+    this.#attempt = 0;
+  }
+
+  delivered(readings: number, points: number): void {
+    this.#readings += readings;
+    this.#points += points;
+    if (points > 0) this.#gavePoints = true;
+    this.#rate.count(readings);
+    this.#counters.readings.add(readings, this.#labels);
+    this.#counters.points.add(points, this.#labels);
+  }
+
+  /** The connection is gone or could not be made; the next attempt comes after `waitMs` milliseconds. */
+  lost(error: unknown, waitMs: number): void {
+    this.#connection = undefined;
+    const isTakeover = isAgentError(error, "SOURCE_TAKEN_OVER");
+    // The one who takes the session over leaves us alone long enough for some messages.
+    if (this.#isSteady() && !isTakeover) this.#logged = undefined;
+    this.#flapping = this.#state === "online" && !this.#isSteady();
+    this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
+    const message = error instanceof Error ? error.message : String(error);
+    const known = isAgentError(error) ? error : undefined;
+    this.#error = { message, remedy: known?.hint, code: known?.code };
+    this.#enter("waiting");
+    this.#reconnects++;
+    this.#counters.online.set(0, this.#labels);
+    this.#counters.losses.add(1, this.#labels);
+    const nowMs = this.#runtime.clock.monotonic();
+    if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) {
+      this.#repeats++;
+      return;
+    }
+    const repeats = this.#repeats;
+    this.#logged = { message, atMs: nowMs };
+    this.#repeats = 0;
+    this.#connectedLogged = false;
+    const fields = {
+      code: known?.code,
+      attempt: this.#attempt,
+      retryInMs: Math.round(waitMs),
+      hint: known?.hint,
+      reason: message,
+      ...(repeats > 0 && { repeats }),
+    };
+    // An error of no code of ours is a defect: its stack is wanted.
+    if (known) this.#runtime.log.warn(fields, "source lost");
+    else this.#runtime.log.error({ ...fields, err: error }, "source failed unexpectedly");
+  }
+
+  /** The points of this source cannot be stored now; undefined: they can again. */
+  bufferFailed(error: AgentError | undefined): void {
+    if (error && !this.#bufferError)
+      this.#runtime.log.error(
+        { code: error.code, reason: error.message, hint: error.hint },
+        "points cannot be stored, reading is held back",
+      );
+    if (!error && this.#bufferError) this.#runtime.log.info({}, "points are stored again");
+    this.#bufferError = error;
+  }
+
+  stopped(): void {
+    this.#connection = undefined;
+    this.#enter("stopped");
+    this.#counters.online.set(0, this.#labels);
+  }
+
+  /** The little of `status` that is wanted often. */
+  vitals(): { readonly name: string; readonly online: boolean; readonly readingsPerSecond: number } {
+    return {
+      name: this.#source.name,
+      online: this.#state === "online",
+      readingsPerSecond: this.#rate.perSecond(),
+    };
+  }
+
+  status(): SourceStatus {
+    const error = this.#bufferError
+      ? { message: this.#bufferError.message, remedy: this.#bufferError.hint, code: this.#bufferError.code }
+      : this.#state !== "online" || (this.#flapping && !this.#isSteady()) || this.#wasTakenOver()
+        ? this.#error
+        : undefined;
+    const unknown = this.#connection?.unknown?.() ?? [];
+    return {
+      ...this.#source,
+      state: this.#state,
+      since: this.#since.time,
+      ...(error && { error: error.message }),
+      ...(error?.remedy && { remedy: error.remedy }),
+      ...(error?.code && { code: error.code }),
+      readings: this.#readings,
+      points: this.#points,
+      reconnects: this.#reconnects,
+      readingsPerSecond: this.#rate.perSecond(),
+      details: this.#connection?.details?.() ?? {},
+      ...(unknown.length > 0 && { unknown }),
+    };
+  }
+
+  #wasTakenOver(): boolean {
+    return this.#runtime.clock.monotonic() - this.#takenOverAtMs < takeoverShownMs;
+  }
+
+  /** What the connection warns of, if there is one. */
+  warnings(): readonly Warning[] {
+    const { name } = this.#source;
+    const warnings = this.#connection?.warnings?.() ?? [];
+    return warnings.map(({ message, remedy }) => ({ level: "warn", message: `${name}: ${message}`, remedy }));
+  }
+
+  #isSteady(): boolean {
+    if (this.#state !== "online") return false;
+    return this.#gavePoints || this.#runtime.clock.monotonic() - this.#onlineAtMs >= steadyAfterMs;
+  }
+
+  #enter(state: SourceState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#since.restart();
+  }
+}
+
+/** Readings a second, over the last ten seconds. */
+class Rate {
+  readonly #nowMs: () => number;
+  readonly #slots = new Float64Array(11);
+  #slot = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#slot = Math.floor(nowMs() / 1_000);
+  }
+
+  count(n: number): void {
+    this.#turn();
+    const index = this.#slot % 11;
+    this.#slots[index] = (this.#slots[index] ?? 0) + n;
+  }
+
+  perSecond(): number {
+    this.#turn();
+    let sum = 0;
+    for (let age = 1; age <= 10; age++) sum += this.#slots[(((this.#slot - age) % 11) + 11) % 11] ?? 0;
+    return sum / 10;
+  }
+
+  #turn(): void {
+    const now = Math.floor(this.#nowMs() / 1_000);
+    for (let slot = Math.max(this.#slot + 1, now - 10); slot <= now; slot++) this.#slots[slot % 11] = 0;
+    this.#slot = now;
+  }
+}

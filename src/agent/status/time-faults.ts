@@ -1,0 +1,56 @@
+// Device clocks that stand still and times that repeat often: as a list for `/api/status`, and as a warning for each kind.
+import type { Mapping, TimeFault } from "../../mapping/mapping.ts";
+import type { TimeFaultStatus, TimeFaultsStatus, Warning } from "./status.ts";
+
+/** Inputs that one warning names; the others are counted. */
+const mostNamed = 5;
+
+interface Named {
+  readonly source: string;
+  readonly mapping: Pick<Mapping, "timeFaults">;
+}
+
+export function timeFaultsOf(sources: readonly Named[]): TimeFaultsStatus {
+  const all = sources.map(({ source, mapping }) => ({ source, ...mapping.timeFaults() }));
+  return {
+    standing: all.reduce((sum, { standing }) => sum + standing, 0),
+    repeats: all.reduce((sum, { repeats }) => sum + repeats, 0),
+    first: all.flatMap(({ source, first }) => first.map(({ tag: _tag, ...fault }) => ({ source, ...fault }))),
+  };
+}
+
+export function timeFaultWarnings({ standing, repeats, first }: TimeFaultsStatus): readonly Warning[] {
+  return [
+    ...about(first, "standing", standing, {
+      what: (inputs) => `the device clock stands still for ${inputs}`,
+      detail: ({ readings, forMs }) => `${readings} readings with one time in ${Math.round(forMs / 1_000)} s`,
+      remedy:
+        "set the device's clock, or set another `time` on the tag; of values with one time only the last is kept, unless the tag has `sameTime: keep`",
+    }),
+    ...about(first, "repeats", repeats, {
+      what: (inputs) => `values often have the time of the one before and replace it, for ${inputs}`,
+      detail: (fault) => `${fault.repeats} of ${fault.readings} readings`,
+      remedy:
+        "where each value counts, set `sameTime: keep` or another `time` on the tag, or the device's clock; nothing where a later value is meant to replace the one before",
+    }),
+  ];
+}
+
+interface Words {
+  readonly what: (inputs: string) => string;
+  readonly detail: (fault: TimeFaultStatus) => string;
+  readonly remedy: string;
+}
+
+function about(
+  all: readonly TimeFaultStatus[],
+  kind: TimeFault["kind"],
+  count: number,
+  { what, detail, remedy }: Words,
+): Warning[] {
+  if (count === 0) return [];
+  const named = all.filter((fault) => fault.kind === kind).slice(0, mostNamed);
+  const list = named.map((fault) => `${fault.source} ${fault.input} (${detail(fault)})`).join(", ");
+  const more = count > named.length ? ` and ${count - named.length} more` : "";
+  return [{ level: "warn", message: `${what(`${count} Input ID${count === 1 ? "" : "s"}`)}: ${list}${more}`, remedy }];
+}

@@ -1,0 +1,134 @@
+// Remembers on disk which address feeds an Input ID where several can: after a restart the broker or the server may send
+// another address first.
+//
+// One file for all sources: source → tag → Input ID → address. A tag is known by a hash of its configuration, so that a
+// choice ends with the configuration for which it was made.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import type { ConfiguredSource } from "../../config/config.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+import type { AddressMemory } from "../../mapping/address-memory.ts";
+
+const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
+
+/** Input IDs remembered of each tag: more than an agent has. Beyond it the one remembered first is forgotten. */
+const mostInputs = 200_000;
+
+/** Milliseconds between two writes: a first start may bind thousands of addresses. */
+const writeEveryMs = 1_000;
+
+/** Disposing it writes what has not been written yet. */
+export class BoundAddresses implements AsyncDisposable {
+  readonly #path: string;
+  readonly #runtime: Pick<Runtime, "clock" | "log">;
+  /** Addresses by source, tag and Input ID. */
+  readonly #sources: Map<string, Map<string, Map<string, string>>>;
+  readonly #stop = new AbortController();
+  #isWritten = true;
+  #writing = Promise.resolve();
+  #isWriting = false;
+
+  private constructor(path: string, sources: z.output<typeof content>, runtime: Pick<Runtime, "clock" | "log">) {
+    this.#path = path;
+    this.#runtime = runtime;
+    this.#sources = new Map(
+      Object.entries(sources).map(([source, tags]) => [
+        source,
+        new Map(Object.entries(tags).map(([tag, inputs]) => [tag, new Map(Object.entries(inputs))])),
+      ]),
+    );
+  }
+
+  /** A file that cannot be read counts as empty, and a warning is logged: the choice is made again then. */
+  static async open(path: string, runtime: Pick<Runtime, "clock" | "log">): Promise<BoundAddresses> {
+    try {
+      return new BoundAddresses(path, content.parse(JSON.parse(await readFile(path, "utf8"))), runtime);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "ENOENT"))
+        runtime.log.warn({ err: error, path }, "cannot read which address feeds which Input ID");
+      return new BoundAddresses(path, {}, runtime);
+    }
+  }
+
+  /** The memory of one source. Forgets tags that it no longer has. */
+  of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
+    const known = this.#sources.get(name) ?? new Map<string, Map<string, string>>();
+    // There may be 100,000 tags, and hardly one whose address has to be remembered.
+    const keyAt = (tag: number) => keyOf(tags[tag], rules[tag]?.input ?? "");
+    const keys = new Set(known.size === 0 ? [] : tags.keys().map(keyAt));
+    const kept = new Map([...known].filter(([key]) => keys.has(key)));
+    this.#sources.set(name, kept);
+    if (kept.size < known.size) this.#changed();
+    return {
+      recall: (tag, input) => (kept.size === 0 ? undefined : kept.get(keyAt(tag))?.get(input)),
+      remember: (tag, input, address) => {
+        const key = keyAt(tag);
+        const inputs = kept.get(key) ?? new Map<string, string>();
+        if (inputs.get(input) === address) return;
+        kept.set(key, inputs.set(input, address));
+        if (inputs.size > mostInputs) inputs.delete(inputs.keys().next().value ?? "");
+        this.#changed();
+      },
+    };
+  }
+
+  /** Forgets all other sources. */
+  keepSources(names: Iterable<string>): void {
+    const wanted = new Set(names);
+    const gone = [...this.#sources.keys()].filter((name) => !wanted.has(name));
+    for (const name of gone) this.#sources.delete(name);
+    if (gone.length > 0) this.#changed();
+  }
+
+  #changed(): void {
+    this.#isWritten = false;
+    if (!this.#isWriting) this.#writing = this.#write();
+  }
+
+  async #write(): Promise<void> {
+    this.#isWriting = true;
+    try {
+      while (!this.#isWritten) {
+        this.#isWritten = true;
+        await writeAtomically(this.#path, JSON.stringify(this.#plain()));
+        await this.#runtime.clock.sleep(writeEveryMs, this.#stop.signal);
+      }
+    } catch (error) {
+      if (isAbort(error, this.#stop.signal)) return;
+      this.#isWritten = false;
+      this.#runtime.log.warn(
+        { err: error, path: this.#path },
+        "cannot persist which address feeds which Input ID; it is chosen again after a restart",
+      );
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  #plain(): z.output<typeof content> {
+    return Object.fromEntries(
+      [...this.#sources]
+        .filter(([, tags]) => tags.size > 0)
+        .map(([source, tags]) => [
+          source,
+          Object.fromEntries([...tags].map(([tag, inputs]) => [tag, Object.fromEntries(inputs)])),
+        ]),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new Error("the agent stops"));
+    await this.#writing;
+    if (!this.#isWritten) await this.#write();
+  }
+}
+
+function keyOf(tag: unknown, input: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([input, tag]))
+    .digest("hex")
+    .slice(0, 16);
+}

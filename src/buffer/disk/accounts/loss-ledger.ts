@@ -1,0 +1,115 @@
+// Points that will never be delivered, by reason.
+import type { Loss } from "../../../core/buffer.ts";
+import { epochMicros } from "../../../core/point.ts";
+
+/** Names of reasons, as metrics and `status` show them. */
+export const lossReasons = [
+  /** Dropped: the buffer had reached `maxSize`. */
+  "maxSize",
+  /** Dropped: not deliverable for longer than `maxAge`. */
+  "maxAge",
+  /** Dropped: others left less than `reserveFreeDisk` on the volume. */
+  "reserveFreeDisk",
+  /** Dropped: the volume was full. */
+  "diskFull",
+  /** Set aside: what was read is not what had been written. */
+  "damaged",
+  /** A segment or its end is not there any more. */
+  "missing",
+  /** The disk had said that the points were safe and did not have them after a restart. */
+  "diskLied",
+] as const;
+export type LossReason = (typeof lossReasons)[number];
+
+/** Intervals that are kept of each reason. */
+const intervalsKept = 32;
+
+/** Lost points of one place in the log: sequence numbers and times. */
+export interface Stretch {
+  readonly points: number;
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+  /** Sequence numbers it lies in, half open; undefined where they are not known. */
+  readonly first?: number;
+  readonly end?: number;
+}
+
+export class LossLedger {
+  readonly #losses = new Map<string, Loss>();
+  #nextNumber = 0;
+  /** Where the interval added last ends in the log: one that begins there makes it longer. */
+  #last: { readonly reason: string; readonly end: number } | undefined;
+
+  constructor(losses: readonly Loss[] = []) {
+    for (const loss of losses) {
+      this.#losses.set(loss.reason, loss);
+      for (const { number } of loss.intervals) this.#nextNumber = Math.max(this.#nextNumber, number + 1);
+    }
+  }
+
+  get points(): number {
+    let points = 0;
+    for (const loss of this.#losses.values()) points += loss.points;
+    return points;
+  }
+
+  add(reason: LossReason, { points, from, to, first, end }: Stretch): void {
+    if (points <= 0) return;
+    const before = this.#losses.get(reason);
+    const intervals = [...(before?.intervals ?? [])];
+    const grows = first !== undefined && this.#last?.reason === reason && this.#last.end === first;
+    const last = grows ? intervals.pop() : undefined;
+    const added = { number: last?.number ?? this.#nextNumber++, ...joined(last, { points, from, to }) };
+    intervals.push(added);
+    this.#losses.set(reason, {
+      reason,
+      ...joined(before, { points, from, to }),
+      ...(before?.found && { found: before.found }),
+      intervals: intervals.slice(-intervalsKept),
+    });
+    this.#last = end === undefined ? undefined : { reason, end };
+  }
+
+  /** Points that were lost for this reason are there again. The intervals reported last shrink. */
+  takeBack(reason: string, points: number): void {
+    const before = this.#losses.get(reason);
+    if (!before || points <= 0) return;
+    let left = points;
+    const intervals = before.intervals.toReversed().map((interval) => {
+      const found = Math.min(left, interval.points);
+      left -= found;
+      return { ...interval, points: interval.points - found };
+    });
+    const rest = before.points - points;
+    this.#losses.set(reason, {
+      reason,
+      points: rest,
+      found: (before.found ?? 0) + points,
+      from: rest > 0 ? before.from : undefined,
+      to: rest > 0 ? before.to : undefined,
+      intervals: intervals.toReversed(),
+    });
+    this.#last = undefined;
+  }
+
+  /** How many were lost for this reason. */
+  pointsOf(reason: string): number {
+    return this.#losses.get(reason)?.points ?? 0;
+  }
+
+  list(): Loss[] {
+    return [...this.#losses.values()];
+  }
+}
+
+type Span = Pick<Stretch, "points" | "from" | "to">;
+
+function joined(a: Span | undefined, b: Span) {
+  return {
+    points: (a?.points ?? 0) + b.points,
+    from: micros(Math.min(a?.from ?? Number.POSITIVE_INFINITY, b.from ?? Number.POSITIVE_INFINITY)),
+    to: micros(Math.max(a?.to ?? Number.NEGATIVE_INFINITY, b.to ?? Number.NEGATIVE_INFINITY)),
+  };
+}
+
+const micros = (value: number) => (Number.isFinite(value) ? epochMicros(value) : undefined);

@@ -1,0 +1,172 @@
+// What the buffer remembers beside its segments: what is settled, and its accounts. It may lag behind what was settled
+// and never leads; losing all slots costs repeats, never points.
+//
+// Three slots. One holds the state that was synced last and is not written to until another one is synced. The other two
+// take turns: each settlement is written to one of them without a sync, which survives the death of the process in the
+// page cache, and about every 5 s, and before a segment is removed, one is written and synced.
+//
+//   a  synced, generation 40          a killed process finds c, the newest
+//   b  written, generation 41         a power cut may tear b and c: a remains
+//   c  written, generation 42         the next state, 43, goes to b
+//
+//   0  magic       8     "TFSTA2\r\n"
+//   8  generation  f64   the higher one counts
+//  16  length      u32   of the payload that begins at 32
+//  20  payload CRC u32
+//  24  header CRC  u32   over bytes 0 to 23
+
+import { ByteReader, ByteWriter } from "../files/bytes.ts";
+import { crc32c } from "../files/crc32c.ts";
+import { type Disk, type DiskFile, diskErrorCode, isFull, readFile, withRetries, writeFully } from "../files/disk.ts";
+import { type BufferState, readState, writeState } from "./buffer-state.ts";
+
+const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
+const headerBytes = 32;
+/** Written in full when a slot is made, so that a full disk still takes it. */
+const reservedBytes = 64 * 1_024;
+const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x54, 0x41, 0x32, 0x0d, 0x0a]);
+
+export class StateFile {
+  readonly #disk: Disk;
+  readonly #folder: string;
+  readonly #out = new ByteWriter();
+  #generation: number;
+  /** Generation in each slot: −1 where it holds none of this buffer. */
+  readonly #slots: number[];
+  /** The slot that a power cut leaves as it is. */
+  #synced: number | undefined;
+
+  private constructor(disk: Disk, folder: string, generation: number, slots: number[], synced: number | undefined) {
+    this.#disk = disk;
+    this.#folder = folder;
+    this.#generation = generation;
+    this.#slots = slots;
+    this.#synced = synced;
+  }
+
+  /** The states in the slots that are whole, newest first, and how many slots there are. */
+  static read(disk: Disk, folder: string): { states: readonly FoundState[]; slots: number } {
+    const states: FoundState[] = [];
+    let slots = 0;
+    for (const [slot, name] of slotNames.entries()) {
+      const read = readSlot(disk, `${folder}/${name}`);
+      if (read !== undefined) slots++;
+      if (typeof read === "object") states.push({ ...read, slot });
+    }
+    return { states: states.toSorted((a, b) => b.generation - a.generation), slots };
+  }
+
+  /** Goes on after `current`, one of the states that were `found`. */
+  static open(disk: Disk, folder: string, found: readonly FoundState[], current: FoundState | undefined): StateFile {
+    const slots = slotNames.map((_, slot) => {
+      const own = found.find((each) => each.slot === slot && each.state.stream === current?.state.stream);
+      return own?.generation ?? -1;
+    });
+    const generation = Math.max(0, ...found.map((each) => each.generation));
+    // The process before may have written it without a sync, and the slot that it had synced is written to next.
+    const isSynced = current !== undefined && syncSlot(disk, `${folder}/${slotNames[current.slot]}`);
+    return new StateFile(disk, folder, generation, slots, isSynced ? current.slot : undefined);
+  }
+
+  /**
+   * Survives the death of the process when it returns, and with `sync` a power cut. Throws what the disk throws; then the
+   * slot that was synced last still counts.
+   */
+  write(state: BufferState, sync: boolean): void {
+    const out = this.#out;
+    out.cut();
+    out.skip(headerBytes);
+    writeState(out, state);
+    const used = out.length;
+    if (used < reservedBytes) out.skip(reservedBytes - used);
+    const bytes = out.written();
+    const view = new DataView(bytes.buffer, bytes.byteOffset, headerBytes);
+    bytes.set(magic);
+    view.setFloat64(8, this.#generation + 1, true);
+    view.setUint32(16, used - headerBytes, true);
+    view.setUint32(20, crc32c(bytes, headerBytes, used), true);
+    view.setUint32(24, crc32c(bytes, 0, 24), true);
+    const slot = this.#writeFreeSlot(bytes, used, sync);
+    this.#generation++;
+    this.#slots[slot] = this.#generation;
+    if (sync) this.#synced = slot;
+  }
+
+  /** Writes to the slot with the oldest state, but for the one that was synced last. Says which it was. */
+  #writeFreeSlot(bytes: Uint8Array, used: number, sync: boolean): number {
+    const free = slotNames.map((_, slot) => slot).filter((slot) => slot !== this.#synced);
+    free.sort((a, b) => this.#slots[a]! - this.#slots[b]!);
+    for (const slot of free)
+      try {
+        this.#slots[slot] = -1;
+        this.#writeSlot(`${this.#folder}/${slotNames[slot]}`, bytes, used, sync);
+        return slot;
+      } catch (error) {
+        // A full disk has no room for a slot that was never made: those that were have their blocks.
+        if (!isFull(error) || slot === free.at(-1)) throw error;
+      }
+    throw new Error("there is no slot to write to");
+  }
+
+  #writeSlot(path: string, bytes: Uint8Array, used: number, sync: boolean): void {
+    const { file, isNew } = openOrCreate(this.#disk, path);
+    try {
+      // The filling is written once, when the slot is made.
+      writeFully(file, isNew ? bytes : bytes.subarray(0, used), 0);
+      if (sync || isNew) file.sync();
+    } finally {
+      file.close();
+    }
+    if (isNew) this.#disk.syncFolder(this.#folder);
+  }
+}
+
+/** The state in a slot. */
+export interface FoundState {
+  readonly slot: number;
+  readonly generation: number;
+  readonly state: BufferState;
+}
+
+function openOrCreate(disk: Disk, path: string): { file: DiskFile; isNew: boolean } {
+  try {
+    return { file: disk.open(path, "write"), isNew: false };
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
+    return { file: disk.open(path, "create"), isNew: true };
+  }
+}
+
+/** Whether what is in the slot survives a power cut from now on. */
+function syncSlot(disk: Disk, path: string): boolean {
+  try {
+    const file = disk.open(path, "write");
+    try {
+      file.sync();
+    } finally {
+      file.close();
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readSlot(disk: Disk, path: string): { generation: number; state: BufferState } | "damaged" | undefined {
+  let bytes: Uint8Array;
+  try {
+    bytes = withRetries(() => readFile(disk, path));
+  } catch {
+    return undefined;
+  }
+  if (bytes.length < headerBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const end = headerBytes + view.getUint32(16, true);
+  if (view.getUint32(24, true) !== crc32c(bytes, 0, 24) || end > bytes.length) return "damaged";
+  if (view.getUint32(20, true) !== crc32c(bytes, headerBytes, end)) return "damaged";
+  try {
+    return { generation: view.getFloat64(8, true), state: readState(new ByteReader(bytes, headerBytes, end)) };
+  } catch {
+    return "damaged";
+  }
+}

@@ -1,0 +1,146 @@
+// Counts points that were stored and cannot be read any more, each once, and keeps a copy of the bytes.
+import type { Accounts } from "../accounts/accounts.ts";
+import type { Stretch } from "../accounts/loss-ledger.ts";
+import type { Disk } from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import { keepAside } from "../files/quarantine.ts";
+import type { Checksum } from "../format/record.ts";
+import type { Damage, SegmentIndex } from "../format/segment-index.ts";
+import type { Segment } from "../segments/segment.ts";
+import { SegmentReader } from "../segments/segment-reader.ts";
+import { unsettledInRecords } from "./unsettled-count.ts";
+
+export interface DamageBooks {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly accounts: Accounts;
+  readonly note: Notes;
+}
+
+/** Sequence numbers of points that cannot be read. */
+export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
+
+/**
+ * Counts what is damaged of a segment, by its index and what a reader found beyond it: from now on it is done with. Leased
+ * points are left for a later call, since they may have been read before. Says whether anything was news. Throws what the
+ * disk throws.
+ */
+export function countDamage(
+  books: DamageBooks & { readonly checksum: Checksum },
+  segment: Segment,
+  index: SegmentIndex,
+  found: readonly DamagedStretch[] = [],
+): boolean {
+  const open = [...index.damage, ...found].filter(
+    ({ from, to }) => to > from && !segment.settled.coversAll(from, to) && !isLeased(segment, from, to),
+  );
+  if (open.length === 0) return false;
+  const mixed = open.filter(({ from, to }) => segment.settled.touchesSeries(from, to));
+  for (const stretch of open) if (!mixed.includes(stretch)) countWhole(books, segment, index, stretch);
+  if (mixed.length > 0) countMixed(books, segment, index, mixed);
+  return true;
+}
+
+function countWhole(books: DamageBooks, segment: Segment, index: SegmentIndex, stretch: DamagedStretch): void {
+  const { from, to, earliest, latest } = stretch;
+  const points = to - from - segment.settled.whole.countIn(from, to);
+  segment.settled.addWhole(from, to);
+  segment.taken.addWhole(from, to);
+  report(books, segment, index, [stretch], { points, from: earliest, to: latest, first: from, end: to });
+}
+
+/**
+ * Of some series in these stretches the points are settled, and how many that were only the damaged bytes told: the points
+ * that are not settled in the segment, less those in records that can be read.
+ */
+function countMixed(
+  books: DamageBooks & { readonly checksum: Checksum },
+  segment: Segment,
+  index: SegmentIndex,
+  known: readonly DamagedStretch[],
+): void {
+  const stretches = [...known];
+  const isKnown = (from: number) => stretches.some((each) => each.from <= from && from < each.to);
+  using reader = new SegmentReader(books.disk, segment, index, true, books.checksum);
+  const intact = unsettledInRecords(segment, index, reader, (from, to, record) => {
+    if (isKnown(from)) return;
+    stretches.push({ from, to, earliest: index.earliest[record], latest: index.latest[record] });
+  });
+  // What is leased of it is counted when it comes back.
+  if (stretches.some(({ from, to }) => isLeased(segment, from, to))) return;
+  const points = segment.unsettledPoints - intact;
+  for (const { from, to } of stretches) {
+    segment.settled.addWhole(from, to);
+    segment.taken.addWhole(from, to);
+  }
+  segment.settledBySeries = segment.points - segment.settled.whole.count - intact;
+  const times = stretches.flatMap(({ earliest, latest }) => [earliest ?? [], latest ?? []].flat());
+  const span =
+    times.length > 0 ? { from: Math.min(...times), to: Math.max(...times) } : { from: undefined, to: undefined };
+  report(books, segment, index, stretches, { points, ...span });
+}
+
+/** Whether anything of the stretch is leased; where that cannot be told from what is settled, too. */
+function isLeased({ blocksOut, settled, taken }: Segment, from: number, to: number): boolean {
+  if (blocksOut === 0) return false;
+  if (settled.touchesSeries(from, to) || taken.touchesSeries(from, to)) return true;
+  return taken.whole.countIn(from, to) !== settled.whole.countIn(from, to);
+}
+
+function report(
+  books: DamageBooks,
+  segment: Segment,
+  index: SegmentIndex,
+  stretches: readonly DamagedStretch[],
+  loss: Stretch,
+): void {
+  if (loss.points <= 0) return;
+  books.accounts.losses.add("damaged", loss);
+  let left = loss.points;
+  for (const { from, to } of stretches) {
+    const points = Math.min(left, to - from);
+    books.accounts.removed.add(from, to, points, "damaged");
+    left -= points;
+  }
+  for (const { from } of stretches) copyDamage(books, segment, index, from);
+  const fields = { part: "buffer", segment: segment.name, points: loss.points };
+  books.note("error", fields, "points are damaged on disk and were set aside");
+}
+
+/** Nothing in a sealed segment is free and nothing of it is out: what is left of it cannot be read. Says whether anything was. */
+export function writeOffRest(books: DamageBooks, segment: Segment): boolean {
+  if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
+  const points = segment.unsettledPoints;
+  const loss = { points, from: segment.earliest, to: segment.latest };
+  books.accounts.lose("damaged", loss, segment.first, segment.endSequence);
+  segment.settleAll();
+  books.note(
+    "error",
+    { part: "buffer", segment: segment.name, points },
+    "points are damaged on disk and were set aside",
+  );
+  return true;
+}
+
+function copyDamage({ disk, folder }: DamageBooks, segment: Segment, index: SegmentIndex, sequence: number): void {
+  const at = index.sequences.indexOf(sequence);
+  const record = at < 0 ? undefined : { offset: index.offsets[at]!, bytes: bytesOf(index, at) };
+  const damage = index.damage.find(({ from }) => from === sequence) ?? record;
+  if (!damage) return;
+  try {
+    const file = disk.open(segment.path, "read");
+    try {
+      const bytes = new Uint8Array(Math.min(damage.bytes, 2 ** 19));
+      const count = file.read(bytes, damage.offset);
+      keepAside(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes.subarray(0, count));
+    } finally {
+      file.close();
+    }
+  } catch {
+    // The copy is a courtesy.
+  }
+}
+
+function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {
+  return (offsets[record + 1] ?? endOffset) - offsets[record]!;
+}

@@ -1,0 +1,197 @@
+// Keeps the occupied times of inputs with `sameTime: keep` over a restart, in `kept.json`: lines of a checksum and JSON.
+//
+//   1st line times of all points before `sequence`     written before a segment is sealed or removed
+//   others   an input that was new since, its times    appended before its first points are
+//   segments times of all points from `sequence` on    read at a start; usually the one segment that was being written
+//
+// Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
+import { isInputId } from "../../../core/point.ts";
+import { crc32c } from "../files/crc32c.ts";
+import {
+  type Disk,
+  type DiskFile,
+  diskErrorCode,
+  readFile,
+  replaceFile,
+  withRetries,
+  writeFully,
+} from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import type { InputTable } from "../format/input-table.ts";
+import { readPoints } from "../format/payload.ts";
+import type { Checksum } from "../format/record.ts";
+import type { KeptTimes } from "../segments/kept-times.ts";
+import type { Segment } from "../segments/segment.ts";
+import { SegmentReader } from "../segments/segment-reader.ts";
+import type { BlockShelf } from "./block-shelf.ts";
+
+export interface KeptFileOptions {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly checksum: Checksum;
+  readonly note: Notes;
+  /** UUID of the buffer. */
+  readonly stream: string;
+  readonly inputs: InputTable;
+  readonly kept: KeptTimes;
+}
+
+interface Content {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly inputs: readonly NamedInput[];
+}
+
+type NamedInput = readonly [input: string, bounds: readonly number[]];
+
+const newline = 0x0a;
+
+export const keptFileName = "kept.json";
+
+export class KeptFile {
+  readonly #options: KeptFileOptions;
+  /** The file tells of all points before this sequence number. */
+  #sequence = 0;
+  /** Where the last whole line ends, in bytes; undefined while there is no file of this buffer. */
+  #end: number | undefined;
+
+  constructor(options: KeptFileOptions) {
+    this.#options = options;
+  }
+
+  /** Fills `kept` from the file and from the segments that hold later points. What cannot be read is left out. */
+  restore(segments: readonly Segment[], shelf: BlockShelf): void {
+    const { stream, inputs, kept, note } = this.#options;
+    const { content, named, end } = this.#read();
+    if (content?.stream !== stream) return;
+    this.#sequence = content.sequence;
+    this.#end = end;
+    for (const [input, bounds] of [...content.inputs, ...named])
+      if (isInputId(input))
+        for (let i = 0; i < bounds.length; i += 2) kept.occupy(inputs.numberOf(input), bounds[i]!, bounds[i + 1]);
+    for (const segment of segments)
+      if (segment.points > 0 && segment.endSequence > content.sequence)
+        try {
+          withRetries(() => this.#occupyFrom(segment, shelf));
+        } catch (error) {
+          note(
+            "warn",
+            { part: "buffer", segment: segment.name, err: String(error) },
+            "cannot read the times that inputs with sameTime: keep have values for; values delivered again may replace others",
+          );
+        }
+  }
+
+  /** To be called before points from `next` on are appended: a start looks only for inputs that the file names. Throws what the disk throws. */
+  nameNew(next: number): void {
+    if (this.#options.kept.unnamed.size === 0) return;
+    if (this.#end === undefined || !this.#append(this.#end)) this.#write(next);
+  }
+
+  /** To be called before the segment that ends at `next` is sealed: a start does not read it again. Never throws. */
+  sealing(next: number): void {
+    if (this.#options.kept.isEmpty || this.#sequence === next) return;
+    try {
+      this.#write(next);
+    } catch (error) {
+      this.#options.note("warn", { part: "buffer", err: String(error) }, `${keptFileName} could not be written`);
+    }
+  }
+
+  #write(next: number): void {
+    const { disk, folder, stream, inputs, kept } = this.#options;
+    const content: Content = {
+      stream,
+      sequence: next,
+      inputs: Array.from(kept.entries(), ([input, { bounds }]) => [inputs.inputAt(input), bounds]),
+    };
+    const line = lineOf(content);
+    replaceFile(disk, folder, keptFileName, line);
+    disk.syncFolder(folder);
+    this.#sequence = next;
+    this.#end = line.length;
+    kept.unnamed.clear();
+  }
+
+  /** What a write that failed left behind `end` is written over. False: somebody deleted the file. */
+  #append(end: number): boolean {
+    const { disk, folder, inputs, kept } = this.#options;
+    const file = openIfThere(disk, `${folder}/${keptFileName}`);
+    if (!file) return false;
+    const lines = Array.from(kept.unnamed, (input) =>
+      lineOf([inputs.inputAt(input), kept.rangesOf(input)?.bounds ?? []] satisfies NamedInput),
+    );
+    const bytes = Buffer.concat(lines);
+    try {
+      writeFully(file, bytes, end);
+      file.sync();
+    } finally {
+      file.close();
+    }
+    this.#end = end + bytes.length;
+    kept.unnamed.clear();
+    return true;
+  }
+
+  /** The lines up to the first that is not whole. */
+  #read(): { content: Content | undefined; named: NamedInput[]; end: number | undefined } {
+    const { disk, folder } = this.#options;
+    let content: Content | undefined;
+    const named: NamedInput[] = [];
+    let end = 0;
+    try {
+      const bytes = withRetries(() => readFile(disk, `${folder}/${keptFileName}`));
+      while (end < bytes.length) {
+        const next = bytes.indexOf(newline, end);
+        const line = bytes.subarray(end, next < 0 ? bytes.length : next);
+        const json = line.subarray(9);
+        if (new TextDecoder().decode(line.subarray(0, 8)) !== checksumText(json)) break;
+        const value: unknown = JSON.parse(new TextDecoder().decode(json));
+        // Its checksum says that it is what was written.
+        if (content) named.push(value as NamedInput);
+        else content = value as Content;
+        // Written by an earlier version: nothing can be appended to it.
+        if (next < 0) return { content, named, end: undefined };
+        end = next + 1;
+      }
+    } catch (error) {
+      if (diskErrorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
+    }
+    return { content, named, end };
+  }
+
+  #occupyFrom(segment: Segment, shelf: BlockShelf): void {
+    const { disk, checksum, inputs, kept } = this.#options;
+    const index = shelf.index(segment);
+    const numbers = index.dictionary.map((input) => (input === undefined ? -1 : inputs.numberOf(input)));
+    if (!numbers.some((number) => kept.has(number))) return;
+    using reader = new SegmentReader(disk, segment, index, true, checksum);
+    for (const [at, sequence] of index.sequences.entries()) {
+      const isTold = sequence + index.points[at]! <= this.#sequence;
+      const record = isTold ? undefined : reader.record(at);
+      if (!record) continue;
+      readPoints(record.bytes, record.at, record.header, (place, time) => {
+        const number = numbers[place] ?? -1;
+        if (kept.has(number)) kept.occupy(number, time);
+      });
+    }
+  }
+}
+
+function openIfThere(disk: Disk, path: string): DiskFile | undefined {
+  try {
+    return disk.open(path, "write");
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
+    return undefined;
+  }
+}
+
+function lineOf(value: Content | NamedInput): Uint8Array {
+  const json = JSON.stringify(value);
+  return new TextEncoder().encode(`${checksumText(new TextEncoder().encode(json))} ${json}\n`);
+}
+
+function checksumText(json: Uint8Array): string {
+  return crc32c(json).toString(16).padStart(8, "0");
+}

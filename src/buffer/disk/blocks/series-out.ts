@@ -1,0 +1,114 @@
+// What is remembered of a block while it is handed out: its series and where their points lie, in columns. An outage leaves
+// millions of points handed out, often a single one of each series a block: an object each would fill the thread's heap.
+
+import type { RangeSet } from "../accounts/range-set.ts";
+import type { Cut } from "./block-cut.ts";
+
+/** The points that a block holds of one series. */
+export interface SeriesPart {
+  /** In the segment's dictionary. */
+  readonly place: number;
+  readonly points: number;
+  /** Begin and end of each stretch that they lie in. */
+  readonly bounds: ArrayLike<number>;
+}
+
+export class SeriesOut {
+  /** Stretches of which the block holds every series but `leftOut`; empty when it holds series by themselves. */
+  readonly whole: RangeSet;
+  readonly leftOut: ReadonlyMap<number, RangeSet>;
+  readonly leftOutPoints: number;
+  /** Numbers, ascending. The other columns are in their order. */
+  readonly #inputs: Uint32Array;
+  readonly #places: Uint32Array;
+  /** 0: settled. */
+  readonly #points: Uint32Array;
+  /** Where the bounds of each series begin, with one entry more; empty when all have those of `whole`. */
+  readonly #starts: Uint32Array;
+  readonly #bounds: Float64Array;
+  #count: number;
+  #left = 0;
+
+  /** `inputs`, `places` and, with one entry more, `valueStarts` have one entry a series, as the block has them. */
+  constructor(cut: Cut, inputs: Uint32Array, places: Uint32Array, valueStarts: Uint32Array) {
+    const { whole, series } = cut;
+    this.whole = whole;
+    this.leftOut = cut.leftOut;
+    this.leftOutPoints = cut.leftOutPoints;
+    this.#count = inputs.length;
+    const order = Uint32Array.from(inputs.keys());
+    if (inputs.some((input, i) => i > 0 && input < inputs[i - 1]!)) order.sort((a, b) => inputs[a]! - inputs[b]!);
+    this.#inputs = order.map((at) => inputs[at]!);
+    this.#places = order.map((at) => places[at]!);
+    this.#points = order.map((at) => valueStarts[at + 1]! - valueStarts[at]!);
+    for (const points of this.#points) this.#left += points;
+    this.#starts = new Uint32Array(whole.isEmpty ? order.length + 1 : 0);
+    const bounds: number[] = [];
+    for (let i = 0; i + 1 < this.#starts.length; i++) {
+      for (const bound of series.get(this.#places[i]!)?.ranges.bounds ?? []) bounds.push(bound);
+      this.#starts[i + 1] = bounds.length;
+    }
+    this.#bounds = Float64Array.from(bounds);
+  }
+
+  /** Series of the block. */
+  get size(): number {
+    return this.#inputs.length;
+  }
+
+  /** Series that are not settled. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Points of them. */
+  get points(): number {
+    return this.#left;
+  }
+
+  /** Takes the series of these inputs out, and gives those that were in it. */
+  settle(inputs: readonly number[]): readonly SeriesPart[] {
+    const parts: SeriesPart[] = [];
+    for (const input of inputs) {
+      const at = this.#find(input);
+      if (this.#inputs[at] !== input || this.#points[at] === 0) continue;
+      const part = this.#part(at);
+      parts.push(part);
+      this.#points[at] = 0;
+      this.#left -= part.points;
+      this.#count--;
+    }
+    return parts;
+  }
+
+  /** Whether points of the input are not settled. */
+  has(input: number): boolean {
+    const at = this.#find(input);
+    return this.#inputs[at] === input && this.#points[at] !== 0;
+  }
+
+  /** What is not settled. */
+  *parts(): IterableIterator<SeriesPart> {
+    for (let at = 0; at < this.#points.length; at++) if (this.#points[at] !== 0) yield this.#part(at);
+  }
+
+  #part(at: number): SeriesPart {
+    return {
+      place: this.#places[at]!,
+      points: this.#points[at]!,
+      bounds: this.whole.isEmpty ? this.#bounds.subarray(this.#starts[at], this.#starts[at + 1]) : this.whole.bounds,
+    };
+  }
+
+  /** Index of the first input that is not below `input`. */
+  #find(input: number): number {
+    let low = 0;
+    let high = this.#inputs.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#inputs[middle]! < input) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,195 @@
+// The payload of a record of points: by series in columns, series that share their times together. Pure and bit-exact.
+//
+//   groups                         varint
+//   for each group
+//     points a series, and whether its times are raw    varint, 2 × points + raw
+//     first time                   varint, from the record's `from`
+//     first step                   varint, if there are two points
+//     changes of the step          zigzag, one for each point from the third
+//     or, raw                      float64 each, where times lie too far apart for exact differences
+//     runs of series               varint; for each: gap to the run before it (varint), length (varint)
+//     for each series
+//       code                       u8: 0 to 9 decimals, 14 float32, 15 float64
+//       values                     decimals: value × 10^code, the first and then differences, zigzag; else raw
+//
+// Series are named by their place in the dictionary of the segment, ascending within a group.
+import type { ByteReader, ByteWriter } from "../files/bytes.ts";
+
+const maxDecimals = 9;
+const codeFloat32 = 14;
+const codeFloat64 = 15;
+/** Differences of two such integers still are exact, twice as large as zigzag makes them. */
+const maxScaled = 2 ** 50;
+const powers = Float64Array.from({ length: maxDecimals + 1 }, (_, n) => 10 ** n);
+
+/** Points sorted by series, then time. `starts` has one entry more than `series`. */
+export interface SortedColumns {
+  readonly series: Uint32Array;
+  readonly starts: Uint32Array;
+  readonly seriesCount: number;
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+}
+
+/** Called for each point of a record, series by series. */
+export type PointVisitor = (series: number, time: number, value: number) => void;
+
+/** Writes all points of `columns`. `from` is the earliest of their times. */
+export function writeColumns(out: ByteWriter, columns: SortedColumns, from: number): void {
+  const { series, starts, seriesCount } = columns;
+  const groupEnds: number[] = [];
+  for (let i = 1; i <= seriesCount; i++) if (i === seriesCount || !sameTimes(columns, i - 1, i)) groupEnds.push(i);
+  out.varint(groupEnds.length);
+  let first = 0;
+  for (const end of groupEnds) {
+    writeTimes(out, columns.times, starts[first]!, starts[first + 1]!, from);
+    writeRuns(out, series, first, end);
+    for (let i = first; i < end; i++) writeValues(out, columns.values, starts[i]!, starts[i + 1]!);
+    first = end;
+  }
+}
+
+function sameTimes({ starts, times }: SortedColumns, a: number, b: number): boolean {
+  const startA = starts[a]!;
+  const startB = starts[b]!;
+  const count = starts[a + 1]! - startA;
+  if (starts[b + 1]! - startB !== count) return false;
+  for (let i = 0; i < count; i++) if (times[startA + i] !== times[startB + i]) return false;
+  return true;
+}
+
+function writeTimes(out: ByteWriter, times: Float64Array, start: number, end: number, from: number): void {
+  const count = end - start;
+  const raw = times[end - 1]! - from >= maxScaled;
+  out.varint(count * 2 + (raw ? 1 : 0));
+  if (raw) {
+    for (let i = start; i < end; i++) out.f64(times[i]!);
+    return;
+  }
+  out.varint(times[start]! - from);
+  if (count < 2) return;
+  let step = times[start + 1]! - times[start]!;
+  out.varint(step);
+  for (let i = start + 2; i < end; i++) {
+    const next = times[i]! - times[i - 1]!;
+    out.zigzag(next - step);
+    step = next;
+  }
+}
+
+function writeRuns(out: ByteWriter, series: Uint32Array, first: number, end: number): void {
+  let runs = 1;
+  for (let i = first + 1; i < end; i++) if (series[i] !== series[i - 1]! + 1) runs++;
+  out.varint(runs);
+  let next = 0;
+  for (let i = first; i < end; ) {
+    const start = i++;
+    while (i < end && series[i] === series[i - 1]! + 1) i++;
+    out.varint(series[start]! - next);
+    out.varint(i - start);
+    next = series[i - 1]! + 1;
+  }
+}
+
+function writeValues(out: ByteWriter, values: Float64Array, start: number, end: number): void {
+  const code = codeOf(values, start, end);
+  out.u8(code);
+  if (code === codeFloat64) for (let i = start; i < end; i++) out.f64(values[i]!);
+  else if (code === codeFloat32) for (let i = start; i < end; i++) out.f32(values[i]!);
+  else {
+    const power = powers[code]!;
+    let before = 0;
+    for (let i = start; i < end; i++) {
+      const scaled = Math.round(values[i]! * power);
+      out.zigzag(scaled - before);
+      before = scaled;
+    }
+  }
+}
+
+/** The fewest decimals that give every value back bit by bit, else the shortest float that does. */
+function codeOf(values: Float64Array, start: number, end: number): number {
+  let decimals = 0;
+  /** Up to here values are known to fit with fewer decimals, which does not say that they fit with more. */
+  let toCheck = start;
+  for (let i = start; i < end; i++) {
+    const value = values[i]!;
+    if (isExact(value, decimals)) continue;
+    do if (++decimals > maxDecimals) return floatCodeOf(values, start, end);
+    while (!isExact(value, decimals));
+    toCheck = i;
+  }
+  for (let i = start; i < toCheck; i++) if (!isExact(values[i]!, decimals)) return floatCodeOf(values, start, end);
+  return decimals;
+}
+
+function floatCodeOf(values: Float64Array, start: number, end: number): number {
+  // NaN fits no float here: it has many bit patterns, and a conversion may change them.
+  for (let i = start; i < end; i++) if (Math.fround(values[i]!) !== values[i]) return codeFloat64;
+  return codeFloat32;
+}
+
+function isExact(value: number, decimals: number): boolean {
+  const power = powers[decimals]!;
+  const scaled = Math.round(value * power);
+  // An integer has no −0.
+  return (
+    scaled / power === value && scaled < maxScaled && scaled > -maxScaled && (scaled !== 0 || !Object.is(value, -0))
+  );
+}
+
+/** Reads what `writeColumns` wrote. Throws `RangeError` where the payload is not one. */
+export function readColumns(reader: ByteReader, from: number, visit: PointVisitor): void {
+  for (let groups = reader.varint(); groups > 0; groups--) {
+    const times = readTimes(reader, from);
+    for (const series of readRuns(reader)) readValues(reader, series, times, visit);
+  }
+}
+
+function readRuns(reader: ByteReader): number[] {
+  const series: number[] = [];
+  let next = 0;
+  for (let runs = reader.varint(); runs > 0; runs--) {
+    next += reader.varint();
+    const length = reader.varint();
+    // Each series has at least a code: a length beyond that is damage, noticed before memory is asked for.
+    if (length > reader.left) throw new RangeError("more series than bytes");
+    for (const end = next + length; next < end; next++) series.push(next);
+  }
+  return series;
+}
+
+function readTimes(reader: ByteReader, from: number): Float64Array {
+  const head = reader.varint();
+  const count = Math.floor(head / 2);
+  // Each point takes at least one byte: a length beyond that is damage, noticed before memory is asked for.
+  if (count < 1 || count > reader.left) throw new RangeError("more points than bytes");
+  const times = new Float64Array(count);
+  if (head % 2 === 1) {
+    for (let i = 0; i < count; i++) times[i] = reader.f64();
+    return times;
+  }
+  let time = from + reader.varint();
+  times[0] = time;
+  let step = count > 1 ? reader.varint() : 0;
+  for (let i = 1; i < count; i++) {
+    if (i > 1) step += reader.zigzag();
+    time += step;
+    times[i] = time;
+  }
+  return times;
+}
+
+function readValues(reader: ByteReader, series: number, times: Float64Array, visit: PointVisitor): void {
+  const code = reader.u8();
+  if (code === codeFloat64) for (const time of times) visit(series, time, reader.f64());
+  else if (code === codeFloat32) for (const time of times) visit(series, time, reader.f32());
+  else if (code <= maxDecimals) {
+    const power = powers[code]!;
+    let scaled = 0;
+    for (const time of times) {
+      scaled += reader.zigzag();
+      visit(series, time, scaled / power);
+    }
+  } else throw new RangeError(`unknown code ${code} of values`);
+}

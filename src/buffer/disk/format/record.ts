@@ -1,0 +1,134 @@
+// The frame around everything in a segment: a header that is checked by itself, so that damage inside costs this one
+// record and not what follows.
+//
+//    0  marker        u32   finds the next record after damage; records begin at multiples of 8
+//    4  type          u8    1 points, 2 seal, 3 dictionary
+//    5  flags         u8    bit 0: may be skipped by who does not know the type
+//                           bit 1: late, its points may replace points stored before
+//    6  version       u16   of the payload's layout: 1; points 2: the same, squeezed with zstd
+//    8  length        u32   of the payload, without the zeros that fill it up to a multiple of 8
+//   12  points        u32   how many points are lost if the payload is damaged
+//   16  sequence      f64   number of the first point since the buffer was created; gaps show what is missing
+//   24  from, to      f64   earliest and latest time in it, microseconds
+//   40  salt          u32   that of the segment: bytes of another file never pass
+//   44  payload CRC   u32   over the payload and its filling
+//   48  group offset  u32   bytes from the beginning of the write that this record was a part of
+//   52  header CRC    u32   over bytes 0 to 51
+import type { ByteWriter } from "../files/bytes.ts";
+
+export const recordHeaderBytes = 56;
+export const recordTypes = { points: 1, seal: 2, dictionary: 3 } as const;
+/** No record is longer; a length beyond it is damage. */
+export const maxPayloadBytes = 2 ** 20;
+
+const lateFlag = 2;
+const marker = 0x1a_52_46_54; // "TFR\x1a"
+
+/** A checksum of a part of `bytes`. Given in, so that a test can show what happens without one. */
+export type Checksum = (bytes: Uint8Array, start: number, end: number) => number;
+
+export interface RecordHeader {
+  readonly type: number;
+  readonly optional: boolean;
+  readonly late: boolean;
+  readonly version: number;
+  readonly length: number;
+  readonly points: number;
+  readonly sequence: number;
+  readonly from: number;
+  readonly to: number;
+  readonly salt: number;
+  readonly groupOffset: number;
+  readonly payloadChecksum: number;
+}
+
+export interface RecordFields {
+  readonly type: number;
+  readonly points: number;
+  readonly sequence: number;
+  readonly from: number;
+  readonly to: number;
+  readonly salt: number;
+  readonly late?: boolean;
+}
+
+/** Bytes that a record with a payload of `length` takes up. */
+export function recordBytes(length: number): number {
+  return recordHeaderBytes + padded(length);
+}
+
+const padded = (length: number) => Math.ceil(length / 8) * 8;
+
+/**
+ * Writes a record at the end of `out`, which holds what goes to the disk in one write; `payload` writes what is in it and
+ * says in which version of its layout.
+ */
+export function writeRecord(
+  out: ByteWriter,
+  fields: RecordFields,
+  payload: (out: ByteWriter) => number,
+  sum: Checksum,
+): void {
+  const at = out.skip(recordHeaderBytes);
+  const start = at + recordHeaderBytes;
+  const version = payload(out);
+  const length = out.length - start;
+  out.skip(padded(length) - length);
+  const bytes = out.written();
+  const view = new DataView(bytes.buffer, at, recordHeaderBytes);
+  view.setUint32(0, marker, true);
+  view.setUint8(4, fields.type);
+  if (fields.late) view.setUint8(5, lateFlag);
+  view.setUint16(6, version, true);
+  view.setUint32(8, length, true);
+  view.setUint32(12, fields.points, true);
+  view.setFloat64(16, fields.sequence, true);
+  view.setFloat64(24, fields.from, true);
+  view.setFloat64(32, fields.to, true);
+  view.setUint32(40, fields.salt, true);
+  view.setUint32(44, sum(bytes, start, out.length), true);
+  view.setUint32(48, at, true);
+  view.setUint32(52, sum(bytes, at, at + 52), true);
+}
+
+/** The header at `at`, or undefined where there is none that is whole. `salt` undefined: any. */
+export function readRecordHeader(
+  bytes: Uint8Array,
+  view: DataView,
+  at: number,
+  salt: number | undefined,
+  sum: Checksum,
+): RecordHeader | undefined {
+  if (at + recordHeaderBytes > bytes.length || view.getUint32(at, true) !== marker) return undefined;
+  const echo = view.getUint32(at + 40, true);
+  if (salt !== undefined && echo !== salt) return undefined;
+  if (view.getUint32(at + 52, true) !== sum(bytes, at, at + 52)) return undefined;
+  const length = view.getUint32(at + 8, true);
+  if (length > maxPayloadBytes) return undefined;
+  return {
+    type: view.getUint8(at + 4),
+    optional: (view.getUint8(at + 5) & 1) === 1,
+    late: (view.getUint8(at + 5) & lateFlag) !== 0,
+    version: view.getUint16(at + 6, true),
+    length,
+    points: view.getUint32(at + 12, true),
+    sequence: view.getFloat64(at + 16, true),
+    from: view.getFloat64(at + 24, true),
+    to: view.getFloat64(at + 32, true),
+    salt: echo,
+    groupOffset: view.getUint32(at + 48, true),
+    payloadChecksum: view.getUint32(at + 44, true),
+  };
+}
+
+/** Whether the payload of the record at `at` is as it was written. */
+export function isPayloadWhole(bytes: Uint8Array, at: number, header: RecordHeader, sum: Checksum): boolean {
+  const start = at + recordHeaderBytes;
+  const end = start + padded(header.length);
+  return end <= bytes.length && sum(bytes, start, end) === header.payloadChecksum;
+}
+
+/** Whether this program can read the payload. */
+export function isKnown(header: RecordHeader): boolean {
+  return header.version === 1 ? header.type >= 1 && header.type <= 3 : header.version === 2 && header.type === 1;
+}

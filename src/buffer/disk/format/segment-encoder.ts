@@ -1,0 +1,137 @@
+// Turns points into the records of one segment, with the Input IDs they need.
+//
+// A new Input ID is written before the records that use it and again behind them, and all of them once more when the
+// segment is sealed: one damaged place never makes other records unreadable.
+import type { InputId } from "../../../core/point.ts";
+import type { ByteWriter } from "../files/bytes.ts";
+import { writeColumns } from "./columns.ts";
+import type { InputTable } from "./input-table.ts";
+import type { PointColumns } from "./point-columns.ts";
+import { type Checksum, recordTypes, writeRecord } from "./record.ts";
+import type { SeriesSorter } from "./series-sorter.ts";
+
+const maxDictionaryBytes = 128 * 1_024;
+
+/** A record of points as it stands in `out`. */
+export interface EncodedRecord {
+  readonly sequence: number;
+  readonly points: number;
+  readonly from: number;
+  readonly to: number;
+  readonly late: boolean;
+  /** Where it begins in `out`. */
+  readonly offset: number;
+}
+
+/** Points that become one record: from `from` to before `to`. */
+export interface EncodedPart {
+  readonly from: number;
+  readonly to: number;
+  /** They may replace points stored before. */
+  readonly late: boolean;
+}
+
+/** Memory that the segments of one buffer use one after the other. */
+export interface Scratch {
+  readonly sorter: SeriesSorter;
+  readonly out: ByteWriter;
+}
+
+export interface EncoderOptions {
+  readonly salt: number;
+  readonly checksum: Checksum;
+  /** Squeezes a payload of columns; undefined: it is written as it is. */
+  readonly compress?: (columns: Uint8Array<ArrayBuffer>) => Uint8Array;
+}
+
+export class SegmentEncoder {
+  /** Input IDs by their place in the dictionary. */
+  readonly names: InputId[] = [];
+  readonly out: ByteWriter;
+  readonly #options: EncoderOptions;
+  readonly #sorter: SeriesSorter;
+  /** Place in the dictionary by number of the input, plus one; 0: not in it. */
+  #places = new Uint32Array(64);
+  #ids = new Uint32Array(256);
+
+  constructor(options: EncoderOptions, scratch: Scratch) {
+    this.#options = options;
+    this.#sorter = scratch.sorter;
+    this.out = scratch.out;
+  }
+
+  /** Writes the points from `from` to before `to` as one record, which begins at `sequence`. */
+  encode(points: PointColumns, { from, to, late }: EncodedPart, sequence: number, inputs: InputTable): EncodedRecord {
+    const known = this.names.length;
+    const ids = this.#idsOf(points, from, to, inputs);
+    let earliest = Number.POSITIVE_INFINITY;
+    let latest = Number.NEGATIVE_INFINITY;
+    for (let i = from; i < to; i++) {
+      const time = points.times[i]!;
+      if (time < earliest) earliest = time;
+      if (time > latest) latest = time;
+    }
+    const columns = this.#sorter.sort(ids, points.times, points.values, from, to);
+    this.writeDictionary(known, sequence);
+    const offset = this.out.length;
+    const { salt, checksum, compress } = this.#options;
+    const fields = { sequence, points: to - from, from: earliest, to: latest, late };
+    const payload = (out: ByteWriter) => {
+      const start = out.length;
+      writeColumns(out, columns, earliest);
+      const packed = compress?.(out.written().subarray(start));
+      if (!packed || packed.length >= out.length - start) return 1;
+      out.cut(start);
+      out.raw(packed);
+      return 2;
+    };
+    writeRecord(this.out, { ...fields, type: recordTypes.points, salt }, payload, checksum);
+    this.writeDictionary(known, sequence + to - from);
+    return { ...fields, offset };
+  }
+
+  /** Takes back the names from place `known` on: they were not written. */
+  forget(known: number, inputs: InputTable): void {
+    for (const name of this.names.splice(known)) this.#places[inputs.numberOf(name)] = 0;
+  }
+
+  /** Writes the Input IDs from place `first` on. */
+  writeDictionary(first: number, sequence: number): void {
+    const { salt, checksum } = this.#options;
+    for (let at = first; at < this.names.length; ) {
+      let end = at;
+      for (let bytes = 0; end < this.names.length && bytes < maxDictionaryBytes; end++)
+        bytes += this.names[end]!.length + 2;
+      const names = this.names.slice(at, end);
+      const start = at;
+      const fields = { type: recordTypes.dictionary, points: 0, sequence, from: 0, to: 0, salt };
+      const payload = (out: ByteWriter) => {
+        out.varint(start);
+        out.varint(names.length);
+        for (const name of names) out.text(name);
+        return 1;
+      };
+      writeRecord(this.out, fields, payload, checksum);
+      at = end;
+    }
+  }
+
+  /** Places in the dictionary, at the same indices as the points. */
+  #idsOf(points: PointColumns, from: number, to: number, inputs: InputTable): Uint32Array {
+    if (this.#ids.length < to) this.#ids = new Uint32Array(2 ** Math.ceil(Math.log2(to)));
+    if (this.#places.length < inputs.size) {
+      const grown = new Uint32Array(2 ** Math.ceil(Math.log2(inputs.size)));
+      grown.set(this.#places);
+      this.#places = grown;
+    }
+    for (let i = from; i < to; i++) {
+      const input = points.inputs[i]!;
+      if (this.#places[input] === 0) {
+        this.names.push(inputs.inputAt(input));
+        this.#places[input] = this.names.length;
+      }
+      this.#ids[i] = this.#places[input]! - 1;
+    }
+    return this.#ids;
+  }
+}

@@ -1,0 +1,198 @@
+// What is where in one segment: its records, its dictionary, and what of it is damaged. Made by reading all of it once.
+import { type InputId, isInputId } from "../../../core/point.ts";
+import { ByteReader } from "../files/bytes.ts";
+import type { Checksum, RecordHeader } from "./record.ts";
+import { isKnown, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes, recordTypes } from "./record.ts";
+import { segmentHeaderBytes } from "./segment-header.ts";
+
+/** No segment has room for so many names. */
+const maxInputs = 2 ** 24;
+
+/** Points that were in the segment and cannot be read any more. */
+export interface Damage {
+  /** Sequence numbers, half open. Equal: nothing was lost, the bytes held no points. */
+  readonly from: number;
+  readonly to: number;
+  /** Times of the points, where a header still told. */
+  readonly earliest: number | undefined;
+  readonly latest: number | undefined;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+type IndexedRecord = Pick<RecordHeader, "sequence" | "points" | "from" | "to" | "late">;
+
+/** Records of points in the order they were written, in columns. */
+export class SegmentIndex {
+  readonly offsets: number[] = [];
+  readonly sequences: number[] = [];
+  readonly points: number[] = [];
+  readonly earliest: number[] = [];
+  readonly latest: number[] = [];
+  /** Records of late points. */
+  readonly late: boolean[] = [];
+  /** Input IDs by their place. Undefined: every copy of the entry is damaged. */
+  readonly dictionary: (InputId | undefined)[] = [];
+  readonly damage: Damage[] = [];
+  /** Where the last whole record ends, in bytes. */
+  endOffset = segmentHeaderBytes;
+  /** The sequence number after the last point. */
+  endSequence: number;
+  /** Bytes other than zero after the last whole record of a segment that was not sealed: a write that a crash cut short. */
+  tornBytes = 0;
+  sealed = false;
+  /** The salt of its records; undefined while there is none. */
+  salt: number | undefined;
+
+  constructor(first: number, salt: number | undefined) {
+    this.endSequence = first;
+    this.salt = salt;
+  }
+
+  /** Of all records; undefined while there is none. */
+  get earliestTime(): number | undefined {
+    return this.earliest.length === 0 ? undefined : this.earliest.reduce((a, b) => Math.min(a, b));
+  }
+
+  get latestTime(): number | undefined {
+    return this.latest.length === 0 ? undefined : this.latest.reduce((a, b) => Math.max(a, b));
+  }
+
+  add(offset: number, header: IndexedRecord): void {
+    this.offsets.push(offset);
+    this.sequences.push(header.sequence);
+    this.points.push(header.points);
+    this.earliest.push(header.from);
+    this.latest.push(header.to);
+    this.late.push(header.late);
+    this.endSequence = header.sequence + header.points;
+  }
+
+  /** Forgets everything from `offset` on. */
+  cut(offset: number, first: number): void {
+    while ((this.offsets.at(-1) ?? -1) >= offset)
+      for (const column of [this.offsets, this.sequences, this.points, this.earliest, this.latest, this.late])
+        column.pop();
+    while ((this.damage.at(-1)?.offset ?? -1) >= offset) this.damage.pop();
+    const lastRecord = (this.sequences.at(-1) ?? first) + (this.points.at(-1) ?? 0);
+    this.endSequence = Math.max(lastRecord, this.damage.at(-1)?.to ?? first);
+    this.endOffset = offset;
+  }
+
+  /** Index of the record that holds the point `sequence`, or of the first one after it. */
+  find(sequence: number): number {
+    let low = 0;
+    let high = this.sequences.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.sequences[middle]! + this.points[middle]! > sequence) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+export interface ScanOptions {
+  readonly first: number;
+  /** Undefined: the segment's header is lost; the first whole record tells. */
+  readonly salt: number | undefined;
+  /** Sequence number at which the next segment begins: what claims to be beyond it was given up after a failed write. */
+  readonly limit: number;
+  /** Sequence number at which the segment ends, where that is known. */
+  readonly end: number | undefined;
+  /** Points before this sequence number are known to have been durable. */
+  readonly durable: number;
+  readonly checksum: Checksum;
+}
+
+/** Reads a whole segment. Never throws for what is in it. */
+export function scanSegment(bytes: Uint8Array, options: ScanOptions): SegmentIndex {
+  const { limit, checksum } = options;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const index = new SegmentIndex(options.first, options.salt);
+  let expected = options.first;
+  /** Unreadable bytes since the last whole record; damage if another follows, else a torn tail. */
+  let bad: { readonly offset: number; readonly header: RecordHeader | undefined } | undefined;
+  let at = segmentHeaderBytes;
+  /** Where the write began that the last whole header was a part of. */
+  let lastGroup = at;
+
+  const damaged = (to: number, offset: number, end: number, header: RecordHeader | undefined) => {
+    const exact =
+      header?.type === recordTypes.points && header.sequence === expected && expected + header.points === to;
+    index.damage.push({
+      from: expected,
+      to: Math.max(to, expected),
+      earliest: exact ? header.from : undefined,
+      latest: exact ? header.to : undefined,
+      offset,
+      bytes: end - offset,
+    });
+    expected = Math.max(to, expected);
+  };
+
+  while (at + recordHeaderBytes <= bytes.length) {
+    const header = readRecordHeader(bytes, view, at, index.salt, checksum);
+    if (!header) {
+      bad ??= { offset: at, header: undefined };
+      at += 8;
+      continue;
+    }
+    if (header.sequence > limit || (header.sequence === limit && header.points > 0)) break;
+    lastGroup = at - header.groupOffset;
+    if (!isPayloadWhole(bytes, at, header, checksum) || (!isKnown(header) && !header.optional)) {
+      // One bad record after another: the first is certain to be damage now that a whole header follows it.
+      if (bad) damaged(header.sequence, bad.offset, at, bad.header);
+      bad = { offset: at, header };
+      // The length is right, the header says so with a checksum of its own.
+      at += recordBytes(header.length);
+      continue;
+    }
+    if (bad) damaged(header.sequence, bad.offset, at, bad.header);
+    else if (header.sequence > expected) damaged(header.sequence, at, at, undefined);
+    bad = undefined;
+    index.salt ??= header.salt;
+    const end = at + recordBytes(header.length);
+    if (header.type === recordTypes.seal) {
+      index.sealed = true;
+      index.endOffset = end;
+      break;
+    }
+    if (header.type === recordTypes.dictionary) readDictionary(bytes, at, header, index);
+    else if (header.type === recordTypes.points && header.sequence >= expected) {
+      index.add(at, header);
+      expected = index.endSequence;
+    }
+    index.endOffset = end;
+    at = end;
+  }
+  if (options.end !== undefined) {
+    if (options.end > expected) damaged(options.end, bad?.offset ?? index.endOffset, bytes.length, bad?.header);
+  } else if (!index.sealed) {
+    if (index.damage.some(({ offset, to }) => offset >= lastGroup && to > options.durable)) {
+      // A write may reach the disk with holes when the power fails. Nothing of it had been acknowledged.
+      index.cut(lastGroup, options.first);
+      expected = index.endSequence;
+    }
+    for (let i = index.endOffset; i < bytes.length; i++) if (bytes[i] !== 0) index.tornBytes = i + 1 - index.endOffset;
+  }
+  index.endSequence = Math.max(expected, options.end ?? expected);
+  return index;
+}
+
+function readDictionary(bytes: Uint8Array, at: number, header: RecordHeader, index: SegmentIndex): void {
+  const start = at + recordHeaderBytes;
+  const reader = new ByteReader(bytes, start, start + header.length);
+  try {
+    const first = reader.varint();
+    const count = reader.varint();
+    if (first > maxInputs) return;
+    while (index.dictionary.length < first) index.dictionary.push(undefined);
+    for (let i = 0; i < count; i++) {
+      const name = reader.text();
+      index.dictionary[first + i] = isInputId(name) ? name : undefined;
+    }
+  } catch {
+    // Names that cannot be understood are missing; there is another copy of each.
+  }
+}

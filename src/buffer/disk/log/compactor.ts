@@ -1,0 +1,222 @@
+// When an outage lasts, rewrites sealed segments densely: many records become one, each series one long column, and the
+// whole is squeezed with zstd. What is settled is left out. Works in small steps, so that commits never wait long.
+//
+// The new segment is written to a file aside and synced; then the state is written, so that the accounts know of all that
+// is left out; then it takes the name of the old one, and the folder is synced. A crash at any point leaves one of the
+// two under that name. What the state says of the old one does not hold for the new one, whose generation is another.
+import { constants, zstdCompressSync } from "node:zlib";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { BlockShelf } from "../blocks/block-shelf.ts";
+import { ByteWriter } from "../files/bytes.ts";
+import { type DiskFile, writeFully } from "../files/disk.ts";
+import type { InputTable } from "../format/input-table.ts";
+import { readPoints } from "../format/payload.ts";
+import { SegmentEncoder } from "../format/segment-encoder.ts";
+import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header.ts";
+import { SegmentIndex } from "../format/segment-index.ts";
+import { SeriesSorter } from "../format/series-sorter.ts";
+import { sealOf, writeSeal } from "../segments/seal.ts";
+import type { Segment } from "../segments/segment.ts";
+import { SegmentReader } from "../segments/segment-reader.ts";
+import type { Keeper } from "./keeper.ts";
+import type { Ground, Moment } from "./store.ts";
+
+/** What is under way lies in this file; left behind by a crash it is overwritten by the next one. */
+export const compactionFile = "compaction.tmp";
+/** A segment is left alone for so long after its last point: most outages are shorter. */
+const coldAfterMs = 60_000;
+/** Points of one record, at most. More squeeze little better, and cost more when they are damaged. */
+const slabPoints = 65_536;
+/** What cold segments are squeezed with. */
+export const coldCompress = (columns: Uint8Array) =>
+  zstdCompressSync(columns, { params: { [constants.ZSTD_c_compressionLevel]: 3 } });
+
+export interface CompactorOptions {
+  readonly ground: Ground;
+  readonly folder: string;
+  /** Points of one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
+  readonly coldPoints: number | undefined;
+  readonly inputs: InputTable;
+  readonly accounts: Accounts;
+  readonly segments: readonly Segment[];
+  readonly shelf: BlockShelf;
+  readonly keeper: Keeper;
+}
+
+interface Job {
+  readonly segment: Segment;
+  readonly index: SegmentIndex;
+  readonly unsettled: number;
+  readonly header: SegmentHeader;
+  readonly file: DiskFile;
+  readonly encoder: SegmentEncoder;
+  readonly target: SegmentIndex;
+  nextRecord: number;
+}
+
+export class Compactor {
+  readonly #options: CompactorOptions;
+  readonly #scratch = { sorter: new SeriesSorter(), out: new ByteWriter() };
+  /** Segments that are not worth another try: they are read just now, or the disk refused. By when to forget that. */
+  readonly #skipped = new Map<Segment, number>();
+  #job: Job | undefined;
+
+  constructor(options: CompactorOptions) {
+    this.#options = options;
+  }
+
+  /** Does a little, some 10 ms of work. Says whether there is more to do. Never throws. */
+  step(now: Moment): boolean {
+    try {
+      this.#job ??= this.#start(now);
+      if (!this.#job) return false;
+      if (!this.#isUndisturbed(this.#job)) {
+        this.#skip(this.#job, now);
+        return true;
+      }
+      if (this.#job.nextRecord < this.#job.index.sequences.length) this.#rewriteSlab(this.#job);
+      else this.#finish(this.#job, now);
+      return true;
+    } catch (error) {
+      this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a segment could not be compacted");
+      if (this.#job) this.#skip(this.#job, now);
+      return false;
+    }
+  }
+
+  /** Gives up what is under way. */
+  stop(): void {
+    const job = this.#job;
+    this.#job = undefined;
+    if (!job) return;
+    for (const clear of [() => job.file.close(), () => this.#options.ground.disk.remove(this.#path)])
+      try {
+        clear();
+      } catch {
+        // The next compaction makes the file anew.
+      }
+  }
+
+  get #path(): string {
+    return `${this.#options.folder}/${compactionFile}`;
+  }
+
+  #start(now: Moment): Job | undefined {
+    const { accounts, ground, folder, segments, shelf, keeper } = this.#options;
+    const uptime = keeper.uptime(now);
+    for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
+    const segment = segments.find(
+      (each) =>
+        each.sealed &&
+        each.headerKnown &&
+        !each.needsMending &&
+        each.header.kind === "hot" &&
+        each.unsettledPoints > 0 &&
+        each.blocksOut === 0 &&
+        uptime - each.lastUptime > coldAfterMs &&
+        !this.#skipped.has(each),
+    );
+    if (!segment) return undefined;
+    const index = shelf.index(segment);
+    // What is damaged stays as it is: it has been counted under its sequence numbers, and whoever wants to can look at it.
+    const { first, endSequence } = segment;
+    if (index.damage.length > 0 || accounts.removed.within(first, endSequence).length > 0) {
+      this.#skipped.set(segment, Number.POSITIVE_INFINITY);
+      return undefined;
+    }
+    if (ground.disk.list(folder).includes(compactionFile)) ground.disk.remove(this.#path);
+    const salt = ground.random32();
+    const header = { ...segment.header, kind: "cold", salt, generation: segment.header.generation + 1 } as const;
+    const file = ground.disk.open(this.#path, "create");
+    const encoder = new SegmentEncoder({ salt, checksum: ground.checksum, compress: coldCompress }, this.#scratch);
+    const target = new SegmentIndex(segment.first, salt);
+    writeFully(file, writeSegmentHeader(header), 0);
+    return { segment, index, unsettled: segment.unsettledPoints, header, file, encoder, target, nextRecord: 0 };
+  }
+
+  #isUndisturbed({ segment, unsettled }: Job): boolean {
+    const isThere = this.#options.segments.includes(segment);
+    return isThere && segment.blocksOut === 0 && segment.unsettledPoints === unsettled;
+  }
+
+  #skip(job: Job, now: Moment): void {
+    this.#skipped.set(job.segment, this.#options.keeper.uptime(now) + coldAfterMs);
+    this.stop();
+  }
+
+  #rewriteSlab(job: Job): void {
+    const { inputs } = this.#options;
+    const { segment, index, target, encoder } = job;
+    const first = job.nextRecord;
+    let end = first;
+    let room = Math.min(slabPoints, this.#options.coldPoints ?? slabPoints);
+    while (end < index.sequences.length && (end === first || index.points[end]! <= room)) room -= index.points[end++]!;
+    const points = this.#gather(segment, index, first, end);
+    job.nextRecord = end;
+    if (points.count === 0) return;
+    encoder.out.cut();
+    // Sorting keeps the order of equal times; a record with any late point counts as late.
+    const late = index.late.slice(first, end).includes(true);
+    const record = encoder.encode(points, { from: 0, to: points.count, late }, target.endSequence, inputs);
+    writeFully(job.file, encoder.out.written(), target.endOffset);
+    target.add(target.endOffset + record.offset, record);
+    target.endOffset += encoder.out.length;
+  }
+
+  #gather(segment: Segment, index: SegmentIndex, first: number, end: number) {
+    const { ground, inputs } = this.#options;
+    let room = 0;
+    for (let i = first; i < end; i++) room += index.points[i]!;
+    const points = { inputs: new Uint32Array(room), times: new Float64Array(room), values: new Float64Array(room) };
+    const numbers = index.dictionary.map((name) => (name === undefined ? -1 : inputs.numberOf(name)));
+    let count = 0;
+    using reader = new SegmentReader(ground.disk, segment, index, true, ground.checksum);
+    for (let i = first; i < end; i++) {
+      const sequence = index.sequences[i]!;
+      const to = sequence + index.points[i]!;
+      if (segment.settled.coversAll(sequence, to)) continue;
+      const record = reader.record(i);
+      if (!record) throw new Error(`a record of ${segment.name} is damaged`);
+      const mayBeSettled = segment.settled.hasSeries;
+      readPoints(record.bytes, record.at, record.header, (place, time, value) => {
+        const number = numbers[place] ?? -1;
+        if (number < 0) throw new Error(`a name in ${segment.name} is damaged`);
+        if (mayBeSettled && segment.settled.covers(place, sequence, to)) return;
+        points.inputs[count] = number;
+        points.times[count] = time;
+        points.values[count] = value;
+        count++;
+      });
+    }
+    return { ...points, count };
+  }
+
+  #finish(job: Job, now: Moment): void {
+    const { accounts, ground, folder, keeper, shelf } = this.#options;
+    const { segment, target, encoder, file, header } = job;
+    if (target.endSequence - segment.first !== job.unsettled)
+      throw new Error(`${segment.name} holds other points than are accounted for`);
+    const { out } = encoder;
+    out.cut();
+    encoder.writeDictionary(0, target.endSequence);
+    const { endSequence, earliestTime: earliest = Number.NaN, latestTime: latest = Number.NaN } = target;
+    const totals = { ...sealOf(segment), endSequence, earliest, latest };
+    writeSeal(out, totals, header.salt, ground.checksum);
+    writeFully(file, out.written(), target.endOffset);
+    target.endOffset += out.length;
+    file.sync();
+    // All that was left out has to be in the accounts before it is gone.
+    if (!keeper.persist(now)) throw new Error("the state could not be written");
+    ground.disk.rename(this.#path, segment.path);
+    this.#job = undefined;
+    for (const name of encoder.names) target.dictionary.push(name);
+    target.sealed = true;
+    const { endSequence: endBefore } = segment;
+    segment.replace(header, target);
+    accounts.removed.add(segment.endSequence, endBefore);
+    shelf.keepIndex(segment);
+    keeper.changed = true;
+    file.close();
+    ground.disk.syncFolder(folder);
+  }
+}

@@ -1,0 +1,204 @@
+// Keeps the state on disk in step with what is settled, and removes segments that are done with: first the state says
+// so, then the files go, then the folder is synced.
+import type { Accounts } from "../accounts/accounts.ts";
+import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
+import type { LossReason } from "../accounts/loss-ledger.ts";
+import type { StateFile } from "../accounts/state-file.ts";
+import type { BlockShelf } from "../blocks/block-shelf.ts";
+import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import type { Segment } from "../segments/segment.ts";
+import type { Moment } from "./store.ts";
+
+export interface KeeperOptions {
+  readonly disk: Disk;
+  readonly note: Notes;
+  readonly folder: string;
+  /** UUID of the buffer. */
+  readonly stream: string;
+  /** Integration ID that the points belong to. */
+  readonly integration: string;
+  readonly accounts: Accounts;
+  /** By sequence number. */
+  readonly segments: Segment[];
+  readonly shelf: BlockShelf;
+  readonly stateFile: StateFile;
+  /** Milliseconds that the buffer had been open before, and the monotonic time at which it was opened. */
+  readonly uptimeBefore: number;
+  readonly opened: number;
+}
+
+/** A changed state is written at the first tick after so long. */
+const persistEveryMs = 5_000;
+
+export class Keeper {
+  readonly #options: KeeperOptions;
+  /** Dropped ones whose files are still there. */
+  readonly #condemned = new Set<Segment>();
+  /** Of removed segments that a power cut may bring back: the folder could not be synced. */
+  #removed: SegmentState[] = [];
+  #persistedAt = Number.NEGATIVE_INFINITY;
+  /** The last time that the buffer was told. */
+  #now: Moment;
+  /** Something is to be written that the state on disk does not tell. */
+  changed = true;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#now = { wall: 0, monotonic: options.opened };
+  }
+
+  /** Milliseconds that the buffer was open in its life. */
+  uptime(now: Moment): number {
+    return this.#options.uptimeBefore + now.monotonic - this.#options.opened;
+  }
+
+  bytes(): number {
+    let bytes = 0;
+    for (const segment of this.#options.segments) bytes += segment.bytes;
+    return bytes;
+  }
+
+  persistWhenDue(now: Moment): void {
+    const { shelf } = this.#options;
+    if ((this.changed || shelf.changed) && now.monotonic - this.#persistedAt >= persistEveryMs) this.persist(now);
+  }
+
+  /**
+   * Writes the state without a sync after points were settled: the page cache outlives the process, so a kill repeats
+   * nothing that was settled before. A disk that does not take it now is tried again when the state is due. `sync`: not even
+   * a power cut may undo it.
+   */
+  writeSettled(sync: boolean): void {
+    const { note, stateFile } = this.#options;
+    try {
+      stateFile.write(this.#state(this.#now), sync);
+    } catch (error) {
+      note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
+    }
+  }
+
+  /** Writes and syncs the state, then removes what it says is done with. Says whether it was written; it is tried again when it is due. */
+  persist(now: Moment): boolean {
+    const { note } = this.#options;
+    this.#persistedAt = now.monotonic;
+    try {
+      this.#write(now);
+    } catch (error) {
+      note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
+      // Only a full disk justifies to remove what the state does not know of yet: else nothing could ever get better.
+      if (!isFull(error) || this.#remove() === 0) return false;
+      try {
+        this.#write(now);
+      } catch {
+        return false;
+      }
+    }
+    this.#remove();
+    return true;
+  }
+
+  /** Drops a segment: counts what of it is lost, and removes it. */
+  drop(segment: Segment, reason: LossReason, now: Moment): void {
+    const { accounts, note, shelf } = this.#options;
+    let points = 0;
+    for (const stretch of shelf.drop(segment, reason).stretches) {
+      accounts.losses.add(reason, stretch);
+      points += stretch.points;
+    }
+    accounts.removed.add(segment.first, segment.endSequence, points, reason);
+    this.#condemned.add(segment);
+    this.changed = true;
+    const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
+    if (points > 0) note("error", { part: "buffer", points, reason, segment: segment.name }, message);
+    this.persist(now);
+  }
+
+  /** The segment to be dropped next: the oldest that is sealed, also where blocks of it are leased. */
+  oldestSealed(): Segment | undefined {
+    return this.#options.segments.find((segment) => segment.sealed && !this.#condemned.has(segment));
+  }
+
+  /** Removes all that is settled. Says how many bytes came free. */
+  removeSettled(now: Moment): number {
+    const before = this.bytes();
+    for (const segment of this.#options.segments)
+      if (segment.sealed && segment.unsettledPoints === 0) this.#condemned.add(segment);
+    if (this.#condemned.size > 0) this.persist(now);
+    return before - this.bytes();
+  }
+
+  #write(now: Moment): void {
+    const { shelf, stateFile } = this.#options;
+    this.#now = now;
+    stateFile.write(this.#state(now), true);
+    this.changed = false;
+    shelf.changed = false;
+  }
+
+  /** Removes the segments that are done with. Says how many they were. */
+  #remove(): number {
+    const { accounts, disk, folder, note, segments, shelf } = this.#options;
+    const gone = segments.filter((segment) => this.#isDone(segment));
+    if (gone.length === 0 && this.#removed.length === 0) return 0;
+    try {
+      for (const segment of gone) {
+        removeIfThere(disk, segment.path);
+        this.#removed.push(stateOf(segment));
+        accounts.removed.add(segment.first, segment.endSequence);
+        segments.splice(segments.indexOf(segment), 1);
+        this.#condemned.delete(segment);
+        shelf.forget(segment);
+      }
+      disk.syncFolder(folder);
+      this.#removed = [];
+    } catch (error) {
+      note("warn", { part: "buffer", err: String(error) }, "a segment could not be removed");
+    }
+    // The state on disk still tells of these segments; the next one does not have to, or tries to sync the folder again.
+    this.changed = true;
+    return gone.length;
+  }
+
+  #isDone({ sealed, unsettledPoints }: Segment): boolean {
+    return sealed && unsettledPoints === 0;
+  }
+
+  #state(now: Moment): BufferState {
+    const { accounts, integration, shelf, stream } = this.#options;
+    const { opens, next, origin, settled, refused, duplicates, collided, losses, removed } = accounts;
+    const segments = this.#removed.slice();
+    for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
+    const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
+    const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
+    const leased = shelf.dropped.list();
+    const times = timesOf(this.#options.segments);
+    const starts = this.#options.segments.map(({ first }) => first);
+    const gone = { losses: losses.list(), removed: removed.list() };
+    return { stream, ...counts, integration, leased, segments, newest, ...times, ...gone, starts };
+  }
+}
+
+function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentState {
+  return { name, salt: header.salt, settledBySeries, ...settled.state() };
+}
+
+/** Earliest and latest time in segments that are not settled. */
+function timesOf(segments: readonly Segment[]) {
+  let [oldest, latest]: [number | undefined, number | undefined] = [undefined, undefined];
+  for (const { unsettledPoints, earliest, latest: last } of segments) {
+    if (unsettledPoints === 0) continue;
+    oldest = Math.min(oldest ?? Number.POSITIVE_INFINITY, earliest ?? Number.POSITIVE_INFINITY);
+    latest = Math.max(latest ?? Number.NEGATIVE_INFINITY, last ?? Number.NEGATIVE_INFINITY);
+  }
+  return { oldest, latest };
+}
+
+/** Somebody may have been quicker. */
+function removeIfThere(disk: Disk, path: string): void {
+  try {
+    disk.remove(path);
+  } catch (error) {
+    if (diskErrorCode(error) !== "ENOENT") throw error;
+  }
+}

@@ -1,0 +1,200 @@
+// Appends to the newest segment and goes on in a new one when it is full or the disk failed.
+import { AgentError } from "../../../core/errors.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { BlockShelf } from "../blocks/block-shelf.ts";
+import { ByteWriter } from "../files/bytes.ts";
+import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
+import { FullDisk, probeRoom } from "../files/full-disk.ts";
+import type { InputTable } from "../format/input-table.ts";
+import type { PointColumns } from "../format/point-columns.ts";
+import type { Scratch } from "../format/segment-encoder.ts";
+import { segmentHeaderBytes } from "../format/segment-header.ts";
+import { SeriesSorter } from "../format/series-sorter.ts";
+import type { Admission } from "../segments/input-marks.ts";
+import type { Segment } from "../segments/segment.ts";
+import { SegmentWriter } from "../segments/segment-writer.ts";
+import type { Bounds } from "./bounds.ts";
+import type { Keeper } from "./keeper.ts";
+import type { Ground, Moment, StoreOptions } from "./store.ts";
+
+export interface SegmentLogOptions extends Pick<StoreOptions, "folder" | "segmentBytes"> {
+  readonly ground: Ground;
+  /** UUID of the buffer, 32 hexadecimal digits. */
+  readonly stream: string;
+  readonly integration: string;
+  readonly inputs: InputTable;
+  readonly accounts: Accounts;
+  /** By sequence number. */
+  readonly segments: Segment[];
+  readonly shelf: BlockShelf;
+  readonly bounds: Bounds;
+  readonly keeper: Keeper;
+  /** Called with the sequence number at which a segment ends, before it is sealed. */
+  readonly beforeSeal: (next: number) => void;
+}
+
+export class SegmentLog {
+  readonly #options: SegmentLogOptions;
+  readonly #scratch: Scratch = { sorter: new SeriesSorter(), out: new ByteWriter(65_536) };
+  readonly #fullDisk = new FullDisk();
+  #writer: SegmentWriter | undefined;
+  /** Bytes that the volume had no room for. */
+  #missingRoom = 0;
+
+  constructor(options: SegmentLogOptions) {
+    this.#options = options;
+  }
+
+  /** The segment that is being written. */
+  get active(): Segment | undefined {
+    return this.#writer?.segment;
+  }
+
+  /**
+   * Writes and syncs the admitted points of the group. Throws `BUFFER_UNAVAILABLE` or what the disk throws; then none or
+   * the first of them are stored.
+   */
+  append(group: PointColumns, admission: Admission, now: Moment): void {
+    const { count } = admission;
+    let from = 0;
+    let failures = 0;
+    let cleared = false;
+    while (from < count) {
+      try {
+        const writer = this.ensureWriter(now);
+        const before = writer.segment.bytes;
+        const upTo = writer.write(group, from, admission, this.#options.inputs);
+        if (upTo === from) {
+          this.seal();
+          continue;
+        }
+        from = upTo;
+        writer.segment.lastWall = now.wall;
+        writer.segment.lastUptime = this.#options.keeper.uptime(now);
+        this.#options.accounts.next = writer.segment.endSequence;
+        this.#missingRoom = 0;
+        this.#fullDisk.stored(writer.segment.bytes - before);
+      } catch (error) {
+        if (error instanceof AgentError) throw error;
+        this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a write to the buffer failed");
+        this.#giveUp();
+        if (isFull(error)) {
+          this.#missingRoom = roomFor(count - from);
+          // What is delivered costs nothing to give up, nor does the segment just begun in vain.
+          const freed = this.#options.keeper.removeSettled(now);
+          if (freed > segmentHeaderBytes && !cleared) {
+            cleared = true;
+            continue;
+          }
+          if (this.#dropForRoom(now)) continue;
+        }
+        // Once more, in a new segment.
+        if (++failures > 1) throw error;
+      }
+    }
+  }
+
+  /** Tries what failed last, without points. Throws as `ensureWriter` does while it still fails. */
+  heal(now: Moment): void {
+    if (this.#missingRoom > 0) {
+      const { ground, folder } = this.#options;
+      probeRoom(ground.disk, folder, this.#missingRoom);
+    }
+    this.ensureWriter(now);
+    this.#missingRoom = 0;
+    this.#fullDisk.hasRoom();
+  }
+
+  /** The writer of the active segment, of a new one if need be. Throws `BUFFER_UNAVAILABLE` or what the disk throws. */
+  ensureWriter(now: Moment): SegmentWriter {
+    if (this.#writer) return this.#writer;
+    const { ground, folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
+    bounds.makeRoom(segmentBytes, now);
+    const header = {
+      kind: "hot",
+      salt: ground.random32(),
+      stream,
+      first: accounts.next,
+      created: now.wall,
+      generation: 0,
+      integration,
+    } as const;
+    const { disk, checksum } = ground;
+    const file = { disk, checksum, folder, fullBytes: segmentBytes, known: segments };
+    this.#writer = SegmentWriter.create(header, file, this.#scratch);
+    segments.push(this.#writer.segment);
+    // The state has to know of it: should somebody delete it while the agent is down, that must not go unseen.
+    keeper.persist(now);
+    return this.#writer;
+  }
+
+  /**
+   * Counts the points of segments whose files somebody deleted, and goes on in a new one where that is the active one: what
+   * is written to such a file is gone with the process. Throws as `ensureWriter` does.
+   */
+  leaveDeleted(now: Moment): void {
+    const { ground, folder, keeper, segments } = this.#options;
+    const { active } = this;
+    const there = new Set(ground.disk.list(folder));
+    // Asked for by name as well: not each file system lists all while names come and go.
+    const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(ground.disk, path));
+    for (const segment of gone) {
+      // Gone along with one before.
+      if (!segments.includes(segment)) continue;
+      if (segment === active) {
+        this.#writer?.abandon();
+        this.#writer = undefined;
+      }
+      keeper.drop(segment, "missing", now);
+    }
+    if (active && !this.#writer) this.ensureWriter(now);
+  }
+
+  /** The next points go into a new segment. */
+  seal(): void {
+    const writer = this.#writer;
+    this.#writer = undefined;
+    if (!writer) return;
+    this.#options.beforeSeal(writer.segment.endSequence);
+    try {
+      writer.seal();
+    } catch (error) {
+      writer.segment.needsMending = true;
+      this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a segment could not be sealed");
+    }
+    this.#options.shelf.keepIndex(writer.segment);
+  }
+
+  #dropForRoom(now: Moment): boolean {
+    const { bounds } = this.#options;
+    if (!bounds.mayDropForFullDisk || !this.#fullDisk.mayDrop(this.#missingRoom, now.monotonic)) return false;
+    const bytes = bounds.dropForFullDisk(now);
+    if (bytes === undefined) return false;
+    this.#fullDisk.dropped(bytes - segmentHeaderBytes);
+    return true;
+  }
+
+  /** After a failed write or sync nothing is ever written through this descriptor again. */
+  #giveUp(): void {
+    const writer = this.#writer;
+    this.#writer = undefined;
+    if (!writer) return;
+    writer.abandon();
+    writer.segment.needsMending = true;
+    this.#options.shelf.keepIndex(writer.segment);
+  }
+}
+
+function isGone(disk: Disk, path: string): boolean {
+  try {
+    disk.open(path, "read").close();
+    return false;
+  } catch (error) {
+    return diskErrorCode(error) === "ENOENT";
+  }
+}
+
+/** Bytes of so many points at worst, with names and a header, as far as one write goes. */
+function roomFor(points: number): number {
+  return Math.min(2 ** 20, 64 * points) + 2 * segmentHeaderBytes;
+}

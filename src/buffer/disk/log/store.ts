@@ -1,0 +1,264 @@
+// The log as a whole: takes points, hands out blocks, keeps within its bounds, remembers what is settled. Synchronous and
+// without a clock of its own, so that one thread can run it and a test can stop it at any call to the disk.
+import type { BufferStats } from "../../../core/buffer.ts";
+import { AgentError } from "../../../core/errors.ts";
+import { epochMicros } from "../../../core/point.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import { BlockShelf } from "../blocks/block-shelf.ts";
+import { KeptFile } from "../blocks/kept-file.ts";
+import type { BlockSettlement } from "../blocks/settlement-order.ts";
+import type { Taken, TakeRequest } from "../blocks/taking.ts";
+import type { Disk } from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import { InputTable } from "../format/input-table.ts";
+import type { PointColumns } from "../format/point-columns.ts";
+import type { Checksum } from "../format/record.ts";
+import { recover } from "../recovery/recovery.ts";
+import { InputMarks } from "../segments/input-marks.ts";
+import type { Segment } from "../segments/segment.ts";
+import { mendSegment } from "../segments/segment-mending.ts";
+import { Bounds } from "./bounds.ts";
+import { Compactor } from "./compactor.ts";
+import { Keeper } from "./keeper.ts";
+import { Scrubber } from "./scrubber.ts";
+import { SegmentLog } from "./segment-log.ts";
+
+export interface StoreOptions {
+  readonly folder: string;
+  readonly integration: string;
+  /** Bytes. */
+  readonly maxSize: number;
+  readonly maxAgeMs: number;
+  /** Bytes. */
+  readonly reserveFreeDisk: number;
+  readonly whenFull: "dropOldest" | "block";
+  readonly segmentBytes: number;
+  /** Points of a record of a cold segment, at most; undefined: as many as are worth it. */
+  readonly coldPoints?: number | undefined;
+}
+
+/** What the store stands on. */
+export interface Ground {
+  readonly disk: Disk;
+  readonly checksum: Checksum;
+  /** Random integers from 0 to below 2^32. */
+  readonly random32: () => number;
+  readonly note: Notes;
+}
+
+/** The time of a call: wall time in microseconds, monotonic time in milliseconds. */
+export interface Moment {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+/** An active segment with a backlog is sealed when it is this part of `maxAge` old, so that age drops little at once. */
+const agePart = 30;
+
+export class Store {
+  readonly inputs = new InputTable();
+  /** Integration ID that the points here belong to, where it is not the configured one. */
+  readonly foreign: string | undefined;
+  readonly #options: StoreOptions;
+  readonly #ground: Ground;
+  readonly #segments: Segment[];
+  readonly #accounts: Accounts;
+  readonly #shelf: BlockShelf;
+  readonly #keeper: Keeper;
+  readonly #bounds: Bounds;
+  readonly #log: SegmentLog;
+  readonly #compactor: Compactor;
+  readonly #scrubber: Scrubber;
+  readonly #marks: InputMarks;
+  readonly #keptFile: KeptFile;
+  /** Sequence number at which this store began to append. */
+  readonly #begun: number;
+  #degraded: string | undefined;
+  #oldest: { readonly time: number | undefined } | undefined;
+
+  /** Throws `BUFFER_NEWER`, or what the disk throws where the folder cannot be used at all. */
+  constructor(options: StoreOptions, ground: Ground, now: Moment) {
+    const { disk, checksum, note } = ground;
+    const { folder, segmentBytes } = options;
+    const { inputs } = this;
+    this.#options = options;
+    this.#ground = ground;
+    const newStream = Array.from({ length: 4 }, () => ground.random32().toString(16).padStart(8, "0")).join("");
+    const recovered = recover({ ...ground, folder, integration: options.integration, newStream });
+    const { accounts, segments, integration, stream, stateFile, uptime: uptimeBefore } = recovered;
+    this.foreign = integration === options.integration ? undefined : integration;
+    this.#segments = segments;
+    this.#accounts = accounts;
+    const shelf = new BlockShelf({ ...ground, folder, inputs, accounts, segments });
+    const books = { disk, note, folder, stream, integration, accounts, segments, shelf, stateFile };
+    const keeper = new Keeper({ ...books, uptimeBefore, opened: now.monotonic });
+    const bounds = new Bounds(options, disk, segments, keeper);
+    const parts = { inputs, accounts, segments, shelf, bounds, keeper };
+    this.#shelf = shelf;
+    this.#keeper = keeper;
+    this.#bounds = bounds;
+    this.#marks = new InputMarks(latestUnsettled(segments, now));
+    this.#keptFile = new KeptFile({ ...ground, folder, stream, inputs, kept: this.#marks.kept });
+    const beforeSeal = (next: number) => this.#keptFile.sealing(next);
+    this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, beforeSeal, ...parts });
+    this.#scrubber = new Scrubber({ disk, checksum, note, segments, shelf, keeper });
+    this.#compactor = new Compactor({
+      ground,
+      folder,
+      coldPoints: options.coldPoints,
+      inputs,
+      accounts,
+      segments,
+      shelf,
+      keeper,
+    });
+    this.#begun = accounts.next;
+    this.#keptFile.restore(segments, shelf);
+    // The segments that told of the rest may be removed from here on.
+    this.#keptFile.sealing(accounts.next);
+    keeper.persist(now);
+  }
+
+  /**
+   * The points are durable when it returns. Changes `group`. Throws `BUFFER_UNAVAILABLE`; then none or the first of them
+   * are stored, and to append them again does no harm.
+   */
+  append(group: PointColumns, now: Moment): void {
+    const admission = this.#marks.admit(group);
+    try {
+      this.#keptFile.nameNew(this.#accounts.next);
+      this.#log.append(group, admission, now);
+    } catch (error) {
+      this.#marks.undo(group, admission);
+      this.#oldest = undefined;
+      this.#degraded = this.#describe(error);
+      throw new AgentError("BUFFER_UNAVAILABLE", this.#degraded, { cause: error });
+    }
+    this.#degraded = undefined;
+    this.#noteAppended(group.times.subarray(0, admission.count));
+    this.#accounts.duplicates += admission.duplicates;
+    this.#accounts.collided += admission.collided;
+    this.#keeper.changed = true;
+  }
+
+  take(request: TakeRequest): Taken {
+    return this.#shelf.take(request);
+  }
+
+  /** Whether there is a segment that could not be read when it was last asked for. */
+  get isUnread(): boolean {
+    return this.#shelf.isUnread;
+  }
+
+  /** `write: false` leaves the disk alone: the state that says so is written with the next one that is due. */
+  settle(done: readonly BlockSettlement[], write = true): void {
+    const hasDropped = this.#shelf.settle(done);
+    if (write) this.#keeper.writeSettled(hasDropped);
+    this.#oldest = undefined;
+  }
+
+  release(blocks: Iterable<number>): void {
+    this.#shelf.release(blocks);
+  }
+
+  releaseAll(): void {
+    this.#shelf.releaseAll();
+  }
+
+  /** Some 10 ms of work that can wait. Says whether there is more. */
+  work(now: Moment): boolean {
+    const more = this.#compactor.step(now);
+    this.#scrubber.step(now);
+    return more;
+  }
+
+  /** To be called every few seconds: keeps the bounds, writes the state, tries to heal. */
+  tick(now: Moment): void {
+    for (const segment of this.#segments)
+      if (segment.needsMending) mendSegment(segment, this.#ground.disk, this.#ground.checksum);
+    try {
+      this.#log.leaveDeleted(now);
+      this.#bounds.dropOld(now);
+      this.#bounds.makeRoom(0, now);
+      this.#sealWhenOld(now);
+      if (this.#degraded !== undefined) {
+        this.#log.heal(now);
+        this.#degraded = undefined;
+        this.#ground.note("info", { part: "buffer" }, "the buffer takes points again");
+      }
+    } catch (error) {
+      this.#degraded = this.#describe(error);
+    }
+    this.#oldest = undefined;
+    this.#lowerFloor();
+    this.#keeper.persistWhenDue(now);
+  }
+
+  stats(): BufferStats {
+    const accounts = this.#accounts;
+    return {
+      bytes: this.#keeper.bytes(),
+      segments: this.#segments.length,
+      appendedPoints: accounts.appended,
+      settledPoints: accounts.settled,
+      refusedPoints: accounts.refused,
+      unsettledPoints: accounts.unexplained(0),
+      oldest: this.#oldestUnsettled(),
+      duplicatePoints: accounts.duplicates,
+      collidedPoints: accounts.collided,
+      losses: accounts.losses.list(),
+      degraded: this.#degraded,
+    };
+  }
+
+  /** Seals what is open and writes the state. */
+  close(now: Moment): void {
+    this.#compactor.stop();
+    this.#shelf.releaseAll();
+    this.#log.seal();
+    this.#keeper.persist(now);
+  }
+
+  /** Once everything from before the start is settled, no point can be late because of it. */
+  #lowerFloor(): void {
+    if (!this.#segments.some(({ first, unsettledPoints }) => first < this.#begun && unsettledPoints > 0))
+      this.#marks.floor = Number.NEGATIVE_INFINITY;
+  }
+
+  #sealWhenOld(now: Moment): void {
+    const { active } = this.#log;
+    if (!active || active.unsettledPoints === 0) return;
+    if (now.wall - active.header.created > (this.#options.maxAgeMs / agePart) * 1_000) this.#log.seal();
+  }
+
+  #describe(error: unknown): string {
+    if (error instanceof AgentError) return error.message;
+    return `cannot write to ${this.#options.folder}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+
+  #noteAppended(times: Float64Array): void {
+    const known = this.#oldest?.time;
+    if (known === undefined) this.#oldest = undefined;
+    else for (let i = 0; i < times.length; i++) if (times[i]! < known) this.#oldest = undefined;
+  }
+
+  #oldestUnsettled() {
+    if (!this.#oldest) {
+      let time = Number.POSITIVE_INFINITY;
+      for (const segment of this.#segments) time = Math.min(time, segment.oldestUnsettled() ?? time);
+      this.#oldest = { time: Number.isFinite(time) ? time : undefined };
+    }
+    return this.#oldest.time === undefined ? undefined : epochMicros(this.#oldest.time);
+  }
+}
+
+/**
+ * The latest time that is not settled, found without reading points. A segment that does not tell its times cannot be read
+ * now: what is in it is taken to be no later than the present.
+ */
+function latestUnsettled(segments: readonly Segment[], now: Moment): number {
+  let latest = Number.NEGATIVE_INFINITY;
+  for (const segment of segments)
+    if (segment.unsettledPoints > 0) latest = Math.max(latest, segment.latest ?? now.wall);
+  return latest;
+}

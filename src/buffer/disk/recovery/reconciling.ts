@@ -1,0 +1,124 @@
+// Reconciles the accounts with the segments that a start finds. Points that are neither stored nor accounted for are recorded
+// as lost; points that were lost or settled and are stored again are taken off the ones or the others.
+import type { Accounts } from "../accounts/accounts.ts";
+import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
+import type { LossReason } from "../accounts/loss-ledger.ts";
+import { RangeSet } from "../accounts/range-set.ts";
+import type { Notes } from "../files/note.ts";
+import { parseSegmentName } from "../format/segment-header.ts";
+import type { Segment } from "../segments/segment.ts";
+import { missingSpan } from "./missing-span.ts";
+
+export interface FoundAccounts {
+  readonly state: BufferState | undefined;
+  readonly stateDamaged: boolean;
+  /** The newest file was moved to quarantine. */
+  readonly setAside: boolean;
+}
+
+/** `segments` by sequence number, with what the state says of them. */
+export function reconcile(
+  segments: readonly Segment[],
+  accounts: Accounts,
+  { state, stateDamaged, setAside }: FoundAccounts,
+  note: Notes,
+): void {
+  const logEnd = segments.at(-1)?.endSequence ?? accounts.next;
+  if (!state) {
+    accounts.next = logEnd;
+    accounts.origin = segments[0]?.first ?? 0;
+    if (stateDamaged)
+      note(
+        "error",
+        { part: "buffer" },
+        "the accounts are damaged or gone: counts begin anew, points may be sent twice",
+      );
+  }
+  const durable = accounts.next;
+  accounts.next = Math.max(durable, logEnd);
+  includeEarlier(segments, accounts);
+  for (const segment of segments) restoreFound(segment, accounts);
+  const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
+  const lost = accounts.unexplained(unsettled);
+  // Settled points are there again: a removal or a compaction did not outlive a power cut. They are delivered once more.
+  if (lost < 0) takeBackAny(accounts, accounts.unsettle(-lost));
+  // Segments go once all of them is settled or dropped: with the accounts gone, which of the two is not known.
+  if (lost > 0 && !state) accounts.settled += lost;
+  if (lost > 0 && state) {
+    let reason: LossReason = "missing";
+    if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
+    else if (logEnd < durable && segments.length > 0) reason = "diskLied";
+    accounts.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
+    note("error", { part: "buffer", points: lost, reason }, "stored points are missing");
+    noteHoles(segments, accounts, state, lost, reason);
+  } else noteHoles(segments, accounts, state, 0, "");
+}
+
+/** Segments from before the accounts had to begin anew are there again. What became of other points of that time is not known. */
+function includeEarlier(segments: readonly Segment[], accounts: Accounts): void {
+  const first = segments[0]?.first ?? accounts.origin;
+  if (first >= accounts.origin) return;
+  let points = 0;
+  for (const segment of segments) points += Math.max(0, Math.min(segment.endSequence, accounts.origin) - segment.first);
+  accounts.settled += accounts.origin - first - points;
+  accounts.origin = first;
+}
+
+/** A segment that was removed, or a longer one in place of a compacted one. */
+function restoreFound(segment: Segment, accounts: Accounts): void {
+  const { first, endSequence, settled } = segment;
+  let left = segment.unsettledPoints;
+  for (const range of accounts.removed.within(first, endSequence)) {
+    const [from, to] = [Math.max(first, range.first), Math.min(endSequence, range.end)];
+    const unsettled = Math.min(left, to - from - settled.whole.countIn(from, to));
+    left -= unsettled;
+    if (unsettled > 0) accounts.restore(from, to, unsettled);
+  }
+}
+
+/** Where the state does not tell which points were lost: those that are there again are not. */
+function takeBackAny({ losses }: Accounts, points: number): void {
+  let left = points;
+  for (const loss of losses.list()) {
+    const found = Math.min(left, loss.points);
+    losses.takeBack(loss.reason, found);
+    left -= found;
+  }
+}
+
+/** Remembers the numbers that are in no segment: `lost` of them were lost, as far as they were not settled before. */
+function noteHoles(
+  segments: readonly Segment[],
+  { origin, next, removed }: Accounts,
+  state: BufferState | undefined,
+  lost: number,
+  reason: string,
+): void {
+  let left = lost;
+  let from = origin;
+  const ends = [...segments.filter(({ points }) => points > 0), { first: next, endSequence: next }];
+  for (const { first, endSequence } of ends) {
+    for (const gap of removed.gapsIn(from, Math.max(from, first))) {
+      const begun = state?.starts.filter((start) => gap.first < start && start < gap.end) ?? [];
+      // One by one, as they may be put back.
+      for (const [i, start] of [gap.first, ...begun].entries()) {
+        const end = begun[i] ?? gap.end;
+        const points = Math.min(left, end - start - settledIn(start, end, state?.segments ?? []));
+        removed.add(start, end, points, reason);
+        left -= points;
+      }
+    }
+    from = Math.max(from, endSequence);
+  }
+}
+
+/** How many of these points were settled, as far as the state tells. */
+function settledIn(first: number, end: number, states: readonly SegmentState[]): number {
+  let points = 0;
+  for (const { name, whole, settledBySeries } of states) {
+    const begin = parseSegmentName(name)?.first ?? -1;
+    points += new RangeSet(whole).countIn(first, end);
+    if (first <= begin && begin < end) points += settledBySeries;
+  }
+  return Math.max(0, Math.min(points, end - first));
+}

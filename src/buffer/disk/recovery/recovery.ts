@@ -1,0 +1,140 @@
+// Opens what a folder holds, whatever happened to it. Never fails for damage: what cannot be read is counted and set aside.
+//
+// What was written but never acknowledged may be there or not. So the end of the newest segment is cut at its last whole
+// record, it is sealed there, and the log goes on in a new segment: nothing is ever written behind a torn end.
+import { AgentError } from "../../../core/errors.ts";
+import { Accounts } from "../accounts/accounts.ts";
+import type { BufferState } from "../accounts/buffer-state.ts";
+import type { RemovedRange } from "../accounts/removed-ranges.ts";
+import { type FoundState, StateFile } from "../accounts/state-file.ts";
+import { type Disk, diskErrorCode, isFull, withRetries } from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import { formatFileName, readFormatFile, writeFormatFile } from "../format/format-file.ts";
+import type { Checksum } from "../format/record.ts";
+import { parseSegmentName } from "../format/segment-header.ts";
+import type { Segment } from "../segments/segment.ts";
+import { commonStream, type FoundFile, findFiles, hasStream } from "../segments/segment-finding.ts";
+import { openSegments } from "../segments/segment-opening.ts";
+import { reconcile } from "./reconciling.ts";
+import { applySettled, describes } from "./settled-state.ts";
+
+export interface RecoveryOptions {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly checksum: Checksum;
+  /** Integration ID of the configuration: what an empty buffer is bound to. */
+  readonly integration: string;
+  /** UUID for a new buffer, 32 hexadecimal digits. */
+  readonly newStream: string;
+  readonly note: Notes;
+}
+
+export interface Recovered {
+  readonly stream: string;
+  /** Whose points these are. */
+  readonly integration: string;
+  /** By sequence number. */
+  readonly segments: Segment[];
+  readonly accounts: Accounts;
+  readonly uptime: number;
+  readonly stateFile: StateFile;
+}
+
+/** Rejects with `BUFFER_NEWER` before anything was written. Throws what the disk throws where the folder cannot be used at all. */
+export function recover(options: RecoveryOptions): Recovered {
+  const { disk, folder, note } = options;
+  const format = withRetries(() => readFormatFile(disk, folder));
+  if (format === "newer") throw newer(folder);
+  const found = findFiles(options);
+  const { states, slots } = StateFile.read(disk, folder);
+  const written = typeof format === "object" ? format.stream : undefined;
+  const stream = streamOf(written, found, states) ?? options.newStream;
+  if (stream !== written) {
+    // Said aloud, as a volume that is not mounted looks like this.
+    if (found.length === 0) note("info", { part: "buffer", folder }, "made a new, empty buffer");
+    if (found.length > 0) note("warn", { part: "buffer", folder }, `${formatFileName} was rebuilt from the segments`);
+    writeFormat(stream, options);
+  }
+  const current = states.find(({ state: each }) => each.stream === stream);
+  const state = current?.state;
+  const strangers = states.filter(({ state: each }) => each.stream !== stream).length;
+  if (strangers > 0)
+    note(
+      state ? "warn" : "error",
+      { part: "buffer", slots: strangers },
+      "the state of another buffer was found and is not applied",
+    );
+  const stateFile = StateFile.open(disk, folder, states, current);
+  // One slot and no segment: the power failed while the buffer was made for the first time.
+  const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
+  const accounts = Accounts.from(state);
+  const hadState = state !== undefined;
+  const known = { durable: accounts.next, hadState, removed: accounts.removed, state };
+  const { segments, aside } = openSegments(found, { ...options, stream, ...known });
+  applyState(state, segments, options);
+  const newest = parseSegmentName(state?.newest ?? "");
+  const setAside = aside.includes(state?.newest ?? "");
+  if (newest && !setAside && (segments.at(-1)?.first ?? -1) < newest.first)
+    note(
+      "error",
+      { part: "buffer", segment: state?.newest },
+      "the newest segment is gone: how many points came after the last state is not known",
+    );
+  reconcile(segments, accounts, { state, stateDamaged, setAside }, options.note);
+  const unsettled = segments.reduce((sum, segment) => sum + segment.unsettledPoints, 0);
+  const bound = state?.integration ?? segments.findLast((segment) => segment.points > 0)?.header.integration;
+  const integration = bound === undefined || unsettled === 0 ? options.integration : bound;
+  return { stream, integration, segments, accounts, uptime: state?.uptime ?? 0, stateFile };
+}
+
+/** UUID of the buffer: that of FORMAT, unless all the rest names another one. Undefined: nothing names any. */
+function streamOf(
+  format: string | undefined,
+  files: readonly FoundFile[],
+  states: readonly FoundState[],
+): string | undefined {
+  const common = commonStream(files);
+  const state = states.find(({ state: { stream } }) => common === undefined || stream === common)?.state.stream;
+  if (format === undefined) return common ?? state;
+  const isKnown = states.some(({ state: { stream } }) => stream === format) || hasStream(files, format);
+  return isKnown || state === undefined || state !== common ? format : common;
+}
+
+function applyState(
+  state: BufferState | undefined,
+  segments: readonly Segment[],
+  { disk, checksum, note }: RecoveryOptions,
+): void {
+  for (const segment of segments) {
+    const known = state?.segments.find((each) => describes(each, segment));
+    // The state says of a segment that was missing that nothing of it is left to deliver.
+    if (!known || isFoundAgain(state, segment)) continue;
+    // The next state is about the same file, which may be readable by then.
+    if (!segment.headerKnown) segment.header = { ...segment.header, salt: known.salt };
+    try {
+      withRetries(() => applySettled(segment, known, disk, checksum));
+    } catch (error) {
+      note("error", { part: "buffer", segment: segment.name, err: String(error) }, "a segment cannot be read");
+    }
+  }
+}
+
+/** Whether the segment was missing before, and is there again. */
+function isFoundAgain(state: BufferState | undefined, { first, endSequence }: Segment): boolean {
+  const isPart = (range: RemovedRange) => range.first < endSequence && range.end > first;
+  return state?.removed.some((range) => range.reason === "missing" && isPart(range)) ?? false;
+}
+
+/** A disk that is full now can still be opened: the file is made again at the next start. */
+function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): void {
+  try {
+    writeFormatFile(disk, folder, stream);
+  } catch (error) {
+    if (!isFull(error) && diskErrorCode(error) !== "EIO") throw error;
+    note("warn", { part: "buffer", err: String(error) }, `${formatFileName} could not be written`);
+  }
+}
+
+function newer(folder: string): AgentError {
+  return new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
+}

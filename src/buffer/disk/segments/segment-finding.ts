@@ -1,0 +1,175 @@
+// Tells the segments of a buffer from the other files in its folder. A file is a segment when its header is whole, carries
+// the UUID of the buffer and names its place in the log. Whatever else has the name of one is looked at by
+// `segment-opening.ts`: its records prove it, or it is moved to quarantine. It never changes the sequence.
+import { AgentError } from "../../../core/errors.ts";
+import { crc32c } from "../files/crc32c.ts";
+import { type Disk, diskErrorCode, readFile, readFully, withRetries } from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import { moveAside } from "../files/quarantine.ts";
+import {
+  parseSegmentName,
+  readSegmentHeader,
+  type SegmentHeader,
+  segmentHeaderBytes,
+  segmentName,
+} from "../format/segment-header.ts";
+import { scanSegment } from "../format/segment-index.ts";
+import { readSeal, sealBytes } from "./seal.ts";
+
+/** `damaged`: it has no whole header. `folder`: it is none. `unreadable`: the disk does not give it. */
+type FoundHeader = SegmentHeader | "damaged" | "folder" | "unreadable";
+
+/** A file or folder whose name begins like that of a segment. */
+export interface FoundFile {
+  readonly name: string;
+  /** What the name says. Undefined: it is no name of a segment. */
+  readonly place: { readonly first: number; readonly attempt: number } | undefined;
+  readonly header: FoundHeader;
+}
+
+/** A file that is one of the segments, or may be. */
+export interface FoundSegment {
+  readonly name: string;
+  readonly first: number;
+  readonly header: SegmentHeader | "damaged";
+}
+
+export interface FindingOptions {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly note: Notes;
+}
+
+/** Throws `BUFFER_NEWER` for a segment that only a later version can read. */
+export function findFiles({ disk, folder, note }: FindingOptions): FoundFile[] {
+  return disk
+    .list(folder)
+    .filter((name) => name.startsWith("seg-"))
+    .map((name) => {
+      const header = headerOf(disk, `${folder}/${name}`, (error) =>
+        note("error", { part: "buffer", segment: name, err: String(error) }, "a segment cannot be read"),
+      );
+      if (header === "newer")
+        throw new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
+      return { name, place: parseSegmentName(name), header };
+    });
+}
+
+/** UUID that most of the files name. */
+export function commonStream(files: readonly FoundFile[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const { header } of files)
+    if (typeof header === "object") counts.set(header.stream, (counts.get(header.stream) ?? 0) + 1);
+  return [...counts].toSorted((a, b) => b[1] - a[1])[0]?.[0];
+}
+
+export function hasStream(files: readonly FoundFile[], stream: string): boolean {
+  return files.some(({ header }) => typeof header === "object" && header.stream === stream);
+}
+
+/** The segments with a whole header of this buffer, in the order of the log; each once. Changes nothing. */
+export function ownSegments(disk: Disk, folder: string, files: readonly FoundFile[], stream: string): FoundSegment[] {
+  const unique = new Map<string, FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number }>();
+  for (const { name, place, header } of files) {
+    if (typeof header !== "object" || header.stream !== stream || !Number.isSafeInteger(header.first)) continue;
+    const isMisnamed = place?.first !== header.first;
+    const segment = { name, first: header.first, header, isMisnamed, attempt: place?.attempt ?? 0 };
+    // The salt is random: with the same, one is a copy of the other. The longer one counts.
+    const key = [header.salt, header.first, header.created].join();
+    const other = unique.get(key);
+    if (other && !isBetter(disk, folder, segment, other)) continue;
+    unique.set(key, segment);
+  }
+  return [...unique.values()].toSorted((a, b) => a.first - b.first || a.attempt - b.attempt);
+}
+
+/** Gives segments under wrong names their own ones, and moves what is none, and copies, to quarantine. */
+export function tidy(
+  files: readonly FoundFile[],
+  own: readonly FoundSegment[],
+  options: FindingOptions & { readonly stream: string },
+): FoundSegment[] {
+  const { disk, folder, note, stream } = options;
+  const isOwn = new Set(own.map(({ name }) => name));
+  for (const { name, place, header } of files) {
+    const isDoubtful = place !== undefined && (header === "damaged" || header === "unreadable");
+    // What only begins like the name of a segment is left alone.
+    if (isOwn.has(name) || isDoubtful || !/^seg-\d{16}/.test(name)) continue;
+    setAside(name, `${whatIs(header, stream)} was moved to quarantine`, options);
+  }
+  const taken = new Set(disk.list(folder));
+  return own.map((segment) => {
+    if (parseSegmentName(segment.name)?.first === segment.first) return segment;
+    let attempt = 0;
+    while (taken.has(segmentName(segment.first, attempt))) attempt++;
+    const name = segmentName(segment.first, attempt);
+    try {
+      disk.rename(`${folder}/${segment.name}`, `${folder}/${name}`);
+    } catch (error) {
+      note("warn", { part: "buffer", segment: segment.name, err: String(error) }, "a segment could not be renamed");
+      return segment;
+    }
+    taken.add(name);
+    note("warn", { part: "buffer", segment: name, found: segment.name }, "a segment had a wrong name");
+    return { ...segment, name };
+  });
+}
+
+function whatIs(header: FoundHeader, stream: string): string {
+  if (typeof header !== "object") return "a file that is no segment";
+  return header.stream === stream ? "a copy of a segment" : "a segment of another buffer";
+}
+
+/** Never throws: a file that cannot be moved stays and is left out. */
+export function setAside(name: string, message: string, { disk, folder, note }: FindingOptions): void {
+  note("error", { part: "buffer", segment: name }, message);
+  try {
+    moveAside(disk, folder, name);
+  } catch (error) {
+    note("error", { part: "buffer", segment: name, err: String(error) }, "it could not be moved");
+  }
+}
+
+function isBetter(
+  disk: Disk,
+  folder: string,
+  segment: FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number },
+  other: FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number },
+): boolean {
+  const [points, others] = [segment, other].map((each) => endOf(disk, `${folder}/${each.name}`, each.header));
+  if (points !== others) return points! > others!;
+  if (segment.isMisnamed !== other.isMisnamed) return other.isMisnamed;
+  return segment.attempt < other.attempt;
+}
+
+/** Sequence number after the last point that is there. */
+function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number {
+  if (header === "damaged") return -1;
+  try {
+    const bytes = readFile(disk, path);
+    const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), header.salt, crc32c);
+    const { first, salt } = header;
+    const options = { first, salt, limit: Number.POSITIVE_INFINITY, durable: 0, checksum: crc32c };
+    return seal?.endSequence ?? scanSegment(bytes, { ...options, end: undefined }).endSequence;
+  } catch {
+    return -1;
+  }
+}
+
+function headerOf(disk: Disk, path: string, onError: (error: unknown) => void): FoundHeader | "newer" {
+  try {
+    return withRetries(() => {
+      const file = disk.open(path, "read");
+      try {
+        const bytes = new Uint8Array(segmentHeaderBytes);
+        return readSegmentHeader(bytes.subarray(0, readFully(file, bytes, 0)));
+      } finally {
+        file.close();
+      }
+    });
+  } catch (error) {
+    if (diskErrorCode(error) === "EISDIR") return "folder";
+    onError(error);
+    return "unreadable";
+  }
+}

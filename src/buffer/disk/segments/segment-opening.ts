@@ -1,0 +1,203 @@
+// Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
+import type { BufferState } from "../accounts/buffer-state.ts";
+import type { RemovedRanges } from "../accounts/removed-ranges.ts";
+import { type Disk, type DiskFile, readFile, readFully, withRetries } from "../files/disk.ts";
+import type { Notes } from "../files/note.ts";
+import { keepAside, moveAside } from "../files/quarantine.ts";
+import type { Checksum } from "../format/record.ts";
+import { segmentHeaderBytes } from "../format/segment-header.ts";
+import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
+import { readSeal, sealBytes } from "./seal.ts";
+import { Segment } from "./segment.ts";
+import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
+import { mendSegment } from "./segment-mending.ts";
+
+export interface OpeningOptions {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly checksum: Checksum;
+  readonly integration: string;
+  /** UUID of the buffer. */
+  readonly stream: string;
+  /** Points before this sequence number are known to have been durable. */
+  readonly durable: number;
+  /** Whether the state says so. */
+  readonly hadState: boolean;
+  /** What is in no segment any more. */
+  readonly removed: RemovedRanges;
+  readonly state: Pick<BufferState, "starts" | "segments"> | undefined;
+  readonly note: Notes;
+}
+
+const keptOfTornBytes = 65_536;
+
+/** The segments by sequence number; `aside` names files that may have been one and were left out. */
+export interface OpenedSegments {
+  readonly segments: Segment[];
+  readonly aside: readonly string[];
+}
+
+export function openSegments(files: readonly FoundFile[], options: OpeningOptions): OpenedSegments {
+  const { disk, folder, stream } = options;
+  const own = tidy(files, ownSegments(disk, folder, files, stream), options);
+  const segments = own.flatMap((found, i) => {
+    const limit = own[i + 1]?.first ?? Number.POSITIVE_INFINITY;
+    try {
+      return withRetries(() => openSegment(found, limit, options));
+    } catch (error) {
+      return openUnreadable(found, limit, error, options) ?? [];
+    }
+  });
+  const aside: string[] = [];
+  for (const { name, place, header } of files) {
+    if (!place || (header !== "damaged" && header !== "unreadable")) continue;
+    const opened = openDoubtful({ name, first: place.first, header: "damaged" }, segments, options);
+    if (!opened) aside.push(name);
+    else segments.push(opened);
+    segments.sort((a, b) => a.first - b.first);
+  }
+  return { segments, aside };
+}
+
+/** A file without a header. Its records prove what it is, where they fit between the segments that are known. */
+function openDoubtful(found: FoundSegment, segments: readonly Segment[], options: OpeningOptions): Segment | undefined {
+  const { disk, folder, durable, hadState, checksum } = options;
+  const before = segments.findLast(({ first }) => first <= found.first);
+  const limit = segments.find(({ first }) => first > found.first)?.first ?? Number.POSITIVE_INFINITY;
+  // A segment begins where the one before ends, which was durable by then.
+  const known = hadState ? Math.max(durable, before?.endSequence ?? 0) : Number.POSITIVE_INFINITY;
+  const fits = (before?.endSequence ?? 0) <= found.first && found.first <= known;
+  try {
+    return withRetries(() => {
+      const bytes = readFile(disk, `${folder}/${found.name}`);
+      const scan = { first: found.first, salt: undefined, limit, end: undefined, durable, checksum };
+      const { sequences, salt } = scanSegment(bytes, scan);
+      const isCopy = segments.some(({ header }) => header.salt === salt);
+      if (fits && !isCopy && sequences.length > 0) return openSegment(found, limit, options);
+      // What a crash leaves of a segment that was being made.
+      if (bytes.subarray(segmentHeaderBytes).every((byte) => byte === 0)) disk.remove(`${folder}/${found.name}`);
+      else setAside(found.name, "a file without a record of this buffer was moved to quarantine", options);
+      return undefined;
+    });
+  } catch (error) {
+    return fits ? openUnreadable(found, limit, error, options) : undefined;
+  }
+}
+
+function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment {
+  const { disk, folder, checksum, durable, note } = options;
+  const segment = newSegment(found, options);
+  const isSealed = withFile(disk, segment.path, (file) => {
+    segment.bytes = file.size();
+    if (segment.headerKnown && takeSeal(segment, readPart(file, segment.bytes - sealBytes, sealBytes), limit, checksum))
+      return true;
+    const bytes = readPart(file, 0, segment.bytes);
+    const salt = segment.headerKnown ? segment.header.salt : undefined;
+    const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, durable, checksum });
+    takeIndex(segment, index);
+    if (index.tornBytes > 0 && segment.headerKnown) {
+      const fields = { part: "buffer", segment: found.name, bytes: index.tornBytes };
+      note("warn", fields, "cut off a write that had not been finished");
+      const torn = bytes.subarray(index.endOffset, index.endOffset + Math.min(index.tornBytes, keptOfTornBytes));
+      keepAside(disk, folder, `${found.name}-${index.endOffset}.torn`, torn);
+    }
+    return index.sealed;
+  });
+  segment.sealed = true;
+  if (segment.points > 0 && (!segment.headerKnown || !isSealed)) {
+    const error = mendSegment(segment, disk, checksum, { header: !segment.headerKnown, seal: !isSealed });
+    // It can be read all the same, and is scanned again after the next start.
+    if (error !== undefined) {
+      segment.needsMending = true;
+      note("warn", { part: "buffer", segment: found.name, err: error }, "a segment could not be mended");
+    }
+  }
+  segment.headerKnown = true;
+  return segment;
+}
+
+/** The disk does not give the file. It stays where it is, holds what its name says, and is tried again when its turn comes. */
+function openUnreadable(
+  found: FoundSegment,
+  limit: number,
+  error: unknown,
+  options: OpeningOptions,
+): Segment | undefined {
+  options.note("error", { part: "buffer", segment: found.name, err: String(error) }, "a segment cannot be read");
+  if (Number.isFinite(limit)) {
+    const segment = newSegment(found, options);
+    segment.endSequence = endOfUnreadable(found, limit, options);
+    segment.sealed = true;
+    return segment;
+  }
+  // Where the log ends is not known, and that must not keep the agent from starting: the bytes are kept for whoever can
+  // read them, the log goes on behind what is known to have been durable, and what came after that nobody can count.
+  options.note(
+    "error",
+    { part: "buffer", segment: found.name },
+    "the newest segment was moved to quarantine: how many points came after the last state is not known",
+  );
+  try {
+    moveAside(options.disk, options.folder, found.name);
+    return undefined;
+  } catch (moving) {
+    options.note("error", { part: "buffer", segment: found.name, err: String(moving) }, "it could not be moved");
+    // Without any known point it is left alone: as an empty segment it would be removed.
+    if (options.durable <= found.first) return undefined;
+    const segment = newSegment(found, options);
+    segment.endSequence = options.durable;
+    segment.sealed = true;
+    return segment;
+  }
+}
+
+/** As far as the state tells. */
+function endOfUnreadable({ name, first }: FoundSegment, limit: number, { removed, state }: OpeningOptions): number {
+  const next = Math.min(limit, state?.starts.find((start) => start > first) ?? limit);
+  // Damaged points at its end are settled, and are still in it.
+  const settledEnd = state?.segments.find((each) => each.name === name)?.whole.at(-1) ?? first;
+  return Math.max(removed.endOf(first, next), Math.min(settledEnd, next));
+}
+
+function newSegment({ name, first, header }: FoundSegment, { folder, stream, integration }: OpeningOptions): Segment {
+  const lost = { kind: "hot", salt: 0, stream, first, created: 0, generation: 0, integration } as const;
+  const segment = new Segment(name, `${folder}/${name}`, header === "damaged" ? lost : header);
+  segment.headerKnown = header !== "damaged";
+  return segment;
+}
+
+function takeSeal(segment: Segment, tail: Uint8Array, limit: number, checksum: Checksum): boolean {
+  const seal = readSeal(tail, segment.header.salt, checksum);
+  if (!seal || seal.endSequence > limit) return false;
+  segment.endSequence = seal.endSequence;
+  segment.earliest = numberOr(seal.earliest);
+  segment.latest = numberOr(seal.latest);
+  segment.lastWall = seal.lastWall;
+  segment.lastUptime = seal.lastUptime;
+  return true;
+}
+
+function takeIndex(segment: Segment, index: SegmentIndex): void {
+  segment.bytes = index.endOffset;
+  segment.header = { ...segment.header, salt: index.salt ?? 0 };
+  segment.endSequence = index.endSequence;
+  segment.earliest = index.earliestTime;
+  segment.latest = index.latestTime;
+}
+
+function withFile<T>(disk: Disk, path: string, use: (file: DiskFile) => T): T {
+  const file = disk.open(path, "read");
+  try {
+    return use(file);
+  } finally {
+    file.close();
+  }
+}
+
+function readPart(file: DiskFile, from: number, length: number): Uint8Array {
+  if (from < 0) return new Uint8Array();
+  const bytes = new Uint8Array(length);
+  return bytes.subarray(0, readFully(file, bytes, from));
+}
+
+const numberOr = (value: number) => (Number.isNaN(value) ? undefined : value);

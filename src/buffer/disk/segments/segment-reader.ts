@@ -1,0 +1,86 @@
+// Reads sealed and active segments: the index by one pass over the file, records through a small window.
+import { type Disk, type DiskFile, readFully } from "../files/disk.ts";
+import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
+import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
+import type { Segment } from "./segment.ts";
+
+const windowBytes = 2 ** 20;
+
+/** A whole record, in memory that is valid until the next one is read. */
+export interface RecordBytes {
+  readonly header: RecordHeader;
+  readonly bytes: Uint8Array;
+  /** Where the record begins in `bytes`. */
+  readonly at: number;
+}
+
+/** Reads the whole file and finds out what is in it. Throws what the disk throws. */
+export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum: Checksum): SegmentIndex {
+  const file = disk.open(segment.path, "read");
+  try {
+    const whole = new Uint8Array(file.size());
+    const bytes = whole.subarray(0, readFully(file, whole, 0));
+    const { first, salt } = segment.header;
+    const known = segment.headerKnown ? salt : undefined;
+    const index = scanSegment(bytes, {
+      first,
+      salt: known,
+      limit,
+      end: segment.endSequence,
+      durable: segment.endSequence,
+      checksum,
+    });
+    segment.header = { ...segment.header, salt: index.salt ?? salt };
+    return index;
+  } finally {
+    file.close();
+  }
+}
+
+/** Open for the time of one block. */
+export class SegmentReader implements Disposable {
+  readonly #file: DiskFile;
+  readonly #segment: Segment;
+  readonly #index: SegmentIndex;
+  readonly #checksum: Checksum;
+  readonly #forward: boolean;
+  #window: Uint8Array<ArrayBuffer> = new Uint8Array();
+  #start = 0;
+  #end = 0;
+
+  /** `forward` says in which direction records will be asked for, so that much is read at once. */
+  constructor(disk: Disk, segment: Segment, index: SegmentIndex, forward: boolean, checksum: Checksum) {
+    this.#file = disk.open(segment.path, "read");
+    this.#segment = segment;
+    this.#index = index;
+    this.#forward = forward;
+    this.#checksum = checksum;
+  }
+
+  /** Record number `at` of the index; undefined when it is not what was written. Throws what the disk throws. */
+  record(at: number): RecordBytes | undefined {
+    const from = this.#index.offsets[at]!;
+    // What lies between two records, names, is read along and does no harm.
+    const to = this.#index.offsets[at + 1] ?? this.#index.endOffset;
+    if (from < this.#start || to > this.#end) this.#fill(from, to);
+    const offset = from - this.#start;
+    const bytes = this.#window.subarray(0, this.#end - this.#start);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const header = readRecordHeader(bytes, view, offset, this.#segment.header.salt, this.#checksum);
+    if (!header || header.sequence !== this.#index.sequences[at] || header.points !== this.#index.points[at])
+      return undefined;
+    return isPayloadWhole(bytes, offset, header, this.#checksum) ? { header, bytes, at: offset } : undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#file.close();
+  }
+
+  #fill(from: number, to: number): void {
+    const size = Math.min(Math.max(windowBytes, to - from), this.#index.endOffset);
+    if (this.#window.length < size) this.#window = new Uint8Array(size);
+    this.#start = this.#forward ? from : Math.max(0, to - size);
+    const count = Math.min(size, this.#index.endOffset - this.#start);
+    this.#end = this.#start + readFully(this.#file, this.#window.subarray(0, count), this.#start);
+  }
+}

@@ -1,0 +1,101 @@
+// One segment as the running buffer knows it: where it is, what it spans, what of it is settled or handed out.
+import { Coverage } from "../accounts/coverage.ts";
+import type { SegmentHeader } from "../format/segment-header.ts";
+import type { SegmentIndex } from "../format/segment-index.ts";
+
+export class Segment {
+  readonly name: string;
+  readonly path: string;
+  header: SegmentHeader;
+  /** False: it could not be read, and most of `header` is a guess. */
+  headerKnown = true;
+  /** Sequence number after its last point. */
+  endSequence: number;
+  /** Bytes in use. */
+  bytes: number;
+  /** Times of its points, microseconds; undefined while it holds none. */
+  earliest: number | undefined;
+  latest: number | undefined;
+  /** When the last point came: wall time in microseconds, and milliseconds that the buffer had been open in its life. */
+  lastWall: number;
+  lastUptime: number;
+  /** Sealed ones are never written to again. */
+  sealed = false;
+  /** The file has no totals at its end, or bytes behind it that do not count. */
+  needsMending = false;
+  /** Of the newest ones and of those read last. */
+  index: SegmentIndex | undefined;
+  /** Settled, dropped or lost: none of it will be handed out again. */
+  readonly settled = new Coverage();
+  /** The same and what is handed out now. */
+  readonly taken = new Coverage();
+  /** Points settled by single series beyond `settled.whole`, less those in its gaps. */
+  settledBySeries = 0;
+  /** Numbers of the inputs by place in the dictionary, while `taken` has gaps: the index may not be in memory. */
+  numbers: readonly number[] | undefined;
+  /** Blocks handed out and neither settled nor given back. */
+  blocksOut = 0;
+
+  constructor(name: string, path: string, header: SegmentHeader) {
+    this.name = name;
+    this.path = path;
+    this.header = header;
+    this.endSequence = header.first;
+    this.bytes = 0;
+    this.lastWall = header.created;
+    this.lastUptime = 0;
+  }
+
+  get first(): number {
+    return this.header.first;
+  }
+
+  get points(): number {
+    return this.endSequence - this.header.first;
+  }
+
+  get unsettledPoints(): number {
+    return this.points - this.settled.whole.count - this.settledBySeries;
+  }
+
+  /** The file holds these records now: what was not settled of the old ones. */
+  replace(header: SegmentHeader, index: SegmentIndex): void {
+    this.header = header;
+    this.index = index;
+    this.endSequence = index.endSequence;
+    this.bytes = index.endOffset;
+    this.earliest = index.earliestTime;
+    this.latest = index.latestTime;
+    this.settled.clear();
+    this.taken.clear();
+    this.numbers = undefined;
+    this.settledBySeries = 0;
+  }
+
+  /** Everything up to the end is spoken for, and counted by the caller. */
+  settleAll(): void {
+    this.settled.addWhole(this.first, this.endSequence);
+    this.taken.addWhole(this.first, this.endSequence);
+    this.settledBySeries = 0;
+  }
+
+  /** Counts a record that was appended. */
+  extend(points: number, from: number, to: number): void {
+    this.endSequence += points;
+    this.earliest = Math.min(this.earliest ?? from, from);
+    this.latest = Math.max(this.latest ?? to, to);
+  }
+
+  /** Earliest time of what is not settled; of the records that hold any of it, and where they are not known, of the segment. */
+  oldestUnsettled(): number | undefined {
+    if (this.unsettledPoints === 0) return undefined;
+    const { index, settled } = this;
+    if (!index || settled.whole.isEmpty) return this.earliest;
+    let oldest = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < index.sequences.length; i++) {
+      const from = index.sequences[i]!;
+      if (index.earliest[i]! < oldest && !settled.coversAll(from, from + index.points[i]!)) oldest = index.earliest[i]!;
+    }
+    return Number.isFinite(oldest) ? oldest : this.earliest;
+  }
+}

@@ -1,0 +1,110 @@
+// Takes blocks from the log thread and tells it what became of them.
+import type { Block, BlockId, BufferReader, Lane, Settlement, TakeOptions } from "../../../core/buffer.ts";
+import type { InputId } from "../../../core/point.ts";
+import { orAbort } from "../../../lib/abort.ts";
+import type { ShelfBlock } from "../blocks/block-layout.ts";
+import { closedError } from "./group-commit.ts";
+import type { BareRequest, StoreReply } from "./protocol.ts";
+
+export interface DiskReaderOptions {
+  readonly call: (request: BareRequest) => Promise<StoreReply>;
+  readonly inputAt: (number: number) => InputId;
+  readonly numberOf: (input: InputId) => number | undefined;
+  readonly onDispose: () => void;
+}
+
+export class DiskReader implements BufferReader {
+  readonly #options: DiskReaderOptions;
+  #news = Promise.withResolvers<void>();
+  #closed = false;
+  #revoked: Error | undefined;
+
+  constructor(options: DiskReaderOptions) {
+    this.#options = options;
+  }
+
+  async take(wanted: Lane, options: TakeOptions, signal: AbortSignal): Promise<Block | undefined> {
+    const { wait, maxPoints, enough, inputs, except } = options;
+    let lane = wanted;
+    let from: number | undefined;
+    let { promise: news } = this.#news;
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.#closed) throw closedError();
+      if (this.#revoked) throw this.#revoked;
+      if (from === undefined && lane === wanted) news = this.#news.promise;
+      const reply = this.#options.call({ kind: "take", lane, maxPoints, enough, inputs, except, from });
+      let block: ShelfBlock | undefined;
+      try {
+        ({ block, resumeAt: from } = await orAbort(reply, signal));
+      } catch (error) {
+        // The block that is on its way to nobody goes back.
+        if (signal.aborted) void reply.then(({ block: late }) => late && this.#giveBack([late.id])).catch(() => {});
+        throw error;
+      }
+      if (block) return this.#toBlock(block);
+      if (from !== undefined) continue;
+      if (!wait) return undefined;
+      // Late points alone are no reason to go on waiting, and only the backlog has them.
+      const isOther = lane !== wanted;
+      lane = lane === "live" ? "backlog" : wanted;
+      if (isOther || lane === wanted) await orAbort(news, signal);
+    }
+  }
+
+  async settle(done: readonly Settlement[]): Promise<void> {
+    const requests = done.map(({ block, inputs, refused = 0 }) => ({
+      block,
+      inputs: inputs.map((input) => this.#options.numberOf(input)).filter((number) => number !== undefined),
+      refused,
+    }));
+    await this.#options.call({ kind: "settle", done: requests });
+  }
+
+  release(blocks: readonly BlockId[]): void {
+    this.#giveBack(blocks);
+  }
+
+  /** Something may be there to take that was not before. */
+  wake(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+
+  /** Nothing more may be taken, for this reason. */
+  revoke(reason: Error): void {
+    this.#revoked = reason;
+    this.wake();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.wake();
+    await this.#options.call({ kind: "release", blocks: "all" }).catch(() => {});
+    this.#options.onDispose();
+  }
+
+  #giveBack(blocks: readonly number[]): void {
+    // It fails when the log is gone, and what is out comes again then anyway.
+    this.#options.call({ kind: "release", blocks }).then(
+      () => this.wake(),
+      () => {},
+    );
+  }
+
+  #toBlock({ id, inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): Block {
+    const series = Array.from(inputs, (input, i) => {
+      const start = valueStarts[i]!;
+      const end = valueStarts[i + 1]!;
+      const timeStart = timeStarts[i]!;
+      return {
+        input: this.#options.inputAt(input),
+        times: times.subarray(timeStart, timeStart + end - start),
+        values: values.subarray(start, end),
+        late: late[i] === 1,
+      };
+    });
+    return { id: id as BlockId, series };
+  }
+}

@@ -1,0 +1,85 @@
+// What the main thread and the log thread say to each other. Points and blocks travel in columns that change hands
+// without being copied; Input IDs travel once and are numbers from then on.
+import type { BufferStats, Lane } from "../../../core/buffer.ts";
+import type { AgentError, ErrorCode } from "../../../core/errors.ts";
+import type { InputId } from "../../../core/point.ts";
+import type { ShelfBlock } from "../blocks/block-layout.ts";
+import type { Note } from "../files/note.ts";
+import type { PointColumns } from "../format/point-columns.ts";
+import type { Moment, StoreOptions } from "../log/store.ts";
+import type { ThreadLink } from "./thread-link.ts";
+
+export type StoreRequest = { readonly now: Moment } & (
+  | {
+      readonly kind: "append";
+      /** Input IDs not sent before: their numbers in `group` go on from those sent. */
+      readonly newInputs: readonly InputId[];
+      readonly group: PointColumns;
+    }
+  | {
+      readonly kind: "take";
+      readonly lane: Lane;
+      readonly maxPoints: number;
+      readonly enough: number | undefined;
+      readonly inputs: readonly InputId[] | undefined;
+      readonly except: readonly InputId[] | undefined;
+      /** `resumeAt` of the reply before, where that gave no block. */
+      readonly from: number | undefined;
+    }
+  | { readonly kind: "settle"; readonly done: readonly SettleRequest[] }
+  | { readonly kind: "release"; readonly blocks: readonly number[] | "all" }
+  | { readonly kind: "tick" | "work" | "close" }
+);
+
+/** A request without the time, which is put in when it is sent. */
+export type BareRequest = StoreRequest extends infer R ? (R extends unknown ? Omit<R, "now"> : never) : never;
+
+export interface SettleRequest {
+  readonly block: number;
+  /** Numbers as in `ShelfBlock`. */
+  readonly inputs: readonly number[];
+  readonly refused: number;
+}
+
+export interface StoreReply {
+  readonly error: { readonly code: ErrorCode | "bug"; readonly message: string } | undefined;
+  readonly block: ShelfBlock | undefined;
+  /** After `take` without a block: there may be one from that sequence number on. */
+  readonly resumeAt: number | undefined;
+  /** Input IDs not told before, in the numbering of blocks. */
+  readonly newInputs: readonly InputId[];
+  readonly stats: BufferStats | undefined;
+  readonly notes: readonly Note[];
+  /** After `work`: there is more to do. */
+  readonly more: boolean;
+  /** After `tick`: there is a segment that could not be read when it was last asked for. */
+  readonly unread: boolean;
+}
+
+/** The first message of the log thread. */
+export interface StoreOpened extends StoreReply {
+  /** Integration ID that the backlog belongs to, where it is not the configured one. */
+  readonly foreign: string | undefined;
+}
+
+/** What the log thread is started with. */
+export interface StoreStart {
+  readonly options: StoreOptions;
+  readonly now: Moment;
+  /** It was open before in this process: a folder that is not there, or empty, is not made into a new buffer. */
+  readonly again: boolean;
+}
+
+/** The same for a thread of its own. */
+export interface ThreadStart extends StoreStart {
+  readonly link: ThreadLink;
+}
+
+/** The log, wherever it runs. Calls are answered in their order. */
+export interface StorePort extends AsyncDisposable {
+  readonly opened: StoreOpened;
+  /** Why nothing will be answered any more. Undefined: all is well. */
+  readonly failure: AgentError | undefined;
+  /** Rejects with `BUFFER_UNAVAILABLE` when the log is gone; errors of the log itself are in the reply. */
+  call(request: StoreRequest, transfer: readonly ArrayBuffer[]): Promise<StoreReply>;
+}

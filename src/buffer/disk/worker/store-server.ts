@@ -1,0 +1,193 @@
+// Answers the requests of the main thread. All that the log thread does, without the thread.
+import { AgentError } from "../../../core/errors.ts";
+import type { InputId } from "../../../core/point.ts";
+import type { Taken } from "../blocks/taking.ts";
+import type { Disk } from "../files/disk.ts";
+import { diskErrorCode } from "../files/disk.ts";
+import type { FolderLock } from "../files/lock.ts";
+import type { Note } from "../files/note.ts";
+import { readOnlyDisk } from "../files/read-only-disk.ts";
+import { keepSameTime } from "../format/point-columns.ts";
+import type { Checksum } from "../format/record.ts";
+import { Store } from "../log/store.ts";
+import { NoteLimiter } from "./note-limiter.ts";
+import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
+
+export interface ServerGround {
+  readonly disk: Disk;
+  readonly checksum: Checksum;
+  readonly random32: () => number;
+  /** Makes this process the only one; called when the folder is there. */
+  readonly lock: (folder: string) => FolderLock;
+}
+
+/** Errors that mean that the folder is not ours to write to, rather than that the disk is full or broken. */
+const unwritable = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "EEXIST", "ERR_SQLITE_ERROR"]);
+
+export class StoreServer {
+  readonly opened: StoreOpened;
+  #store: Store | undefined;
+  #lock: FolderLock | undefined;
+  readonly #folder: string;
+  /** What is at the path of the folder is not what was opened: nothing is written. */
+  #isAway = false;
+  readonly #limiter = new NoteLimiter();
+  #notes: Note[] = [];
+  /** Monotonic milliseconds of the request. */
+  #now = 0;
+  #inputsTold = 0;
+  #more = false;
+  #unread = false;
+  /** By the main thread's number of an input: the store's. */
+  readonly #numbers: number[] = [];
+
+  constructor({ options, now, again }: StoreStart, ground: ServerGround) {
+    this.#now = now.monotonic;
+    this.#folder = options.folder;
+    const error = this.#guard(() => {
+      // An empty folder is the place of a volume that was taken off: another buffer in it would be hidden by the volume.
+      if (again && isEmpty(ground.disk, options.folder)) throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
+      ground.disk.makeFolder(options.folder);
+      this.#lock = ground.lock(options.folder);
+      const disk = this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk);
+      const note = (level: Note["level"], fields: Note["fields"], message: string) => {
+        const admitted = this.#limiter.admit({ level, fields, message }, this.#now);
+        if (admitted) this.#notes.push(admitted);
+      };
+      this.#store = new Store(options, { ...ground, disk, note }, now);
+    }, options.folder);
+    if (error) this.#lock?.[Symbol.dispose]();
+    this.opened = { ...this.#reply(error), foreign: this.#store?.foreign };
+  }
+
+  /** Throws when the folder has to be opened anew, by another server: this one is of no use any more. */
+  handle(request: StoreRequest): StoreReply {
+    this.#leaveOutlived(request);
+    let taken: Taken | undefined;
+    this.#more = false;
+    this.#unread = false;
+    this.#now = request.now.monotonic;
+    const error = this.#guard(() => {
+      if (!this.#store) throw new AgentError("BUFFER_UNAVAILABLE", "the buffer is closed");
+      taken = this.#isAway ? this.#runAway(this.#store, request) : this.#run(this.#store, request);
+    }, "");
+    return { ...this.#reply(error), ...taken, more: this.#more, unread: this.#unread };
+  }
+
+  /** Whoever else had the lock may have written since, so what is known here counts no more. */
+  #leaveOutlived({ kind }: StoreRequest): void {
+    // What was settled is known in memory all the same, so the service's answer is not lost by the folder's.
+    if (kind === "settle") this.#isAway = this.#lock?.state() !== "held";
+    if (kind !== "append" && kind !== "tick" && kind !== "close") return;
+    const state = this.#lock?.state();
+    this.#isAway = state === "away";
+    if (state !== "outlived") return;
+    this.#leave();
+    throw new AgentError("BUFFER_UNAVAILABLE", "the lock of the folder did not last: it is opened anew");
+  }
+
+  /** Without a write. */
+  #runAway(store: Store, request: StoreRequest): Taken | undefined {
+    const { kind } = request;
+    if (kind === "append") {
+      // They are told once: later groups name them by number alone.
+      this.#learn(store, request.newInputs);
+      throw new AgentError("BUFFER_UNAVAILABLE", this.#awayMessage);
+    }
+    if (kind === "settle") store.settle(request.done, false);
+    if (kind === "take" || kind === "release") return this.#run(store, request);
+    if (kind === "close") this.#leave();
+    return undefined;
+  }
+
+  #run(store: Store, request: StoreRequest): Taken | undefined {
+    const { kind, now } = request;
+    switch (kind) {
+      case "append": {
+        this.#learn(store, request.newInputs);
+        const { inputs, count } = request.group;
+        for (let i = 0; i < count; i++) {
+          const given = inputs[i]!;
+          const mode = given >= keepSameTime ? keepSameTime : 0;
+          const number = this.#numbers[given - mode];
+          // It would be stored under another name.
+          if (number === undefined) throw new RangeError("an input that was not told by its name");
+          inputs[i] = number + mode;
+        }
+        store.append(request.group, now);
+        return undefined;
+      }
+      case "take": {
+        const { lane, maxPoints, enough, inputs, except, from } = request;
+        const numbers = (of: readonly InputId[] | undefined) =>
+          of && new Set(of.map((input) => store.inputs.numberOf(input)));
+        return store.take({ lane, maxPoints, enough, inputs: numbers(inputs), except: numbers(except), from });
+      }
+      case "settle":
+        store.settle(request.done);
+        return undefined;
+      case "release":
+        if (request.blocks === "all") store.releaseAll();
+        else store.release(request.blocks);
+        return undefined;
+      case "tick":
+        store.tick(now);
+        this.#unread = store.isUnread;
+        return undefined;
+      case "work":
+        this.#more = store.work(now);
+        return undefined;
+      case "close":
+        store.close(now);
+        this.#leave();
+        return undefined;
+    }
+  }
+
+  #learn(store: Store, newInputs: readonly InputId[]): void {
+    for (const input of newInputs) this.#numbers.push(store.inputs.numberOf(input));
+  }
+
+  #leave(): void {
+    this.#store = undefined;
+    this.#lock?.[Symbol.dispose]();
+    this.#lock = undefined;
+  }
+
+  get #awayMessage(): string {
+    return `${this.#folder} is gone, or an empty folder has its place`;
+  }
+
+  #guard(action: () => void, folder: string): StoreReply["error"] {
+    try {
+      action();
+      return undefined;
+    } catch (error) {
+      if (error instanceof AgentError) return { code: error.code, message: error.message };
+      const message = error instanceof Error ? error.message : String(error);
+      const code = diskErrorCode(error);
+      if (folder !== "" && unwritable.has(code))
+        return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}` };
+      if (code !== "") return { code: "BUFFER_UNAVAILABLE", message };
+      return { code: "bug", message: error instanceof Error ? (error.stack ?? message) : message };
+    }
+  }
+
+  #reply(error: StoreReply["error"]): StoreReply {
+    const notes = this.#notes;
+    this.#notes = [];
+    const newInputs: readonly InputId[] = this.#store?.inputs.since(this.#inputsTold) ?? [];
+    this.#inputsTold += newInputs.length;
+    const stored = this.#store?.stats();
+    const stats = stored && this.#isAway ? { ...stored, degraded: this.#awayMessage } : stored;
+    return { error, block: undefined, resumeAt: undefined, newInputs, stats, notes, more: false, unread: false };
+  }
+}
+
+function isEmpty(disk: Disk, folder: string): boolean {
+  try {
+    return disk.list(folder).length === 0;
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,120 @@
+// The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Warning } from "../../agent/status/status.ts";
+import type { Config } from "../../config/config.ts";
+import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { DeviceCheck } from "../../core/source.ts";
+import { inputOwners } from "../../mapping/input-owners.ts";
+import { openCredentials } from "../../upload/client/open-credentials.ts";
+import { Pacer } from "../../upload/client/pacer.ts";
+import { answerBytes, RpcClient } from "../../upload/client/rpc-client.ts";
+import { failureOf } from "../../upload/client/service-failure.ts";
+import { TurnFolder } from "../../upload/client/turns.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { openBeside } from "../shared/open-beside.ts";
+import { refusedAddresses } from "../shared/refused-addresses.ts";
+import { runningTakeovers } from "../shared/running-takeovers.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+
+export interface Reached {
+  /** `service`, or the name of a source. */
+  readonly what: string;
+  readonly ok: boolean;
+  readonly ms: number;
+  readonly error?: string;
+  readonly remedy?: string;
+  /** What the device gives to consider although it answers. */
+  readonly advice?: string;
+  /** What each device behind the connection answered, where the protocol asks them one by one. */
+  readonly devices?: readonly DeviceCheck[];
+  /** Addresses whose values would not be stored, since another one feeds their Input ID. */
+  readonly refused?: readonly Warning[];
+  readonly exit: ExitStatus;
+}
+
+/** Time for one of them, in milliseconds: drivers have shorter ones of their own for what they wait for. */
+const withinMs = 60_000;
+
+/** Asks all of them side by side, polled devices for one value each. Nothing is stored or acknowledged. Rejects with `signal.reason` only. */
+export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
+  const runtime = commandRuntime();
+  const owners = inputOwners();
+  const takeovers = config.sources.some(({ driver }) => "claims" in driver)
+    ? runningTakeovers(config, signal)
+    : Promise.resolve(new Map<string, AgentError>());
+  // ^C: where no source came so far that it was waited for.
+  takeovers.catch(() => {});
+  return Promise.all([
+    reach("service", (stop) => reachService(config, version, runtime, stop), signal),
+    ...config.sources.map((source) =>
+      reach(
+        source.name,
+        async (stop) => {
+          await using opened = await openBeside(source, config, runtime, stop);
+          const { advice } = opened.details?.() ?? {};
+          const refused = await refusedAddresses(source, opened, owners, runtime, stop);
+          const devices = await opened.check?.(stop);
+          const takeover = (await takeovers).get(source.name);
+          if (takeover) throw takeover;
+          return {
+            ...(advice !== undefined && { advice: String(advice) }),
+            ...(refused.length > 0 && { refused }),
+            ...(devices && { devices }),
+          };
+        },
+        signal,
+      ),
+    ),
+  ]);
+}
+
+async function reach(
+  what: string,
+  ask: (signal: AbortSignal) => Promise<Pick<Reached, "advice" | "refused" | "devices"> | void>,
+  signal: AbortSignal,
+): Promise<Reached> {
+  const started = performance.now();
+  const elapsed = () => Math.round(performance.now() - started);
+  try {
+    const found = await ask(AbortSignal.any([signal, AbortSignal.timeout(withinMs)]));
+    const isAway = found?.devices?.some(({ ok }) => !ok) ?? false;
+    const exit = isAway ? exitStatus.unreachable : found?.refused ? exitStatus.failed : exitStatus.done;
+    return { what, ok: exit === exitStatus.done, ms: elapsed(), ...found, exit };
+  } catch (error) {
+    signal.throwIfAborted();
+    const known = isAgentError(error)
+      ? error
+      : new AgentError("SOURCE_UNREACHABLE", error instanceof Error ? error.message : String(error), { cause: error });
+    const code = errorCodes[known.code].exit;
+    const exit = Object.values(exitStatus).find((status) => status === code) ?? exitStatus.failed;
+    return { what, ok: false, ms: elapsed(), error: known.message, remedy: known.hint, exit };
+  }
+}
+
+/** Saves no signals at all: what only the right credentials may do, and what changes nothing. */
+async function reachService(
+  { service, agent }: Config,
+  version: string,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<void> {
+  await using opened = new AsyncDisposableStack();
+  const stateDir = join(agent.dataDir, "upload");
+  const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
+  const parts = { options: service, credentials, agent: `tagferry/${version} (${agent.name})` };
+  const client = opened.use(await RpcClient.open(parts, runtime));
+  const inputs = service.apiVersion === "1.1" ? "signalsByInput" : "inputs";
+  const params = { integration: service.integration, [inputs]: {}, createOnly: true };
+  const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params }));
+  const call = () => client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
+  // Beside an agent that may be running, in its turn.
+  const turns = existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
+  const pacer = new Pacer(runtime.clock, 1, turns?.of("integration.saveSignals"));
+  let verdict = turns ? await pacer.run(call, signal) : await call();
+  // The token of the last run was taken no longer: now with a new one.
+  if (verdict.kind === "throttled" && verdict.retryAfterMs === 0) verdict = await pacer.run(call, signal);
+  // Others may use up the permitted requests: the service is there all the same.
+  if (verdict.kind !== "done" && verdict.kind !== "throttled") throw failureOf(service.url, verdict);
+}

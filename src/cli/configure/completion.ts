@@ -1,0 +1,65 @@
+// `tagferry completion`: a script that has a shell complete commands, options and their values. Written from the same
+// declarations as the help, so that it knows whatever the help does.
+import type { Command, Option } from "commander";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { bashScript, fishScript, zshScript } from "./completion-scripts.ts";
+
+export const shells = ["bash", "zsh", "fish"] as const;
+export type Shell = (typeof shells)[number];
+
+/** A command, or a group of commands, as it is typed after `tagferry`; the program itself is the empty text. */
+export interface Place {
+  readonly path: string;
+  readonly commands: readonly Offered[];
+  readonly options: readonly OfferedOption[];
+  /** Values of the first argument, where there are only these. */
+  readonly values: readonly string[];
+}
+export interface Offered {
+  readonly name: string;
+  readonly what: string;
+}
+export interface OfferedOption {
+  /** `-c`, `--config`. */
+  readonly names: readonly string[];
+  readonly what: string;
+  /** none: it takes no value. file: a path. other: anything. */
+  readonly value: "none" | "file" | "other";
+  /** Values, where there are only these. */
+  readonly choices: readonly string[];
+}
+
+export function completion(shell: Shell, program: Command, io: Pick<Console, "print">): ExitStatus {
+  const places = placesOf(program, []);
+  const script = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell];
+  io.print(script(places).trimEnd());
+  return exitStatus.done;
+}
+
+function placesOf(command: Command, path: readonly string[]): readonly Place[] {
+  const help = command.createHelp();
+  const commands = help.visibleCommands(command).map((each) => ({ name: each.name(), what: firstOf(each) }));
+  const own: Place = {
+    path: path.join(" "),
+    commands: commands.filter(({ name }) => name !== "help"),
+    options: help.visibleOptions(command).map(offered),
+    values: command.registeredArguments[0]?.argChoices ?? [],
+  };
+  return [own, ...command.commands.flatMap((each) => placesOf(each, [...path, each.name()]))];
+}
+
+function offered({ short, long, description, flags, argChoices }: Option): OfferedOption {
+  const value = /<(?:file|dir)\b/.test(flags) ? "file" : /[<[]/.test(flags) ? "other" : "none";
+  const names = [short, long].filter((name) => name !== undefined);
+  return { names, what: briefly(description), value, choices: argChoices ?? [] };
+}
+
+function firstOf(command: Command): string {
+  return briefly(command.description());
+}
+
+/** Up to the first part of a sentence: a shell shows it in what is left of a line. */
+function briefly(text: string): string {
+  return text.split(/[;:(]/, 1)[0]?.trim() ?? "";
+}

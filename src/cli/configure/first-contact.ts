@@ -1,0 +1,133 @@
+// What `init` decides before it looks into a server for the first time: whose certificate it is, or to do without security.
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { BrowseTarget, OfferedEndpoint } from "../../core/source.ts";
+import { drivers } from "../../source/registry.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { visible } from "../terminal/table.ts";
+import type { SourceAnswers } from "./init-options.ts";
+import { confirmed, type Interview } from "./question.ts";
+
+/** The agent that the configuration is for. */
+export interface AgentFolder {
+  readonly agent: string;
+  readonly dataDir: string;
+  readonly configFile: string;
+}
+
+export interface FirstContact {
+  /** `security.mode` of the source; undefined: the best that the server offers. */
+  readonly securityMode: SourceAnswers["securityMode"];
+  /** How to look into it. */
+  readonly target: Omit<BrowseTarget, "url">;
+  /** Empty: devices without endpoints, or they could not be asked for. */
+  readonly offered: readonly OfferedEndpoint[];
+}
+
+/** Asks nothing about devices that have no endpoints, or whose endpoints cannot be had. Rejects as `answer` does. */
+export async function firstContact(
+  { url, securityMode, trust }: SourceAnswers,
+  { agent, dataDir, configFile }: AgentFolder,
+  interview: Interview,
+): Promise<FirstContact> {
+  const driver = drivers.find(({ schemes = [] }) => schemes.some((scheme) => url.startsWith(`${scheme}://`)));
+  if (!driver?.endpoints) return { securityMode, target: {}, offered: [] };
+  const target = { agent, sharedDir: dataDir, configFile, ...(securityMode && { security: { mode: securityMode } }) };
+  let offered: readonly OfferedEndpoint[];
+  try {
+    offered = await driver.endpoints({ url }, commandRuntime(), interview.io.signal);
+  } catch (error) {
+    // Looking into it tells the operator what is wrong.
+    if (!isAgentError(error)) throw error;
+    return { securityMode, target, offered: [] };
+  }
+  if (securityMode === "none") return { securityMode, target, offered };
+  const secure = offered.find((endpoint) => endpoint.secure);
+  if (secure) {
+    const compared = await comparedCertificate(secure, { url, trust }, dataDir, interview);
+    return { securityMode, target: { ...target, ...compared }, offered };
+  }
+  if (securityMode !== undefined) return { securityMode, target, offered };
+  if (!interview.unattended)
+    interview.io.complain("  The server offers no security: everything can be read and changed on the way.");
+  const withoutSecurity = await confirmed(
+    {
+      text: "  Read it without security?",
+      flag: "--security-mode",
+      decision: `${url} offers no security: everything can be read and changed on the way; --security-mode none reads it all the same`,
+    },
+    interview,
+  );
+  if (!withoutSecurity) return { securityMode, target, offered };
+  return { securityMode: "none", target: { ...target, security: { mode: "none" } }, offered };
+}
+
+/**
+ * What a password needs on a channel without security: a server whose certificate was compared, with which it is encrypted, or
+ * the decision to send it in clear text. Rejects as `answer` does.
+ */
+export async function passwordWithoutSecurity(
+  { url, trust, allowInsecurePassword }: SourceAnswers,
+  { offered }: FirstContact,
+  dataDir: string,
+  interview: Interview,
+): Promise<Pick<BrowseTarget, "trust"> & { readonly allowInsecurePassword?: true }> {
+  const [endpoint] = offered.filter(
+    ({ logins, security }) => security.startsWith("none") && logins.includes("username"),
+  );
+  if (allowInsecurePassword === true) return { allowInsecurePassword };
+  if (!endpoint) return {};
+  if (endpoint.passwordInClear !== true) return await comparedCertificate(endpoint, { url, trust }, dataDir, interview);
+  const allowed = await confirmed(
+    {
+      text: "  The password would go in clear text: everybody on the way can read it. Send it all the same?",
+      flag: "--allow-insecure-password",
+      decision: `${url} takes the password in clear text only: everybody on the way can read it; --allow-insecure-password sends it all the same`,
+    },
+    interview,
+  );
+  return allowed ? { allowInsecurePassword: true } : {};
+}
+
+/** Nothing where the agent trusts the certificate already, or the person does not. Rejects as `answer` does. */
+async function comparedCertificate(
+  endpoint: OfferedEndpoint,
+  { url, trust: given }: Pick<SourceAnswers, "url" | "trust">,
+  dataDir: string,
+  interview: Interview,
+): Promise<Pick<BrowseTarget, "trust">> {
+  const { certificate: thumbprint, sha256 } = endpoint;
+  if (thumbprint === undefined) return {};
+  const certificate = [
+    `    thumbprint  ${thumbprint}`,
+    `    subject     ${endpoint.subject}`,
+    `    valid       ${endpoint.validFrom} to ${endpoint.validTo}`,
+  ].map(visible);
+  if (given !== undefined) {
+    const plain = given.replaceAll(":", "").toLowerCase();
+    if (plain === thumbprint || plain === sha256) return { trust: thumbprint };
+    const message = `--trust ${given}: the server shows another certificate\n${certificate.join("\n")}`;
+    throw new AgentError("CONFIG_INVALID", message);
+  }
+  if (await isTrusted(dataDir, thumbprint)) return {};
+  if (!interview.unattended)
+    for (const line of [
+      "  The server shows this certificate; compare it with what the server itself displays:",
+      ...certificate,
+    ])
+      interview.io.complain(line);
+  const trusted = await confirmed(
+    {
+      text: "  Is it the same, and shall the agent trust it?",
+      flag: "--trust",
+      decision: `${url} shows a certificate that the agent does not trust yet\n${certificate.join("\n")}\n  compare it with what the server itself displays; --trust ${thumbprint} trusts it`,
+    },
+    interview,
+  );
+  return trusted ? { trust: thumbprint } : {};
+}
+
+async function isTrusted(dataDir: string, thumbprint: string): Promise<boolean> {
+  const { listCertificates } = await import("../../source/opcua/session/trust.ts");
+  const known = await listCertificates(dataDir);
+  return known.some((certificate) => certificate.state === "trusted" && certificate.thumbprint === thumbprint);
+}

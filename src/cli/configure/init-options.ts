@@ -1,0 +1,43 @@
+// What `tagferry init` may be told beforehand, by flags or by a file of answers.
+
+import type { securityModes } from "../../source/opcua/config/options.ts";
+
+/** Where a password is: it never stands in an argument, which every user of the machine can see. */
+export type PasswordPlace =
+  /** Relative to the folder of the configuration, or absolute. */
+  | { readonly file: string }
+  /** Name of an environment variable. */
+  | { readonly env: string };
+
+export type SecurityMode = (typeof securityModes)[number];
+
+/** Answers about one source. */
+export interface SourceAnswers {
+  readonly url: string;
+  readonly name?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: PasswordPlace | undefined;
+  /** OPC UA: thumbprint of the server's certificate, which a person has compared. */
+  readonly trust?: string | undefined;
+  /** OPC UA: `security.mode` of the source; `none` reads it without security. */
+  readonly securityMode?: SecurityMode | undefined;
+  /** OPC UA: sends the password though nothing protects it. */
+  readonly allowInsecurePassword?: boolean | undefined;
+  /** MQTT: PEM file with the certificate authorities to trust. */
+  readonly caFile?: string | undefined;
+}
+
+export interface InitOptions {
+  /** Where it is written; `-`: standard output. */
+  readonly config: string;
+  readonly name?: string | undefined;
+  readonly service?: string | undefined;
+  readonly integration?: string | undefined;
+  /** Password of the integration. */
+  readonly password?: PasswordPlace | undefined;
+  readonly sources: readonly SourceAnswers[];
+  /** Asks nothing. */
+  readonly unattended: boolean;
+  /** Contacts no source. */
+  readonly offline: boolean;
+}

@@ -1,0 +1,146 @@
+// The questions of `tagferry init`, and what is made of the answers.
+import { agentOptions, dataDirOf, nameOf } from "../../config/file-schema.ts";
+import { AgentError } from "../../core/errors.ts";
+import { serviceOptions } from "../../upload/client/options.ts";
+import type { BrowsedDevice } from "../discover/browsed-json.ts";
+import { browsedYaml } from "../discover/browsed-yaml.ts";
+import { dataDirFor } from "../shared/default-config.ts";
+import type { InitAnswers, InitSource } from "./init-file.ts";
+import type { InitOptions } from "./init-options.ts";
+import { askedSecret, type InitSecret, placedSecret, referenceTo, servicePassword } from "./init-secrets.ts";
+import { askSource, configuredUrl, freeName, sourceAddressProblem } from "./init-source.ts";
+import { answer, type Interview, judgedBy } from "./question.ts";
+
+export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration"> {
+  /** Passwords that the configuration refers to. */
+  readonly secrets: readonly InitSecret[];
+}
+
+export const exampleIntegration = "c8ktonqsahsmemfs7lv0";
+const localService = "http://127.0.0.1:8420/v1";
+const usualPasswordFile = "service_password";
+
+/** Rejects as `askSource` does. `target`: the configuration that will be written. */
+export async function askAll(options: InitOptions, target: string, interview: Interview): Promise<Gathered> {
+  const { io, unattended } = interview;
+  if (!unattended) io.complain("Enter takes what stands in [ ]. ^C ends this, and nothing is written.\n");
+  const { name, ...service } = { name: agentOptions.shape.name, ...serviceOptions.shape };
+  const agent = await answer(
+    {
+      text: "Name of this agent",
+      usual: nameOf(io.environment.hostname),
+      given: options.name,
+      judge: judgedBy(name),
+      flag: "--name",
+    },
+    interview,
+  );
+  const url = await answer(
+    {
+      text: "Address of the service",
+      usual: localService,
+      given: options.service,
+      judge: judgedBy(service.url),
+      flag: "--service",
+    },
+    interview,
+  );
+  const integration = await answer(
+    {
+      text: "Integration ID",
+      usual: exampleIntegration,
+      given: options.integration,
+      judge: judgedBy(service.integration),
+      flag: "--integration",
+    },
+    interview,
+  );
+  const password = await passwordOfService(options, target, interview);
+  const secrets = [password];
+  const sources: InitSource[] = [];
+  const dataDir = dataDirFor(target, io.environment);
+  const place = { agent, dataDir: dataDirOf(dataDir, io.environment), configFile: target };
+  const parts = { place, others: sources, inputs: new Set<string>(), offline: options.offline };
+  for await (const given of sourcesOf(options, interview)) {
+    const { source, secret } = await askSource(given, parts, interview);
+    sources.push(source);
+    if (secret) secrets.push(secret);
+  }
+  return { agent, dataDir, service: url, integration, password: password.reference, sources, secrets };
+}
+
+/** Those that were given; else the person names one after the other. */
+async function* sourcesOf(
+  { sources }: InitOptions,
+  interview: Interview,
+): AsyncGenerator<InitOptions["sources"][number]> {
+  const address = { text: "Address of a source", flag: "--source", judge: sourceAddressProblem };
+  for (const source of sources) {
+    await answer({ ...address, given: source.url }, interview);
+    yield source;
+  }
+  if (sources.length > 0 || interview.unattended) return;
+  interview.io.complain(`
+Now what is read: mqtt://host:1883, opc.tcp://host:4840, tcp://host:502 (Modbus), rtu:///dev/ttyUSB0, simulator.`);
+  for (;;) {
+    const text = "Address of a source; Enter: no more";
+    const judge = (url: string) => (url === "" ? undefined : sourceAddressProblem(url));
+    const url = await answer({ text, judge, flag: "--source" }, interview);
+    if (url === "") return;
+    yield { url };
+  }
+}
+
+async function passwordOfService(
+  { password: place }: InitOptions,
+  target: string,
+  interview: Interview,
+): Promise<InitSecret> {
+  if (place !== undefined && (interview.unattended || "env" in place))
+    return await placedSecret(place, servicePassword, target, interview);
+  const { file, env } = servicePassword;
+  if (!interview.unattended) {
+    const question = { text: "File with the password of the integration", usual: usualPasswordFile, flag: file };
+    return await askedSecret(await answer({ ...question, given: place?.file }, interview), target, interview);
+  }
+  try {
+    return await placedSecret({ file: usualPasswordFile }, servicePassword, target, interview);
+  } catch (error) {
+    const message = `the password of the integration is missing: ${file} or ${env} says where it is`;
+    throw new AgentError("CONFIG_INVALID", message, { cause: error });
+  }
+}
+
+/** What `browse` found, as a configuration. Nobody is asked; passwords come later. Rejects as `answer` does. */
+export async function foundDevices(
+  devices: readonly BrowsedDevice[],
+  options: InitOptions,
+  target: string,
+  io: Interview["io"],
+): Promise<Gathered> {
+  const { name, service, integration, password = { file: usualPasswordFile } } = options;
+  const secret: InitSecret =
+    "env" in password
+      ? await placedSecret(password, servicePassword, target, { io, unattended: true })
+      : { reference: referenceTo(password.file), file: password.file };
+  return {
+    agent: name ?? nameOf(io.environment.hostname),
+    dataDir: dataDirFor(target, io.environment),
+    service: service ?? localService,
+    integration: integration ?? exampleIntegration,
+    password: secret.reference,
+    sources: foundSources(devices),
+    secrets: [secret],
+  };
+}
+
+/** What was found at devices, as sources. */
+function foundSources(devices: readonly BrowsedDevice[]): readonly InitSource[] {
+  const sources: InitSource[] = [];
+  const inputs = new Set<string>();
+  for (const { url, type, securityMode, nodes } of devices) {
+    const name = freeName(type, sources);
+    sources.push({ name, type, url: configuredUrl(url), securityMode, tags: browsedYaml(nodes, inputs) });
+  }
+  return sources;
+}

@@ -1,0 +1,165 @@
+// What `tagferry init` asks about one source, and what it finds there.
+import { dirname, resolve } from "node:path";
+import { sourceName } from "../../config/file-schema.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
+import { withoutUser } from "../../lib/without-user.ts";
+import { drivers } from "../../source/registry.ts";
+import { browsedYaml } from "../discover/browsed-yaml.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { count } from "../terminal/figures.ts";
+import { type AgentFolder, firstContact, passwordWithoutSecurity } from "./first-contact.ts";
+import type { InitSource } from "./init-file.ts";
+import type { SourceAnswers } from "./init-options.ts";
+import { askedSecret, type InitSecret, placedSecret, sourcePassword } from "./init-secrets.ts";
+import { answer, confirmed, type Interview, type Judge, judgedBy } from "./question.ts";
+
+/** A source, and the password that was typed for it. */
+export interface AskedSource {
+  readonly source: InitSource;
+  readonly secret?: InitSecret | undefined;
+}
+
+export interface SourceParts {
+  /** The agent that reads it. */
+  readonly place: AgentFolder;
+  /** The sources before it. */
+  readonly others: readonly InitSource[];
+  /** Input IDs that are taken; those of this source are added. */
+  readonly inputs: Set<string>;
+  /** Does not contact the source. */
+  readonly offline: boolean;
+}
+
+/** Rejects as `answer` does; an unattended run also as `Driver.browse` does. */
+export async function askSource(given: SourceAnswers, parts: SourceParts, interview: Interview): Promise<AskedSource> {
+  const { url: address } = given;
+  const type = typeOf(address) ?? "simulator";
+  const usual = freeName(type, parts.others);
+  const name = given.name === undefined ? usual : await nameOf(given.name, parts.others, interview);
+  if (type === "simulator") return { source: { name, type } };
+  const url = configuredUrl(address);
+  if (type === "modbus") {
+    const place = await withUnit(address, interview);
+    const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
+    return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, parts, interview) } };
+  }
+  const target = parts.place.configFile;
+  const caFile = await caFileOf(given, target, interview);
+  const contact = parts.offline ? undefined : await firstContact(given, parts.place, interview);
+  const securityMode = contact ? contact.securityMode : given.securityMode;
+  const access: Omit<BrowseTarget, "url"> = {
+    ...contact?.target,
+    ...(caFile !== undefined && { options: { caFile } }),
+  };
+  const username = await answer(
+    { text: "  User name; Enter: none", given: given.username, flag: "--username" },
+    interview,
+  );
+  const found = { name, type, url, securityMode, caFile };
+  if (username === "")
+    return { source: { ...found, tags: await lookAt({ url: address, ...access }, parts, interview) } };
+  const secret = await passwordOf(given, name, target, interview);
+  const { trust, allowInsecurePassword = given.allowInsecurePassword } =
+    contact?.securityMode === "none"
+      ? await passwordWithoutSecurity(given, contact, parts.place.dataDir, interview)
+      : {};
+  const login: BrowseTarget = {
+    url: address,
+    ...access,
+    username,
+    ...(secret.value !== undefined && { password: secret.value }),
+    ...(trust !== undefined && { trust }),
+    ...(allowInsecurePassword === true && { options: { ...access.options, allowInsecurePassword } }),
+  };
+  const tags = await lookAt(login, parts, interview);
+  return { source: { ...found, username, password: secret.reference, allowInsecurePassword, tags }, secret };
+}
+
+async function nameOf(given: string, others: readonly InitSource[], interview: Interview): Promise<string> {
+  const judge: Judge = (name) =>
+    others.some((other) => other.name === name) ? "another source has this name" : judgedBy(sourceName)(name);
+  return await answer({ text: "  Name of the source", given, judge, flag: "--source-name" }, interview);
+}
+
+/** Brokers inside a plant have certificates of an authority that no system knows. Undefined: those of the system. */
+async function caFileOf({ url, caFile }: SourceAnswers, target: string, interview: Interview) {
+  if (caFile === undefined && !/^(mqtts|wss):/i.test(url)) return undefined;
+  const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
+  const file = await answer({ text, given: caFile, flag: "--ca-file" }, interview);
+  return file === "" ? undefined : resolve(dirname(target), file);
+}
+
+async function withUnit(address: string, interview: Interview): Promise<string> {
+  if (/[?&]unit=/.test(address)) return address;
+  const question = { text: "  Unit identifier, or all", usual: "1", judge: unitOrAll, flag: "?unit= in --source" };
+  const unit = await answer(question, interview);
+  return /^\d+$/.test(unit) ? `${address}${address.includes("?") ? "&" : "?"}unit=${unit}` : address;
+}
+
+async function passwordOf(
+  { password: place, username }: SourceAnswers,
+  name: string,
+  target: string,
+  interview: Interview,
+): Promise<InitSecret> {
+  if (place !== undefined) return await placedSecret(place, sourcePassword, target, interview);
+  if (!interview.unattended) return await askedSecret(`${name}_password`, target, interview);
+  const { file, env } = sourcePassword;
+  throw new AgentError("CONFIG_INVALID", `user ${username} needs a password: ${file} or ${env} says where it is`);
+}
+
+/** What it offers now, as tags; undefined: it was not asked, or nothing answered. */
+async function lookAt(target: BrowseTarget, parts: SourceParts, interview: Interview): Promise<string | undefined> {
+  const { io, unattended } = interview;
+  if (parts.offline) return undefined;
+  const wanted = { text: "  Look now what it offers, and take it all?", usual: "y", flag: "--offline" };
+  if (!(await confirmed(wanted, interview))) return undefined;
+  const driver = drivers.find(({ type }) => type === typeOf(target.url));
+  const nodes: BrowsedNode[] = [];
+  try {
+    for await (const node of driver?.browse?.(target, commandRuntime(), io.signal) ?? []) {
+      nodes.push(node);
+      io.progress(`${nodes.length} found`);
+    }
+  } catch (error) {
+    io.progress(undefined);
+    if (unattended || !isAgentError(error)) throw error;
+    io.complain(`  ${error.message}\n  ${error.hint}`);
+    return undefined;
+  }
+  io.progress(undefined);
+  io.complain(`  ${count(nodes.length, "node")} found`);
+  return nodes.length === 0 ? undefined : browsedYaml(nodes, parts.inputs);
+}
+
+/** Without what only says where to look. */
+export function configuredUrl(url: string): string {
+  const [address = "", query = ""] = url.replace("//***@", "//").split("?");
+  const rest = query.split("&").filter((part) => part !== "" && !/^(unit|from|to|replyUnit)=/.test(part));
+  return rest.length === 0 ? address : `${address}?${rest.join("&")}`;
+}
+
+export function freeName(type: string, others: readonly InitSource[]): string {
+  const taken = new Set(others.map(({ name }) => name));
+  const wanted = type === "simulator" ? "demo" : type;
+  let name = wanted;
+  for (let n = 2; taken.has(name); n++) name = `${wanted}${n}`;
+  return name;
+}
+
+function typeOf(address: string): string | undefined {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase();
+  return drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme))?.type;
+}
+
+export const sourceAddressProblem: Judge = (url) => {
+  // The configuration is not kept from other users, as the files of passwords are.
+  if (withoutUser(url) !== url)
+    return "name and password stand in --username and --source-password-file, not in the address";
+  if (url === "simulator" || typeOf(url) !== undefined) return undefined;
+  const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));
+  return `must be simulator, or begin with one of ${known.join(" ")}`;
+};
+const unitOrAll: Judge = (text) =>
+  text === "all" || (/^\d{1,3}$/.test(text) && Number(text) <= 255) ? undefined : "must be 0 to 255, or all";

@@ -1,0 +1,201 @@
+// `tagferry signals`: what differs between the metadata of signals here and at the service; saved there, or published.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { inputsOf } from "../../agent/own-signals.ts";
+import type { Config } from "../../config/config.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { Logger } from "../../core/runtime.ts";
+import { saveViewIn } from "../../upload/client/dialect.ts";
+import { ItemPublisher, type PlannedItem } from "../../upload/signals/item-publisher.ts";
+import { readKeptSignals } from "../../upload/signals/kept-signals.ts";
+import { PublishedItems } from "../../upload/signals/published-items.ts";
+import { savePaged } from "../../upload/signals/save-paged.ts";
+import { signalView } from "../../upload/signals/signal-check.ts";
+import { type OurSignals, reviewSignals } from "../../upload/signals/signal-review.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { openServiceCaller, type ServiceCaller } from "../shared/service-caller.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { count } from "../terminal/figures.ts";
+import { columns, visible } from "../terminal/table.ts";
+import { version } from "../terminal/version.ts";
+import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
+
+export interface SignalsOptions {
+  readonly config: string;
+  readonly json?: boolean;
+  /** Shows what would be done, and does nothing. */
+  readonly dryRun?: boolean;
+}
+
+/** Prints what differs. Rejects as `MethodCaller.call` does. */
+export async function diffSignals(options: SignalsOptions, io: Console): Promise<ExitStatus> {
+  await using work = await prepare(options, io);
+  const publishes = work.config.service.signals.publish !== "off";
+  tell(await planOf(work, publishes, io), options, io);
+  return exitStatus.done;
+}
+
+/** Saves what is new or changed. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */
+export async function saveSignals(options: SignalsOptions, io: Console): Promise<ExitStatus> {
+  await using work = await prepare(options, io);
+  const { caller } = work.service;
+  const plan = await planOf(work, false, io);
+  if (options.dryRun === true) {
+    tell(plan, options, io);
+    return exitStatus.done;
+  }
+  const savings = toSave(plan).map(({ input, view }) => ({ key: input, view: saveViewIn(caller.version, view) }));
+  let saved = 0;
+  const refused =
+    savings.length === 0
+      ? []
+      : await savePaged(
+          caller,
+          savings,
+          {
+            method: "integration.saveSignals",
+            createOnly: work.config.service.signals.createOnly,
+            saved: ({ size }) => {
+              saved += size;
+              io.progress(`${saved} of ${count(savings.length, "signal")} saved`);
+            },
+          },
+          io.signal,
+        );
+  io.progress(undefined);
+  const rejected = refused.map(({ key, reason }) => ({ input: key, reason }));
+  tell(plan, options, io, { saved, refused: rejected });
+  return rejected.length === 0 ? exitStatus.done : exitStatus.failed;
+}
+
+/** Publishes what is fit for it. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */
+export async function publishSignals(options: SignalsOptions, io: Console): Promise<ExitStatus> {
+  await using work = await prepare(options, io);
+  const refused: { input: string; reason: string }[] = [];
+  let published = 0;
+  const publish = async (items: readonly PlannedItem[]) => {
+    const done = await work.publisher.publish(items, io.signal);
+    published += done.published.length;
+    refused.push(...done.refused);
+    io.progress(`${count(published, "item")} published`);
+  };
+  const plan = await planOf(work, true, io, options.dryRun === true ? undefined : publish);
+  io.progress(undefined);
+  // What is to be saved is another command's.
+  const items = { ...plan, steps: undefined };
+  tell(items, options, io, options.dryRun === true ? undefined : { published, refused });
+  return refused.length === 0 ? exitStatus.done : exitStatus.failed;
+}
+
+interface Work extends AsyncDisposable {
+  readonly config: Config;
+  readonly service: ServiceCaller;
+  readonly ours: OurSignals;
+  readonly publisher: ItemPublisher;
+}
+
+async function prepare({ config: file }: SignalsOptions, io: Console): Promise<Work> {
+  const config = await loadConfig(file, io.environment);
+  const { url, integration, signals } = config.service;
+  const { dataDir } = config.agent;
+  const target = `${url} ${integration}`;
+  await using opened = new AsyncDisposableStack();
+  const service = opened.use(await openServiceCaller(config, version(), commandRuntime()));
+  const kept = readKeptSignals(join(dataDir, "signals.db"), target);
+  if (!kept)
+    io.complain(
+      `tagferry: nothing that an agent knows can be read in ${visible(dataDir)}: what stands in the configuration counts, not what devices say of their tags`,
+    );
+  const inputs = inputsOf(config);
+  const ours: OurSignals = {
+    inputs: () => new Set([...inputs.fixed.keys(), ...(kept?.keys() ?? [])]),
+    metadata(input) {
+      const [device, configured] = [kept?.get(input)?.metadata, inputs.fixed.get(input)];
+      return device || configured ? { ...device, ...configured } : undefined;
+    },
+    configured: (input) => inputs.has(input),
+  };
+  const log = complaining(io);
+  const stateDir = join(dataDir, "upload");
+  // Made by the agent alone: a folder of somebody else's would be in its way.
+  const record = existsSync(stateDir) ? join(stateDir, "published.db") : ":memory:";
+  const published = opened.use(PublishedItems.open(record, target, log));
+  const mode = signals.publish === "off" ? "update" : signals.publish;
+  const publisher = new ItemPublisher({ caller: service.caller, published, mode, require: signals.require, log });
+  const owned = opened.move();
+  return { config, service, ours, publisher, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Reads all signals. `publish` is given the items of each page before the next one is read. */
+async function planOf(
+  { service: { caller }, ours, publisher, config }: Work,
+  items: boolean,
+  io: Console,
+  publish?: (items: readonly PlannedItem[]) => Promise<void>,
+): Promise<SignalPlan> {
+  const { createOnly } = config.service.signals;
+  const steps: SignalStep[] = [];
+  const planned: PlannedItem[] = [];
+  let same = 0;
+  const { missing, unconfigured, nameless } = await reviewSignals(
+    caller,
+    ours,
+    {
+      items,
+      async each(page) {
+        const ofPage: PlannedItem[] = [];
+        for (const { input, signal, stored, changes } of page) {
+          const view = signalView(input, signal);
+          if (changes.length === 0 || !view) same++;
+          else steps.push({ input, action: createOnly ? "leave" : "change", changes, view });
+          if (items) ofPage.push(publisher.plan(input, signal, stored));
+        }
+        planned.push(...ofPage);
+        await publish?.(ofPage);
+        io.progress(`${count(same + steps.length, "signal")} compared`);
+      },
+    },
+    io.signal,
+  );
+  io.progress(undefined);
+  for (const input of missing) {
+    const signal = ours.metadata(input);
+    const view = signal && signalView(input, signal);
+    if (view) steps.push({ input, action: "create", changes: [], view });
+  }
+  return { steps, same, unconfigured, nameless, items: items ? planned : undefined };
+}
+
+interface Done {
+  readonly saved?: number;
+  readonly published?: number;
+  readonly refused: readonly { readonly input: string; readonly reason: string }[];
+}
+
+function tell(plan: SignalPlan, { json }: SignalsOptions, io: Console, done?: Done): void {
+  if (json === true) {
+    io.print(JSON.stringify({ ...planJson(plan), ...(done && { done }) }, undefined, 2));
+    return;
+  }
+  for (const line of planLines(plan)) io.print(line);
+  if (!done) return;
+  if (done.saved !== undefined) io.print(`${count(done.saved, "signal")} saved`);
+  if (done.published !== undefined) io.print(`${count(done.published, "item")} published`);
+  for (const line of columns(done.refused.map(({ input, reason }) => [input, reason])))
+    io.complain(`tagferry: refused:${line}`);
+}
+
+/** The publisher's warnings are for whoever typed the command. */
+function complaining(io: Console): Logger {
+  const quiet = () => {};
+  const log: Logger = {
+    debug: quiet,
+    info: quiet,
+    warn: ({ reason }, message) =>
+      io.complain(`tagferry: ${message}${typeof reason === "string" ? `: ${reason}` : ""}`),
+    error: quiet,
+    child: () => log,
+  };
+  return log;
+}

@@ -1,0 +1,130 @@
+// Where `browse` looks: at an address that was typed, or at a source of a configuration as that source would.
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { sourceAddress } from "../../agent/upkeep/source-address.ts";
+import { loadConfig } from "../../config/load.ts";
+import { fileProblem } from "../../config/read-file.ts";
+import { AgentError } from "../../core/errors.ts";
+import { Secret } from "../../core/secret.ts";
+import type { BrowseTarget, Driver } from "../../core/source.ts";
+import { withoutUser } from "../../lib/without-user.ts";
+import { drivers } from "../../source/registry.ts";
+import type { Console } from "../terminal/console.ts";
+
+export interface TargetOptions {
+  readonly config?: string;
+  /** Name of a source of `config`. */
+  readonly source?: string;
+  readonly username?: string;
+  /** One line; its line end is no part of the password. */
+  readonly passwordFile?: string;
+  readonly userCert?: string;
+  readonly userKey?: string;
+  readonly securityMode?: string;
+  readonly policy?: string;
+  readonly trust?: string;
+  readonly replyUnit?: "any";
+}
+
+/** Rejects with `CONFIG_INVALID` where no driver knows the address, or there is no such source. */
+export async function browseTarget(
+  url: string | undefined,
+  options: TargetOptions,
+  io: Console,
+): Promise<{ readonly driver: Driver; readonly target: BrowseTarget }> {
+  const { driver, target }: { driver: Driver; target: BrowseTarget } =
+    options.source === undefined ? ofAddress(url) : await ofSource(url, options, io);
+  const { username, passwordFile, userCert, userKey, securityMode, policy, trust, replyUnit } = options;
+  if (replyUnit !== undefined && driver.type !== "modbus")
+    throw new AgentError("CONFIG_INVALID", `--reply-unit is of Modbus, ${target.url} is ${driver.type}`);
+  if (policy !== undefined && securityMode === undefined)
+    throw new AgentError("CONFIG_INVALID", "--policy needs --security-mode beside it: sign or signAndEncrypt");
+  if ((userCert === undefined) !== (userKey === undefined))
+    throw new AgentError("CONFIG_INVALID", "--user-cert and --user-key stand together");
+  return {
+    driver,
+    target: {
+      ...target,
+      ...(username !== undefined && { username }),
+      ...(passwordFile !== undefined && { password: await passwordIn(passwordFile) }),
+      ...(userCert !== undefined &&
+        userKey !== undefined && { userCertificate: { certFile: userCert, keyFile: userKey } }),
+      ...(securityMode !== undefined && { security: { mode: securityMode, ...(policy !== undefined && { policy }) } }),
+      ...(trust !== undefined && { trust }),
+      ...(replyUnit !== undefined && { options: { ...target.options, replyUnit } }),
+    },
+  };
+}
+
+function ofAddress(url: string | undefined) {
+  if (url === undefined)
+    throw new AgentError("CONFIG_INVALID", "say where to look: an address, or -c FILE with --source NAME");
+  const driver = driverOf(url);
+  if (withoutUser(url) !== url)
+    throw new AgentError(
+      "CONFIG_INVALID",
+      `${withoutUser(url)}: name and password stand in --username NAME --password-file FILE, not in the address`,
+    );
+  return { driver, target: { url } };
+}
+
+/** The login, security and certificates of a source, as its configuration has them. */
+async function ofSource(url: string | undefined, { config: file = "", source }: TargetOptions, io: Console) {
+  const { agent, sources } = await loadConfig(file, io.environment);
+  const found = sources.find(({ name }) => name === source);
+  if (!found) {
+    const names = sources.map(({ name }) => name).join(", ");
+    throw new AgentError("CONFIG_INVALID", `${file} has no source ${source}; it has ${names}`);
+  }
+  const { driver } = found;
+  const options: Readonly<Record<string, unknown>> = { ...found.options };
+  const address = url ?? sourceAddress(options);
+  if (address === undefined) throw new AgentError("CONFIG_INVALID", `source ${source} has no address`);
+  const { username, password, security, userCertificate } = options;
+  const target: BrowseTarget = {
+    url: address,
+    ...(typeof username === "string" && { username }),
+    ...(password instanceof Secret && { password: password.reveal() }),
+    ...(security !== undefined && { security: textsIn(security) }),
+    ...(userCertificate !== undefined && { userCertificate: textsIn(userCertificate) }),
+    sharedDir: resolve(agent.dataDir),
+    agent: agent.name,
+    configFile: file,
+    options,
+  };
+  return { driver, target };
+}
+
+/** Members of an option that are texts, secrets among them. */
+function textsIn(option: unknown): Record<string, string> {
+  const members = typeof option === "object" && option !== null ? Object.entries(option) : [];
+  return Object.fromEntries(
+    members.flatMap(([name, value]: [string, unknown]) => {
+      if (value instanceof Secret) return [[name, value.reveal()]];
+      return typeof value === "string" ? [[name, value]] : [];
+    }),
+  );
+}
+
+function driverOf(url: string): Driver {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+  const driver = drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme));
+  if (driver) return driver;
+  const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}:`));
+  const host = /^[\w.-]+/.exec(url.replace(/^.*:\/\//, ""))?.[0] ?? "host";
+  throw new AgentError(
+    "CONFIG_INVALID",
+    `${url} must begin with one of ${known.join(" ")}
+  as in mqtt://${host}:1883, tcp://${host}:502 (Modbus) or opc.tcp://${host}:4840`,
+  );
+}
+
+async function passwordIn(file: string): Promise<string> {
+  try {
+    return (await readFile(file, "utf8")).replace(/\r?\n$/, "");
+  } catch (error) {
+    throw new AgentError("CONFIG_INVALID", `--password-file ${file} cannot be read: ${fileProblem(error)}`, {
+      cause: error,
+    });
+  }
+}

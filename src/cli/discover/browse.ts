@@ -1,0 +1,109 @@
+// `tagferry browse`: what a broker, server or device offers, with the values it has now.
+import { AgentError, credentialsHint, isAgentError } from "../../core/errors.ts";
+import type { BrowsedNode, BrowseTarget, Driver } from "../../core/source.ts";
+import { withoutUser } from "../../lib/without-user.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { count } from "../terminal/figures.ts";
+import { columns, visible } from "../terminal/table.ts";
+import { browseTarget, type TargetOptions } from "./browse-target.ts";
+import { browsedYaml } from "./browsed-yaml.ts";
+
+export interface BrowseOptions extends TargetOptions {
+  readonly yaml?: boolean;
+  readonly json?: boolean;
+  /** The ways into the device, and nothing of what is behind them. */
+  readonly endpoints?: boolean;
+}
+
+const longestValue = 40;
+
+/**
+ * Prints nodes as they are found; with `yaml` or `json` all of them at the end. Rejects with `CONFIG_INVALID` where the
+ * address is none, and as `Driver.browse` does.
+ */
+export async function browse(url: string | undefined, options: BrowseOptions, io: Console): Promise<ExitStatus> {
+  const { driver, target } = await browseTarget(url, options, io);
+  try {
+    return await browseAt(driver, target, options, io);
+  } catch (error) {
+    // A login helps against nothing but a missing login.
+    if (!isAgentError(error) || error.hint !== credentialsHint || options.source !== undefined) throw error;
+    if (options.username !== undefined) throw error;
+    const hint =
+      "a login goes into --username NAME --password-file FILE; -c FILE --source NAME looks as a configured source does";
+    throw new AgentError(error.code, error.message, { cause: error, hint });
+  }
+}
+
+async function browseAt(
+  driver: Driver,
+  target: BrowseTarget,
+  options: BrowseOptions,
+  io: Console,
+): Promise<ExitStatus> {
+  if (options.endpoints === true) return await listEndpoints(driver, target, options, io);
+  const collects = options.yaml === true || options.json === true;
+  const nodes: BrowsedNode[] = [];
+  let found = 0;
+  io.progress("looking; ^C ends it");
+  for await (const node of driver.browse?.(target, commandRuntime(), io.signal) ?? noNodes()) {
+    found++;
+    if (collects) nodes.push(node);
+    else io.print(lineOf(node));
+    io.progress(`${found} found; ^C ends it`);
+  }
+  io.progress(undefined);
+  const { security } = target;
+  if (options.json === true)
+    io.print(jsonOf({ url: withoutUser(target.url), type: driver.type, ...(security && { security }), nodes }));
+  else if (options.yaml === true) io.print(browsedYaml(nodes));
+  else if (found === 0) io.print("nothing found");
+  else io.complain(`${count(found, "node")} found`);
+  return exitStatus.done;
+}
+
+async function listEndpoints(
+  driver: Driver,
+  target: BrowseTarget,
+  { json }: BrowseOptions,
+  io: Console,
+): Promise<ExitStatus> {
+  const offered = await driver.endpoints?.(target, commandRuntime(), io.signal);
+  if (!offered) throw new AgentError("CONFIG_INVALID", `${driver.type} knows no endpoints; leave --endpoints out`);
+  if (json === true) io.print(jsonOf({ url: withoutUser(target.url), type: driver.type, endpoints: offered }));
+  else {
+    const lines = offered.map(({ security, logins, address, certificate, warning }) => [
+      security,
+      logins.join(", "),
+      address,
+      certificate ?? "",
+      warning ?? "",
+    ]);
+    for (const line of columns([["security", "logins", "address", "certificate", ""], ...lines])) io.print(line);
+  }
+  return exitStatus.done;
+}
+
+function lineOf({ address, name, depth, value, type = "", signal, perSecond }: BrowsedNode): string {
+  const text = value === undefined ? "" : String(value);
+  const shown = text.length > longestValue ? `${text.slice(0, longestValue)}…` : text;
+  const measured = signal.engUnit === undefined || shown === "" ? shown : `${shown} ${signal.engUnit}`;
+  const rate = perSecond === undefined ? "" : `${perSecond.toFixed(1)}/s`.padEnd(10);
+  const typed = type === "" ? "" : `${type.padEnd(10)}  `;
+  return visible(
+    `${"  ".repeat(depth)}${name.padEnd(30 - 2 * depth)}  ${measured.padEnd(16)}  ${typed}${rate}${address}`,
+  ).trimEnd();
+}
+
+/** Integers that a JSON number would round are texts. */
+function jsonOf(result: object): string {
+  const exact = (_key: string, value: unknown) => {
+    if (typeof value !== "bigint") return value;
+    return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  };
+  return JSON.stringify(result, exact, 2);
+}
+
+async function* noNodes(): AsyncGenerator<BrowsedNode> {}

@@ -1,0 +1,83 @@
+// What was browsed as tags to paste into a configuration. Pure.
+import { stringify } from "yaml";
+import type { BrowsedNode } from "../../core/source.ts";
+import { visible } from "../terminal/table.ts";
+
+/** A register of which nothing is known but that it is not 0. */
+const plainRegister = /^(?:hr|ir):\d+ [ui]16$/;
+/** Of more plain registers of a unit a person chooses: most of them are settings, and each one costs time on the bus. */
+const mostPlain = 100;
+
+/**
+ * `tags:`, or `devices:` where the tags are those of units. Each tag has an Input ID of its own, made of the names on the
+ * way to it where the driver gives none, and other than those of `inputs`, which it is added to. A text, which is no
+ * number that could be stored, stands as a comment.
+ */
+export function browsedYaml(nodes: readonly BrowsedNode[], inputs: Set<string> = new Set()): string {
+  const units = new Map<number, string[]>();
+  const identities = new Map<number, string[]>();
+  const plain = new Map<number, number>();
+  const lines: string[] = [];
+  const path: string[] = [];
+  for (const { name, depth, value, signal, tag } of nodes) {
+    path.length = Math.min(path.length, depth);
+    path[depth] = name;
+    if (value === undefined && tag["input"] === undefined && Object.keys(signal).length === 0) continue;
+    const { unit, ...own } = tag;
+    if (typeof value === "string" && typeof unit === "number" && Object.keys(own).length === 0) {
+      // What a unit says of itself is nothing to read again and again.
+      identities.set(unit, [...(identities.get(unit) ?? []), visible(`# ${name}: ${value}`)]);
+      continue;
+    }
+    const input = unique(typeof own["input"] === "string" ? own["input"] : inputOf(path, tag), inputs);
+    // An OPC UA server describes its nodes to the agent by itself.
+    const described = "node" in own || Object.keys(signal).length === 0 ? {} : { signal };
+    const text = flow({ ...own, input, ...described });
+    const line = typeof value === "string" ? `# - ${text}   # a text; needs values: { … }` : `- ${text}`;
+    if (typeof unit !== "number") {
+      lines.push(`  ${line}`);
+      continue;
+    }
+    const isPlain = typeof own["at"] === "string" && plainRegister.test(own["at"]) && Object.keys(signal).length === 0;
+    if (isPlain) plain.set(unit, (plain.get(unit) ?? 0) + 1);
+    const tooMany = isPlain && (plain.get(unit) ?? 0) > mostPlain;
+    const tagLines = units.get(unit) ?? [];
+    tagLines.push(tooMany ? `# ${line}   # ${String(value)}` : line);
+    units.set(unit, tagLines);
+  }
+  if (units.size === 0) return ["tags:", ...lines].join("\n");
+  const devices = [...units].flatMap(([unit, tags]) => [
+    `  - unit: ${unit}`,
+    "    tags:",
+    ...[...(identities.get(unit) ?? []), ...tags].map((line) => `      ${line}`),
+  ]);
+  return ["devices:", ...devices].join("\n");
+}
+
+/** Names on the way to a node. Of a place in a device: the unit, and its name or, where it has none, the place. */
+function inputOf(path: readonly (string | undefined)[], { unit, at }: BrowsedNode["tag"]): string {
+  if (typeof unit !== "number") return allowed(path.filter((name) => name !== undefined).join("."));
+  const name = path.at(-1) ?? "";
+  const place = typeof at === "string" ? (at.split(" ")[0] ?? at) : name;
+  return allowed(`unit${unit}.${/^(hr|ir|co|di):/.test(name) ? place : name}`);
+}
+
+const longestInput = 128;
+
+function allowed(text: string): string {
+  return text.replace(/[^a-zA-Z0-9\-_:.#+/]+/g, "_").slice(0, longestInput) || "tag";
+}
+
+function unique(wanted: string, taken: Set<string>): string {
+  let input = wanted;
+  for (let n = 2; taken.has(input); n++) input = `${wanted.slice(0, longestInput - 1 - String(n).length)}.${n}`;
+  taken.add(input);
+  return input;
+}
+
+/** `{ input: …, … }` on one line, the Input ID first. */
+function flow({ input, ...rest }: Readonly<Record<string, unknown>>): string {
+  // A line end in a name stays an escape: whatever devices call their nodes, it is one line.
+  const oneLine = { lineWidth: 0, singleQuote: false, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER };
+  return stringify({ input, ...rest }, { collectionStyle: "flow", ...oneLine }).trimEnd();
+}

@@ -1,0 +1,69 @@
+// `tagferry probe`: one place of a Modbus device in every type and order, ranked by what the device's display shows.
+import { AgentError } from "../../core/errors.ts";
+import { scaled } from "../../source/modbus/config/registers.ts";
+import { type ProbeRow, probeModbus } from "../../source/modbus/discovery/probe.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { columns } from "../terminal/table.ts";
+
+export interface ProbeOptions {
+  readonly at: string;
+  readonly unit: number;
+  readonly expect?: string;
+  readonly replyUnit?: "any";
+  readonly json?: boolean;
+}
+
+/** Resolves with `failed` where nothing there is what is expected. Rejects as `probeModbus` does. */
+export async function probe(
+  url: string,
+  { at, unit, expect, replyUnit, json = false }: ProbeOptions,
+  io: Console,
+): Promise<ExitStatus> {
+  if (expect !== undefined && !/^[+-]?\d+(\.\d+)?$/.test(expect))
+    throw new AgentError(
+      "CONFIG_INVALID",
+      `--expect must be a number as the display shows it, as in 231.4, is ${expect}`,
+    );
+  const target = { url, unit, at, ...(expect !== undefined && { expect }), ...(replyUnit && { replyUnit }) };
+  const rows = await probeModbus(target, commandRuntime(), io.signal);
+  const found = rows.filter(({ matches, near }) => matches || near);
+  if (json) {
+    const plain = rows.map((row) => ({ ...row, value: plainValue(row.value) }));
+    io.print(JSON.stringify({ url, unit, at, expect, rows: plain }, undefined, 2));
+  } else {
+    if (found[0])
+      io.print(`${found[0].matches ? "shown as" : "near"} ${expect}, the likeliest first; as it would stand in tags:`);
+    else if (expect !== undefined)
+      io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect} or near it; the nearest:`);
+    for (const line of columns(shown(rows, found, expect).map(cells))) io.print(line);
+    if (found.some(({ near }) => near)) io.print("Values move: where it says now, read the display again to be sure.");
+    if (found.length === 0 && expect !== undefined)
+      io.print("A value that moves: read the display again. Without --expect every way to read the place is shown.");
+  }
+  return expect === undefined || found.length > 0 ? exitStatus.done : exitStatus.failed;
+}
+
+/** Rows of a place where nothing matches that are worth a look. */
+const mostNear = 10;
+
+function shown(rows: readonly ProbeRow[], found: readonly ProbeRow[], expect: string | undefined) {
+  if (found.length > 0) return found;
+  if (expect === undefined) return rows;
+  const wanted = Number(expect);
+  return rows
+    .filter(({ value }) => Number.isFinite(Number(value)))
+    .toSorted((a, b) => Math.abs(Number(a.value) - wanted) - Math.abs(Number(b.value) - wanted))
+    .slice(0, mostNear);
+}
+
+function cells({ at, value, exponent, matches, near }: ProbeRow): readonly string[] {
+  if (!matches && !near) return [at, String(value)];
+  const scale = exponent === 0 ? "" : `, scale: ${Number(`1e${exponent}`)}`;
+  return [`at: "${at}"${scale}`, String(value), ...(near ? [`now ${scaled(value, exponent)}`] : [])];
+}
+
+function plainValue(value: number | bigint): number | string {
+  return typeof value === "number" || Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}

@@ -1,0 +1,152 @@
+// `tagferry test`: reads every tag of a configuration and shows what comes and what becomes of it. Nothing is buffered,
+// sent or acknowledged, and an agent that runs on the same configuration does not notice.
+import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
+import type { Config, ConfiguredSource } from "../../config/config.ts";
+import { loadConfig } from "../../config/load.ts";
+import { errorCodes, isAgentError } from "../../core/errors.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { type InputOwners, inputOwners } from "../../mapping/input-owners.ts";
+import type { RefusedInput } from "../../mapping/mapping.ts";
+import { formatTimestamp } from "../../wire/timestamp.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { type Looked, look, type Told } from "../shared/source-look.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { count, span } from "../terminal/figures.ts";
+import { columns, visible } from "../terminal/table.ts";
+import { LiveTable } from "./live-table.ts";
+
+export interface TestOptions {
+  readonly config: string;
+  /** Ends when every tag was read, or nothing more is to be expected within `within`. */
+  readonly once?: boolean;
+  readonly json?: boolean;
+  readonly source?: string;
+  /** Milliseconds that `once` waits for tags that are silent. */
+  readonly within: number;
+}
+
+/**
+ * Without `once` it goes on until ^C. Resolves with `failed` where a tag gave no good value, with `unreachable` or
+ * `refused` where a source would not have it. Rejects as `loadConfig` does.
+ */
+export async function test(options: TestOptions, io: Console): Promise<ExitStatus> {
+  const config = await loadConfig(options.config, io.environment);
+  const sources = config.sources.filter(({ name }) => options.source === undefined || name === options.source);
+  if (sources.length === 0) {
+    const names = config.sources.map(({ name }) => name).join(", ");
+    io.complain(
+      names === ""
+        ? `tagferry: ${options.config} has no sources yet; tagferry browse URL --yaml lists what a device offers`
+        : `tagferry: ${options.config} has no source ${options.source}; there are: ${names}`,
+    );
+    return exitStatus.usage;
+  }
+  const owners = inputOwners();
+  const live =
+    io.screen && options.once !== true && options.json !== true
+      ? new LiveTable(
+          io.screen,
+          sources.map(({ name }) => name),
+          cells,
+        )
+      : undefined;
+  const ends = await Promise.all(sources.map((source) => testSource(source, config, owners, options, live, io)));
+  live?.end();
+  return ends.find((end) => end !== exitStatus.done) ?? exitStatus.done;
+}
+
+async function testSource(
+  source: ConfiguredSource,
+  config: Config,
+  owners: InputOwners,
+  { once = false, json = false, within }: TestOptions,
+  live: LiveTable | undefined,
+  io: Console,
+): Promise<ExitStatus> {
+  const { name, rules, driver } = source;
+  const runtime = commandRuntime();
+  const enough = new AbortController();
+  const stop = AbortSignal.any([io.signal, enough.signal, ...(io.unread ? [io.unread] : [])]);
+  const over = once ? runtime.clock.sleep(within, stop).then(() => enough.abort(new Error("silent"))) : undefined;
+  over?.catch(() => {});
+  const silent = new Set(rules.keys());
+  const bad = new Set<number>();
+  let refused: readonly RefusedInput[] = [];
+  let faults: readonly string[] = [];
+  const told: Told = (all, details = {}) => {
+    refused = all;
+    // Why messages came and no value of them.
+    faults = ["lastUnnamed", "lastMalformed"].flatMap((fault) => (fault in details ? [String(details[fault])] : []));
+  };
+  try {
+    for await (const readings of look(source, config, owners, told, runtime, stop)) {
+      for (const reading of readings) {
+        const { tag, value } = reading;
+        const isFirst = silent.delete(tag);
+        // A second address says nothing of the one that feeds the input.
+        if (value === undefined && (isFirst || !reading.refused)) bad.add(tag);
+        else if (value !== undefined) bad.delete(tag);
+      }
+      if (live) live.add(name, readings);
+      else for (const line of json ? readings.map(jsonOf) : columns(readings.map(cells))) io.print(line);
+      if (once && silent.size === 0) break;
+    }
+  } catch (error) {
+    if (!isAbort(error, stop)) {
+      if (isAgentError(error)) live?.failed(name, `${error.message}; ${error.hint}`);
+      return failure(name, error, live ? { complain() {} } : io);
+    }
+  } finally {
+    enough.abort(new Error("the look is over"));
+  }
+  for (const tag of silent) {
+    const input = rules[tag]?.input ?? "";
+    if (json && once) io.print(JSON.stringify({ source: name, input, reason: "nothing came" }));
+    else if (once) io.print(visible(`  ${name}  ${input}  nothing came within ${span(within)}`));
+  }
+  if (!once) return exitStatus.done;
+  for (const fault of silent.size > 0 ? faults : []) io.complain(visible(`${name} (${driver.type}): ${fault}`));
+  if (silent.size > 0 && faults.length === 0 && driver.silence !== undefined)
+    io.complain(`${name} (${driver.type}): ${driver.silence}`);
+  const wrong = silent.size + bad.size;
+  io.complain(`${name} (${driver.type}): ${count(rules.length - wrong, "tag")} of ${rules.length} with a good value`);
+  for (const { message, remedy = "" } of refusalWarnings(refused.map((each) => ({ source: name, ...each })))) {
+    io.complain(visible(`${name} (${driver.type}): ${message}`));
+    io.complain(visible(`  ${remedy}`));
+  }
+  return wrong + refused.length === 0 ? exitStatus.done : exitStatus.failed;
+}
+
+/** Says it, so that the other sources go on. */
+function failure(source: string, error: unknown, io: Pick<Console, "complain">): ExitStatus {
+  if (!isAgentError(error)) throw error;
+  io.complain(visible(`tagferry: ${source}: ${error.message}`));
+  io.complain(`  ${error.hint}`);
+  const { exit } = errorCodes[error.code];
+  return Object.values(exitStatus).find((status) => status === exit) ?? exitStatus.failed;
+}
+
+function cells({ source, input, raw, value, text, unit, time, clock, quality, reason, address }: Looked): string[] {
+  const mapped = value === undefined ? "no point" : [value, unit, text].filter((part) => part !== undefined).join(" ");
+  return [
+    source,
+    input,
+    mapped,
+    `raw ${raw === undefined ? "none" : short(String(raw))}`,
+    address,
+    `${formatTimestamp(time)}${clock === "agent" ? " (here)" : ""}`,
+    quality === "good" ? (reason ?? "good") : `${quality}: ${reason ?? "without a reason"}`,
+  ];
+}
+
+const longest = 40;
+
+function short(text: string): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
+
+function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: Looked): string {
+  const exact = typeof raw === "bigint" ? (Number.isSafeInteger(Number(raw)) ? Number(raw) : String(raw)) : raw;
+  return JSON.stringify({ ...rest, raw: exact, time: formatTimestamp(time) });
+}

@@ -1,0 +1,82 @@
+// `tagferry trust`: which OPC UA servers the agent believes. A person compares and decides; nothing is trusted by itself.
+import { loadConfig } from "../../config/load.ts";
+import {
+  type KnownCertificate,
+  listCertificates,
+  rejectCertificate,
+  trustCertificate,
+} from "../../source/opcua/session/trust.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { visible } from "../terminal/table.ts";
+
+export interface TrustOptions {
+  /** Configuration of the agent: its data directory holds the certificates. */
+  readonly config: string;
+  readonly json?: boolean;
+}
+
+/** Prints every certificate that the agent knows; none where it has no OPC UA source, which is nothing wrong. */
+export async function listTrust(options: TrustOptions, io: Console): Promise<ExitStatus> {
+  const folder = await trustFolder(options, io);
+  const known = folder === undefined ? [] : await listCertificates(folder);
+  if (options.json === true) io.print(JSON.stringify(known, undefined, 2));
+  else if (folder !== undefined) {
+    for (const line of known.flatMap(shown)) io.print(line);
+    if (known.length === 0) io.print("no certificates yet: a server's is kept at the first attempt to connect");
+  }
+  return exitStatus.done;
+}
+
+/** Trusts one that was refused, from the next attempt to connect on. */
+export function acceptTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
+  const says = "trusted from the next attempt to connect on";
+  return decide(thumbprint, { ...options, act: trustCertificate, says }, io);
+}
+
+/** Trusts one no longer. A connection that stands goes on until it ends. */
+export function rejectTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
+  const says = "trusted no longer; a connection that stands goes on until it ends or the agent restarts";
+  return decide(thumbprint, { ...options, act: rejectCertificate, says }, io);
+}
+
+interface Decision extends TrustOptions {
+  readonly act: (dir: string, thumbprint: string) => Promise<boolean>;
+  readonly says: string;
+}
+
+async function decide(thumbprint: string, { act, says, ...options }: Decision, io: Console): Promise<ExitStatus> {
+  const folder = await trustFolder(options, io);
+  if (folder === undefined) return exitStatus.failed;
+  if (!(await act(folder, thumbprint))) {
+    io.complain(`tagferry: there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`);
+    return exitStatus.failed;
+  }
+  const wanted = thumbprint.replaceAll(":", "").toLowerCase();
+  const known = await listCertificates(folder);
+  const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
+  if (options.json === true) io.print(JSON.stringify(certificate, undefined, 2));
+  else for (const line of [...(certificate ? shown(certificate) : []), says]) io.print(line);
+  return exitStatus.done;
+}
+
+function shown(certificate: KnownCertificate): readonly string[] {
+  const { state, thumbprint, sha256, subject, applicationUri, validFrom, validTo, path } = certificate;
+  const whose = state === "own" ? "own, for the server to trust" : state;
+  return [
+    `${thumbprint} (${whose})`,
+    `  SHA-256      ${sha256}`,
+    `  subject      ${subject}`,
+    `  application  ${applicationUri ?? "names none"}`,
+    `  valid        ${validFrom} to ${validTo}`,
+    `  file         ${path}`,
+  ].map(visible);
+}
+
+/** Where the agent's certificates are. Undefined, after a word, where it reads no OPC UA server. */
+async function trustFolder({ config: file }: TrustOptions, io: Console): Promise<string | undefined> {
+  const { agent, sources } = await loadConfig(file, io.environment);
+  if (sources.some(({ driver }) => driver.type === "opcua")) return agent.dataDir;
+  io.complain(`tagferry: ${file} has no OPC UA source`);
+  return undefined;
+}

@@ -1,0 +1,136 @@
+// `tagferry gaps`: every interval in which tags were not recorded, from the running agent or from what one has left.
+import { type Gap, type GapList, gapListSchema } from "../../agent/gaps/gap.ts";
+import { type GapContent, gapFolder, readGapFolder } from "../../agent/gaps/gap-file.ts";
+import { newest } from "../../agent/gaps/gap-rows.ts";
+import { agentPlace } from "../../config/agent-place.ts";
+import { loadConfig } from "../../config/load.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import { epochMicros } from "../../core/point.ts";
+import { type AgentAddressOptions, agentUrl, askAgent } from "../shared/agent-address.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { count, span } from "../terminal/figures.ts";
+import { columns } from "../terminal/table.ts";
+
+export interface GapsOptions extends AgentAddressOptions {
+  /** Milliseconds. */
+  readonly since: number;
+  readonly json?: true;
+}
+
+/** Rows that are shown; the others are counted. */
+const mostRows = 5_000;
+/** Input IDs that a line of the table names. */
+const namedInputs = 2;
+
+/** Resolves once they are printed. Rejects with `AGENT_UNREACHABLE` where there is neither agent nor configuration. */
+export async function gaps(options: GapsOptions, io: Console): Promise<ExitStatus> {
+  const { list, from } = await gapsFrom(options, io);
+  if (options.json === true) io.print(JSON.stringify(list, undefined, 2));
+  else for (const line of report(list, from, options.since)) io.print(line);
+  return exitStatus.done;
+}
+
+/** The agent is asked; where none answers, what it has left in its data directory is read, without a lock. */
+async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapList; from: string }> {
+  const { since, config, url } = options;
+  try {
+    const address = await agentUrl(options, io);
+    const answer = await askAgent(address, `/api/gaps?since=${since}ms&most=${mostRows}`, io.signal);
+    const parsed = gapListSchema.safeParse(answer);
+    if (!parsed.success) throw new AgentError("AGENT_UNREACHABLE", `what answers at ${address} is no agent`);
+    return { list: parsed.data, from: address };
+  } catch (error) {
+    if (config === undefined || url !== undefined || !isAgentError(error, "AGENT_UNREACHABLE")) throw error;
+    const place = await agentPlace(config, io.environment);
+    const { dataDir } = place ?? (await loadConfig(config, io.environment)).agent;
+    const folder = gapFolder(dataDir);
+    const time = Date.now() * 1_000;
+    return { list: leftBehind(await readGapFolder(folder), time, since), from: `${folder}, no agent answers` };
+  }
+}
+
+/** What an agent left that is not running: its sources are not recorded since. */
+function leftBehind({ gaps: known, life }: GapContent, time: number, sinceMs: number): GapList {
+  const all = [...known.values()];
+  const goesOn = new Set(all.filter(({ to }) => to === undefined).map(({ source }) => source));
+  for (const [source, from] of Object.entries(life?.sources ?? {})) {
+    if (
+      goesOn.has(source) &&
+      all.some((gap) => gap.source === source && gap.to === undefined && gap.inputs.length === 0)
+    )
+      continue;
+    const reason = life?.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down";
+    const row = {
+      id: 0,
+      source,
+      cause: "agentDown",
+      reason,
+      from,
+      state: "open",
+      tags: 0,
+      inputs: [],
+      times: 1,
+    } as const;
+    all.push({ ...row, inputs: [] });
+  }
+  const since = all.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
+  return {
+    time: epochMicros(time),
+    ...newest(all, time - sinceMs * 1_000, mostRows),
+    ...(all.length > 0 && { since: epochMicros(since) }),
+  };
+}
+
+function report({ gaps: rows, more, time }: GapList, from: string, sinceMs: number): readonly string[] {
+  if (rows.length === 0) return [`no gaps in the last ${span(sinceMs)} (${from})`];
+  const lines = [
+    ["from", "to", "how long", "source", "tags", "state", "cause"],
+    ...rows.map((gap) => cells(gap, time)),
+  ];
+  const lost = rows.filter(({ state }) => state === "lost" || state === "partly").length;
+  const open = rows.filter(({ to }) => to === undefined).length;
+  return [
+    ...columns(lines),
+    ...(more > 0 ? [`  and ${count(more, "gap")} more`] : []),
+    `${count(rows.length + more, "gap")} in the last ${span(sinceMs)}, ${open} open, ${lost} with values lost (${from})`,
+  ];
+}
+
+function cells(gap: Gap, now: number): readonly string[] {
+  const { source = "(buffer)", from, to, times, missingMs, cause, reason, outcome, points } = gap;
+  const long = span(missingMs ?? (now - from) / 1_000);
+  const what = [
+    `${causes[cause]}: ${reason}`,
+    ...(points === undefined ? [] : [count(points, "point")]),
+    ...(outcome === undefined ? [] : [outcome]),
+  ].join("; ");
+  const often = times > 1 ? `${long} in ${count(times, "time")}` : long;
+  return [moment(from), to === undefined ? "" : moment(to), often, source, tagsOf(gap), stateOf(gap), what];
+}
+
+const causes = {
+  agentDown: "agent down",
+  disconnected: "not connected",
+  stopped: "source stopped",
+  bad: "no usable value",
+  refused: "no Input ID",
+  overflow: "overflow",
+  buffer: "buffer",
+} as const satisfies Record<Gap["cause"], string>;
+
+function stateOf({ state, unfilled, tags }: Gap): string {
+  return state === "partly" && unfilled ? `filled, ${unfilled.tags} of ${tags || "all"} lost` : state;
+}
+
+function tagsOf({ tags, inputs }: Gap): string {
+  if (inputs.length === 0) return tags > 0 ? `all ${tags}` : "all";
+  const named = inputs.slice(0, namedInputs).join(", ");
+  const more = Math.max(tags, inputs.length) - Math.min(inputs.length, namedInputs);
+  return more > 0 ? `${named} and ${more} more` : named;
+}
+
+/** Local time would need its zone: UTC, to the second. */
+function moment(time: number): string {
+  return new Date(time / 1_000).toISOString().replace(/\.\d+Z$/, "Z");
+}

@@ -1,0 +1,163 @@
+// `tagferry security`: what of an agent is protected and what is not, for people and for machines: the configuration, the
+// files, and the process and its connections as they are while it runs.
+import { stat } from "node:fs/promises";
+import { z } from "zod";
+import type { Config } from "../../config/config.ts";
+import { loadConfig } from "../../config/load.ts";
+import { fileProblem } from "../../config/read-file.ts";
+import { isAgentError } from "../../core/errors.ts";
+import { isLoopback, leavesMachine } from "../../lib/loopback.ts";
+import { agentUrl, askAgent } from "../shared/agent-address.ts";
+import { askWithToken } from "../shared/agent-token.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { count } from "../terminal/figures.ts";
+import { columns, visible } from "../terminal/table.ts";
+
+export interface SecurityOptions {
+  readonly config: string;
+  readonly url?: string;
+  /** File with `http.token` in it, where the data directory cannot be read. */
+  readonly tokenFile?: string;
+  readonly json?: boolean;
+}
+
+interface Finding {
+  /** `service`, `source hall`, `page`, `files`, `process`, `configuration`. */
+  readonly about: string;
+  /** `unknown`: nobody who could be asked knows. */
+  readonly state: "good" | "weak" | "unknown";
+  readonly message: string;
+  readonly remedy?: string;
+}
+
+const answeredProcess = z.object({
+  root: z.boolean(),
+  debuggerSignal: z.boolean(),
+  codeFromText: z.boolean(),
+  proto: z.boolean(),
+  node: z.string(),
+});
+const answeredSources = z.object({
+  sources: z.array(
+    z.object({ name: z.string(), state: z.string(), details: z.record(z.string(), z.union([z.string(), z.number()])) }),
+  ),
+});
+
+/** Resolves with `done` whatever is found. Rejects as `loadConfig` does. */
+export async function security(options: SecurityOptions, io: Console): Promise<ExitStatus> {
+  const config = await loadConfig(options.config, io.environment);
+  const findings = [
+    serviceFinding(config),
+    ...sourceFindings(config),
+    pageFinding(config),
+    ...(await fileFindings(config)),
+    ...config.warnings.map(({ path, message, hint }) => weak("configuration", `${path}: ${message}`, hint)),
+    ...(await runningFindings(options, io)),
+  ];
+  const ok = !findings.some(({ state }) => state === "weak");
+  if (options.json === true) io.print(JSON.stringify({ ok, findings }, undefined, 2));
+  else for (const line of report(findings)) io.print(line);
+  return exitStatus.done;
+}
+
+function report(findings: readonly Finding[]): readonly string[] {
+  const lines = columns(findings.map(({ state, about, message }) => [state, about, message]));
+  const weaknesses = findings.filter(({ state }) => state === "weak").length;
+  return [
+    ...findings.flatMap(({ remedy }, i) => [
+      lines[i] ?? "",
+      ...(remedy === undefined ? [] : [visible(`    ${remedy}`)]),
+    ]),
+    weaknesses === 0 ? "nothing weak was found" : count(weaknesses, "weak place"),
+  ];
+}
+
+function weak(about: string, message: string, remedy?: string): Finding {
+  return { about, state: "weak", message, ...(remedy !== undefined && { remedy }) };
+}
+
+function good(about: string, message: string): Finding {
+  return { about, state: "good", message };
+}
+
+function serviceFinding({ service: { url } }: Config): Finding {
+  if (url.startsWith("https:")) return good("service", "TLS, issuer and name are checked");
+  if (!leavesMachine(url)) return good("service", "not encrypted, and it does not leave this machine");
+  return weak("service", "not encrypted", "service.url with https://");
+}
+
+/** What can be said of a source before it connects; of OPC UA and TLS the running agent knows more. */
+function sourceFindings({ sources }: Config): readonly Finding[] {
+  return sources.flatMap(({ name, driver: { type }, options: { url, verify } }) => {
+    const address = typeof url === "string" ? url : "";
+    if (type === "modbus")
+      return [weak(`source ${name}`, "Modbus has neither encryption nor logins", "keep it in a network of its own")];
+    if (type !== "mqtt") return [];
+    if (/^(mqtts|wss):/.test(address)) return [tlsFinding(`source ${name}`, verify)];
+    if (!leavesMachine(address)) return [good(`source ${name}`, "not encrypted, and it does not leave this machine")];
+    return [weak(`source ${name}`, "not encrypted", "mqtts:// or wss:// where the broker offers it")];
+  });
+}
+
+function tlsFinding(about: string, verify: unknown): Finding {
+  if (verify === "none")
+    return weak(about, "TLS, but the certificate of the broker is not verified", "verify: full, with caFile");
+  return good(
+    about,
+    verify === "ca" ? "TLS; the issuer is verified, the name is not" : "TLS; issuer and name are verified",
+  );
+}
+
+function pageFinding({ http: { listen, token } }: Config): Finding {
+  const changes = token === undefined ? "changes nothing without control.token" : "changes nothing without a token";
+  if (isLoopback(listen.host)) return good("page", `for this machine alone, and ${changes}`);
+  const remedy = "http.listen on 127.0.0.1, with a proxy before it that asks for a login";
+  return weak("page", `everybody who reaches ${listen.host}:${listen.port} may look, and ${changes}`, remedy);
+}
+
+/** Rights of others than the user of the agent. */
+async function fileFindings({ agent: { dataDir } }: Config): Promise<readonly Finding[]> {
+  try {
+    const { mode } = await stat(dataDir);
+    return (mode & 0o077) === 0
+      ? [good("files", `${dataDir} is for its user alone`)]
+      : [weak("files", `others may look into ${dataDir}`, `chmod 0700 ${dataDir}`)];
+  } catch (error) {
+    return [{ about: "files", state: "unknown", message: `${dataDir}: ${fileProblem(error)}` }];
+  }
+}
+
+async function runningFindings(options: SecurityOptions, io: Console): Promise<readonly Finding[]> {
+  try {
+    const url = await agentUrl(options, io);
+    const { sources } = answeredSources.parse(await askAgent(url, "/api/status", io.signal));
+    const running = answeredProcess.parse(
+      await askWithToken(url, { method: "GET", path: "/api/security" }, options, io),
+    );
+    return [...processFindings(running), ...sources.flatMap(connectionFinding)];
+  } catch (error) {
+    if (!isAgentError(error) && !(error instanceof z.ZodError)) throw error;
+    const message = isAgentError(error) ? error.message : "what answers is no agent that can tell";
+    return [{ about: "process", state: "unknown", message }];
+  }
+}
+
+function processFindings({ root, debuggerSignal, codeFromText, proto, node }: z.output<typeof answeredProcess>) {
+  const flags = "start Node with the flags of the unit; tagferry install-service does";
+  return [
+    root ? weak("process", "runs as root", "give it a user of its own, as the unit does") : good("process", "not root"),
+    debuggerSignal ? weak("process", "a signal opens the debugger", flags) : good("process", "no debugger by signal"),
+    codeFromText ? weak("process", "text can become code", flags) : good("process", "no code made of text"),
+    proto ? weak("process", "__proto__ can be reached", flags) : good("process", "no __proto__"),
+    good("process", `Node ${node}`),
+  ];
+}
+
+function connectionFinding({ name, state, details }: z.output<typeof answeredSources>["sources"][number]) {
+  const { warning, security: channel } = details;
+  const about = `source ${name}`;
+  if (warning !== undefined) return [weak(about, `its connection: ${warning}`)];
+  if (channel !== undefined) return [good(about, `its connection: ${channel}`)];
+  return state === "online" ? [] : [{ about, state: "unknown" as const, message: "not connected" }];
+}

@@ -1,0 +1,237 @@
+// `tagferry support-bundle`: one archive of what somebody needs who is to find out what is wrong, without secrets.
+import { readFile, writeFile } from "node:fs/promises";
+import { arch, cpus, freemem, hostname, release, totalmem, uptime } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { controlTokenName } from "../../agent/process/control-token.ts";
+import type { Config } from "../../config/config.ts";
+import { configIssues, loadConfig } from "../../config/load.ts";
+import { fileProblem } from "../../config/read-file.ts";
+import { shownFile } from "../../config/shown-file.ts";
+import { isAgentError } from "../../core/errors.ts";
+import { formatByteSize } from "../../lib/byte-size.ts";
+import { withoutUser } from "../../lib/without-user.ts";
+import { drivers } from "../../source/registry.ts";
+import { agentUrl, callAgent } from "../shared/agent-address.ts";
+import { callWithToken } from "../shared/agent-token.ts";
+import { journalLines } from "../shared/journal.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { progressBar } from "../terminal/progress-bar.ts";
+import { version } from "../terminal/version.ts";
+import { scrubber, secretsIn } from "./scrub.ts";
+import { tar } from "./tar.ts";
+
+export interface SupportBundleOptions {
+  readonly config: string;
+  readonly url?: string;
+  readonly tokenFile?: string;
+  readonly output?: string;
+}
+
+/** Runs a command of this program with its arguments, and resolves with its exit status. */
+export type RunCommand = (args: readonly string[], io: Console) => Promise<number>;
+
+/** Gives the text of one file of the bundle, or rejects with why there is none. */
+type Gather = () => Promise<string>;
+
+/**
+ * Resolves once it is written, however little could be gathered. `failed`: there is such a file already. Rejects as
+ * `loadConfig` does, or with `AGENT_UNREACHABLE`, where there is neither a configuration, right or wrong, nor an agent.
+ */
+export async function supportBundle(
+  options: SupportBundleOptions,
+  io: Console,
+  runCommand: RunCommand,
+): Promise<ExitStatus> {
+  const config = await loadConfig(options.config, io.environment).catch((error: unknown) =>
+    insteadOfConfig(error, options, io),
+  );
+  const time = new Date();
+  const stamp = time.toISOString().replace(/[-:]|\.\d+/g, "");
+  const agent = config?.agent.name.slice(0, 32) ?? "agent";
+  const folder = `tagferry-support-${agent}-${stamp}`;
+  const scrub = scrubber(await knownSecrets(config));
+  const parts = partsOf(options, config, io, runCommand);
+  const files = new Map<string, string>();
+  const missing = new Map<string, string>();
+  for (const [i, [name, gather]] of Object.entries(parts).entries()) {
+    io.progress(progressBar(i, Object.keys(parts).length, `files, now ${name}`));
+    try {
+      files.set(name, scrub(await gather()));
+    } catch (error) {
+      io.signal.throwIfAborted();
+      missing.set(name, scrub(reason(error)));
+    }
+  }
+  io.progress(undefined);
+  files.set("about.txt", about(time, [...files.keys()], missing));
+  const archive = tar(
+    [...files].map(([name, text]) => ({ name: `${folder}/${name}`, data: Buffer.from(text) })),
+    time.getTime() / 1_000,
+  );
+  const packed = await promisify(gzip)(archive);
+  const output = options.output ?? `${folder}.tar.gz`;
+  try {
+    await writeFile(resolve(io.environment.cwd, output), packed, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    io.complain(`tagferry: ${output} cannot be written: ${error instanceof Error ? error.message : String(error)}`);
+    return exitStatus.failed;
+  }
+  io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
+  for (const [why, names] of byReason(missing)) io.print(`  not in it: ${names.join(", ")}: ${why}`);
+  io.print(
+    "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
+  );
+  return exitStatus.done;
+}
+
+/** An archive of nothing would only look like one of something. */
+async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
+  const isThere = await io.environment.readFile(resolve(io.environment.cwd, file)).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return undefined;
+  if (url === undefined) throw error;
+  await callAgent(url, { method: "GET", path: "/healthz" }, io.signal);
+  return undefined;
+}
+
+function partsOf(
+  options: SupportBundleOptions,
+  config: Config | undefined,
+  io: Console,
+  runCommand: RunCommand,
+): Record<string, Gather> {
+  const { config: file } = options;
+  const said = (...args: string[]) => ran(runCommand, [...args, "--json"], io);
+  const url = () => agentUrl(options, io);
+  const asked = async (path: string) => (await callAgent(await url(), { method: "GET", path }, io.signal)).text;
+  const opcua = config?.sources.some(({ driver }) => driver.type === "opcua") === true;
+  return {
+    "versions.json": async () => versions(),
+    "config.yaml": () => shown(file, io),
+    ...(config && { "config-effective.json": async () => effective(config) }),
+    "check.json": () => said("check", "-c", file),
+    "status.json": () => asked("/api/status"),
+    "health.json": async () => `${await asked("/healthz")}\n${await asked("/readyz")}`,
+    "metrics.txt": () => asked("/metrics"),
+    "log.ndjson": async () => {
+      try {
+        return (await callWithToken(await url(), { method: "GET", path: "/api/log" }, options, io)).text;
+      } catch (error) {
+        // The agent of before may have said why it is not there.
+        return await journalLines(io.signal).catch(() => Promise.reject(error));
+      }
+    },
+    ...(config && {
+      "buffer.json": () => said("buffer", "stat", config.agent.dataDir),
+      "rejects.json": () => said("rejects", "list", "-c", file),
+      "gaps.json": () => said("gaps", "-c", file),
+    }),
+    ...(opcua && { "trust.json": () => said("trust", "list", "-c", file) }),
+  };
+}
+
+/** What a command of our own prints. */
+async function ran(runCommand: RunCommand, args: readonly string[], io: Console): Promise<string> {
+  let printed = "";
+  let complaints = "";
+  const status = await runCommand(args, {
+    ...io,
+    print: (line) => void (printed += `${line}\n`),
+    complain: (line) => void (complaints += `${line}\n`),
+    async write(text) {
+      printed += text;
+      return true;
+    },
+    progress() {},
+    interactive: false,
+  });
+  // What to do about it is said to those who run the command themselves.
+  if (printed === "") throw new Error(complaints.split("\n")[0]?.replace(/^tagferry: /, "") || `exit status ${status}`);
+  return printed;
+}
+
+async function shown(file: string, { environment }: Console): Promise<string> {
+  const text = new TextDecoder().decode(await environment.readFile(resolve(environment.cwd, file)));
+  const given = shownFile(text, drivers);
+  if (given === undefined) throw new Error("it is no YAML; check.json says where");
+  return given;
+}
+
+/** With every default, and what is included and expanded. */
+function effective(config: Config): string {
+  const plain = (_key: string, value: unknown) => (typeof value === "string" ? withoutUser(value) : value);
+  const sources = config.sources.map(({ driver, ...source }) => ({ ...source, driver: driver.type }));
+  return `${JSON.stringify({ ...config, sources }, plain, 1)}\n`;
+}
+
+function versions(): string {
+  return `${JSON.stringify(
+    {
+      tagferry: version(),
+      node: process.versions,
+      platform: `${process.platform} ${arch()} ${release()}`,
+      hostname: hostname(),
+      uptimeSeconds: Math.round(uptime()),
+      memory: { total: totalmem(), free: freemem() },
+      cpus: cpus().map(({ model }) => model),
+      zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    },
+    undefined,
+    2,
+  )}\n`;
+}
+
+/** One cause may be why much is missing. */
+function byReason(missing: ReadonlyMap<string, string>): ReadonlyMap<string, readonly string[]> {
+  return Map.groupBy(missing.keys(), (name) => missing.get(name) ?? "");
+}
+
+function about(time: Date, names: readonly string[], missing: ReadonlyMap<string, string>): string {
+  return `tagferry ${version()}, ${time.toISOString()}
+
+${names.map((name) => `  ${name}`).join("\n")}
+
+Passwords, tokens and keys are *** wherever they stood; comments of the configuration are left out.
+${missing.size === 0 ? "" : `\nNot in it:\n${[...missing].map((said) => `  ${said.join(": ")}`).join("\n")}\n`}`;
+}
+
+/** Those of the configuration, and what the agent keeps in files of its own. */
+async function knownSecrets(config: Config | undefined): Promise<ReadonlySet<string>> {
+  const found = secretsIn(config);
+  if (!config) return found;
+  const { agent, service } = config;
+  const { basic, clientCredentials } = service.auth;
+  if (basic) found.add(`${basic.username ?? service.integration}:${basic.password.reveal()}`);
+  const files = [join(agent.dataDir, controlTokenName), join(agent.dataDir, "upload", "token.json")];
+  for (const file of clientCredentials ? [...files, clientCredentials.file] : files)
+    for (const text of await secretsOf(file)) found.add(text);
+  return found;
+}
+
+/** Texts in a file that is as a whole a secret: itself, and what it holds where it is JSON. */
+async function secretsOf(file: string): Promise<readonly string[]> {
+  try {
+    const text = (await readFile(file, "utf8")).trim();
+    if (basename(file) === controlTokenName) return [text];
+    const held: string[] = [];
+    JSON.parse(text, (key, value: unknown) => {
+      if (typeof value === "string" && /secret|token|key|password/i.test(key)) held.push(value);
+      return value;
+    });
+    return held;
+  } catch {
+    return [];
+  }
+}
+
+/** Of a configuration that cannot be used its first error, for "1 error" tells nobody anything. */
+function reason(error: unknown): string {
+  const [issue] = isAgentError(error, "CONFIG_INVALID") ? configIssues(error) : [];
+  if (issue) return `${issue.file}: ${issue.message}`;
+  return fileProblem(error);
+}

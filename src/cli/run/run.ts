@@ -1,0 +1,73 @@
+// `tagferry run`: the agent and its status page, until a signal ends them.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { AgentOptions } from "../../agent/agent.ts";
+import { bufferOf } from "../../agent/buffer-of.ts";
+import { openLog } from "../../agent/log/log.ts";
+import { metricsRegistry } from "../../agent/process/metrics.ts";
+import { boundGarbage } from "../../agent/process/process-memory.ts";
+import { measureProcess } from "../../agent/process/process-metrics.ts";
+import { systemRuntime } from "../../agent/runtime.ts";
+import { openBuffer } from "../../buffer/registry.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { surviveDefects } from "../terminal/survive-defects.ts";
+
+export interface RunOptions {
+  readonly config: string;
+  /** Ends its sessions at the devices when it stops. */
+  readonly final?: boolean;
+}
+
+/** In the data directory: an agent that stops while it is there stops for good. The package leaves it before it is removed. */
+const finalStop = "final-stop";
+
+export async function run(
+  { config: file, final = false }: RunOptions,
+  io: Console,
+  parts: Omit<AgentOptions, "version"> = {},
+): Promise<ExitStatus> {
+  // Whatever is made from here on is for this user alone, what libraries make as well.
+  process.umask(0o077);
+  // Before the file is read: the most that the process ever needs may be that.
+  boundGarbage();
+  const config = await loadConfig(file, io.environment);
+  const log = await openLog({
+    level: config.log.level,
+    descriptor: 2,
+    pretty: io.interactive,
+    fields: { agent: config.agent.name },
+  });
+  const metrics = metricsRegistry();
+  measureProcess(metrics);
+  const runtime = systemRuntime(log, metrics);
+  using _guard = surviveDefects(log);
+  // Until it is ready the file has just been read.
+  io.onHangUp(() => {});
+  try {
+    for (const { path, message } of config.warnings) log.warn({ path }, message);
+    // Its thread opens it on a core of its own, while this one loads the rest.
+    const buffer = (parts.openBuffer ?? openBuffer)(bufferOf(config), runtime, io.signal);
+    buffer.catch(() => {}); // the agent waits for it, and tells
+    const { serve } = await import("./serve.ts");
+    await serve(
+      {
+        file,
+        config,
+        log,
+        metrics,
+        agent: {
+          ...parts,
+          openBuffer: () => buffer,
+          final: () => final || existsSync(join(config.agent.dataDir, finalStop)),
+        },
+      },
+      runtime,
+      io,
+    );
+  } finally {
+    log.flush();
+  }
+  return exitStatus.done;
+}

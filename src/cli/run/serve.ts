@@ -1,0 +1,91 @@
+// The agent with its page and what may be asked of it: all of `tagferry run` that comes after the configuration and the log.
+import { flushCompileCache } from "node:module";
+import { type AgentOptions, openWaitingAgent } from "../../agent/agent.ts";
+import type { ClosableLogger } from "../../agent/log/log.ts";
+import { openControlToken } from "../../agent/process/control-token.ts";
+import type { MetricsRegistry } from "../../agent/process/metrics.ts";
+import { releaseMemory } from "../../agent/process/process-memory.ts";
+import { processSecurity } from "../../agent/process/process-security.ts";
+import { measureUpload } from "../../agent/status/upload-metrics.ts";
+import type { Config } from "../../config/config.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { openWeb } from "../../web/server.ts";
+import { pageDetails } from "../shared/page-details.ts";
+import { type Console, stopped } from "../terminal/console.ts";
+import { count } from "../terminal/figures.ts";
+import { version } from "../terminal/version.ts";
+import { reloading } from "./reload-config.ts";
+import { serviceManager } from "./service-manager.ts";
+
+export interface ServeParts {
+  /** As it was named; read again for a reload. */
+  readonly file: string;
+  readonly config: Config;
+  readonly log: ClosableLogger;
+  readonly metrics: MetricsRegistry;
+  readonly agent: Omit<AgentOptions, "version">;
+}
+
+/** Resolves when a signal has ended it. Rejects as `openAgent` and `openWeb` do. */
+export async function serve(
+  { file, config, log, metrics, agent: parts }: ServeParts,
+  runtime: Runtime,
+  io: Console,
+): Promise<void> {
+  await using agent = await openWaitingAgent(config, { ...parts, version: version() }, runtime, io.signal);
+  measureUpload(
+    metrics,
+    () => agent.upload(),
+    () => performance.now(),
+  );
+  // A loop that no longer turns sends no sign of life. A disk that fails is no reason: a new start would not mend it.
+  await using manager = serviceManager(io.environment.variables, () => true, runtime);
+  let started = false;
+  const reload = reloading(file, agent, io, log, manager);
+  await using control = await openControlToken(config.agent.dataDir, log);
+  await using web = await openWeb(
+    {
+      listen: config.http.listen,
+      allowedHosts: config.http.allowedHosts,
+      snapshot: () => agent.status(),
+      part: (first, count) => agent.statusOf(first, count),
+      gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
+      ...pageDetails(file, config),
+      metrics: () => metrics.text(),
+      health: () => agent.health(),
+      ready: () => (started ? { ok: true } : { ok: false, reason: "the sources are not started yet" }),
+      control: {
+        tokens: [control.token, ...(config.http.token ? [config.http.token] : [])],
+        tokenFile: control.file,
+        reload,
+        log: () => log.recent(),
+        security: processSecurity,
+      },
+    },
+    runtime,
+    io.signal,
+  );
+  await agent.start();
+  started = true;
+  io.onHangUp(() => void reload());
+  log.info(
+    { version: version(), sources: config.sources.length, dataDir: config.agent.dataDir, page: web.url },
+    "ready",
+  );
+  // A person at a terminal looks for the one address in it, and for the way out.
+  if (io.interactive)
+    io.complain(`\n  status page  ${web.url}\n  ^C stops the agent; what is not delivered stays on disk\n`);
+  await manager.ready(`${count(config.sources.length, "source")}, page ${web.url}`);
+  setTimeout(settleDown, 1_000).unref();
+  await stopped(io.signal);
+  log.info({}, "stopping");
+}
+
+/**
+ * Keeps the compiled code of the start for the next one, as long as it is there: V8 forgets what does not run, and an agent
+ * that is killed would keep nothing. Then gives back what reading the configuration needed.
+ */
+function settleDown(): void {
+  flushCompileCache();
+  releaseMemory();
+}

@@ -1,0 +1,82 @@
+// What `tagferry demo` shows while it runs: a line a second, and the outage of the service on the way.
+import type { Agent } from "../../agent/agent.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { DemoDevices } from "../../demo/devices.ts";
+import type { Service } from "../../service/service.ts";
+import type { Console } from "../terminal/console.ts";
+
+const outageMs = 5_000;
+/** The outage begins after this share of the duration, and after 20 s where there is none. */
+const outageAt = 0.35;
+const outageAfterMs = 20_000;
+
+export interface Watched {
+  readonly service: Service;
+  readonly devices: DemoDevices;
+  readonly agent: Agent;
+  readonly io: Console;
+  readonly runtime: Runtime;
+  readonly duration: number | undefined;
+}
+
+/** A line a second, and the outage on the way. Resolves when the duration is over, with how long the service was away, in milliseconds. */
+export async function watch(watched: Watched): Promise<number> {
+  const { devices, agent, io, runtime, duration } = watched;
+  const started = runtime.clock.monotonic();
+  const outage = new Outage(watched);
+  const over = outage.run();
+  // A signal ends both this loop and the outage; the loop tells of it.
+  over.catch(() => {});
+  for (let at = 1_000; ; at += 1_000) {
+    const target = Math.min(at, duration ?? Number.POSITIVE_INFINITY);
+    await runtime.clock.sleep(Math.max(0, started + target - runtime.clock.monotonic()), io.signal);
+    io.print(summary(target, devices, agent, outage.now));
+    if (target === duration) return over;
+  }
+}
+
+/** Switches the service off and on again: connections are cut and new ones refused, as when its machine restarts. */
+class Outage {
+  readonly #watched: Watched;
+  #now = false;
+
+  constructor(watched: Watched) {
+    this.#watched = watched;
+  }
+
+  get now(): boolean {
+    return this.#now;
+  }
+
+  /** Resolves with its length in milliseconds, to the second. */
+  async run(): Promise<number> {
+    const { service, io, runtime, duration } = this.#watched;
+    await runtime.clock.sleep(duration === undefined ? outageAfterMs : duration * outageAt, io.signal);
+    io.print("      -- the service is switched off: it refuses every connection");
+    await service.pause();
+    this.#now = true;
+    const began = runtime.clock.monotonic();
+    await runtime.clock.sleep(outageMs, io.signal);
+    const lasted = runtime.clock.monotonic() - began;
+    await service.resume();
+    this.#now = false;
+    io.print("      -- the service is back; the agent waits up to 15 s between attempts");
+    return Math.round(lasted / 1_000) * 1_000;
+  }
+}
+
+function summary(elapsedMs: number, devices: DemoDevices, agent: Agent, away: boolean): string {
+  const { buffer, upload, sources } = agent.status();
+  const online = sources.filter(({ state }) => state === "online").length;
+  const lag = upload.lagMs === undefined ? "-" : `${(upload.lagMs / 1_000).toFixed(1)} s`;
+  return [
+    `${String(Math.round(elapsedMs / 1_000)).padStart(3)} s`,
+    `sources ${online}/${sources.length}`,
+    `handed out ${String(devices.count).padStart(6)}`,
+    `delivered ${String(upload.points).padStart(6)}`,
+    `on disk ${String(buffer.unsettledPoints).padStart(5)}`,
+    `requests ${String(upload.requests).padStart(4)}`,
+    `lag ${lag}`,
+    away ? "service away" : upload.state,
+  ].join("  ");
+}

@@ -1,0 +1,204 @@
+// `tagferry demo`: the whole job on this machine, with an outage in the middle and a comparison at the end.
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type Agent, openAgent } from "../../agent/agent.ts";
+import { openLog } from "../../agent/log/log.ts";
+import { metricsRegistry } from "../../agent/process/metrics.ts";
+import { systemRuntime } from "../../agent/runtime.ts";
+import { loadConfig } from "../../config/load.ts";
+import { isAgentError } from "../../core/errors.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { Secret } from "../../core/secret.ts";
+import { lastLine } from "../../demo/comparison.ts";
+import { type DemoDevices, openDevices } from "../../demo/devices.ts";
+import { readBackAndCompare } from "../../demo/read-back.ts";
+import { isAbort } from "../../lib/abort.ts";
+import type { ServiceOptions } from "../../service/config/options.ts";
+import { openService, type Service } from "../../service/service.ts";
+import type { DetailOptions } from "../../web/details.ts";
+import { openWeb, type Web } from "../../web/server.ts";
+import { pageDetails } from "../shared/page-details.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { typedAs } from "../terminal/typed-as.ts";
+import { version } from "../terminal/version.ts";
+import { watch } from "./demo-watch.ts";
+
+export interface DemoOptions {
+  /** Milliseconds; undefined: until a signal ends it. */
+  readonly duration?: number;
+  /** Folder to keep configuration, buffer and service data in; undefined: a temporary one, removed at the end. */
+  readonly keep?: string;
+}
+
+const integration = "c8ktonqsahsmemfs7lv0";
+const password = "demo";
+const namespace = "platform";
+/** How long the backlog may take to drain at the end. */
+const drainWithinMs = 120_000;
+
+export async function demo({ duration, keep }: DemoOptions, given: Console): Promise<ExitStatus> {
+  // A demo that nobody watches any longer (`| head`) is over.
+  const io = { ...given, signal: AbortSignal.any([given.signal, ...(given.unread ? [given.unread] : [])]) };
+  await using parts = new AsyncDisposableStack();
+  const folder = await demoFolder(keep, parts);
+  const log = await openLog({ level: "warn", descriptor: 2, pretty: io.interactive, fields: { agent: "demo" } });
+  parts.defer(() => log.flush());
+  const metrics = metricsRegistry();
+  const runtime = systemRuntime(log, metrics);
+  const from = runtime.clock.now();
+
+  io.print("starting an MQTT broker, a Modbus TCP device, an OPC UA server, the local service and the agent …");
+  const service = parts.use(
+    await withAnyPort(8420, (port) => openService(serviceOptions(folder, port), runtime, io.signal)),
+  );
+  const devices = parts.use(
+    await openDevices({ tags: { mqtt: 8, modbus: 14, opcua: 8 }, everyMs: 500 }, runtime, io.signal),
+  );
+  const file = join(folder, "tagferry.yaml");
+  await writeFile(file, configuration(folder, service, devices));
+  const config = await loadConfig(file, io.environment);
+  const agentScope = parts.use(new AsyncDisposableStack());
+  const agent = agentScope.use(await openAgent(config, { version: version() }, runtime, io.signal));
+  const web = parts.use(
+    await withAnyPort(8421, (port) =>
+      openStatusPage(agent, port, () => metrics.text(), pageDetails(file, config), runtime, io.signal),
+    ),
+  );
+  introduce(io, { service, devices, web, file });
+
+  try {
+    const outage = await watch({ service, devices, agent, io, runtime, duration });
+    await devices.stop(io.signal);
+    if (agent.status().buffer.unsettledPoints > 0) io.print("waiting until what is on disk is delivered …");
+    await drained(agent, runtime, io.signal);
+    const { requests, maxRate } = seen(service);
+    await agentScope.disposeAsync();
+    io.print("reading everything back from the service …");
+    const comparison = await readBackAndCompare(
+      { url: service.url, integration, password, apiVersion: "1.1beta1", namespace },
+      devices.handedOut(),
+      { from: epochMicros(from - 3_600e6), before: epochMicros(runtime.clock.now() + 3_600e6) },
+      runtime,
+      io.signal,
+    );
+    for (const example of comparison.examples) io.complain(example);
+    io.print(lastLine(comparison, { requests, maxRate, outageMs: outage }));
+    return comparison.exact ? exitStatus.done : exitStatus.failed;
+  } catch (error) {
+    if (!isAbort(error, io.signal)) throw error;
+    io.print("stopped");
+    return exitStatus.done;
+  }
+}
+
+async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack): Promise<string> {
+  if (keep !== undefined) {
+    const folder = resolve(keep);
+    await mkdir(folder, { recursive: true });
+    return folder;
+  }
+  const folder = await mkdtemp(join(tmpdir(), "tagferry-demo-"));
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Opens something on the port people know it by, or on any free one when that is taken. */
+async function withAnyPort<T>(port: number, open: (port: number) => Promise<T>): Promise<T> {
+  try {
+    return await open(port);
+  } catch (error) {
+    if (!isAgentError(error, "PORT_IN_USE")) throw error;
+    return open(0);
+  }
+}
+
+function serviceOptions(folder: string, port: number): ServiceOptions {
+  return {
+    listen: { host: "127.0.0.1", port },
+    data: join(folder, "service"),
+    integrations: [{ id: integration, password: new Secret(password), grants: ["admin", "platform"] }],
+    namespace,
+    throttle: "queue",
+  };
+}
+
+function openStatusPage(
+  agent: Agent,
+  port: number,
+  metrics: () => Promise<string>,
+  details: DetailOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Web> {
+  const ok = () => ({ ok: true });
+  return openWeb(
+    {
+      ...details,
+      listen: { host: "127.0.0.1", port },
+      snapshot: () => agent.status(),
+      gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
+      metrics,
+      health: ok,
+      ready: ok,
+    },
+    runtime,
+    signal,
+  );
+}
+
+/** What a user would write, for the devices of the demo. */
+function configuration(folder: string, service: Service, devices: DemoDevices): string {
+  return `version: 1
+agent:
+  name: demo
+  # What the agent tells of itself no device has handed out.
+  ownSignals: off
+  dataDir: ${JSON.stringify(join(folder, "agent"))}
+service:
+  url: ${service.url}
+  integration: ${integration}
+  auth: { basic: { password: "\${DEMO_SERVICE_PASSWORD:-${password}}" } }
+${devices.configuration}`;
+}
+
+interface Introduced {
+  readonly service: Service;
+  readonly devices: DemoDevices;
+  readonly web: Web;
+  readonly file: string;
+}
+
+function introduce(io: Console, { service, devices, web, file }: Introduced): void {
+  const { mqtt } = devices.logins;
+  const typed = typedAs(io.environment.variables);
+  io.print(`
+  MQTT broker      ${devices.urls.mqtt}   (user ${mqtt.username}, password ${mqtt.password})
+  Modbus device    ${devices.urls.modbus}
+  OPC UA server    ${devices.urls.opcua}
+  configuration    ${file}
+  status page      ${web.url}
+  timeline page    ${service.pageUrl}   (sign in as ${integration}, password ${password})
+
+  From another terminal: ${typed} status --url ${web.url}
+                         ${typed} browse ${devices.urls.opcua}
+`);
+}
+
+/** Resolves when nothing waits for delivery any more. */
+async function drained(agent: Agent, runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const end = runtime.clock.monotonic() + drainWithinMs;
+  while (agent.status().buffer.unsettledPoints > 0 && runtime.clock.monotonic() < end)
+    await runtime.clock.sleep(100, signal);
+}
+
+/** What the service counted of the agent's requests, before anything is read back. */
+function seen(service: Service): { readonly requests: number; readonly maxRate: number } {
+  const traffic = [...service.counters().values()];
+  return {
+    requests: traffic.reduce((sum, { requests }) => sum + requests, 0),
+    maxRate: Math.max(0, ...traffic.map(({ maxStartsPerSecond }) => maxStartsPerSecond)),
+  };
+}

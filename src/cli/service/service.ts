@@ -1,0 +1,34 @@
+// `tagferry service`: the local service, until a signal ends it.
+import { openLog } from "../../agent/log/log.ts";
+import { metricsRegistry } from "../../agent/process/metrics.ts";
+import { systemRuntime } from "../../agent/runtime.ts";
+import { isAgentError } from "../../core/errors.ts";
+import { optionsFromFlags, type ServiceFlags } from "../../service/config/flags.ts";
+import type { ServiceOptions } from "../../service/config/options.ts";
+import { openService } from "../../service/service.ts";
+import { type Console, stopped } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { surviveDefects } from "../terminal/survive-defects.ts";
+
+/** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed; with `failed` when the store has ended. */
+export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {
+  let options: ServiceOptions;
+  try {
+    options = await optionsFromFlags(flags);
+  } catch (error) {
+    if (!isAgentError(error, "CONFIG_INVALID")) throw error;
+    io.complain(`${error.message}\n(tagferry service --help lists the options)`);
+    return flags.config === undefined ? exitStatus.usage : exitStatus.config;
+  }
+  const log = await openLog({ level: "info", descriptor: 2, pretty: io.interactive, fields: {} });
+  using _guard = surviveDefects(log.child({ part: "service" }));
+  try {
+    await using running = await openService(options, systemRuntime(log, metricsRegistry()), io.signal);
+    io.print(`service   ${running.url}\ntimeline  ${running.pageUrl}`);
+    const failure = await Promise.race([stopped(io.signal), running.failed]);
+    if (failure instanceof Error) return exitStatus.failed;
+  } finally {
+    log.flush();
+  }
+  return exitStatus.done;
+}

@@ -1,0 +1,135 @@
+// What a source reads, raw and mapped, for a person who looks. Nothing is buffered, sent or acknowledged.
+import { ambiguitiesOf } from "../../config/ambiguities.ts";
+import type { Config, ConfiguredSource } from "../../config/config.ts";
+import type { EpochMicros, Point } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Delivery, Quality, Reading, Source, TagId } from "../../core/source.ts";
+import { isStillAhead } from "../../lib/device-time.ts";
+import type { InputOwners } from "../../mapping/input-owners.ts";
+import { type Mapping, openMapping, type RefusedInput, type TagState } from "../../mapping/mapping.ts";
+import { formatTimestamp } from "../../wire/timestamp.ts";
+import { openBeside } from "./open-beside.ts";
+
+/** One reading as it came, and what becomes of it. */
+export interface Looked {
+  readonly source: string;
+  /** The Input ID, or the template as configured where the reading filled none. */
+  readonly input: string;
+  readonly address: string;
+  readonly raw: Reading["value"];
+  /** In the signal's unit; undefined: there is no point of it. */
+  readonly value: number | undefined;
+  /** Name of the state, where the signal is an enumeration. */
+  readonly text: string | undefined;
+  readonly unit: string | undefined;
+  readonly time: EpochMicros;
+  readonly clock: Reading["clock"];
+  readonly quality: Quality;
+  readonly reason: string | undefined;
+  /** Another address feeds the Input ID, or there is none: the agent would not store it. */
+  readonly refused: boolean;
+  readonly tag: TagId;
+}
+
+/** What is seen beside readings: all that is refused so far, and what the connection says of itself when it ends. */
+export type Told = (refused: readonly RefusedInput[], details?: ReturnType<NonNullable<Source["details"]>>) => void;
+
+/** Yields what one delivery brought, again and again until `signal` aborts. Throws as `Driver.open` and `Source.deliveries` do. */
+export async function* look(
+  source: ConfiguredSource,
+  config: Config,
+  owners: InputOwners,
+  told: Told,
+  runtime: Runtime,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Looked[]> {
+  // What a reading comes to is shown whatever `report` would make of it.
+  const rules = source.rules.map((rule) => ({ ...rule, report: "off" as const }));
+  const ambiguities = ambiguitiesOf(source);
+  using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
+  await using opened = await openBeside(source, config, runtime, signal);
+  mapping.claim(opened.addresses ?? []);
+  told(mapping.refusals());
+  try {
+    for await (const given of opened.deliveries(signal)) {
+      const delivery = { ...given, readings: given.readings.map(settled) };
+      const points = pointsOf(delivery, mapping);
+      const states = index(mapping.tags());
+      yield delivery.readings.map((reading, i) => {
+        const { tag, captures, address } = reading;
+        const refusal = points[i] ? undefined : mapping.refusalOf(tag, captures, address);
+        const raw = given.readings[i]?.value;
+        return { ...looked(source.name, reading, points[i], refusal, states), raw };
+      });
+      told(mapping.refusals());
+    }
+  } finally {
+    told(mapping.refusals(), opened.details?.());
+  }
+}
+
+/**
+ * A reading as the agent stores it where its own clock is right, which a short look cannot doubt. Without a value: it drops it,
+ * since the device's time is ahead.
+ */
+function settled(reading: Reading): Reading {
+  const { ahead, ...rest } = reading;
+  if (!ahead) return reading;
+  if (!isStillAhead(ahead, reading.time)) return { ...rest, time: ahead.time, clock: "device" };
+  if (ahead.otherwise === "arrival") return rest;
+  const time = formatTimestamp(ahead.time);
+  const reason = `the device's time ${time} is ahead of this machine's clock, so the value is not stored`;
+  return { ...rest, value: undefined, quality: "bad", reason };
+}
+
+/** The point of each reading; undefined: there is none. Each is mapped by itself, so that it is known which is its own. */
+function pointsOf({ readings, descriptions }: Delivery, mapping: Mapping): readonly (Point | undefined)[] {
+  mapping.map({ readings: [], descriptions });
+  return readings.map((reading) => mapping.map({ readings: [reading], descriptions: [] })[0]);
+}
+
+interface States {
+  readonly byInput: ReadonlyMap<string, TagState>;
+  /** By tag and address: for readings that gave no point. */
+  readonly byAddress: ReadonlyMap<string, TagState>;
+  readonly byTag: ReadonlyMap<TagId, TagState>;
+}
+
+function index(states: readonly TagState[]): States {
+  return {
+    byInput: new Map(states.map((state) => [state.input, state])),
+    byAddress: new Map(states.map((state) => [`${state.tag} ${state.address}`, state])),
+    byTag: new Map(states.map((state) => [state.tag, state])),
+  };
+}
+
+function looked(
+  source: string,
+  reading: Reading,
+  point: Point | undefined,
+  refusal: RefusedInput | undefined,
+  states: States,
+): Looked {
+  const { tag, address, value: raw, time, clock, quality, reason } = reading;
+  const state = point
+    ? states.byInput.get(point.input)
+    : (states.byAddress.get(`${tag} ${address}`) ?? states.byTag.get(tag));
+  const value = point?.value;
+  return {
+    source,
+    tag,
+    input: point?.input ?? refusal?.input ?? state?.input ?? "",
+    address,
+    raw,
+    value,
+    text: state !== undefined && state.value === value ? state.text : undefined,
+    unit: state?.unit,
+    time,
+    clock,
+    quality,
+    reason: refusal
+      ? `${refusal.reason}; ${refusal.remedy}`
+      : (reason ?? (point ? undefined : (state?.reason ?? "no point comes of it"))),
+    refused: refusal !== undefined,
+  };
+}

@@ -1,0 +1,118 @@
+// Where a command reads from and writes to, and what tells it to stop.
+import { setImmediate } from "node:timers/promises";
+import { type Environment, processEnvironment } from "../../config/environment.ts";
+import { type ConsoleInput, processInput } from "./console-input.ts";
+import { processScreen, type Screen } from "./screen.ts";
+
+export interface Console {
+  /** Results: what a script may read. */
+  print(line: string): void;
+  /** Everything else: errors, progress, logs. */
+  complain(line: string): void;
+  /** Results in bulk, no line end added. Resolves when there is room for more; false: nobody reads them any longer. */
+  write(text: string): Promise<boolean>;
+  /** One line that is replaced by the next and gone with the next result; undefined: none. Only where a person is reading. */
+  progress(line: string | undefined): void;
+  readonly input: ConsoleInput;
+  /** Where results may be drawn anew; undefined: they go to a file or a pipe. */
+  readonly screen: Screen | undefined;
+  /** What a configuration may refer to. */
+  readonly environment: Environment;
+  /** Whether a person is reading. */
+  readonly interactive: boolean;
+  /** Aborts when nobody reads the results any longer: the reader of the pipe has ended. Undefined: cannot be known. */
+  readonly unread?: AbortSignal;
+  /** Aborts on SIGINT and SIGTERM, and on SIGHUP where nobody took that with `onHangUp`. */
+  readonly signal: AbortSignal;
+  /** From now on SIGHUP calls `act` and ends nothing: the terminal may go, or an operator asks for a reload. */
+  onHangUp(act: () => void): void;
+}
+
+/** ^C reaches the program from the terminal and once more through npm: signals this close together are one. In milliseconds. */
+const sameSignalMs = 1_000;
+
+/** The console of this process. A second SIGINT or SIGTERM ends it at once, as an operator expects of ^C^C. */
+export function processConsole(): Console & Disposable {
+  const controller = new AbortController();
+  let stoppedAtMs = 0;
+  let hungUp: (() => void) | undefined;
+  const unread = new AbortController();
+  const progress = progressLine();
+  const input = processInput();
+  const stop = () => {
+    if (!controller.signal.aborted) {
+      stoppedAtMs = performance.now();
+      controller.abort(new Error("stopped by a signal"));
+    } else if (performance.now() - stoppedAtMs >= sameSignalMs) process.kill(process.pid, "SIGKILL");
+  };
+  const hangUp = () => (hungUp ?? stop)();
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  process.on("SIGHUP", hangUp);
+  // A reader that went away (`tagferry demo | head -1`) is no reason to fail.
+  process.stderr.on("error", () => {});
+  process.stdout.on("error", () => {
+    unread.abort(new Error("nobody reads the results"));
+  });
+  return {
+    print(line) {
+      progress(undefined);
+      process.stdout.write(`${line}\n`);
+    },
+    complain(line) {
+      progress(undefined);
+      process.stderr.write(`${line}\n`);
+    },
+    async write(text) {
+      if (!unread.signal.aborted && !process.stdout.write(text)) await drained(process.stdout);
+      // An error is told after the write that met it.
+      await setImmediate();
+      return !unread.signal.aborted;
+    },
+    progress,
+    input,
+    screen: processScreen(),
+    environment: processEnvironment(),
+    interactive: process.stderr.isTTY === true,
+    unread: unread.signal,
+    signal: controller.signal,
+    onHangUp(act) {
+      hungUp = act;
+    },
+    [Symbol.dispose]() {
+      input[Symbol.dispose]();
+      process.off("SIGHUP", hangUp);
+      process.off("SIGINT", stop);
+      process.off("SIGTERM", stop);
+    },
+  };
+}
+
+/** Resolves when more may be written, or nothing can be any more. */
+function drained(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    const over = () => {
+      for (const event of ["drain", "error", "close"]) stream.off(event, over);
+      resolve();
+    };
+    for (const event of ["drain", "error", "close"]) stream.on(event, over);
+  });
+}
+
+function progressLine(): (line: string | undefined) => void {
+  if (process.stderr.isTTY !== true) return () => {};
+  let shown = false;
+  return (line) => {
+    if (line === undefined && !shown) return;
+    process.stderr.write(`\r\u001b[K${line?.slice(0, (process.stderr.columns || 80) - 1) ?? ""}`);
+    shown = line !== undefined;
+  };
+}
+
+/** Resolves when `signal` aborts: how a command that runs for ever waits for its end. */
+export function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

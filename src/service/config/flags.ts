@@ -1,0 +1,109 @@
+// From the command line to options: flags, and a file for what flags cannot say.
+import { readFile } from "node:fs/promises";
+import { LineCounter, parseDocument } from "yaml";
+import { AgentError } from "../../core/errors.ts";
+import { grants } from "../../wire/method.ts";
+import type { ServiceOptions } from "./options.ts";
+import { serviceOptions } from "./options.ts";
+
+/** Flags of `tagferry service`, as commander hands them out. */
+export interface ServiceFlags {
+  /** YAML or JSON file with the members of `serviceOptions`; flags go before it. */
+  readonly config?: string | undefined;
+  readonly listen?: string | undefined;
+  readonly data?: string | undefined;
+  readonly integration?: string | undefined;
+  readonly password?: string | undefined;
+  /** In place of `password`: a file that holds it. Arguments of a program are seen by every user of the machine. */
+  readonly passwordFile?: string | undefined;
+  readonly clientId?: string | undefined;
+  readonly clientSecret?: string | undefined;
+  readonly clientSecretFile?: string | undefined;
+  /** Comma-separated; both when it is left out, none when it is empty. */
+  readonly grant?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly throttle?: string | undefined;
+  readonly maxInsert?: string | undefined;
+  readonly retention?: string | undefined;
+  readonly fault?: string | readonly string[] | undefined;
+}
+
+/** Rejects with `CONFIG_INVALID` that names every wrong flag and member. */
+export async function optionsFromFlags(flags: ServiceFlags): Promise<ServiceOptions> {
+  const file = flags.config === undefined ? {} : await readConfig(flags.config);
+  const given = defined({
+    listen: flags.listen,
+    data: flags.data,
+    integrations: flags.integration === undefined ? undefined : [await integrationOf(flags)],
+    namespace: flags.namespace,
+    throttle: flags.throttle,
+    maxInsert: flags.maxInsert,
+    retention: flags.retention,
+    faults: typeof flags.fault === "string" ? [flags.fault] : flags.fault,
+  });
+  const parsed = serviceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map(({ path, message }) => {
+    const [first = ""] = path.map(String);
+    if (first === "integrations" && !(first in given) && !(first in file)) return "--integration: must be given";
+    const inFile = first in file && !(first in given);
+    return `${inFile ? `${flags.config}: ${path.join(".")}` : flagOf(path)}: ${message}`;
+  });
+  throw new AgentError("CONFIG_INVALID", lines.join("\n"));
+}
+
+async function integrationOf(flags: ServiceFlags): Promise<object> {
+  return defined({
+    id: flags.integration,
+    password: flags.password ?? (await secretIn("--password-file", flags.passwordFile)),
+    clientId: flags.clientId,
+    clientSecret: flags.clientSecret ?? (await secretIn("--client-secret-file", flags.clientSecretFile)),
+    grants: (flags.grant ?? grants.join(","))
+      .split(",")
+      .map((grant) => grant.trim())
+      .filter((grant) => grant !== ""),
+  });
+}
+
+/** What stands in the file, without one final newline. */
+async function secretIn(flag: string, path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new AgentError("CONFIG_INVALID", `${flag}: cannot read ${path}`, { cause });
+  });
+  return text.replace(/\r?\n$/, "");
+}
+
+async function readConfig(path: string): Promise<Readonly<Record<string, unknown>>> {
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new AgentError("CONFIG_INVALID", `cannot read ${path}`, { cause });
+  });
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  if (document.errors.length > 0)
+    throw new AgentError(
+      "CONFIG_INVALID",
+      document.errors
+        .map(({ pos, message }) => {
+          const { line, col } = lines.linePos(pos[0]);
+          return `${path}:${line}:${col}  ${message.split("\n")[0]}`;
+        })
+        .join("\n"),
+    );
+  const value: unknown = document.toJS();
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new AgentError("CONFIG_INVALID", `${path} must hold a mapping`);
+  return Object.fromEntries(Object.entries(value));
+}
+
+function defined(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** The flag that a place in the options comes from. */
+function flagOf(path: readonly PropertyKey[]): string {
+  const [first = "", , member = "id"] = path.map(String);
+  const renamed: Readonly<Record<string, string>> = { id: "integration", grants: "grant", faults: "fault" };
+  const name = first === "integrations" ? member : first;
+  return `--${(renamed[name] ?? name).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}

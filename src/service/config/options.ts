@@ -1,0 +1,64 @@
+// What the local service can be told: where to listen, where to keep data, who may call, and how it behaves under load.
+import { z } from "zod";
+import { byteSize, duration, listenAddress, secret } from "../../lib/fields.ts";
+import { integrationId } from "../../wire/identifiers.ts";
+import { grants } from "../../wire/method.ts";
+import { parseFault } from "./fault.ts";
+
+export const integrationOptions = z
+  .strictObject({
+    id: integrationId.describe("Integration ID; also the user name of basic authentication."),
+    password: secret().optional().describe("Password of basic authentication."),
+    clientId: z.string().min(1).optional().describe("Client credentials: the client's name."),
+    clientSecret: secret().optional().describe("Client credentials: the client's secret."),
+    grants: z.array(z.enum(grants)).default([]).describe("Namespaces that the integration may use beside its own."),
+  })
+  .superRefine(({ password, clientId, clientSecret }, context) => {
+    if ((clientId === undefined) !== (clientSecret === undefined))
+      context.addIssue({
+        code: "custom",
+        message: "clientId and clientSecret must be given together",
+        input: clientId,
+      });
+    else if (password === undefined && clientId === undefined)
+      context.addIssue({ code: "custom", message: "must have a password or client credentials", input: password });
+  });
+
+export const serviceOptions = z.strictObject({
+  listen: listenAddress().describe("Address of the service, as in 127.0.0.1:8420."),
+  data: z
+    .string({ error: "must be given: a folder, or :memory: to keep nothing" })
+    .min(1)
+    .describe("Folder of the data; `:memory:` keeps nothing."),
+  integrations: z.array(integrationOptions).min(1),
+  namespace: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9]*$/, { error: "must be a word of letters and digits" })
+    .refine((name) => !["integration", "admin"].includes(name.toLowerCase()), {
+      error: "is the name of another namespace",
+    })
+    .default("platform")
+    .describe("Prefix of the platform methods."),
+  throttle: z
+    .enum(["queue", "reject", "off"])
+    .default("queue")
+    .describe("What becomes of calls above the rate: wait, get HTTP 429, or run at once."),
+  maxInsert: byteSize({ min: 1_024 }).optional().describe("Size limit of integration.insert (default 8MiB)."),
+  faults: z
+    .array(
+      z.string().transform((text, context) => {
+        const fault = parseFault(text);
+        if (typeof fault !== "string") return fault;
+        context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${fault}`, input: text });
+        return z.NEVER;
+      }),
+    )
+    .optional()
+    .describe("Faults to cause, for drills: delay=2s,method=insert,rate=0.1"),
+  retention: duration({ min: 60_000 }).optional().describe("Points older than this are deleted (default: kept)."),
+});
+
+export type ServiceOptions = z.output<typeof serviceOptions>;
+/** What stands in a file of options. */
+export type ServiceConfig = z.input<typeof serviceOptions>;
+export type IntegrationOptions = z.output<typeof integrationOptions>;

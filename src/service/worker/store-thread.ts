@@ -1,0 +1,121 @@
+// Starts the thread that owns the store, and hands requests to it.
+import { Worker } from "node:worker_threads";
+import { AgentError } from "../../core/errors.ts";
+import type { RpcInput } from "../method/dispatch.ts";
+import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
+
+export interface Answer {
+  /** Undefined: a notification. */
+  readonly body: Uint8Array | undefined;
+  readonly failure: string | undefined;
+}
+
+export class StoreThread implements AsyncDisposable {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
+  readonly #closed = Promise.withResolvers<void>();
+  readonly #failed = Promise.withResolvers<Error>();
+  #next = 0;
+  #ended: Error | undefined;
+  #closing = false;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on("message", (reply: WorkerReply) => this.#receive(reply));
+    worker.on("error", (error) => this.#fail(error));
+    worker.on("exit", () => {
+      this.#fail(new Error("the thread with the store has ended"));
+      this.#closed.resolve();
+    });
+  }
+
+  /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
+  static async open(data: string): Promise<StoreThread> {
+    // Beside this file as source, and beside the bundle when released.
+    const script = new URL(
+      import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
+      import.meta.url,
+    );
+    const worker = new Worker(script, {
+      workerData: data,
+      name: "service store",
+      // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
+      resourceLimits: { maxYoungGenerationSizeMb: 12 },
+    });
+    await new Promise<void>((resolve, reject) => {
+      worker.once("error", reject);
+      worker.once("message", (reply: WorkerReply) => {
+        worker.off("error", reject);
+        if (reply.kind === "ready") resolve();
+        else if (reply.kind === "failed")
+          reject(reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message));
+        else reject(new Error(`unexpected first word of the store: ${reply.kind}`));
+      });
+    });
+    return new StoreThread(worker);
+  }
+
+  /** Resolves when the thread has ended unasked, for want of memory perhaps: no call can be answered any more. */
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
+  }
+
+  /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
+  call(input: RpcInput): Promise<Answer> {
+    const { buffer } = input.body;
+    const transfer = buffer instanceof ArrayBuffer && wholeOf(input.body) ? [buffer] : [];
+    return this.#ask((number) => ({ kind: "call", number, input }), transfer);
+  }
+
+  /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
+  expire(before: number): Promise<Answer> {
+    return this.#ask((number) => ({ kind: "expire", number, before }));
+  }
+
+  /** Waits for the calls before it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing = true;
+    if (!this.#ended) this.#send({ kind: "close" });
+    await this.#closed.promise;
+  }
+
+  #ask(request: (number: number) => WorkerRequest, transfer: ArrayBuffer[] = []): Promise<Answer> {
+    if (this.#ended) return Promise.reject(this.#ended);
+    const number = this.#next++;
+    const waiting = Promise.withResolvers<Answer>();
+    this.#waiting.set(number, waiting);
+    this.#send(request(number), transfer);
+    return waiting.promise;
+  }
+
+  #send(request: WorkerRequest, transfer: ArrayBuffer[] = []): void {
+    this.#worker.postMessage(request, transfer);
+  }
+
+  #receive(reply: WorkerReply): void {
+    switch (reply.kind) {
+      case "answer":
+        this.#waiting.get(reply.number)?.resolve(reply);
+        this.#waiting.delete(reply.number);
+        break;
+      case "closed":
+      case "ready":
+      case "failed":
+        break;
+      default:
+        reply satisfies never;
+    }
+  }
+
+  #fail(error: Error): void {
+    this.#ended ??= error;
+    if (!this.#closing) this.#failed.resolve(this.#ended);
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}
+
+/** Small buffers are views of a pool that others use. */
+function wholeOf(bytes: Uint8Array): boolean {
+  return bytes.byteLength === bytes.buffer.byteLength;
+}

@@ -1,0 +1,211 @@
+// Registers as numbers: every type in every order, exactly as the device means it. Pure.
+//
+// The bytes of a reply are words, high byte first. `badc` and `dcba` swap the bytes of each word, `cdab` and `dcba`
+// reverse the words of a value; what comes out is `abcd` and is read from there:
+//
+//   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
+import { unreachable } from "../../../core/unreachable.ts";
+import { float16, float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
+import { registersFor } from "./address.ts";
+import type { Order, ValueType } from "./value-type.ts";
+
+/** How to read one value. */
+export interface RegisterFormat {
+  readonly type: ValueType;
+  readonly order: Order;
+  /** For type `bit`: 0 (lowest) to 15; for `bits` the lowest one. */
+  readonly bit?: number;
+  /** For type `bits`: the highest one, to 63. */
+  readonly toBit?: number;
+  /** Raw values that mean "none". */
+  readonly nullValues?: readonly number[] | "sunspec";
+}
+
+/** A value, or why the registers hold none. A bigint only beyond ±(2^53 − 1). */
+export type Decoded =
+  | { readonly ok: true; readonly value: number | bigint | boolean }
+  | { readonly ok: false; readonly reason: string };
+
+/** Reads the value that starts at register `index` of `bytes`, which hold all of it. */
+export function decodeRegisters(bytes: Uint8Array, index: number, format: RegisterFormat): Decoded {
+  const words = wordsOf(bytes, index, format);
+  const value = interpret(words, format);
+  if (value === undefined) return { ok: false, reason: `the registers hold no ${format.type}: ${hexadecimal(words)}` };
+  if (typeof value === "number" && !Number.isFinite(value)) return { ok: false, reason: `the device gave ${value}` };
+  if (isNull(value, words, format))
+    return { ok: false, reason: `the device has no value: it gave ${hexadecimal(words)}` };
+  return { ok: true, value: value === 0 ? 0 : value }; // −0 is 0
+}
+
+/** `value` times ten to the power of `exponent`, without binary dust: 2301 and −1 are 230.1. */
+export function scaled(value: number | bigint, exponent: number): number | bigint {
+  // An integer divided by an exact power of ten is the double nearest to the decimal; a product with 0.1 need not be.
+  if (exponent < 0) return Number(value) / 10 ** -exponent;
+  return typeof value === "bigint" ? value * 10n ** BigInt(exponent) : value * 10 ** exponent;
+}
+
+/** Bit `index` of the packed bits of a coil or discrete input reply. */
+export function decodeBit(bytes: Uint8Array, index: number): boolean {
+  return (((bytes[index >> 3] ?? 0) >> (index & 7)) & 1) === 1;
+}
+
+function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): number[] {
+  const { order } = format;
+  const count = registersFor(format);
+  const swapBytes = order === "badc" || order === "dcba";
+  const swapWords = order === "cdab" || order === "dcba";
+  const words: number[] = Array.from({ length: count });
+  for (let i = 0; i < count; i++) {
+    const at = (index + i) * 2;
+    const first = bytes[at]!; // the caller vouches for the length
+    const second = bytes[at + 1]!;
+    words[swapWords ? count - 1 - i : i] = swapBytes ? (second << 8) | first : (first << 8) | second;
+  }
+  return words;
+}
+
+/** Undefined: the bits are no value of this type. */
+function interpret(
+  words: readonly number[],
+  { type, bit = 0, toBit = 0 }: RegisterFormat,
+): number | bigint | boolean | undefined {
+  const word = words[0]!; // every type has one
+  switch (type) {
+    case "bit":
+      return ((word >> bit) & 1) === 1;
+    case "bits":
+      return narrow(BigInt.asUintN(toBit - bit + 1, wide(words) >> BigInt(bit)));
+    case "u8":
+      return word & 0xff;
+    case "u8h":
+      return word >> 8;
+    case "i8":
+      return (word << 24) >> 24;
+    case "i8h":
+      return (word << 16) >> 24;
+    case "u16":
+    case "u32":
+    case "u48":
+      return unsigned(words);
+    case "u64":
+      return narrow(wide(words));
+    case "i16":
+    case "i32":
+    case "i48":
+      return signed(unsigned(words), 16 * words.length);
+    case "i64":
+      return narrow(BigInt.asIntN(64, wide(words)));
+    case "u24":
+      return unsigned(words) & 0xff_ff_ff;
+    case "i24":
+      return signed(unsigned(words) & 0xff_ff_ff, 24);
+    case "f16":
+      return shortestDecimal(view(words).getFloat16(0), float16);
+    case "f32":
+      return shortestDecimal(view(words).getFloat32(0), float32);
+    case "f64":
+      return view(words).getFloat64(0);
+    case "bcd16":
+    case "bcd32":
+    case "bcd64":
+      return bcd(words);
+    case "sm16":
+    case "sm32":
+      return signMagnitude(words);
+    case "m10k2":
+    case "m10k3":
+    case "m10k4":
+      return modulo10000(words);
+  }
+  return unreachable(type);
+}
+
+function unsigned(words: readonly number[]): number {
+  return words.reduce((value, word) => value * 65_536 + word, 0);
+}
+
+function wide(words: readonly number[]): bigint {
+  return words.reduce((value, word) => (value << 16n) | BigInt(word), 0n);
+}
+
+function signed(value: number, bits: number): number {
+  return value >= 2 ** (bits - 1) ? value - 2 ** bits : value;
+}
+
+function narrow(value: bigint): number | bigint {
+  return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
+}
+
+function view(words: readonly number[]): DataView {
+  const data = new DataView(new ArrayBuffer(words.length * 2));
+  words.forEach((word, i) => {
+    data.setUint16(i * 2, word);
+  });
+  return data;
+}
+
+/** Four decimal digits a word. */
+function bcd(words: readonly number[]): number | bigint | undefined {
+  const digits = hexadecimalDigits(words);
+  return /^\d+$/.test(digits) ? narrow(BigInt(digits)) : undefined;
+}
+
+/** The highest bit is the sign, the others the amount. */
+function signMagnitude(words: readonly number[]): number {
+  const value = unsigned(words);
+  const sign = 2 ** (16 * words.length - 1);
+  return value >= sign ? sign - value : value;
+}
+
+/** Square D and others: register n counts 10000^(n−1), each from −9999 to 9999; the first is the least significant. */
+function modulo10000(words: readonly number[]): number | bigint | undefined {
+  let value = 0n;
+  for (const word of words.toReversed()) {
+    const part = signed(word, 16);
+    if (Math.abs(part) > 9_999) return undefined;
+    value = value * 10_000n + BigInt(part);
+  }
+  return narrow(value);
+}
+
+function isNull(
+  value: number | bigint | boolean,
+  words: readonly number[],
+  { type, nullValues }: RegisterFormat,
+): boolean {
+  if (nullValues === undefined || typeof value === "boolean") return false;
+  if (nullValues === "sunspec") return sunspecNull[type]?.(words) ?? false;
+  // A person may write what the register holds (0x8000) or what it reads as (-32768); of floats only the latter.
+  const raw = isFloat(type) ? undefined : narrow(wide(words));
+  return nullValues.some((nothing) => nothing === raw || nothing === value || isBeyondDoubles(nothing, raw));
+}
+
+function isFloat(type: ValueType): boolean {
+  return type === "f16" || type === "f32" || type === "f64";
+}
+
+/** Whether `written` is `raw` as far as a double can say: 0xFFFFFFFFFFFFFFFF comes out of a file as 2^64, one too many. */
+function isBeyondDoubles(written: number, raw: number | bigint | undefined): boolean {
+  if (typeof raw !== "bigint" || !Number.isInteger(written)) return false;
+  return raw === BigInt(written) || raw === BigInt(written) - 1n;
+}
+
+const lowest = ([first, ...rest]: readonly number[]) => first === 0x80_00 && rest.every((word) => word === 0);
+const highest = (words: readonly number[]) => words.every((word) => word === 0xff_ff);
+/** "Not implemented" of the SunSpec models. NaN of floats needs no entry: it is never a value. */
+const sunspecNull: Partial<Readonly<Record<ValueType, (words: readonly number[]) => boolean>>> = {
+  i16: lowest,
+  i32: lowest,
+  i64: lowest,
+  u16: highest,
+  u32: highest,
+  u64: highest,
+};
+
+function hexadecimalDigits(words: readonly number[]): string {
+  return words.map((word) => word.toString(16).padStart(4, "0")).join("");
+}
+
+function hexadecimal(words: readonly number[]): string {
+  return `0x${hexadecimalDigits(words).toUpperCase()}`;
+}

@@ -1,0 +1,273 @@
+// Requests and answers on a bus, where frames have no id and an answer is known by its unit, function and length alone. Pure.
+//
+// After a time-out the answer may still come, and look just like the next one. What may come so is in `doubts`, which
+// outlast the connection: a device server on TCP gives what comes from its line to whoever is connected then. An answer
+// that fits none of them is taken at once. One that fits is held back until the deadline, or until one that follows it
+// would have come, and only the last one that comes counts, since a unit answers in the order it is asked.
+
+import type { FrameFormat } from "../config/endpoint.ts";
+import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
+import { mismatchOf, readAskedFor } from "../config/pdu.ts";
+import type { BusCodec, BusFrame } from "./bus-codec.ts";
+import { type BusWatch, equal, kindOfReply } from "./bus-watch.ts";
+import { joined } from "./bytes.ts";
+import { Doubts } from "./doubts.ts";
+import { consequenceOf } from "./exceptions.ts";
+import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
+import type { Framing } from "./framing.ts";
+
+export interface BusOptions {
+  readonly codec: BusCodec;
+  /** Whether the connection can be opened anew after a time-out. */
+  readonly reopen: boolean;
+  /** Answers that may still come from before; left out: none. */
+  readonly doubts?: Doubts;
+  /** What else is heard on the bus; left out: nothing is expected. */
+  readonly watch?: BusWatch;
+  /** Whether a unit may be asked for what no tag wants; left out: always. */
+  readonly mayAsk?: ((request: ReadRequest) => boolean) | undefined;
+  /** Format of the frames and `host:port` of a gateway on TCP, for what is said of it. */
+  readonly peer?: { readonly expected: FrameFormat; readonly peer: string };
+}
+
+interface Current {
+  readonly request: UnitRequest;
+  readonly sent: Uint8Array;
+  /** Whether data in answer to it may be taken for an earlier answer, or the other way round. */
+  readonly blurred: boolean;
+  /** Answers that were still to come when it was sent. */
+  readonly earlier: number;
+}
+
+export class BusFraming implements Framing {
+  readonly #options: BusOptions;
+  readonly #doubts: Doubts;
+  #current: Current | undefined;
+  #received: Uint8Array = new Uint8Array(0);
+  /** The PDU of what may be the answer. */
+  #held: Uint8Array | undefined;
+  /** Whether what is held can be nothing but the answer. */
+  #sure = false;
+  /** Of the unit that is asked, since it was. */
+  #inWindow: Uint8Array[] = [];
+  /** Of those, different ones that could be the answer and are no late ones. */
+  #candidates: Uint8Array[] = [];
+  /** When the first of them came. */
+  #answeredAt: number | undefined;
+  /** Kinds of replies to another master that may come, or came, since the request. */
+  #contested = new Set<string>();
+  #sentAt = 0;
+  #settlesAt: number | undefined;
+  /** Frames of the unit that is asked since it was. */
+  #heard = 0;
+  /** Bytes since the request and the last frame, in which there is none. */
+  #noise = 0;
+  /** The last request, and the first bytes since. */
+  #asked: UnitRequest | undefined;
+  #first: Uint8Array = new Uint8Array(0);
+  #discarded = 0;
+  #late = { unit: 0, count: 0 };
+  #mismatch: string | undefined;
+
+  constructor(options: BusOptions) {
+    this.#options = options;
+    this.#doubts = options.doubts ?? new Doubts();
+  }
+
+  get discarded(): number {
+    return this.#discarded;
+  }
+
+  get late(): Framing["late"] {
+    return this.#late;
+  }
+
+  get mismatch(): string | undefined {
+    if (this.#mismatch !== undefined || this.#noise === 0) return this.#mismatch;
+    const { peer } = this.#options;
+    const foreign = peer && this.#asked && foreignBytes(this.#first, { request: this.#asked, ...peer });
+    if (foreign) return `${foreign.what} in it; ${foreign.hint}`;
+    return `${this.#noise} bytes and no right checksum; are baud rate, parity and wiring as they should be?`;
+  }
+
+  telling(request: UnitRequest): UnitRequest | undefined {
+    return this.#doubts.telling(request, this.#options.mayAsk);
+  }
+
+  begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
+    const sent = this.#options.codec.encode({ unit: request.unit, pdu });
+    const { unit } = request;
+    this.#current = { request, sent, blurred: this.#doubts.blur(request), earlier: this.#doubts.count(unit) };
+    this.#received = new Uint8Array(0);
+    this.#held = undefined;
+    this.#sure = false;
+    this.#inWindow = [];
+    this.#candidates = [];
+    this.#answeredAt = undefined;
+    this.#contested = new Set(this.#options.watch?.awaited);
+    this.#sentAt = this.#now();
+    this.#settlesAt = undefined;
+    this.#heard = 0;
+    this.#noise = 0;
+    this.#asked = request;
+    this.#first = new Uint8Array(0);
+    this.#mismatch = undefined;
+    return sent;
+  }
+
+  receive(chunk: Uint8Array): Uint8Array | undefined {
+    this.#noise += chunk.length;
+    if (this.#first.length < tellingBytes) this.#first = joined(this.#first, chunk);
+    this.#received = joined(this.#received, chunk);
+    this.#stripEcho();
+    const { frames, rest } = this.#options.codec.scan(this.#received, this.#current?.request);
+    this.#received = this.#received.slice(rest);
+    for (const frame of frames) this.#take(frame);
+    if (!this.#current || !this.#sure) return undefined;
+    const { unit } = this.#current.request;
+    const holdMs = this.#options.watch?.holdMs(unit) ?? 0;
+    this.#settlesAt ??= this.#now() + holdMs;
+    return holdMs > 0 ? undefined : this.settle();
+  }
+
+  clearAt(request: UnitRequest, since: number): number {
+    return this.#options.watch?.clearAt(request, since) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  distinct(request: UnitRequest): UnitRequest {
+    const { watch, mayAsk = () => true } = this.#options;
+    if ("identity" in request || !watch) return request;
+    return watch.distinct(request, (wider) => mayAsk(wider) && !this.#doubts.blur(wider));
+  }
+
+  widened(request: UnitRequest, answer: Answer | undefined): boolean {
+    const { watch } = this.#options;
+    if ("identity" in request || !watch) return false;
+    if (answer?.kind !== "exception") {
+      watch.widened(request, answer ? "read" : "silent");
+      return false;
+    }
+    const consequence = consequenceOf(answer.code);
+    // Neither says anything of what was asked for.
+    if (consequence === "busy" || consequence === "away") return false;
+    watch.widened(request, "refused");
+    return true;
+  }
+
+  get settlesAt(): number | undefined {
+    return this.#current && this.#settlesAt;
+  }
+
+  settle(): Uint8Array | undefined {
+    const request = this.#current?.request;
+    const [answer, other] = this.#candidates;
+    this.#current = undefined;
+    if (!request || !answer) return undefined;
+    if (!other && !this.#contested.has(kindOfReply(request.unit, answer))) {
+      const at = this.#answeredAt ?? this.#now();
+      this.#options.watch?.answered(request.unit, answer, at, at - this.#sentAt);
+      return answer;
+    }
+    // What came may be the other master's alone.
+    if (!other) this.#doubts.add(request);
+    this.#discard("the form of a reply to another master");
+    return undefined;
+  }
+
+  get holding(): boolean {
+    return this.#current !== undefined && this.#heard > 0 && this.#heard <= this.#current.earlier;
+  }
+
+  expire(): Uint8Array | undefined {
+    const current = this.#current;
+    const held = this.#held;
+    if (!current || !held) return undefined;
+    const { request, blurred, earlier } = current;
+    this.#current = undefined;
+    const lastHope = blurred && this.telling(request) === undefined;
+    if (this.#heard > earlier || lastHope) this.#doubts.settle(request.unit);
+    else {
+      // Perhaps it is an earlier one: then the answer is still to come.
+      this.#doubts.came(request.unit, held);
+      this.#doubts.add(request);
+    }
+    return held;
+  }
+
+  abandon(): boolean {
+    if (this.#current) {
+      this.#doubts.add(this.#current.request);
+      this.#options.watch?.gaveUp(this.#current.request);
+      if (this.#noise > 0 && this.#mismatch === undefined) this.#discarded++;
+    }
+    this.#current = undefined;
+    return !this.#options.reopen;
+  }
+
+  #take({ unit, pdu }: BusFrame): void {
+    const { watch } = this.#options;
+    this.#noise = 0;
+    const request = this.#current?.request;
+    const wanted = readAskedFor(pdu);
+    if (wanted) {
+      watch?.request(unit, wanted);
+      for (const kind of watch?.awaited ?? []) this.#contested.add(kind);
+      this.#discard("the request of another master");
+      return;
+    }
+    const doubtful = this.#doubts.include(unit, pdu);
+    const mismatch =
+      unit === request?.unit ? mismatchOf(pdu, request) : `unit ${unit} instead of ${request?.unit ?? "none"}`;
+    const again = this.#inWindow.some((each) => equal(each, pdu));
+    const further = this.#candidates.length > 0;
+    if (!doubtful && (mismatch !== undefined || further))
+      watch?.unsolicited(unit, pdu, again ? this.#answeredAt : undefined);
+    watch?.heard(unit, pdu);
+    if (again && watch?.repeating) {
+      this.#discarded++;
+      return;
+    }
+    if (unit === request?.unit) {
+      this.#heard++;
+      this.#inWindow.push(pdu);
+    }
+    if (mismatch !== undefined) {
+      this.#cameLate(unit, pdu);
+      this.#discard(mismatch);
+      return;
+    }
+    if (this.#held) this.#discarded++;
+    this.#held = pdu;
+    this.#sure = !doubtful;
+    if (doubtful) return;
+    this.#doubts.settle(unit);
+    this.#answeredAt ??= this.#now();
+    if (again) return;
+    this.#candidates.push(pdu);
+    if (further) watch?.took(unit, this.#now() - this.#sentAt);
+  }
+
+  #now(): number {
+    return this.#options.watch?.now ?? 0;
+  }
+
+  /** Where `pdu` answers a request that was given up, that is over. */
+  #cameLate(unit: number, pdu: Uint8Array): void {
+    if (this.#doubts.include(unit, pdu)) this.#late = { unit, count: this.#late.count + 1 };
+    this.#doubts.came(unit, pdu);
+  }
+
+  /** Some adapters hear what they send. Their own request must not be taken for an answer. */
+  #stripEcho(): void {
+    const sent = this.#current?.sent;
+    const at = sent === undefined ? -1 : Buffer.from(this.#received).indexOf(sent);
+    if (sent === undefined || at < 0) return;
+    this.#received = this.#received.slice(at + sent.length);
+    this.#mismatch ??= "the echo of the request";
+  }
+
+  #discard(mismatch: string): void {
+    this.#discarded++;
+    this.#mismatch = mismatch;
+  }
+}

@@ -1,0 +1,265 @@
+// What else is heard on a bus: replies that come twice, as over radio links and some transparent gateways, and the exchanges
+// of another master. Frames have no id there, so that a reply to anything with the same unit, function and length looks like
+// the answer to our request. One watch serves all connections to a bus. Pure, but for the clock.
+//
+//   repeated reply    request A --- reply A --- request B --- reply A --- reply B
+//                     B is not sent before a gap after the last reply that could be taken for its answer.
+//   another master    request A ------------- reply to X --- reply A
+//                     An answer is held for `holdMs`: where two different ones come, neither is taken.
+//   its request       request X --- request A --- reply to X
+//                     is heard on a line: until X is answered nothing of its kind is an answer of ours.
+//   a kind of reply   that was heard for another master is avoided: some registers more are asked for, and cut off.
+import type { Clock } from "../../../core/runtime.ts";
+import type { SourceWarning } from "../../../core/source.ts";
+import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
+import { protocolLimit } from "../config/pdu.ts";
+import { isRegisterTable } from "../config/value-type.ts";
+import type { Expected } from "./doubts.ts";
+import { expectedOf } from "./doubts.ts";
+
+/** Twice what a radio link commonly takes to repeat a reply. Grows to half as much again as the longest repeat seen. */
+const shortestGapMs = 40;
+const longestGapMs = 500;
+/** For a unit that has not answered yet. */
+const unknownHoldMs = 100;
+/** A bus on which so many answers came in a row, and nothing else, is ours alone: answers are not held any more. */
+const answersForTrust = 5_000;
+/** After a sign of other traffic the bus counts as disturbed for so long, and answers are held longer. */
+const disturbedForMs = 600_000;
+/** How long an answer to another master's request is waited for. */
+const foreignAnswerMs = 500;
+/** So long it is waited for that the line falls quiet: another master may never rest. */
+const longestQuietMs = 300;
+/** So long after a request was given up an answer to it is no sign of anybody else. */
+const lateForMs = 10_000;
+/** Answers kept to recognise repeats by. */
+const mostRecent = 16;
+/** Registers, or bytes of bits, that are read along. */
+const mostMore = 4;
+const silencesToEnd = 2;
+/** Noise has a right checksum now and then. */
+const fewestSigns = 3;
+
+export interface Disturbance extends SourceWarning {
+  readonly kind: "another master" | "repeated replies";
+}
+
+interface Heard {
+  readonly unit: number;
+  readonly pdu: Uint8Array;
+  readonly at: number;
+}
+
+export class BusWatch {
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #longestHoldMs: number;
+  #recent: Heard[] = [];
+  /** When a reply of that kind was heard last. */
+  readonly #lastOfKind = new Map<string, number>();
+  /** When a request was given up last whose answer is of that kind. */
+  readonly #gaveUpAt = new Map<string, number>();
+  /** Slowest answer of late, by unit. */
+  readonly #slowestMs = new Map<number, number>();
+  #answers = 0;
+  #signAt = Number.NEGATIVE_INFINITY;
+  #foreignAt = Number.NEGATIVE_INFINITY;
+  #foreignRequest: { readonly kinds: readonly string[]; readonly at: number } | undefined;
+  #repeats = 0;
+  #longestRepeatMs = 0;
+  #foreign = 0;
+  readonly #foreignUnits = new Set<number>();
+  /** Kinds of replies that another master gets. */
+  readonly #foreignKinds = new Set<string>();
+  /** By unit, table and address: where the registers behind a block cannot be read along with it, and until when. */
+  readonly #ends = new Map<string, { readonly silences: number; readonly until: number }>();
+
+  /** `longestHoldMs`: for an answer on a bus that is not known to be disturbed. */
+  constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number) {
+    this.#clock = clock;
+    this.#longestHoldMs = longestHoldMs;
+  }
+
+  get now(): number {
+    return this.#clock.monotonic();
+  }
+
+  /** Whether replies are known to come twice. */
+  get repeating(): boolean {
+    return this.#repeats >= fewestSigns;
+  }
+
+  /** The answer to `request` did not come in time. */
+  gaveUp(request: UnitRequest): void {
+    for (const kind of kindsOf(request.unit, expectedOf(request))) this.#gaveUpAt.set(kind, this.now);
+  }
+
+  /** A reply was heard, whoever asked for it. */
+  heard(unit: number, pdu: Uint8Array): void {
+    const at = this.now;
+    const kind = kindOfReply(unit, pdu);
+    this.#lastOfKind.set(kind, at);
+    if (this.#foreignRequest?.kinds.includes(kind)) this.#foreignRequest = undefined;
+  }
+
+  /**
+   * A reply that is about to be `heard` answers no request of ours, and is no late answer to one either. `sameAt`: when the
+   * same was heard in answer to the request that is under way; undefined: it was not.
+   */
+  unsolicited(unit: number, pdu: Uint8Array, sameAt?: number): void {
+    const { now } = this;
+    if (now - (this.#gaveUpAt.get(kindOfReply(unit, pdu)) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
+    this.#sign(now);
+    const isSame = (each: Heard) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
+    const firstAt = this.awaited.includes(kindOfReply(unit, pdu))
+      ? undefined // Two masters that read the same are given the same.
+      : (sameAt ?? this.#recent.findLast(isSame)?.at);
+    if (firstAt !== undefined) {
+      this.#repeats++;
+      this.#longestRepeatMs = Math.max(this.#longestRepeatMs, now - firstAt);
+    } else {
+      this.#foreigner(unit, now);
+      this.#foreignKinds.add(kindOfReply(unit, pdu));
+    }
+  }
+
+  /** A request was heard that is not ours. `answer`: what its answer looks like, where that is known. */
+  request(unit: number, answer: Expected | undefined): void {
+    const at = this.now;
+    this.#sign(at);
+    this.#foreigner(unit, at);
+    if (!answer) return;
+    const kinds = kindsOf(unit, answer);
+    this.#foreignRequest = { kinds, at };
+    this.#foreignKinds.add(kinds[0] ?? "");
+  }
+
+  /** `pdu` was taken for the answer of `unit`; it came at `at`, `tookMs` after its request. */
+  answered(unit: number, pdu: Uint8Array, at: number, tookMs: number): void {
+    this.#answers++;
+    this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at }];
+    this.took(unit, tookMs);
+  }
+
+  /** What may have been the answer of `unit` came `ms` after its request. */
+  took(unit: number, ms: number): void {
+    this.#slowestMs.set(unit, Math.max(ms, (this.#slowestMs.get(unit) ?? 0) * 0.999));
+  }
+
+  /** When `request` may be sent, which has waited from `since` on, by the monotonic clock; that may be long ago. */
+  clearAt(request: UnitRequest, since = this.now): number {
+    const kinds = kindsOf(request.unit, expectedOf(request));
+    const last = Math.max(...kinds.map((kind) => this.#lastOfKind.get(kind) ?? Number.NEGATIVE_INFINITY));
+    const isDisturbed = this.now - this.#signAt < disturbedForMs;
+    const gap = Math.min(longestGapMs, Math.max(shortestGapMs, isDisturbed ? this.#longestRepeatMs * 1.5 : 0));
+    const quietAt = Math.min(this.#foreignAt + gap, since + longestQuietMs);
+    const isAwaited = this.awaited.some((kind) => kinds.includes(kind));
+    return Math.max(last + gap, quietAt, isAwaited ? this.#foreignUntil : last);
+  }
+
+  /** Kinds of the reply that another master waits for now. */
+  get awaited(): readonly string[] {
+    return this.now < this.#foreignUntil ? (this.#foreignRequest?.kinds ?? []) : [];
+  }
+
+  /** How long an answer of `unit` is held, to see whether another one comes. 0: the bus is ours alone. */
+  holdMs(unit: number): number {
+    if (this.#answers >= answersForTrust) return 0;
+    const slowest = this.#slowestMs.get(unit);
+    if (this.now - this.#foreignAt < disturbedForMs)
+      return Math.min(Math.max(2 * (slowest ?? unknownHoldMs), unknownHoldMs), longestGapMs);
+    return slowest === undefined ? unknownHoldMs : Math.min(Math.max(1.5 * slowest, 20), this.#longestHoldMs);
+  }
+
+  /**
+   * Where another master reads: `request` with as many more registers or bits as make its answer unlike any that was heard
+   * for that, if that can be.
+   */
+  distinct(request: ReadRequest, mayAsk: (request: ReadRequest) => boolean): ReadRequest {
+    const { unit, table, start, count } = request;
+    if (this.now - this.#foreignAt >= disturbedForMs || this.#isEnd(request)) return request;
+    const isForeign = (each: ReadRequest) => this.#foreignKinds.has(kindsOf(unit, expectedOf(each))[0] ?? "");
+    const step = isRegisterTable(table) ? 1 : 8;
+    const wider = Array.from({ length: mostMore }, (_, i) => ({ ...request, count: count + (i + 1) * step }));
+    const fits = (each: ReadRequest) => each.count <= protocolLimit[table] && start + each.count <= 65_536;
+    return wider.find((each) => fits(each) && !isForeign(each) && mayAsk(each)) ?? request;
+  }
+
+  /**
+   * What came of reading more along with `request`. A single silence says nothing: on such a bus requests and replies get
+   * lost. After the second in a row more is not asked for again for a while.
+   */
+  widened(request: ReadRequest, outcome: "read" | "refused" | "silent"): void {
+    const end = endOf(request);
+    const silences = (this.#ends.get(end)?.silences ?? 0) + 1;
+    if (outcome === "read") this.#ends.delete(end);
+    else if (outcome === "refused") this.#ends.set(end, { silences: 0, until: Number.POSITIVE_INFINITY });
+    else
+      this.#ends.set(end, {
+        silences,
+        until: silences < silencesToEnd ? Number.NEGATIVE_INFINITY : this.now + disturbedForMs,
+      });
+  }
+
+  /** What disturbs the bus, or did within the last ten minutes. */
+  get disturbances(): readonly Disturbance[] {
+    if (this.now - this.#signAt >= disturbedForMs) return [];
+    const found: Disturbance[] = [];
+    const units = [...this.#foreignUnits].toSorted((a, b) => a - b).join(", ");
+    if (this.#foreign >= fewestSigns)
+      found.push({
+        kind: "another master",
+        message: `another master reads on this bus (units ${units}): what cannot be told from its replies is discarded, and polls take longer`,
+        remedy: "let one master poll the bus, or separate the two with a gateway that keeps their requests apart",
+      });
+    if (this.repeating)
+      found.push({
+        kind: "repeated replies",
+        message: `replies come twice, up to ${Math.ceil(this.#longestRepeatMs)} ms later: the repeats are discarded, and polls take longer`,
+        remedy: "look for the radio link, repeater or gateway that sends frames twice",
+      });
+    return found;
+  }
+
+  get #foreignUntil(): number {
+    return (this.#foreignRequest?.at ?? Number.NEGATIVE_INFINITY) + foreignAnswerMs;
+  }
+
+  #isEnd(request: ReadRequest): boolean {
+    return this.now < (this.#ends.get(endOf(request))?.until ?? Number.NEGATIVE_INFINITY);
+  }
+
+  #sign(at: number): void {
+    if (at - this.#signAt >= disturbedForMs) {
+      this.#repeats = 0;
+      this.#longestRepeatMs = 0;
+      this.#foreign = 0;
+      this.#foreignUnits.clear();
+    }
+    this.#answers = 0;
+    this.#signAt = at;
+  }
+
+  #foreigner(unit: number, at: number): void {
+    this.#foreign++;
+    this.#foreignAt = at;
+    this.#foreignUnits.add(unit);
+  }
+}
+
+function endOf({ unit, table, start, count }: ReadRequest): string {
+  return `${unit} ${table} ${start + count}`;
+}
+
+/** Unit, function and length, which is all that an answer is known by; of an exception the function alone. */
+export function kindOfReply(unit: number, pdu: Uint8Array): string {
+  const [code = 0, bytes = 0] = pdu;
+  return code & 0x80 ? `${unit} ${code}` : `${unit} ${code} ${bytes}`;
+}
+
+function kindsOf(unit: number, { code, bytes }: Expected): readonly string[] {
+  return [`${unit} ${code} ${bytes}`, `${unit} ${code | 0x80}`];
+}
+
+export function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

@@ -1,0 +1,298 @@
+// One request and its answer over one connection, always within its deadline.
+import { AgentError } from "../../../core/errors.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import type { Clock } from "../../../core/runtime.ts";
+import type { Answer, UnitRequest } from "../config/pdu.ts";
+import { dataBytes } from "../config/pdu.ts";
+import type { ByteStream } from "./byte-stream.ts";
+import { ModbusClient } from "./client.ts";
+import type { Framing } from "./framing.ts";
+
+/** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
+export type Result =
+  | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
+  /**
+   * Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came; `lateMs`: how
+   * long the unit took at least for answers that came too late, where any came.
+   */
+  | {
+      readonly kind: "silence";
+      readonly mismatch: string | undefined;
+      readonly heard: boolean;
+      readonly lateMs?: number | undefined;
+    };
+
+export interface Exchange extends AsyncDisposable {
+  /** As `Framing.telling`. */
+  telling(request: UnitRequest): UnitRequest | undefined;
+  /**
+   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a bus later where the
+   * answer may be that to another request, of ours or of another master; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
+   */
+  run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
+  /** Why the connection is of no use any more; undefined: it is. */
+  readonly lost: AgentError | undefined;
+  /** We closed it, because a late answer could not be told from a fresh one: a new connection does not have that fault. */
+  readonly stale: boolean;
+  /** Replies thrown away: late, or not what was asked for. */
+  readonly discarded: number;
+  /** When the last byte came, on the monotonic clock. */
+  readonly heardAt: number;
+}
+
+interface Pending {
+  heard: boolean;
+  /** The answer, complete at `at` by the monotonic clock. */
+  answered(answer: Answer, at: number): void;
+  /** An answer came and is held: see `Framing.settlesAt`. */
+  held(at: number): void;
+  /** Nothing more will come: ends the request where an answer is held. */
+  ended(): void;
+  settle(result: Result | "contested"): void;
+  fail(error: unknown): void;
+}
+
+/** How a line comes to rest after a time-out, before it is used again. In milliseconds. */
+export interface LineRest {
+  /** Silence that has to pass. */
+  readonly quietMs: number;
+  /** Time that has to pass at least. */
+  readonly guardMs: number;
+}
+
+/** A line that never becomes quiet is used all the same after so long. */
+const longestRestMs = 2_000;
+
+/** So often a request is made where its answer cannot be told from that to another's. */
+const mostAttempts = 4;
+
+/** A unit whose answers take that many time-outs is not waited for. */
+export const slowestTimeouts = 8;
+/** One answer may take so much longer than the one before it. */
+export const unsteadiness = 1.2;
+
+/** By unit: when the requests were sent that were given up of late, since the unit last answered. */
+export type GivenUp = Map<number, readonly number[]>;
+
+/**
+ * Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. `givenUp`: of the
+ * connections before this one, for buses, where answers to them may come on this one.
+ */
+export function streamExchange(
+  stream: ByteStream,
+  framing: Framing,
+  clock: Clock,
+  rest?: LineRest,
+  givenUp: GivenUp = new Map(),
+): Exchange {
+  const client = new ModbusClient(framing, (bytes) => stream.write(bytes));
+  let pending: Pending | undefined;
+  let lost: AgentError | undefined;
+  let stale = false;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let expiredAt: number | undefined;
+  let longestTimeoutMs = 0;
+  /** By unit: the shortest time of an answer that came too late. */
+  const lateMs = new Map<number, number>();
+  /** Since when an answer is held back, and when the last frame came. */
+  let held: { readonly since: number; readonly lastAt: number } | undefined;
+  const lose = (error: AgentError) => {
+    lost ??= error;
+    // Its answer may come on the next connection.
+    if (pending) framing.abandon();
+    pending?.fail(lost);
+  };
+
+  const retire = () => {
+    stale = true;
+    lost ??= new AgentError(
+      "SOURCE_UNREACHABLE",
+      "the connection was closed because a late answer may still come on it",
+    );
+    void stream[Symbol.asyncDispose]();
+  };
+
+  stream.listen({
+    data(chunk) {
+      if (lost) return;
+      heardAt = clock.monotonic();
+      if (pending) pending.heard = true;
+      const discardedBefore = framing.discarded;
+      const lateBefore = framing.late.count;
+      let answer: Answer | undefined;
+      try {
+        answer = client.receive(chunk);
+      } catch (error) {
+        lose(error instanceof AgentError ? error : new AgentError("SOURCE_PROTOCOL", String(error), { cause: error }));
+        void stream[Symbol.asyncDispose]();
+        return;
+      }
+      if (framing.late.count > lateBefore) noteLate(framing.late.unit);
+      // Noise is no frame: it must not hold anything up.
+      if (framing.holding && (!held || framing.discarded > discardedBefore))
+        held = { since: held?.since ?? heardAt, lastAt: heardAt };
+      if (answer) pending?.answered(answer, heardAt);
+      else if (framing.settlesAt !== undefined) pending?.held(heardAt);
+    },
+    closed(error) {
+      // Some device servers answer and close: nothing else comes then, and what is held is all there is.
+      pending?.ended();
+      lose(error);
+    },
+  });
+
+  const comeToRest = async (since: number, { quietMs, guardMs }: LineRest, signal: AbortSignal) => {
+    for (;;) {
+      const now = clock.monotonic();
+      const wait = Math.min(Math.max(heardAt + quietMs, since + guardMs), since + longestRestMs) - now;
+      if (wait <= 0) return;
+      await clock.sleep(wait, signal);
+    }
+  };
+
+  const ofLate = (unit: number, now: number) =>
+    (givenUp.get(unit) ?? []).filter((sentAt) => now - sentAt <= slowestTimeouts * longestTimeoutMs);
+
+  /** An answer to the last request to `unit` that was given up came just now, or to one before it. */
+  const noteLate = (unit: number) => {
+    const sentAt = ofLate(unit, heardAt).at(-1);
+    if (sentAt !== undefined)
+      lateMs.set(unit, Math.min(lateMs.get(unit) ?? Number.POSITIVE_INFINITY, heardAt - sentAt));
+  };
+
+  /**
+   * How long to wait beyond the deadline while an answer is held back: if it is that to a request given up before, the
+   * next one takes about as long as that did, and was perhaps begun only then.
+   */
+  const nextAnswerMs = (unit: number) => {
+    const [before] = held ? ofLate(unit, held.since) : [];
+    if (!held || before === undefined || !framing.holding) return 0;
+    const until = held.lastAt + (held.since - before) * unsteadiness;
+    return Math.min(until, held.since + slowestTimeouts * longestTimeoutMs) - clock.monotonic();
+  };
+
+  const attempt = (request: UnitRequest, timeoutMs: number, signal: AbortSignal) =>
+    new Promise<Result | "contested">((resolve, reject) => {
+      if (lost || signal.aborted) {
+        reject(lost ?? signal.reason);
+        return;
+      }
+      const abort = () => {
+        framing.abandon();
+        current.fail(signal.reason);
+      };
+      const later = (ms: number, then: () => void) => {
+        waiting ??= new AbortController();
+        clock.sleep(ms, waiting.signal).then(then, () => {});
+      };
+      // Timers run before sockets: what came while the process was held up is read first.
+      const afterSockets = (then: () => void) => {
+        overdue = setImmediate(then);
+      };
+      const expire = () => {
+        if (pending !== current || framing.settlesAt !== undefined) return;
+        const wait = nextAnswerMs(request.unit);
+        if (wait > 0) {
+          later(wait, expire);
+          return;
+        }
+        const answer = client.expire();
+        if (answer) {
+          current.answered(answer, heardAt);
+          return;
+        }
+        expiredAt = clock.monotonic();
+        if (!framing.abandon()) retire();
+        givenUp.set(request.unit, [...ofLate(request.unit, sentAt), sentAt]);
+        const late = lateMs.get(request.unit);
+        current.settle({ kind: "silence", mismatch: framing.mismatch, heard: current.heard, lateMs: late });
+      };
+      const settleHeld = () => {
+        if (pending !== current || answeredAt === undefined) return;
+        const answer = client.settle();
+        if (answer) current.answered(answer, answeredAt);
+        else current.settle("contested");
+      };
+      const finish = () => {
+        clearTimeout(timer);
+        clearImmediate(overdue);
+        waiting?.abort();
+        signal.removeEventListener("abort", abort);
+        pending = undefined;
+        stream.awaiting?.(false);
+      };
+      const current: Pending = {
+        heard: false,
+        answered(answer, completeAt) {
+          // An answer that was held back came before now.
+          const at = epochMicros(clock.now() - Math.round((clock.monotonic() - completeAt) * 1_000));
+          current.settle({ ...answer, at, tookMs: Math.max(0, completeAt - sentAt) });
+        },
+        held(at) {
+          if (answeredAt !== undefined) return;
+          answeredAt = at;
+          later((framing.settlesAt ?? at) - clock.monotonic(), () => afterSockets(settleHeld));
+        },
+        ended: settleHeld,
+        settle(result) {
+          finish();
+          if (result === "contested" || result.kind !== "silence") givenUp.delete(request.unit);
+          resolve(result);
+        },
+        fail(error) {
+          finish();
+          reject(error);
+        },
+      };
+      let overdue: NodeJS.Immediate | undefined;
+      let waiting: AbortController | undefined;
+      let answeredAt: number | undefined;
+      const sentAt = clock.monotonic();
+      longestTimeoutMs = Math.max(longestTimeoutMs, timeoutMs);
+      held = undefined;
+      const timer = setTimeout(() => afterSockets(expire), timeoutMs);
+      signal.addEventListener("abort", abort, { once: true });
+      pending = current;
+      stream.awaiting?.(true);
+      client.ask(request);
+    });
+
+  return {
+    telling: (request) => framing.telling(framing.distinct?.(request) ?? request),
+    get lost() {
+      return lost;
+    },
+    get stale() {
+      return stale;
+    },
+    get discarded() {
+      return framing.discarded;
+    },
+    get heardAt() {
+      return heardAt;
+    },
+    async run(request, timeoutMs, signal) {
+      if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
+      expiredAt = undefined;
+      for (let left = mostAttempts; left > 0; left--) {
+        const asked = framing.distinct?.(request) ?? request;
+        const since = clock.monotonic();
+        const clearAt = () => Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs);
+        const clearInMs = () => clearAt() - clock.monotonic();
+        while (clearInMs() > 0) await clock.sleep(clearInMs(), signal);
+        const result = await attempt(asked, timeoutMs, signal);
+        if (result === "contested") continue;
+        if (asked === request) return result;
+        const isRefused = framing.widened?.(request, result.kind === "silence" ? undefined : result) ?? false;
+        if (result.kind === "data" && !("identity" in request))
+          return { ...result, bytes: result.bytes.subarray(0, dataBytes(request)) };
+        if (!isRefused) return result;
+      }
+      return { kind: "silence", mismatch: framing.mismatch, heard: true };
+    },
+    async [Symbol.asyncDispose]() {
+      lose(new AgentError("SOURCE_UNREACHABLE", "the connection was closed"));
+      await stream[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+// What bytes are that are no frame of the kind that was expected, and where the right kind is had. Pure.
+
+import type { FrameFormat } from "../config/endpoint.ts";
+import type { UnitRequest } from "../config/pdu.ts";
+import { functionOf } from "../config/pdu.ts";
+import { crc16 } from "./bus-codec.ts";
+
+export interface ForeignBytes {
+  /** What came: `RTU frames`. */
+  readonly what: string;
+  /** What to do about it. */
+  readonly hint: string;
+}
+
+/** Bytes that are enough to tell. */
+export const tellingBytes = 64;
+const modbusPort = 502;
+
+/**
+ * `bytes`: what came first in return for `request`. `peer`: where they came from, as `host:port`. Undefined: they are nothing
+ * that is known, or are frames of the format that was expected.
+ */
+export function foreignBytes(
+  bytes: Uint8Array,
+  { request, expected, peer }: { request: UnitRequest; expected: FrameFormat; peer: string },
+): ForeignBytes | undefined {
+  const frames = framesOf(bytes, request);
+  if (frames) {
+    const { what, scheme, format } = frames;
+    return format === expected ? undefined : { what, hint: `write url: ${scheme}://${peer}` };
+  }
+  const host = peer.replace(/:\d+$/, "");
+  const plain = `Modbus TCP is at port ${modbusPort} as a rule: url: tcp://${host}:${modbusPort}`;
+  const text = textOf(bytes);
+  if (text.startsWith("HTTP/")) return { what: `the answer of a web server (${text})`, hint: plain };
+  const [type = 0, major, minor = 255] = bytes;
+  // The header of a TLS record: alert or handshake, version 3.0 to 3.4.
+  if ((type === 0x15 || type === 0x16) && major === 3 && minor <= 4)
+    return { what: "a TLS record", hint: `Modbus over TLS is not supported, use the plain port: ${plain}` };
+  return text.length < shortestText ? undefined : { what: `text (${text})`, hint: plain };
+}
+
+function framesOf(bytes: Uint8Array, request: UnitRequest) {
+  const code = functionOf(request);
+  const [first = 0, second = 0, third = 0] = bytes;
+  if (first === request.unit && (second & 0x7f) === code) {
+    const size = second === code ? 5 + third : 5;
+    // As far as it is there: what follows may still be on its way.
+    if (bytes.length < size || hasChecksum(bytes.subarray(0, size)))
+      return { what: "RTU frames", scheme: "rtu+tcp", format: "rtu" } as const;
+  }
+  if (/^:[0-9A-F]{4,}/.test(textOf(bytes)))
+    return { what: "ASCII frames", scheme: "ascii+tcp", format: "ascii" } as const;
+  const isMbap = bytes.length >= 8 && (third | bytes[3]! | bytes[4]!) === 0 && bytes[5] === bytes.length - 6;
+  if (isMbap && (bytes[7]! & 0x7f) === code)
+    return { what: "Modbus TCP frames", scheme: "tcp", format: "mbap" } as const;
+  return undefined;
+}
+
+function hasChecksum(frame: Uint8Array): boolean {
+  const end = frame.length - 2;
+  return crc16(frame.subarray(0, end)) === (frame[end]! | (frame[end + 1]! << 8));
+}
+
+const shortestText = 4;
+const longestText = 40;
+
+/** The first line, as far as it is text. */
+function textOf(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes.subarray(0, tellingBytes)).toString("latin1");
+  return (/^[ -~]+/.exec(text)?.[0] ?? "").slice(0, longestText).trim();
+}

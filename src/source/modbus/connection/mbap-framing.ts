@@ -1,0 +1,171 @@
+// Frames of Modbus TCP, and of its UDP relative. Pure.
+//
+//   0    2    4    6    7
+//   +----+----+----+----+-----------+
+//   | id |  0 | n  |unit| PDU       |   n = 1 + length of PDU, 2 to 254
+//   +----+----+----+----+-----------+
+//
+// An answer has the id, unit, function and exact length of the request. Ids of requests that were given up are not
+// used again until their answer has come or thousands of others were given up, so that after the ids have wrapped a
+// very late answer is not taken for a fresh one. There is no checksum: a frame that was cut short and filled up by bytes
+// that arrive later, byte for byte, cannot be told from a whole one.
+import { AgentError } from "../../../core/errors.ts";
+import type { UnitRequest } from "../config/pdu.ts";
+import { maxPduBytes, mismatchOf } from "../config/pdu.ts";
+import { copied, joined } from "./bytes.ts";
+import { foreignBytes } from "./foreign-bytes.ts";
+import type { Framing } from "./framing.ts";
+
+const headerBytes = 7;
+const maxAbandoned = 4_096;
+
+export interface MbapOptions {
+  /** Whether an answer may carry another unit than was asked. */
+  readonly anyUnit: boolean;
+  /** Id of the first request, from 0 to 65535. */
+  readonly firstId?: number;
+  /** Every chunk is a datagram: a whole frame, or nothing that matters. */
+  readonly datagrams?: boolean;
+  /** `host:port` of the device, for what is said of it. */
+  readonly peer?: string;
+}
+
+export class MbapFraming implements Framing {
+  readonly #anyUnit: boolean;
+  readonly #datagrams: boolean;
+  readonly #peer: string;
+  #nextId: number;
+  #current: { readonly id: number; readonly request: UnitRequest } | undefined;
+  readonly #abandoned = new Set<number>();
+  #received: Uint8Array = new Uint8Array(0);
+  #discarded = 0;
+  #late = { unit: 0, count: 0 };
+  #mismatch: string | undefined;
+
+  constructor({ anyUnit, firstId = 0, datagrams = false, peer = "HOST:PORT" }: MbapOptions) {
+    this.#peer = peer;
+    this.#anyUnit = anyUnit;
+    this.#datagrams = datagrams;
+    this.#nextId = firstId;
+  }
+
+  get discarded(): number {
+    return this.#discarded;
+  }
+
+  get late(): Framing["late"] {
+    return this.#late;
+  }
+
+  get mismatch(): string | undefined {
+    return this.#mismatch;
+  }
+
+  /** Ids tell. */
+  telling(): undefined {}
+
+  begin(request: UnitRequest, pdu: Uint8Array): Uint8Array {
+    while (this.#abandoned.has(this.#nextId)) this.#nextId = (this.#nextId + 1) & 0xff_ff;
+    const id = this.#nextId;
+    this.#nextId = (id + 1) & 0xff_ff;
+    this.#current = { id, request };
+    this.#mismatch = undefined;
+    const frame = new Uint8Array(headerBytes + pdu.length);
+    frame.set([id >> 8, id & 0xff, 0, 0, 0, 1 + pdu.length, request.unit]);
+    frame.set(pdu, headerBytes);
+    return frame;
+  }
+
+  receive(chunk: Uint8Array): Uint8Array | undefined {
+    if (!this.#datagrams) return this.#receiveStream(chunk);
+    return isWholeFrame(chunk) ? this.#take(chunk) : this.#discard("a datagram that is no frame");
+  }
+
+  #receiveStream(chunk: Uint8Array): Uint8Array | undefined {
+    let bytes = this.#received.length === 0 ? chunk : joined(this.#received, chunk);
+    let answer: Uint8Array | undefined;
+    for (;;) {
+      const size = this.#frameBytes(bytes);
+      if (size === undefined || bytes.length < size) break;
+      answer = this.#take(bytes.subarray(0, size)) ?? answer;
+      bytes = bytes.subarray(size);
+    }
+    // A copy: the chunk belongs to the socket. Never more than one frame.
+    this.#received = copied(bytes);
+    // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
+    return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
+  }
+
+  /** As `frameBytes`, but names what it is that cannot be read as frames. */
+  #frameBytes(bytes: Uint8Array): number | undefined {
+    try {
+      return frameBytes(bytes);
+    } catch (error) {
+      const request = this.#current?.request;
+      const foreign = request && foreignBytes(bytes, { request, expected: "mbap", peer: this.#peer });
+      if (!foreign) throw error;
+      throw new AgentError("SOURCE_PROTOCOL", `${this.#peer} sent ${foreign.what} instead of Modbus TCP`, {
+        cause: error,
+        hint: foreign.hint,
+      });
+    }
+  }
+
+  get holding(): boolean {
+    return false;
+  }
+
+  expire(): undefined {}
+
+  abandon(): boolean {
+    if (this.#current) this.#abandoned.add(this.#current.id);
+    this.#current = undefined;
+    const [oldest] = this.#abandoned;
+    if (this.#abandoned.size > maxAbandoned && oldest !== undefined) this.#abandoned.delete(oldest);
+    // The rest of a frame that did not come in all this time is not to be expected: the next one would be read as it.
+    return this.#received.length === 0;
+  }
+
+  #take(frame: Uint8Array): Uint8Array | undefined {
+    const id = (frame[0]! << 8) | frame[1]!;
+    const unit = frame[6]!;
+    const current = this.#current;
+    if (!current || id !== current.id) {
+      if (this.#abandoned.delete(id)) this.#late = { unit, count: this.#late.count + 1 };
+      return this.#discard(`transaction ${id} instead of ${current?.id ?? "none"}`);
+    }
+    const { request } = current;
+    if (unit !== request.unit && !this.#anyUnit)
+      return this.#discard(`unit ${unit} instead of ${request.unit} (replyUnit: any accepts that)`);
+    const pdu = frame.subarray(headerBytes);
+    const mismatch = mismatchOf(pdu, request);
+    if (mismatch !== undefined) return this.#discard(mismatch);
+    this.#current = undefined;
+    return pdu;
+  }
+
+  #discard(mismatch: string): undefined {
+    this.#discarded++;
+    this.#mismatch = mismatch;
+  }
+}
+
+/** Length of the frame that `bytes` begin with; undefined while that is not known. */
+function frameBytes(bytes: Uint8Array): number | undefined {
+  // Told as early as it shows: a peer that speaks something else may never send a whole header.
+  if ((bytes[2] ?? 0) !== 0 || (bytes[3] ?? 0) !== 0)
+    throw new AgentError("SOURCE_PROTOCOL", "what came back is not Modbus TCP: its protocol identifier is not 0");
+  if (bytes.length < 6) return undefined;
+  const length = (bytes[4]! << 8) | bytes[5]!;
+  if (length < 3 || length > 1 + maxPduBytes)
+    throw new AgentError("SOURCE_PROTOCOL", `a Modbus TCP frame claims a length of ${length}; 3 to 254 are possible`);
+  return 6 + length;
+}
+
+function isWholeFrame(bytes: Uint8Array): boolean {
+  try {
+    return frameBytes(bytes) === bytes.length;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,91 @@
+// A serial port as a byte stream. The one file that knows the library.
+import { AgentError } from "../../../core/errors.ts";
+import type { SerialLine } from "../config/endpoint.ts";
+import type { ByteStream, ByteStreamListener } from "./byte-stream.ts";
+
+/** What we use of `serialport`. */
+interface Port {
+  open(done: (error: Error | null) => void): void;
+  close(done: (error: Error | null) => void): void;
+  write(data: Buffer): unknown;
+  on(event: "data", listener: (chunk: Buffer) => void): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "close", listener: (error: Error | null) => void): unknown;
+}
+
+/** On Node 26 received bytes lie in the binding until something else wakes the event loop (serialport/node-serialport#3148). */
+const wakeEveryMs = 5;
+
+/** Opens the port for us alone. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
+export async function openSerial(line: SerialLine, signal: AbortSignal): Promise<ByteStream> {
+  signal.throwIfAborted();
+  const { SerialPort } = await import("serialport").catch((cause: unknown) => {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new AgentError("SOURCE_UNREACHABLE", `${line.path}: the package serialport cannot be loaded: ${why}`, {
+      cause,
+    });
+  });
+  const { path, baudRate, dataBits, parity, stopBits } = line;
+  const port: Port = new SerialPort({ path, baudRate, dataBits, parity, stopBits, lock: true, autoOpen: false });
+  let listener: ByteStreamListener | undefined;
+  let lost: AgentError | undefined;
+  let closing = false;
+  let waking: NodeJS.Timeout | undefined;
+  const lose = (reason: string, cause?: unknown) => {
+    if (lost || closing) return;
+    lost = new AgentError("SOURCE_UNREACHABLE", `${path}: ${reason}`, { cause });
+    clearInterval(waking);
+    listener?.closed(lost);
+  };
+  port.on("error", (error) => lose(error.message, error));
+  port.on("close", (error) => lose("the serial port is gone", error));
+  port.on("data", (chunk) => {
+    if (!lost && !closing) listener?.data(chunk);
+  });
+  const close = () => new Promise<void>((resolve) => port.close(() => resolve()));
+
+  await new Promise<void>((resolve, reject) =>
+    port.open((error) => {
+      if (error)
+        reject(
+          new AgentError("SOURCE_UNREACHABLE", `${path}: ${inWords(error.message)}`, { cause: error, hint: ports }),
+        );
+      else resolve();
+    }),
+  );
+  if (signal.aborted) {
+    closing = true;
+    await close();
+    throw signal.reason;
+  }
+  return {
+    listen(given) {
+      listener = given;
+      if (lost) given.closed(lost);
+    },
+    write(bytes) {
+      if (!lost && !closing) port.write(Buffer.from(bytes));
+    },
+    awaiting(yes) {
+      clearInterval(waking);
+      waking = yes && !lost && !closing ? setInterval(() => {}, wakeEveryMs) : undefined;
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(waking);
+      if (closing) return;
+      closing = true;
+      if (!lost) await close();
+    },
+  };
+}
+
+const ports =
+  "ls /dev/serial/by-id lists the ports; the user of the agent must be in the group of the port, and no other program may hold it";
+
+function inWords(message: string): string {
+  if (/no such file|ENOENT/i.test(message)) return "there is no such serial port";
+  if (/permission|EACCES/i.test(message))
+    return "no permission to open the serial port, which often belongs to the group dialout";
+  if (/lock|busy|EBUSY/i.test(message)) return "another program holds the serial port";
+  return message;
+}

@@ -1,0 +1,224 @@
+// What a Modbus device offers: units that answer and what they are, SunSpec models, ranges of addresses and what they
+// hold. Reads only.
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { BrowsedNode, BrowseTarget } from "../../../core/source.ts";
+import { silenceHint } from "../config/endpoint.ts";
+import { type ModbusOptions, optionsOf } from "../config/options.ts";
+import type { ReadRequest } from "../config/pdu.ts";
+import type { Table } from "../config/value-type.ts";
+import { isRegisterTable, isTable } from "../config/value-type.ts";
+import { describeException, isAlive } from "../connection/exceptions.ts";
+import { type Ask, answersForAny, hasData, isFailure, patternOf, patternOfAbsent } from "../polling/absent-units.ts";
+import { cameInstead } from "../polling/unit-reader.ts";
+import { identify } from "./identification.ts";
+import { PatientLink } from "./patient-link.ts";
+import { rangeNodes } from "./range-nodes.ts";
+import { findSunspec, sunspecNodes } from "./sunspec.ts";
+import { survey } from "./survey.ts";
+import { tableReader } from "./table-reader.ts";
+
+/** A unit that is there answers anything, if only by an exception, within this. */
+const scanTimeoutMs = 300;
+const pauseMs = 10;
+/** Registers of interest lie low, or where a vendor begins a page of its own; `?from=` and `?to=` look elsewhere. */
+const defaultTo = 2_000;
+/** Registers of a range that is found for sure; of bits eight times as many. */
+const shortestRange = 6;
+/** So few addresses are looked at one by one where they are refused. */
+const narrow = 200;
+
+interface Wish {
+  readonly url: string;
+  readonly units: readonly number[];
+  readonly from: number;
+  readonly to: number;
+  /** Nobody said where to end. */
+  readonly isUsualEnd: boolean;
+  readonly replyUnit?: "any";
+}
+
+/**
+ * `tcp://host:502?unit=1&from=0&to=2000`: without `unit` all units are looked for, one after the other; of a device that
+ * answers whatever the number the first one alone. Yields what each unit says that it is, its SunSpec points, its ranges with
+ * the values that are not 0, and at last what was left out. `replyUnit=any` as the option of a source. Rejects with `SOURCE_*` or `signal.reason`.
+ */
+export async function* browseModbus(
+  target: BrowseTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): AsyncGenerator<BrowsedNode> {
+  const { url, units, replyUnit, ...wish } = wishOf(target.url);
+  const own = optionsOf({ url, interRequestDelay: `${pauseMs}ms` });
+  // What the schema of this very driver gave.
+  const configured = target.options as Partial<ModbusOptions> | undefined;
+  const interRequestDelay = Math.max(own.interRequestDelay, configured?.interRequestDelay ?? 0);
+  const options: ModbusOptions = {
+    ...own,
+    ...configured,
+    url: own.url,
+    interRequestDelay,
+    ...(replyUnit && { replyUnit }),
+  };
+  // On a bus unit 0 is everybody, and nobody answers.
+  const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
+  await using link = await PatientLink.open({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  const [only] = units.length === 1 ? units : [];
+  if (only === undefined) {
+    yield* allUnits(asked, link, options, wish);
+    return;
+  }
+  if (asked.length === 0)
+    throw new AgentError("CONFIG_INVALID", `unit ${only} is none that answers on a bus: they are 1 to 247`);
+  const first = await link.read(firstRegister(only), options.timeout);
+  if (!isAlive(first)) {
+    const why =
+      first.kind === "exception"
+        ? `: ${describeException(first.code)}`
+        : ` within ${options.timeout} ms${first.kind === "silence" ? cameInstead(first) : ""}`;
+    throw new AgentError("SOURCE_UNREACHABLE", `unit ${only} did not answer${why}`, {
+      hint: `the device accepts the connection; without unit= all units are looked for; ${silenceHint(options.url)}`,
+    });
+  }
+  yield* unitNodes(only, link, options, wish);
+}
+
+/** Those of `units` that are there, one after the other, and what is to be said of the others. */
+async function* allUnits(
+  units: readonly number[],
+  link: PatientLink,
+  options: ModbusOptions,
+  wish: Pick<Wish, "from" | "to" | "isUsualEnd">,
+): AsyncGenerator<BrowsedNode> {
+  const ask: Ask = (request) => link.read(request, scanTimeoutMs);
+  let judged = options.url.frames !== "mbap";
+  /** What is answered for units that are not there. */
+  let absent: string | undefined;
+  const leftOut: number[] = [];
+  let found = 0;
+  let instead = "";
+  for (const unit of units) {
+    const first = await ask(firstRegister(unit));
+    if (first.kind === "silence") instead ||= cameInstead(first);
+    if (!isAlive(first)) continue;
+    const others = judged ? undefined : await patternOfAbsent(ask);
+    const pattern = judged && absent === undefined ? undefined : await patternOf(unit, ask);
+    if (others !== undefined && (others !== pattern || isFailure(others)) && !hasData(others)) absent = others;
+    if (pattern !== undefined && pattern === absent) {
+      judged = true;
+      leftOut.push(unit);
+      continue;
+    }
+    found++;
+    let place: Place | undefined;
+    for await (const node of unitNodes(unit, link, options, wish)) {
+      place ??= placeOf(node);
+      yield node;
+    }
+    // It answers as units do that are not there: perhaps there is one device that does not look at the number.
+    const isLikeOthers = others !== undefined && others === pattern;
+    if (isLikeOthers && (hasData(others) || (place && (await answersForAny(place.table, place.address, ask))))) {
+      yield note(unit, "it answers for every unit number, so the others are left out; ?unit=2 looks at unit 2");
+      return;
+    }
+    if (isLikeOthers) absent = others;
+    judged = true;
+  }
+  const [example] = leftOut;
+  if (example !== undefined) {
+    const text = `left out: ${leftOut.length} unit numbers that answer with exceptions as numbers of no unit do (${absent} for hr, ir, co, di); ?unit=${example} looks at one`;
+    yield note(example, text);
+  }
+  if (found === 0 && instead !== "")
+    throw new AgentError("SOURCE_UNREACHABLE", `no unit answered${instead}`, { hint: silenceHint(options.url) });
+}
+
+/** What `unit` says that it is, what it holds, and what of that is not listed. */
+async function* unitNodes(
+  unit: number,
+  link: PatientLink,
+  options: ModbusOptions,
+  { from, to, isUsualEnd }: Pick<Wish, "from" | "to" | "isUsualEnd">,
+): AsyncGenerator<BrowsedNode> {
+  yield note(unit, `unit ${unit} answers`);
+  for (const { name, text } of await identify(unit, (request) => link.read(request, options.timeout)))
+    yield { address: `unit ${unit}`, name, depth: 1, value: text, signal: {}, tag: { unit } };
+  const abandoned = new Map<Table, number>();
+  const read = tableReader(link, unit, options.timeout, abandoned);
+  for (const model of await findSunspec(read)) yield* sunspecNodes(model, unit);
+  const isNarrow = to - from <= narrow;
+  let zeros = 0;
+  for (const table of ["hr", "ir", "co", "di"] as const) {
+    const registers = isRegisterTable(table);
+    const smallest = isNarrow ? 1 : registers ? shortestRange : shortestRange * 8;
+    const block = registers ? Math.min(100, options.maxRegisters) : Math.min(800, options.maxBits);
+    for await (const range of survey(read, { table, from, to, block, smallest })) {
+      zeros += range.values.filter((value) => value === 0).length;
+      yield* rangeNodes(range, unit);
+    }
+  }
+  const omitted = [
+    ...(zeros > 0 ? [`${count(zeros, "address", "addresses")} that hold 0`] : []),
+    ...[...abandoned].map(([table, address]) => `${table} from ${address} on, where nothing is answered`),
+    ...(isNarrow
+      ? []
+      : [
+          `ranges shorter than ${shortestRange} registers between refused ones (?from= and ?to= up to ${narrow} apart find them)`,
+        ]),
+    ...(isUsualEnd && to < 65_536 ? [`addresses from ${to} on (?from=${to} looks there)`] : []),
+  ];
+  if (omitted.length > 0) yield note(unit, `left out: ${omitted.join("; ")}`);
+}
+
+function note(unit: number, name: string): BrowsedNode {
+  return { address: `unit ${unit}`, name, depth: 0, signal: {}, tag: { unit } };
+}
+
+function count(n: number, one: string, many: string): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+interface Place {
+  readonly table: Table;
+  readonly address: number;
+}
+
+/** Where a range begins that was read. */
+function placeOf({ address }: BrowsedNode): Place | undefined {
+  const [, table = "", start] = /^(hr|ir|co|di):(\d+)/.exec(address) ?? [];
+  return isTable(table) ? { table, address: Number(start) } : undefined;
+}
+
+function firstRegister(unit: number): ReadRequest {
+  return { unit, table: "hr", start: 0, count: 1 };
+}
+
+function wishOf(text: string): Wish {
+  const at = text.indexOf("?");
+  const settings = new URLSearchParams(at < 0 ? "" : text.slice(at + 1));
+  const number = (name: string, standard: number, least: number, most: number) => {
+    const given = settings.get(name) ?? String(standard);
+    settings.delete(name);
+    if (/^\d+$/.test(given) && Number(given) >= least && Number(given) <= most) return Number(given);
+    throw new AgentError("CONFIG_INVALID", `${name} in ${text} must be a number from ${least} to ${most}`);
+  };
+  const single = settings.has("unit") ? [number("unit", 1, 0, 255)] : undefined;
+  const replyUnit = settings.get("replyUnit");
+  settings.delete("replyUnit");
+  if (replyUnit !== null && replyUnit !== "same" && replyUnit !== "any")
+    throw new AgentError("CONFIG_INVALID", `replyUnit in ${text} must be same or any`);
+  const isUsualEnd = !settings.has("to");
+  const from = number("from", 0, 0, 65_535);
+  const to = number("to", Math.min(from + defaultTo, 65_536), from, 65_536);
+  const rest = settings.size > 0 ? `?${settings.toString()}` : "";
+  // The usual ones first: most devices are found with the first request.
+  const all = [1, 255, 0, ...Array.from({ length: 246 }, (_, i) => i + 2)];
+  return {
+    url: `${at < 0 ? text : text.slice(0, at)}${rest}`,
+    units: single ?? all,
+    from,
+    to,
+    isUsualEnd,
+    ...(replyUnit === "any" && { replyUnit }),
+  };
+}

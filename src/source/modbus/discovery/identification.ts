@@ -1,0 +1,86 @@
+// What a device says that it is: objects of its identification (function 43/14) and its server id (function 17).
+
+import type { IdentityRequest } from "../config/pdu.ts";
+import { consequenceOf } from "../connection/exceptions.ts";
+import type { Result } from "../connection/exchange.ts";
+
+/** One thing that a device says of itself. */
+export interface Identity {
+  /** `VendorName`, `server id`; of objects without a name of the specification `object 128`. */
+  readonly name: string;
+  /** In one line, without control characters. */
+  readonly text: string;
+}
+
+/** Of the specification, by number. */
+const names: readonly string[] = [
+  "VendorName",
+  "ProductCode",
+  "MajorMinorRevision",
+  "VendorUrl",
+  "ProductName",
+  "ModelName",
+  "UserApplicationName",
+];
+/** A device that goes on for ever is not listened to for ever. */
+const mostRequests = 16;
+/** Of bytes that are text: so many printable ones in a row. */
+const shortestText = 3;
+
+/** Asks `unit`. Empty where it knows neither function. Rejects as `ask` does. */
+export async function identify(
+  unit: number,
+  ask: (request: IdentityRequest) => Promise<Result>,
+): Promise<readonly Identity[]> {
+  let identities: readonly Identity[] = [];
+  for (const category of ["regular", "basic"] as const) {
+    const { found, refused } = await objects(unit, category, ask);
+    identities = found;
+    if (!refused) break;
+  }
+  const serverId = await ask({ unit, identity: "serverId" });
+  if (serverId.kind !== "data" || serverId.bytes.length === 0) return identities;
+  return [...identities, { name: "server id", text: serverIdText(serverId.bytes) }];
+}
+
+/** All objects of a category, in as many requests as they take. `refused`: the device knows the function, but not this category. */
+async function objects(
+  unit: number,
+  category: "basic" | "regular",
+  ask: (request: IdentityRequest) => Promise<Result>,
+): Promise<{ readonly found: readonly Identity[]; readonly refused: boolean }> {
+  const found: Identity[] = [];
+  for (let from = 0, requests = 0; requests < mostRequests; requests++) {
+    const result = await ask({ unit, identity: "objects", category, from });
+    if (result.kind === "exception" && found.length === 0)
+      return { found, refused: consequenceOf(result.code) === "split" };
+    if (result.kind !== "data") break;
+    // Category, conformity, whether more follows, the next one's number, how many; `decodeReply` saw that they are all there.
+    const [, , more = 0, next = 0, count = 0] = result.bytes;
+    for (let i = 0, at = 5; i < count; i++) {
+      const [number = 0, length = 0] = result.bytes.subarray(at);
+      const text = printable(result.bytes.subarray(at + 2, at + 2 + length));
+      if (text !== "") found.push({ name: names[number] ?? `object ${number}`, text });
+      at += 2 + length;
+    }
+    if (more !== 0xff || next <= from) break;
+    from = next;
+  }
+  return { found, refused: false };
+}
+
+function printable(bytes: Uint8Array): string {
+  return new TextDecoder()
+    .decode(bytes)
+    .replace(/[\p{C}\s]+/gu, " ")
+    .trim();
+}
+
+/** Its form is the vendor's own: what is text as such, other bytes in hexadecimal: `01 FF PM5340`. */
+function serverIdText(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes).toString("latin1");
+  const parts = text.matchAll(new RegExp(`([ -~]{${shortestText},})|[^]`, "g"));
+  return [...parts]
+    .map(([part, run]) => run?.trim() ?? part.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase())
+    .join(" ");
+}

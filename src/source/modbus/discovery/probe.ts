@@ -1,0 +1,182 @@
+// One place in a device read in every type and order, at its neighbours and in the other table too, ranked by a value read off the device's
+// display: wrong base, wrong type and wrong order are the three usual faults of commissioning.
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Address } from "../config/address.ts";
+import { formatAddress, parseAddress } from "../config/address.ts";
+import { silenceHint } from "../config/endpoint.ts";
+import { optionsOf } from "../config/options.ts";
+import type { ReadRequest } from "../config/pdu.ts";
+import { decodeRegisters, scaled } from "../config/registers.ts";
+import type { RegisterTable } from "../config/value-type.ts";
+import { isRegisterTable, orders, registersOf } from "../config/value-type.ts";
+import { describeException } from "../connection/exceptions.ts";
+import type { Result } from "../connection/exchange.ts";
+import { openLink } from "../polling/open.ts";
+import { cameInstead } from "../polling/unit-reader.ts";
+
+export interface ProbeTarget {
+  /** As `url` of a source. */
+  readonly url: string;
+  readonly unit: number;
+  /** `hr:40`, `40041`: type and order are what is looked for, and of no effect. */
+  readonly at: string;
+  /** What the device's display shows, as it is written there: `231.4`. */
+  readonly expect?: string;
+  /** As the option of a source. */
+  readonly replyUnit?: "same" | "any";
+}
+
+/** One way to read the place. */
+export interface ProbeRow {
+  readonly at: string;
+  readonly value: number | bigint;
+  /** Power of ten that makes it what the display shows, or comes near to it; 0 without either. */
+  readonly exponent: number;
+  /** Whether it is what the display shows, as exactly as that shows it. */
+  readonly matches: boolean;
+  /** Whether it comes near to what the display showed: values move. */
+  readonly near: boolean;
+}
+
+const types = [
+  "u16",
+  "i16",
+  "u32",
+  "i32",
+  "f32",
+  "u64",
+  "i64",
+  "f64",
+  "f16",
+  "bcd16",
+  "bcd32",
+  "sm16",
+  "sm32",
+  "m10k2",
+  "m10k3",
+] as const;
+const exponents = [0, -1, -2, -3, 1, 2, 3];
+const widest = 4;
+
+/** A way to read the place, and how unlikely it is. */
+interface Ranked extends ProbeRow {
+  readonly rank: number;
+}
+
+// The place that was asked for goes before its neighbours, and those before the other table.
+const noMatch = 1_000_000;
+const otherTable = 100_000;
+const neighbour = 10_000;
+const nearMatch = 5_000;
+
+/** So far the value may have moved since it was read off the display, as a part of it. */
+const tolerance = 0.02;
+/** What most registers are. Among all types and orders something always comes near. */
+const usualTypes: ReadonlySet<string> = new Set(["u16", "i16", "u32", "i32", "f32"]);
+const usualOrders: ReadonlySet<string> = new Set(["abcd", "cdab"]);
+
+/**
+ * Reads the registers around `at`, and those of the other table of registers, and gives every way to read them, likely
+ * ones first. Rejects with `CONFIG_INVALID`, `SOURCE_*` or `signal.reason`.
+ */
+export async function probeModbus(
+  { url, unit, at, expect, replyUnit }: ProbeTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<readonly ProbeRow[]> {
+  const parsed = parseAddress(at);
+  if (!parsed.ok) throw new AgentError("CONFIG_INVALID", parsed.error);
+  const { table, address } = parsed.address;
+  if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
+  const options = optionsOf({ url, ...(replyUnit !== undefined && { replyUnit }) });
+  await using link = await openLink({ name: "probe", options, units: new Set([unit]) }, runtime, signal);
+  const ask = (request: ReadRequest) => link.read(request, options.timeout, signal);
+
+  const own = await around(ask, unit, table, address);
+  if ("silence" in own)
+    throw new AgentError("SOURCE_UNREACHABLE", `${at}: ${own.silence}`, { hint: silenceHint(options.url) });
+  if ("refusal" in own)
+    throw new AgentError("SOURCE_PROTOCOL", `${at}: ${own.refusal}; tagferry browse shows which addresses answer`);
+  const twin = table === "hr" ? "ir" : "hr";
+  const other = await around(ask, unit, twin, address);
+  const rows = waysToRead(own, { table, address }, expect);
+  const others = !("bytes" in other) ? [] : waysToRead(other, { table: twin, address }, expect);
+  return [...rows, ...others.map((row) => ({ ...row, rank: row.rank + otherTable }))]
+    .toSorted((a, b) => a.rank - b.rank)
+    .map(({ rank: _rank, ...row }) => row);
+}
+
+interface Surroundings {
+  readonly start: number;
+  readonly bytes: Uint8Array;
+}
+
+/** As many registers around `address` as there are, or why there are none. */
+async function around(
+  ask: (request: ReadRequest) => Promise<Result>,
+  unit: number,
+  table: RegisterTable,
+  address: number,
+): Promise<Surroundings | { readonly refusal: string } | { readonly silence: string }> {
+  let refusal = "";
+  // The place or what lies beside it may not exist: then without it.
+  for (const start of [address - 1, address, address + 1].filter((place) => place >= 0))
+    for (let end = Math.min(65_536, address + 1 + widest); end > start; end--) {
+      const result = await ask({ unit, table, start, count: end - start });
+      if (result.kind === "data") return { start, bytes: result.bytes };
+      if (result.kind === "silence") return { silence: `unit ${unit} did not answer${cameInstead(result)}` };
+      refusal = describeException(result.code);
+    }
+  return { refusal };
+}
+
+/** Every way to read `bytes` at `address` and its two neighbours. */
+function waysToRead(
+  { start, bytes }: Surroundings,
+  { table, address }: Pick<Address, "table" | "address">,
+  expect: string | undefined,
+): readonly Ranked[] {
+  const rows: Ranked[] = [];
+  for (const [offset, at] of [address, address - 1, address + 1].entries())
+    for (const [simple, type] of types.entries())
+      for (const [turn, order] of orders.entries()) {
+        const width = registersOf[type];
+        if (at < start || (at - start + width) * 2 > bytes.length) continue;
+        // Of one register only the order of its bytes matters.
+        if (width === 1 && (order === "cdab" || order === "dcba")) continue;
+        const decoded = decodeRegisters(bytes, at - start, { type, order });
+        if (!decoded.ok || typeof decoded.value === "boolean") continue;
+        const { value } = decoded;
+        const exact = expect === undefined ? undefined : exponents.find((power) => shows(value, power, expect));
+        const isUsual = usualTypes.has(type) && usualOrders.has(order);
+        const near =
+          expect === undefined || exact !== undefined || !isUsual
+            ? undefined
+            : exponents.find((power) => comesNear(value, power, expect));
+        const exponent = exact ?? near;
+        const unlikely =
+          exponent === undefined ? noMatch : Math.abs(exponent) * 100 + (near === undefined ? 0 : nearMatch);
+        rows.push({
+          at: formatAddress({ table, address: at, type, ...(order === "abcd" ? {} : { order }) }),
+          value,
+          exponent: exponent ?? 0,
+          matches: exact !== undefined,
+          near: near !== undefined,
+          rank: unlikely + offset * neighbour + simple * 10 + turn,
+        });
+      }
+  return rows;
+}
+
+/** Whether `value` times ten to `exponent` is shown as `expect`, with as many decimals as that has. */
+function shows(value: number | bigint, exponent: number, expect: string): boolean {
+  const decimals = /\.(\d+)$/.exec(expect.trim())?.[1]?.length ?? 0;
+  const shown = Number(scaled(value, exponent));
+  return Math.abs(shown - Number(expect)) <= 0.5 * 10 ** -decimals * (1 + 1e-9);
+}
+
+function comesNear(value: number | bigint, exponent: number, expect: string): boolean {
+  const shown = Number(scaled(value, exponent));
+  return Math.abs(shown - Number(expect)) <= Math.abs(Number(expect)) * tolerance;
+}

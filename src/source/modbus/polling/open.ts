@@ -1,0 +1,153 @@
+// From the configuration to a live source: chooses transport and frames, and connects.
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Source } from "../../../core/source.ts";
+import { configFaults } from "../config/config-faults.ts";
+import type { FrameFormat } from "../config/endpoint.ts";
+import { placeOf, silenceHint } from "../config/endpoint.ts";
+import type { ModbusOptions } from "../config/options.ts";
+import type { ReadRequest } from "../config/pdu.ts";
+import { touches } from "../config/plan.ts";
+import { isRegisterTable } from "../config/value-type.ts";
+import type { ModbusConfig } from "../config/wanted.ts";
+import { pollTargets } from "../config/wanted.ts";
+import type { BusCodec } from "../connection/bus-codec.ts";
+import { asciiCodec, rtuCodec } from "../connection/bus-codec.ts";
+import { BusFraming, type BusOptions } from "../connection/bus-framing.ts";
+import { BusWatch } from "../connection/bus-watch.ts";
+import { Doubts } from "../connection/doubts.ts";
+import { type Exchange, type GivenUp, streamExchange } from "../connection/exchange.ts";
+import { Link } from "../connection/link.ts";
+import { MbapFraming } from "../connection/mbap-framing.ts";
+import { openSerial } from "../connection/serial-stream.ts";
+import { gapMs, lineRest, wireMs } from "../connection/serial-timing.ts";
+import { connectTcp } from "../connection/tcp-stream.ts";
+import { openUdp } from "../connection/udp-stream.ts";
+import { Learned } from "./learned.ts";
+import { ModbusSource } from "./source.ts";
+
+/** Connects. Rejects with `SOURCE_UNREACHABLE`, `CONFIG_INVALID` or with `signal.reason`. */
+export async function openModbus(config: ModbusConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { options, name } = config;
+  // `check` says so too, and where; a configuration that came another way must not get any further either.
+  const [fault] = configFaults(config);
+  if (fault) throw new AgentError("CONFIG_INVALID", `${name}: ${fault.field} ${fault.message}`);
+  const { clock, random, metrics } = runtime;
+  const own: Runtime = {
+    clock,
+    random,
+    metrics,
+    log: runtime.log.child({ part: "source", source: name, driver: "modbus" }),
+  };
+  const targets = pollTargets(config);
+  const units = new Set(targets.map((target) => target.unit));
+  const learned = await Learned.load(config.stateDir, own);
+  const mayAsk = (request: ReadRequest) => {
+    const { table, start, count } = request;
+    const limits = targets.filter(({ unit }) => unit === request.unit).map((target) => target.limits);
+    return (
+      limits.every(({ forbid = [] }) => !touches(request, forbid)) &&
+      limits.every(({ maxRegisters, maxBits }) => count <= (isRegisterTable(table) ? maxRegisters : maxBits)) &&
+      learned
+        .cuts(request.unit)
+        .every((cut) => cut.table !== table || cut.address <= start || cut.address >= start + count)
+    );
+  };
+  const link = await openLink({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
+  return new ModbusSource(config, targets, link, learned, own);
+}
+
+/** On a line the request of another master is heard, and who sends beside it destroys the reply: only its repeat is to be expected. */
+const heldOnLineMs = 50;
+/** A gateway hides the requests of its other clients, and answers one after the other. */
+const heldBehindGatewayMs = 300;
+
+/** What a link needs to know of its source. */
+export interface LinkConfig {
+  readonly name: string;
+  readonly options: ModbusOptions;
+  /** All units that are ever asked. */
+  readonly units: ReadonlySet<number>;
+  /** Answers that may still come on a bus; left out: none. Outlast the link. */
+  readonly doubts?: Doubts;
+  /** As in `BusOptions`. */
+  readonly mayAsk?: BusOptions["mayAsk"];
+}
+
+/** Connects as `options.url` says. Rejects as `openModbus` does. */
+export async function openLink(
+  { name, options, units, doubts = new Doubts(), mayAsk }: LinkConfig,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Link> {
+  const { url } = options;
+  if (url.frames !== "mbap" && units.has(0))
+    throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
+  const watch = new BusWatch(runtime.clock, url.transport === "serial" ? heldOnLineMs : heldBehindGatewayMs);
+  const late: LateAnswers = { doubts, mayAsk, watch, givenUp: new Map() };
+  return await Link.open(
+    {
+      name,
+      units,
+      delayMs: Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0),
+      extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
+      pauseAfterConnectMs: options.pauseAfterConnect,
+      disturbances: () => watch.disturbances,
+      closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
+      silenceHint: silenceHint(url),
+      connect: (connecting) => connect(options, late, runtime, connecting),
+    },
+    runtime,
+    signal,
+  );
+}
+
+/** What is known of answers that may still come on a bus, from one connection to the next. */
+interface LateAnswers {
+  readonly doubts: Doubts;
+  readonly mayAsk: BusOptions["mayAsk"];
+  readonly watch: BusWatch;
+  readonly givenUp: GivenUp;
+}
+
+async function connect(
+  options: ModbusOptions,
+  { doubts, mayAsk, watch, givenUp }: LateAnswers,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Exchange> {
+  const { url, localAddress, connectTimeout, timeout } = options;
+  const { clock, random } = runtime;
+  const mbap = (datagrams: boolean) =>
+    new MbapFraming({
+      anyUnit: options.replyUnit === "any",
+      firstId: Math.floor(random() * 65_536),
+      datagrams,
+      peer: placeOf(url),
+    });
+  if (url.transport === "serial") {
+    const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk, watch });
+    const rest = lineRest(url.line, timeout);
+    return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp);
+  }
+  const { host, port } = url;
+  if (url.transport === "udp")
+    return streamExchange(await openUdp({ host, port, localAddress }, signal), mbap(true), clock);
+  const stream = await connectTcp({ host, port, localAddress, timeoutMs: connectTimeout }, signal);
+  const framing =
+    url.frames === "mbap"
+      ? mbap(false)
+      : new BusFraming({
+          codec: codecOf(url.frames),
+          reopen: true,
+          doubts,
+          mayAsk,
+          watch,
+          peer: { expected: url.frames, peer: placeOf(url) },
+        });
+  return streamExchange(stream, framing, clock, undefined, givenUp);
+}
+
+function codecOf(frames: FrameFormat): BusCodec {
+  return frames === "ascii" ? asciiCodec : rtuCodec;
+}

@@ -1,0 +1,249 @@
+// One unit at one interval: asks for its blocks, and gives a reading for every tag, whatever happens.
+import type { EpochMicros } from "../../../core/point.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Reading } from "../../../core/source.ts";
+import { modiconNumber } from "../config/address.ts";
+import type { Cut } from "../config/plan.ts";
+import { plan, split } from "../config/plan.ts";
+import type { PollTarget } from "../config/wanted.ts";
+import { consequenceOf, describeException, isResponsive } from "../connection/exceptions.ts";
+import type { Result } from "../connection/exchange.ts";
+import { FailureRuns, failuresToSplit, isTimeToSplit } from "./failure-runs.ts";
+import { LengthSearch } from "./length-search.ts";
+import { decodeBlock, failedReadings } from "./readings.ts";
+import { Refusals } from "./refusals.ts";
+import { timeOfReply } from "./schedule.ts";
+import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from "./unit-reader.ts";
+
+export interface PollOptions extends UnitReaderOptions {
+  /** `poll`: as `timeOfReply` says; `reply`: when the reply was complete. */
+  readonly time: "poll" | "reply";
+  /** What the unit taught of itself, before and now. */
+  readonly learned: { cuts(): readonly Cut[]; add(cut: Cut): void };
+}
+
+/** What came of a block: a result, or why it was not asked for. */
+type Attempt = (Asked & { readonly isOfUnit: boolean }) | { readonly notAsked: string } | "too long";
+
+/** A cycle: its slot, where its readings go, and what ends it. */
+interface Cycle {
+  readonly slot: EpochMicros;
+  readonly into: Reading[];
+  readonly signal: AbortSignal;
+}
+
+/** A plan that was split is made anew so often: the device may have been changed. */
+const replanMs = 86_400_000;
+/** Values of a block that are tried before it is left alone as one of which nothing is answered. */
+const triedValues = 2;
+
+export class Poll {
+  readonly #options: PollOptions;
+  readonly #runtime: Runtime;
+  readonly #unit: UnitReader;
+  #blocks: readonly WantedBlock[];
+  #plannedAt: number;
+  readonly #refusals: Refusals;
+  readonly #silences = new FailureRuns();
+  /** Blocks that were read. */
+  readonly #given = new WeakSet<WantedBlock>();
+  /** Exceptions that say nothing of an address. */
+  readonly #faults = new FailureRuns();
+  /** The same halves whenever a block is split, so that what is known of them is not learned again. */
+  readonly #halves = new WeakMap<WantedBlock, readonly WantedBlock[]>();
+
+  constructor(options: PollOptions, runtime: Runtime) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#unit = new UnitReader(options, runtime);
+    this.#refusals = new Refusals(runtime.clock);
+    this.#blocks = this.#plan();
+    this.#plannedAt = runtime.clock.monotonic();
+  }
+
+  get target(): PollTarget {
+    return this.#options.target;
+  }
+
+  /** Requests of one cycle, as far as is known now. */
+  get requests(): number {
+    return this.#blocks.length;
+  }
+
+  /**
+   * Reads everything once: adds one reading for each tag to `into`. Rejects with `SOURCE_*` when the link is lost, or
+   * with `signal.reason`; what was read until then is in `into`.
+   */
+  async cycle(slot: EpochMicros, into: Reading[], signal: AbortSignal): Promise<void> {
+    this.#planAnew();
+    this.#unit.begin();
+    const cycle = { slot, into, signal };
+    const blocks: WantedBlock[] = [];
+    for (const block of this.#blocks)
+      blocks.push(...(await this.#judge(block, await this.#attempt(block, signal), cycle)));
+    this.#blocks = blocks;
+  }
+
+  /** Asks for `block`, if it may be. `search`: the unit is silent about more than `block`. */
+  async #attempt(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<Attempt> {
+    const refused = this.#refusals.reason(block);
+    if (refused !== undefined) return { notAsked: refused };
+    if (search && split(block) && search.isTooLong(block.count)) return "too long";
+    const notNow = this.#unit.notNow();
+    if (notNow !== undefined) return { notAsked: notNow };
+    if (search?.isInDoubt) {
+      const asked = await this.#unit.probe(signal);
+      if (!isResponsive(asked.result)) return { ...asked, isOfUnit: true };
+      search.unitAnswered();
+    }
+    const asked = await this.#unit.ask(block, signal);
+    if (asked.isOfUnit) return asked;
+    if (asked.result.kind === "silence") search?.silent(block.count);
+    else if (asked.result.kind === "data") search?.answered(block.count);
+    return asked;
+  }
+
+  /** Adds a reading for each item of `block`; gives the blocks to ask for instead of it from now on. */
+  async #judge(
+    block: WantedBlock,
+    attempt: Attempt,
+    cycle: Cycle,
+    search?: LengthSearch,
+  ): Promise<readonly WantedBlock[]> {
+    const fail = (reason: string) => {
+      cycle.into.push(...failedReadings(block, reason, cycle.slot));
+      return [block];
+    };
+    if (attempt === "too long")
+      return this.#fetchHalves(
+        block,
+        this.#unit.silence({ mismatch: undefined }, this.target.timeoutMs),
+        cycle,
+        search,
+      );
+    if ("notAsked" in attempt) return fail(attempt.notAsked);
+    const { result, ms, isOfUnit } = attempt;
+    if (result.kind === "silence") {
+      const reason = this.#unit.silence(result, ms);
+      // While a length is looked for that a unit answers to, what is too long says nothing of the unit. Where another poll
+      // found it down meanwhile, it was the probe, and its end has to be told.
+      if (search && !isOfUnit && this.#options.breaker.down === undefined)
+        return this.#fetchHalves(block, reason, cycle, search);
+      this.#unit.failed(reason, ms);
+      if (isOfUnit || this.#options.breaker.down !== undefined) return fail(reason);
+      const silences = this.#silences.add(block);
+      // What was never answered is looked into at once, lest a tag be bad although it could be read.
+      const isNew = silences === 1 && !this.#given.has(block);
+      if (!isNew && silences < failuresToSplit) return fail(reason);
+      if (!(await this.#answersWithin(block, isNew ? 1 : triedValues, cycle.signal, isResponsive)))
+        return fail(isNew ? reason : this.#refuse(block, reason, false));
+      const again = isNew ? await this.#attempt(block, cycle.signal) : attempt;
+      // Perhaps the unit was only just switched on.
+      if (!isSilent(again)) return this.#judge(block, again, cycle);
+      return this.#fetchHalves(block, reason, cycle, new LengthSearch());
+    }
+    if (result.kind === "data") {
+      this.#unit.succeeded();
+      this.#given.add(block);
+      this.#refusals.lift(block);
+      this.#silences.end(block);
+      this.#faults.end(block);
+      cycle.into.push(...decodeBlock(block, result.bytes, timeOfReply(this.#options.time, cycle.slot, result)));
+      return [block];
+    }
+
+    const reason = describeException(result.code);
+    const consequence = consequenceOf(result.code);
+    if (!isResponsive(result)) {
+      this.#unit.failed(reason, ms);
+      return fail(reason);
+    }
+    this.#unit.succeeded();
+    if (isOfUnit) return fail(reason);
+    if (consequence === "split" || consequence === "unsupported")
+      return this.#fetchHalves(block, reason, cycle, search, consequence === "unsupported");
+    if (consequence === "fault" && (await this.#isOfBlock(block, cycle.signal, search)))
+      return this.#fetchHalves(block, reason, cycle, search ?? new LengthSearch());
+    return fail(reason);
+  }
+
+  /** Whether the unit answers to less than `block`: not the first value alone, which may be what the trouble is about. */
+  async #answersWithin(
+    block: WantedBlock,
+    values: number,
+    signal: AbortSignal,
+    isAnswer: (result: Result) => boolean,
+  ): Promise<boolean> {
+    if (!split(block)) return false;
+    for (let i = 0; i < values; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
+    return false;
+  }
+
+  /** Whether the unit fails over all of `block` and perhaps not over less. */
+  async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
+    if (search) return split(block) !== undefined;
+    if (!isTimeToSplit(this.#faults.add(block))) return false;
+    return await this.#answersWithin(block, triedValues, signal, ({ kind }) => kind === "data");
+  }
+
+  /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while, `forLong` where the device cannot come to have it. */
+  async #fetchHalves(
+    block: WantedBlock,
+    reason: string,
+    cycle: Cycle,
+    search?: LengthSearch,
+    forLong = false,
+  ): Promise<readonly WantedBlock[]> {
+    const { slot, into, signal } = cycle;
+    const halves = this.#halves.get(block) ?? split(block) ?? [];
+    this.#halves.set(block, halves);
+    const [, second] = halves;
+    const readings: Reading[] = [];
+    const blocks: WantedBlock[] = [];
+    // Both before either is taken apart: it shows whether their length matters or an address in one of them.
+    const attempts: (readonly [half: WantedBlock, Attempt])[] = [];
+    for (const half of halves) attempts.push([half, await this.#attempt(half, signal, search)]);
+    for (const [half, attempt] of attempts)
+      blocks.push(...(await this.#judge(half, attempt, { ...cycle, into: readings }, search)));
+    if (second && readings.some((reading) => reading.quality === "good")) {
+      into.push(...readings);
+      this.#options.learned.add({ table: block.table, address: second.start });
+      return blocks;
+    }
+    // What failed for another reason may be there: the whole is asked for again with the next poll.
+    const refused = halves.every((half) => this.#refusals.reason(half) !== undefined);
+    into.push(...(refused ? failedReadings(block, this.#refuse(block, reason, forLong), slot) : readings));
+    return [block];
+  }
+
+  /** Leaves `block` alone for a while. Gives the reason for its readings. */
+  #refuse(block: WantedBlock, why: string, forLong: boolean): string {
+    const reason = `${why} (${block.table}:${block.start}, ${modiconNumber({ table: block.table, address: block.start })})`;
+    if (this.#refusals.add(block, reason, { forLong }))
+      this.#runtime.log.warn(
+        { unit: this.target.unit, address: block.items[0]?.values[0]?.address, reason },
+        "address refused",
+      );
+    return reason;
+  }
+
+  #planAnew(): void {
+    const now = this.#runtime.clock.monotonic();
+    if (now - this.#plannedAt < replanMs) return;
+    this.#plannedAt = now;
+    this.#blocks = this.#plan();
+    this.#refusals.liftAll();
+    this.#silences.endAll();
+    this.#faults.endAll();
+  }
+
+  #plan(): readonly WantedBlock[] {
+    const { target, learned } = this.#options;
+    return plan(target.wanted, { ...target.limits, cuts: learned.cuts() });
+  }
+}
+
+/** Whether a block was asked for, and not answered. */
+function isSilent(attempt: Attempt): boolean {
+  return typeof attempt === "object" && "result" in attempt && !attempt.isOfUnit && attempt.result.kind === "silence";
+}

@@ -1,0 +1,181 @@
+// A live Modbus connection: polls every target on its schedule and hands out what was read.
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Delivery, DeviceCheck, Reading, Source, SourceWarning } from "../../../core/source.ts";
+import { isAbort } from "../../../lib/abort.ts";
+import { silenceHint } from "../config/endpoint.ts";
+import type { Cut } from "../config/plan.ts";
+import type { ModbusConfig, PollTarget } from "../config/wanted.ts";
+import { Breaker, ProbeBudget } from "../connection/breaker.ts";
+import type { Link } from "../connection/link.ts";
+import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
+import { lineRest } from "../connection/serial-timing.ts";
+import type { Learned } from "./learned.ts";
+import { Poll } from "./poll.ts";
+import { ReadingsQueue } from "./readings-queue.ts";
+import { slots } from "./schedule.ts";
+import { checkUnits } from "./unit-check.ts";
+
+const largestDelivery = 10_000;
+/** So many cycles of all tags wait for the buffer at most, and never fewer readings than one delivery may have. */
+const waitingCycles = 4;
+/** Of one connection: waiting for a unit that is slow must not cost the others much. */
+const patientProbes = 2;
+const tellEveryMs = 10_000;
+
+/** Polls through `link`, which it owns. Nothing is asked before `deliveries` is called. */
+export class ModbusSource implements Source {
+  readonly #config: ModbusConfig;
+  readonly #runtime: Runtime;
+  readonly #link: Link;
+  readonly #learned: Learned;
+  readonly #polls: readonly Poll[];
+  readonly #breakers = new Map<number, Breaker>();
+  readonly #queue: ReadingsQueue;
+  readonly #closing = new AbortController();
+  readonly #startedAt: number;
+  #skipped = 0;
+  /** Dropped readings that the log does not know of yet. */
+  #untold = 0;
+  /** Disturbances of the bus that the log knows of. */
+  #logged: ReadonlySet<string> = new Set();
+  #tellAgainAt = Number.NEGATIVE_INFINITY;
+
+  constructor(config: ModbusConfig, targets: readonly PollTarget[], link: Link, learned: Learned, runtime: Runtime) {
+    this.#config = config;
+    this.#runtime = runtime;
+    this.#link = link;
+    this.#learned = learned;
+    this.#queue = new ReadingsQueue(Math.max(largestDelivery, config.tags.length * waitingCycles));
+    this.#startedAt = runtime.clock.monotonic();
+    const { url } = config.options;
+    // Over TCP nothing gets lost on the way: who does not answer then does not answer now.
+    const retries = config.options.retries ?? (url.transport === "tcp" ? 0 : 1);
+    const restMs = url.transport === "serial" ? lineRest(url.line, config.options.timeout).guardMs : 0;
+    const budget = new ProbeBudget(runtime.clock);
+    // Where a time-out closes the connection, an answer that is late is never seen: it has to be waited for.
+    let patientLeft = url.transport === "tcp" && url.frames !== "mbap" ? patientProbes : 0;
+    const mayBePatient = () => patientLeft-- > 0;
+    this.#polls = targets.map((target) => {
+      const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
+      this.#breakers.set(target.unit, breaker);
+      const read = link.read.bind(link);
+      const isNearlyLost = () => link.isNearlyLost;
+      const briefly = link.unlikelyAfter.bind(link);
+      const lessons = {
+        cuts: () => learned.cuts(target.unit),
+        add: (cut: Cut) => learned.add(target.unit, cut),
+      };
+      return new Poll(
+        {
+          target,
+          time: config.options.time,
+          retries,
+          restMs,
+          read,
+          isNearlyLost,
+          mayBePatient,
+          briefly,
+          breaker,
+          learned: lessons,
+        },
+        runtime,
+      );
+    });
+  }
+
+  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
+    const stop = AbortSignal.any([signal, this.#closing.signal]);
+    const running = this.#runAll(stop);
+    try {
+      for (;;) yield delivery(await this.#queue.take(largestDelivery, stop));
+    } catch (error) {
+      if (!isAbort(error, stop)) throw error;
+      // What has been read is still to be stored.
+      await running;
+      while (this.#queue.size > 0)
+        yield delivery(await this.#queue.take(largestDelivery, new AbortController().signal));
+    } finally {
+      this.#closing.abort();
+    }
+  }
+
+  warnings(): readonly SourceWarning[] {
+    return this.#link.disturbances;
+  }
+
+  details(): Readonly<Record<string, string | number>> {
+    const elapsed = Math.max(1, this.#runtime.clock.monotonic() - this.#startedAt);
+    const down = [...this.#breakers].filter(([, breaker]) => breaker.down !== undefined).map(([unit]) => unit);
+    return {
+      url: this.#config.options.url.text,
+      units: this.#breakers.size,
+      "units down": down.length === 0 ? "none" : down.join(", "),
+      "requests per cycle of all tags": this.#polls.reduce((sum, poll) => sum + poll.requests, 0),
+      "bus load": `${Math.round((100 * this.#link.busyMs) / elapsed)} %`,
+      "requests split": [...this.#breakers.keys()].reduce((sum, unit) => sum + this.#learned.cuts(unit).length, 0),
+      "polls skipped": this.#skipped,
+    };
+  }
+
+  async check(signal: AbortSignal): Promise<readonly DeviceCheck[]> {
+    const targets = this.#polls.map(({ target }) => target);
+    return await checkUnits(targets, this.#link, silenceHint(this.#config.options.url), this.#runtime.clock, signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#link[Symbol.asyncDispose]();
+    await this.#learned.saved();
+  }
+
+  /** Polls until something fails; then what has been read is handed out, and the failure after it. */
+  async #runAll(signal: AbortSignal): Promise<void> {
+    const failed = new AbortController();
+    const stop = AbortSignal.any([signal, failed.signal]);
+    const running = this.#polls.map((poll) => this.#run(poll, stop).catch((error: unknown) => failed.abort(error)));
+    await Promise.all(running);
+    // Without a tag there is nothing to fail.
+    if (failed.signal.aborted) this.#queue.fail(failed.signal.reason);
+  }
+
+  async #run(poll: Poll, signal: AbortSignal): Promise<void> {
+    const { clock, metrics } = this.#runtime;
+    const source = this.#config.name;
+    for await (const slot of slots(poll.target.everyMs, clock, signal)) {
+      if (slot.skipped > 0) {
+        this.#skipped += slot.skipped;
+        metrics.counter(skippedTotal).add(slot.skipped, { source });
+      }
+      const readings: Reading[] = [];
+      try {
+        await poll.cycle(slot.time, readings, signal);
+      } finally {
+        this.#logDisturbances();
+        const dropped = this.#queue.offer(readings);
+        if (dropped > 0) this.#tellDropped(dropped);
+      }
+    }
+  }
+
+  /** Once for each kind; again after it had ended. */
+  #logDisturbances(): void {
+    const { disturbances } = this.#link;
+    for (const { kind, message } of disturbances)
+      if (!this.#logged.has(kind)) this.#runtime.log.warn({ disturbance: message }, "the bus is disturbed");
+    this.#logged = new Set(disturbances.map(({ kind }) => kind));
+  }
+
+  #tellDropped(readings: number): void {
+    const { clock, metrics, log } = this.#runtime;
+    metrics.counter(droppedTotal).add(readings, { source: this.#config.name });
+    this.#untold += readings;
+    if (clock.monotonic() < this.#tellAgainAt) return;
+    log.error({ readings: this.#untold }, "readings dropped: the buffer did not take them in time");
+    this.#untold = 0;
+    this.#tellAgainAt = clock.monotonic() + tellEveryMs;
+  }
+}
+
+function delivery(readings: readonly Reading[]): Delivery {
+  return { readings, descriptions: [], awaited: false, ack: () => {} };
+}

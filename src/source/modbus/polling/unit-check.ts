@@ -1,0 +1,103 @@
+// Asks each unit of a source for one value, for a person who wants to know whether it is there.
+import { epochMicros } from "../../../core/point.ts";
+import type { Clock } from "../../../core/runtime.ts";
+import type { DeviceCheck } from "../../../core/source.ts";
+import { formatDuration } from "../../../lib/duration.ts";
+import type { Block } from "../config/plan.ts";
+import { places } from "../config/plan.ts";
+import type { PollTarget, Wanted } from "../config/wanted.ts";
+import { describeException } from "../connection/exceptions.ts";
+import type { Result } from "../connection/exchange.ts";
+import type { Link } from "../connection/link.ts";
+import { decodeBlock } from "./readings.ts";
+import { slowAnswers } from "./unit-reader.ts";
+
+/** Values of a unit that are asked for where the first ones are refused or not answered. */
+const triedValues = 4;
+/** The last of them is waited for so many time-outs: the unit may be slow. */
+const patience = 3;
+/** Of `check --online`, which is over after a minute. Then units are asked for their first value only, and at last for none. */
+const thoroughForMs = 25_000;
+const anyForMs = 50_000;
+
+/** Resolves with one check for each unit, in the order of `targets`, within a minute or little more. Rejects as `Link.read` does. */
+export async function checkUnits(
+  targets: readonly PollTarget[],
+  link: Pick<Link, "read">,
+  hint: string,
+  clock: Pick<Clock, "monotonic">,
+  signal: AbortSignal,
+): Promise<readonly DeviceCheck[]> {
+  const checks: DeviceCheck[] = [];
+  const startedAt = clock.monotonic();
+  for (const [unit, ofUnit] of Map.groupBy(targets, (target) => target.unit)) {
+    const elapsed = clock.monotonic() - startedAt;
+    const timeoutMs = Math.max(...ofUnit.map((target) => target.timeoutMs));
+    if (elapsed + timeoutMs > anyForMs && checks.length > 0) checks.push(notAsked(unit));
+    else checks.push(await checkUnit(unit, ofUnit, link, hint, elapsed <= thoroughForMs, signal));
+  }
+  return checks;
+}
+
+async function checkUnit(
+  unit: number,
+  targets: readonly PollTarget[],
+  link: Pick<Link, "read">,
+  hint: string,
+  isThorough: boolean,
+  signal: AbortSignal,
+): Promise<DeviceCheck> {
+  const device = `unit ${unit}`;
+  const timeoutMs = Math.max(...targets.map((target) => target.timeoutMs));
+  const all = spread(targets.flatMap(({ wanted }) => places({ items: wanted })));
+  const tried = isThorough ? all : all.slice(0, 1);
+  let isThere = false;
+  let failure: Omit<DeviceCheck, "device" | "ok"> = { text: "has no tags" };
+  for (const [i, block] of tried.entries()) {
+    const isLast = i === tried.length - 1;
+    const { table, start, count } = block;
+    const waitMs = isLast && isThorough ? timeoutMs * patience : timeoutMs;
+    const result = await link.read({ unit, table, start, count }, waitMs, signal, false);
+    const slowMs = result.kind === "silence" ? (result.lateMs ?? 0) : result.tookMs;
+    if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
+    if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
+    // A unit that refuses an address is there: that says more than a later silence.
+    isThere ||= result.kind === "exception";
+    if (result.kind === "exception" || !isThere) failure = failureOf(result, block, waitMs, hint);
+  }
+  return { device, ok: false, ...failure };
+}
+
+function notAsked(unit: number): DeviceCheck {
+  const remedy = "see to the units that do not answer, or leave them out, and check again";
+  return { device: `unit ${unit}`, ok: false, text: "was not asked: the units before it took all the time", remedy };
+}
+
+function failureOf(
+  result: Exclude<Result, { kind: "data" }>,
+  { table, start }: Block<Wanted>,
+  waitMs: number,
+  hint: string,
+): Omit<DeviceCheck, "device" | "ok"> {
+  if (result.kind === "exception")
+    return {
+      text: `answers ${table}:${start} with ${describeException(result.code)}`,
+      remedy: "tagferry browse shows which addresses the device has",
+    };
+  const instead = result.mismatch === undefined ? "" : `; what came instead had ${result.mismatch}`;
+  return { text: `did not answer within ${formatDuration(waitMs)}${instead}`, remedy: hint };
+}
+
+/** The first, the last and those between: what lies side by side is there or not there together. */
+function spread(all: readonly Block<Wanted>[]): readonly Block<Wanted>[] {
+  if (all.length <= triedValues) return all;
+  const step = (all.length - 1) / (triedValues - 1);
+  return Array.from({ length: triedValues }, (_, i) => all[Math.round(i * step)]!);
+}
+
+/** `hr:0 u16 is 2301` */
+function shown(block: Block<Wanted>, bytes: Uint8Array): string {
+  const [reading] = decodeBlock(block, bytes, epochMicros(0));
+  if (!reading) return "answers";
+  return `${reading.address} is ${reading.value ?? `bad: ${reading.reason}`}`;
+}

@@ -1,0 +1,86 @@
+// Whether the messages of several topics, or several parts of a payload, can come to one Input ID. Pure.
+import type { Ambiguity } from "../../../core/source.ts";
+import { levelsOf } from "../decoders/json-path.ts";
+import type { MqttTag } from "./tag.ts";
+import { tagAddress } from "./tag-address.ts";
+
+/** `names`: the captured names that fill the Input ID. */
+export function topicAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
+  return tag.format === "sparkplugB" ? sparkplugAmbiguity(tag, names) : messageAmbiguity(tag, names);
+}
+
+function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
+  const { pattern, captures } = tag.topic;
+  const levels = pattern.split("/");
+  // A level that is a time belongs to no address.
+  const told = new Set(
+    captures.filter(({ name }) => names.includes(name) || name === tag.time?.capture).map(({ level }) => level),
+  );
+  const wild = levels.flatMap((part, level) => ((part === "+" || part === "#") && !told.has(level) ? [level] : []));
+  const { captureNames, capture, depth } = tagAddress(tag);
+  const missing = captureNames.filter((name) => !names.includes(name) && tag.descriptive?.includes(name) !== true);
+  // A name that stands in `signal` alone tells no element from another. One that stands nowhere is `missing`.
+  const tells = (name: string) =>
+    names.includes(name) || missing.includes(name) || (tag.names?.of === name && names.includes("name"));
+  const paths = captureNames.filter(tells).flatMap((name) => capture[name] ?? []);
+  const needed = neededLevels(depth, Math.min(depth, Math.max(0, ...paths.map(levelsOf))), names);
+  if (needed !== undefined)
+    return {
+      message: `needs ${needed} in it, since [*] gives several values`,
+      remedy: `as in hall.${needed}.temp; or write \`shared: true\``,
+      always: true,
+    };
+  // What names the thing in the payload is enough, wherever it comes from; the mapping finds out if it is not.
+  if (captureNames.some((name) => names.includes(name)) && missing.length === 0) return undefined;
+  const [first] = wild;
+  if (first !== undefined) {
+    const known = captures.find(({ level }) => level === first);
+    const capture = known
+      ? `{${known.name}}`
+      : levels[first] === "#"
+        ? "{path...} in place of #"
+        : "{name} in place of +";
+    return {
+      message: `several topics match ${tag.topic.text} and come to one Input ID; the first one feeds it, values of the others are refused`,
+      remedy: known
+        ? `use ${capture} in \`input\`; or write \`shared: true\``
+        : `capture what differs, with ${capture}, and use it in \`input\`; or write \`shared: true\``,
+    };
+  }
+  if (missing.length === 0) return undefined;
+  const uses = missing.map((name) => `{${name}}`).join(" and ");
+  return {
+    message: `parts of a payload that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
+    remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
+  };
+}
+
+/** The name that would tell the elements of a message apart, of `depth` levels, the first `named` of which captures tell apart; undefined: nothing is missing. */
+function neededLevels(depth: number, named: number, names: readonly string[]): string | undefined {
+  if (names.includes("i") || depth === named) return undefined;
+  if (names.includes("key") && depth === named + 1) return undefined;
+  for (let k = named + 1; k <= depth; k++)
+    if (!names.includes(`i${k}`) && !(k === depth && names.includes("key"))) return depth === 1 ? "{i}" : `{i${k}}`;
+  return undefined;
+}
+
+function sparkplugAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | undefined {
+  const { scope } = tagAddress(tag);
+  if (!scope) return undefined;
+  const fills = new Set<string>(names);
+  for (const { name, part } of scope.names) if (names.includes(name)) fills.add(part);
+  const [group, node] = scope.levels.slice(scope.levels.indexOf("spBv1.0") + 1).filter((_, i) => i !== 1);
+  const varies = {
+    group: group === undefined || group === "+" || group === "#",
+    node: group === "#" || node === undefined || node === "+" || node === "#",
+    device: scope.device === undefined || scope.device === "+",
+    metric: tag.metric === undefined || tag.metric.endsWith("*"),
+  };
+  const missing = Object.entries(varies).flatMap(([name, many]) => (many && !fills.has(name) ? [name] : []));
+  if (missing.length === 0) return undefined;
+  const uses = missing.map((name) => `{${name}}`).join(" and ");
+  return {
+    message: `metrics that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
+    remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
+  };
+}

@@ -1,0 +1,169 @@
+// From options to a connection: the version both sides speak, certificates and passwords as they are now.
+import { readFile } from "node:fs/promises";
+import type { RequestOptions } from "node:https";
+import type { IClientOptions } from "mqtt";
+import { AgentError } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/runtime.ts";
+import type { MqttOptions } from "../config/options.ts";
+import { type Connected, connectOnce, type Link, type MessageHandler } from "./client.ts";
+import type { Failure } from "./failure.ts";
+import type { SessionState } from "./session-state.ts";
+import { speaksTls } from "./tls-probe.ts";
+import { cutMessages } from "./web-socket-frames.ts";
+
+type Version = 3 | 4 | 5;
+
+export interface Connecting<Handler> {
+  readonly url: string;
+  readonly options: MqttOptions;
+  readonly clientId: string;
+  /** What is known of this broker from before; left out: nothing. */
+  readonly state?: Pick<SessionState, "protocolVersion" | "hungUp">;
+  /** Gives a handler of messages; called for every attempt. */
+  readonly attach: (link: Link) => Handler;
+  readonly log: Logger;
+}
+
+/** Connects to the broker at `url` with the newest version that it speaks. Rejects as `Driver.open` does. */
+export async function connectBroker<Handler extends MessageHandler>(
+  connecting: Connecting<Handler>,
+  signal: AbortSignal,
+): Promise<Connected<Handler>> {
+  const { url, options, clientId, state, attach, log } = connecting;
+  const { username } = options;
+  const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
+  // Read each time, so that they can be changed without a restart.
+  const credentials = await readCredentials(options);
+  let first: Failure | undefined;
+  for (const protocolVersion of versions) {
+    const attempt = { url, username, clientId, protocolVersion };
+    const result = await connectOnce(
+      attempt,
+      { ...libraryOptions(url, options, clientId, protocolVersion), ...credentials, maxPayload: options.maxPayload },
+      attach,
+      signal,
+    );
+    if (!("error" in result)) return result;
+    first ??= result;
+    if (result.olderVersion === "no") throw result.error;
+    // A broker that is known to speak 5 and hangs up without a word is restarting, or has another reason.
+    if (result.olderVersion === "perhaps" && state?.protocolVersion === 5) {
+      await state.hungUp();
+      throw result.error;
+    }
+    log.debug({ err: result.error, protocolVersion }, "no answer in this version of the protocol");
+  }
+  if (first && (await needsTls(url, signal))) throw wantsTls(url, first.error);
+  throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${url}: no version of the protocol to try`);
+}
+
+/** Whether the port of a URL without TLS speaks TLS. */
+async function needsTls(url: string, signal: AbortSignal): Promise<boolean> {
+  const { protocol, hostname, port } = new URL(url);
+  const usual = { "mqtt:": 1_883, "ws:": 80 }[protocol];
+  if (usual === undefined) return false;
+  return await speaksTls({ host: withoutBrackets(hostname), port: port === "" ? usual : Number(port) }, signal);
+}
+
+function wantsTls(url: string, cause: AgentError): AgentError {
+  const secure = url.replace(/^(mqtt|ws)(?=:)/i, "$1s");
+  return new AgentError("SOURCE_PROTOCOL", `${url}: this port speaks TLS, the URL does not`, {
+    cause,
+    hint: `write ${secure}, with caFile where the issuer of the broker's certificate is your own`,
+  });
+}
+
+/** An IPv6 address stands in brackets in a URL alone. */
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
+}
+
+/** Bytes of packets that are received at least: what is larger than `maxPayload` is better counted than never heard of. */
+const leastMaximumPacket = 16 * 2 ** 20;
+
+/** `options` in the words of the library. */
+function libraryOptions(url: string, options: MqttOptions, clientId: string, protocolVersion: Version): IClientOptions {
+  const { session, username, password, keepalive, connectTimeout, maxPayload } = options;
+  const { protocol, hostname, port, pathname, search } = new URL(url);
+  const host = withoutBrackets(hostname);
+  return {
+    ...transports[protocol],
+    host,
+    hostname: host,
+    ...(port !== "" && { port: Number(port) }),
+    path: `${pathname === "" ? "/" : pathname}${search}`,
+    protocolVersion,
+    protocolId: protocolVersion === 3 ? "MQIsdp" : "MQTT",
+    clientId,
+    clean: !session.persistent,
+    keepalive: Math.round(keepalive / 1_000),
+    connectTimeout,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password: password.reveal() }),
+    ...tlsOptions(options),
+    ...(protocolVersion === 5 && {
+      properties: {
+        // Left out or 0 the session would end with the connection, whatever `clean` says.
+        sessionExpiryInterval: session.persistent ? Math.min(0xffff_ffff, Math.ceil(session.expiry / 1_000)) : 0,
+        receiveMaximum: session.receiveMaximum,
+        // What is larger the broker does not send: here it would have to be in memory to be refused.
+        maximumPacketSize: Math.max(leastMaximumPacket, 2 * maxPayload),
+      },
+    }),
+  };
+}
+
+const transports: Readonly<Record<string, { readonly protocol: "mqtt" | "mqtts" | "ws" | "wss" }>> = {
+  "mqtt:": { protocol: "mqtt" },
+  "mqtts:": { protocol: "mqtts" },
+  "ws:": { protocol: "ws" },
+  "wss:": { protocol: "wss" },
+};
+
+/** How the broker's certificate is checked. WebSockets take some of it from a place of their own. */
+function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): IClientOptions {
+  const checks: RequestOptions = {
+    rejectUnauthorized: verify !== "none",
+    ...(verify === "ca" && { checkServerIdentity: () => undefined }),
+    ...(serverName !== undefined && { servername: serverName }),
+    ...(keyPassphrase !== undefined && { passphrase: keyPassphrase.reveal() }),
+  };
+  return {
+    ...checks,
+    ...(alpn.length > 0 && { ALPNProtocols: [...alpn] }),
+    wsOptions: { ...checks, ...cutMessages },
+  } as IClientOptions; // RequestOptions and theirs name the same fields of TLS
+}
+
+async function readCredentials(options: MqttOptions): Promise<IClientOptions> {
+  const { caFile, certFile, keyFile, passwordFile } = options;
+  const [secret, ca, cert, key] = await Promise.all([
+    read("passwordFile", passwordFile),
+    read("caFile", caFile),
+    read("certFile", certFile),
+    read("keyFile", keyFile),
+  ]);
+  // Editors end a file with a newline.
+  const password = secret?.toString("utf8").replace(/\r?\n$/, "");
+  return { ...(password !== undefined && { password }), ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+const fileFaults: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EACCES: "no permission",
+  EISDIR: "it is a folder",
+};
+
+async function read(option: string, path: string | undefined): Promise<Buffer | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const why = fileFaults[code] ?? (error instanceof Error ? error.message : String(error));
+    throw new AgentError("SOURCE_REFUSED", `${option} ${path} cannot be read: ${why}`, {
+      cause: error,
+      hint: `correct ${option}, or let the user of the agent read the file`,
+    });
+  }
+}

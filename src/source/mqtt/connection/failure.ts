@@ -1,0 +1,258 @@
+// Why a connection did not come about or was lost, as an error that names broker, user and remedy.
+import { z } from "zod";
+import { AgentError, type ErrorCode } from "../../../core/errors.ts";
+import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
+
+/** What was tried, for messages. */
+export interface Attempt {
+  /** As in the configuration, without credentials. */
+  readonly url: string;
+  readonly username: string | undefined;
+  readonly clientId: string;
+  readonly protocolVersion: 3 | 4 | 5;
+}
+
+/** The first things that went wrong on a connection, which are the cause of all that follows. */
+export class FailureRecord {
+  #error: Error | undefined;
+  #disconnectReason: number | undefined;
+
+  note(error: Error): void {
+    this.#error ??= error;
+  }
+
+  disconnected(reason: number | undefined): void {
+    this.#disconnectReason ??= reason ?? 0;
+  }
+
+  get error(): Error | undefined {
+    return this.#error;
+  }
+
+  /** The reason code of the broker's DISCONNECT, if it sent one. */
+  get disconnectReason(): number | undefined {
+    return this.#disconnectReason;
+  }
+}
+
+/** A connection that did not come about. */
+export interface Failure {
+  readonly error: AgentError;
+  /** Whether an older version of the protocol may be understood: the broker said so, or hung up without a word. */
+  readonly olderVersion: "asked for" | "perhaps" | "no";
+}
+
+/** Explains a connection that ended before a good CONNACK. */
+export function explainFailure(attempt: Attempt, { error, disconnectReason }: FailureRecord): Failure {
+  const cause = error && { cause: error };
+  const refusal = disconnectReason ?? reasonOf(error);
+  if (refusal !== undefined) {
+    const whom = asWhom(attempt);
+    return {
+      error: new AgentError(
+        errorCodeOf(refusal),
+        `${attempt.url} refused the connection ${whom}: ${describeReason(refusal)}`,
+        { ...cause, ...hintOf(refusal) },
+      ),
+      olderVersion: wantsOtherVersion(refusal) ? "asked for" : "no",
+    };
+  }
+  if (error === undefined) {
+    const message = `${attempt.url} closed the connection without an answer`;
+    const hint =
+      "check that an MQTT broker listens on this port, and whether it expects TLS (mqtts://) or WebSockets (ws://)";
+    return { error: new AgentError("SOURCE_PROTOCOL", message, { hint }), olderVersion: "perhaps" };
+  }
+  const { code, text, hint } = explainError(error);
+  return {
+    error: new AgentError(code, `${attempt.url}: ${text}`, { cause: error, ...(hint !== undefined && { hint }) }),
+    // Neither a parser's complaint about the answer nor a reset says that the broker is not there.
+    olderVersion: code === "SOURCE_PROTOCOL" || systemCode(error) === "ECONNRESET" ? "perhaps" : "no",
+  };
+}
+
+/** Explains the loss of a connection that was good. */
+export function explainLoss(attempt: Attempt, { error, disconnectReason }: FailureRecord): AgentError {
+  const cause = error && { cause: error };
+  if (disconnectReason !== undefined && disconnectReason !== 0) {
+    const code = errorCodeOf(disconnectReason);
+    return new AgentError(
+      code,
+      `${attempt.url} ended the connection of client ${attempt.clientId}: ${describeReason(disconnectReason)}`,
+      {
+        ...cause,
+        ...hintOf(disconnectReason),
+        ...(code === "SOURCE_TAKEN_OVER" && { hint: takeoverHint(attempt.clientId) }),
+      },
+    );
+  }
+  if (error) {
+    const { code, text, hint } = explainError(error);
+    return new AgentError(code, `connection to ${attempt.url} lost: ${text}`, {
+      cause: error,
+      ...(hint !== undefined && { hint }),
+    });
+  }
+  return new AgentError("SOURCE_UNREACHABLE", `${attempt.url} closed the connection`, {
+    hint: `the broker gave no reason: it was stopped, or, if this repeats at once, another client uses client identifier ${attempt.clientId}`,
+  });
+}
+
+/** A broker that closes connections it has just accepted, again and again, as brokers of MQTT 3.1.1 do at a takeover. */
+export function explainRepeatedClosing({ url, clientId }: Attempt, times: number): AgentError {
+  const message = `${url} accepts client ${clientId} and closes the connection without a reason, ${times} times in a row: another client with the same client identifier takes over the session, or the broker does not permit what is subscribed`;
+  return new AgentError("SOURCE_TAKEN_OVER", message, { hint: takeoverHint(clientId) });
+}
+
+function takeoverHint(clientId: string): string {
+  return `find the other client that uses ${clientId}, and set another clientId on one of them; the default is <agent.name>-<source name>, so two agents need two names. Each of them misses the messages that the other one receives`;
+}
+
+/** `as user gw1, client north-hall`, as far as it is known. */
+function asWhom({ username, clientId }: Attempt): string {
+  return `${username === undefined ? "without a user name" : `as user ${username}`}, client ${clientId}`;
+}
+
+/** The reason code in a refusal, which the library puts in `code` as a number. */
+function reasonOf(error: Error | undefined): number | undefined {
+  return error && "code" in error && typeof error.code === "number" && error.message.startsWith("Connection refused")
+    ? error.code
+    : undefined;
+}
+
+interface Explanation {
+  readonly code: ErrorCode;
+  readonly text: string;
+  /** What to do about it, where the hint of the code does not fit. */
+  readonly hint?: string;
+}
+
+const untrustedIssuer: Explanation = {
+  code: "SOURCE_REFUSED",
+  text: "the issuer of its certificate is not trusted",
+  hint: "set caFile to the PEM file with the certificate of the issuer (the CA of the plant)",
+};
+
+/** System and TLS errors that an operator meets, with what to do about them. */
+const explanations: Readonly<Record<string, Explanation>> = {
+  ECONNREFUSED: { code: "SOURCE_UNREACHABLE", text: "connection refused: nothing listens on this port" },
+  ENOTFOUND: { code: "SOURCE_UNREACHABLE", text: "the name of the host is not known" },
+  EAI_AGAIN: { code: "SOURCE_UNREACHABLE", text: "the name of the host cannot be looked up now" },
+  EHOSTUNREACH: { code: "SOURCE_UNREACHABLE", text: "there is no way to this host" },
+  ENETUNREACH: { code: "SOURCE_UNREACHABLE", text: "there is no way to this network" },
+  ETIMEDOUT: { code: "SOURCE_UNREACHABLE", text: "the host does not answer" },
+  ECONNRESET: { code: "SOURCE_UNREACHABLE", text: "the connection was reset" },
+  EPIPE: { code: "SOURCE_UNREACHABLE", text: "the connection was reset" },
+  DEPTH_ZERO_SELF_SIGNED_CERT: {
+    code: "SOURCE_REFUSED",
+    text: "its certificate is self-signed and not trusted",
+    hint: "set caFile to the PEM file with this certificate",
+  },
+  SELF_SIGNED_CERT_IN_CHAIN: untrustedIssuer,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrustedIssuer,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrustedIssuer,
+  UNABLE_TO_GET_ISSUER_CERT: {
+    code: "SOURCE_REFUSED",
+    text: "the issuer of its certificate was issued by another authority, which is not trusted",
+    hint: "add the certificates of all authorities above the issuer to caFile, up to the root",
+  },
+  CERT_HAS_EXPIRED: {
+    code: "SOURCE_REFUSED",
+    text: "its certificate has expired",
+    hint: "renew the certificate of the broker; if it is still valid, set the clock of this machine",
+  },
+  CERT_NOT_YET_VALID: {
+    code: "SOURCE_REFUSED",
+    text: "its certificate is not valid yet",
+    hint: "set the clock of this machine, or renew the certificate of the broker",
+  },
+  ERR_SSL_WRONG_VERSION_NUMBER: {
+    code: "SOURCE_PROTOCOL",
+    text: "this port does not speak TLS",
+    hint: "use the port of the broker for TLS, usually 8883; without TLS the URL begins with mqtt:// or ws://",
+  },
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: {
+    code: "SOURCE_REFUSED",
+    text: "the broker requires a client certificate",
+    hint: "set certFile and keyFile",
+  },
+};
+
+/** The other reasons of OpenSSL for refusing a certificate, as Node names them. */
+const certificateFault =
+  /^(CERT_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_EXCEEDED$|HOSTNAME_MISMATCH$|UNABLE_TO_|CRL_|ERROR_IN_C|UNSPECIFIED$)/;
+
+function explainError(error: Error): Explanation {
+  const code = systemCode(error);
+  const known = code === undefined ? undefined : explanations[code];
+  if (known) return known;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return otherName(error);
+  if (code?.startsWith("ERR_OSSL"))
+    return {
+      code: "SOURCE_REFUSED",
+      text: `certFile or keyFile cannot be used (${code})`,
+      hint: "both must be PEM files; keyFile is the key of the certificate in certFile, without a passphrase",
+    };
+  if (code !== undefined && certificateFault.test(code))
+    return {
+      code: "SOURCE_REFUSED",
+      text: `its certificate cannot be verified: ${error.message}`,
+      hint: "let the operator of the broker renew its certificate, or correct caFile if it has another issuer",
+    };
+  if (code?.startsWith("ERR_SSL"))
+    return {
+      code: "SOURCE_REFUSED",
+      text: `TLS failed: ${code}`,
+      hint: "compare the TLS versions and, where the broker requires a client certificate, certFile and keyFile with what the broker accepts",
+    };
+  if (error.message === "connack timeout")
+    return { code: "SOURCE_UNREACHABLE", text: "no answer within connectTimeout" };
+  if (error.message === "Keepalive timeout")
+    return { code: "SOURCE_UNREACHABLE", text: "nothing was heard for one and a half times keepalive" };
+  if (code !== undefined && typeof code === "string" && /^E[A-Z]+$/.test(code))
+    return { code: "SOURCE_UNREACHABLE", text: messageOf(error) };
+  return { code: "SOURCE_PROTOCOL", text: `what came is not valid MQTT (${messageOf(error)})` };
+}
+
+/** Of a certificate with other names than the host of the URL: lists them. */
+function otherName(error: Error): Explanation {
+  const { host, cert } = nameMismatch.parse(error);
+  const alternative = (cert?.subjectaltname ?? "").split(/, ?/).map((name) => name.replace(/^(DNS|IP Address):/, ""));
+  // Names in the subject count only where there are no alternative ones.
+  const names = alternative.filter((name) => name !== "");
+  const common = [cert?.subject?.CN ?? []].flat();
+  const all = names.length > 0 ? names : common;
+  return {
+    code: "SOURCE_REFUSED",
+    text: `its certificate is not valid for ${host ?? "this host"}; ${all.length === 0 ? "it has no name" : `it is valid for ${all.join(", ")}`}`,
+    hint:
+      all.length === 0
+        ? "renew the certificate of the broker with its name, or set verify: ca, which checks the issuer alone"
+        : `use ${all.length === 1 ? "this name" : "one of these names"} in the URL, or set serverName to it`,
+  };
+}
+
+/** What Node says of such a certificate. */
+const nameMismatch = z.object({
+  host: z.string().optional().catch(undefined),
+  cert: z
+    .object({
+      subjectaltname: z.string().optional(),
+      subject: z.object({ CN: z.union([z.string(), z.array(z.string())]).optional() }).optional(),
+    })
+    .optional()
+    .catch(undefined),
+});
+
+/** A host with several addresses fails with all their errors in one, which itself says nothing. */
+function messageOf(error: Error): string {
+  if (error.message !== "" || !(error instanceof AggregateError)) return error.message || error.name;
+  return error.errors.map((inner) => (inner instanceof Error ? inner.message : String(inner))).join("; ");
+}
+
+function systemCode(error: Error): string | undefined {
+  const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
+  // What OpenSSL says while Node writes comes as EPROTO, with OpenSSL's code in the text alone.
+  const reason = code === "EPROTO" ? /:error:[0-9A-F]+:[^:]*:[^:]*:([^:\n]+)/.exec(error.message)?.[1] : undefined;
+  return reason === undefined ? code : `ERR_SSL_${reason.toUpperCase().replaceAll(" ", "_")}`;
+}

@@ -1,0 +1,176 @@
+// Times as payloads carry them. Pure.
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import type { AheadTime } from "../../../core/source.ts";
+import { unreachable } from "../../../core/unreachable.ts";
+import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
+import { formatDuration } from "../../../lib/duration.ts";
+import { parseDecimal } from "./decimal.ts";
+import { scalarText } from "./json-path.ts";
+import type { TimeZone } from "./time-zone.ts";
+
+/** Names of the formats a payload's time may have. */
+export const timeFormats = [
+  "auto",
+  "unixS",
+  "unixMs",
+  "unixUs",
+  "unixNs",
+  "iso",
+  "rfc1123",
+  "excel",
+  "dotnet",
+  "filetime",
+] as const;
+export type TimeFormat = (typeof timeFormats)[number];
+
+/** Why a payload has no time that can be right. */
+export interface TimeFault {
+  readonly kind: (typeof timeFaults)[number];
+  /** For people, in lower case: it becomes part of the `reason` of a reading. */
+  readonly text: string;
+  /** The time, where it is only ahead: it is stored while the agent's own clock is not trusted. */
+  readonly ahead?: AheadTime | undefined;
+}
+export const timeFaults = ["missing", "unreadable", "past", "future"] as const;
+
+/** There is nothing where the time should stand. */
+export const noTime: TimeFault = { kind: "missing", text: "the payload has no time" };
+
+/**
+ * The time, or why there is none: `value` is none in this format, or `rule` does not take it, by the clock of the agent
+ * that says `now`. `zone` is that of texts without one, and of Excel's days; UTC if undefined.
+ */
+export function payloadTime(
+  value: unknown,
+  format: TimeFormat,
+  zone: TimeZone | undefined,
+  now: EpochMicros,
+  rule: TimeRule = defaultTimeRule,
+): EpochMicros | TimeFault {
+  const micros = writtenTime(value, format, zone);
+  return typeof micros === "number" ? timeInRange(micros, now, rule) : micros;
+}
+
+/** The time that stands there, right or wrong, in microseconds, or why `value` is none in this format. */
+export function writtenTime(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | TimeFault {
+  if (value === undefined || value === null) return noTime;
+  const micros = toMicros(value, format, zone);
+  return micros === undefined || Number.isNaN(micros) ? unreadable(value, format) : micros;
+}
+
+/** `micros` as a time, or why `rule` does not take it. */
+export function timeInRange(micros: number, now: EpochMicros, rule: TimeRule): EpochMicros | TimeFault {
+  const verdict = judgeTime(micros, now, rule);
+  if (verdict === "usable") return epochMicros(micros);
+  const text = `the time in the payload, ${shown(micros)}, is`;
+  if (verdict === "past") return { kind: "past", text: `${text} before 2000` };
+  const ahead = aheadTime(micros, rule);
+  return { kind: "future", text: `${text} more than ${formatDuration(rule.maxAhead)} ahead`, ...(ahead && { ahead }) };
+}
+
+/** What is said of a value whose time is that of arrival because of `fault`. */
+export function arrivalTaken({ text }: TimeFault): string {
+  return `${text}; the time of arrival is taken`;
+}
+
+function unreadable(value: unknown, format: TimeFormat): TimeFault {
+  const text = scalarText(value)?.slice(0, 40) ?? "an object";
+  return { kind: "unreadable", text: `the time in the payload, ${text}, is none of format ${format}` };
+}
+
+/** As people read it; a number that no calendar has stays one. */
+function shown(micros: number): string {
+  const date = new Date(micros / 1_000);
+  return Number.isNaN(date.getTime()) ? `${micros / 1e6} s` : date.toISOString();
+}
+
+/** Microseconds since 1970; NaN or undefined: it is no time. */
+function toMicros(value: unknown, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
+  if (typeof value === "string") {
+    if (format === "rfc1123") return Date.parse(value) * 1_000;
+    const number = format === "iso" ? undefined : toNumber(value);
+    if (number !== undefined) return fromNumber(number, format, zone);
+    return format === "iso" || format === "auto" ? isoMicros(value, zone) : undefined;
+  }
+  return typeof value === "number" || typeof value === "bigint" ? fromNumber(value, format, zone) : undefined;
+}
+
+function fromNumber(value: number | bigint, format: TimeFormat, zone: TimeZone | undefined): number | undefined {
+  const number = Number(value);
+  switch (format) {
+    case "auto":
+      return fromNumber(value, byMagnitude(number), zone);
+    // 1767225600.62 s is no exact double; the nearest microsecond is what was meant.
+    case "unixS":
+      return Math.round(number * 1e6);
+    case "unixMs":
+      return Math.round(number * 1e3);
+    case "unixUs":
+      return Math.round(number);
+    case "unixNs":
+      return typeof value === "bigint" ? Number(value / 1_000n) : Math.floor(value / 1_000);
+    // Days since 1899-12-30, local time.
+    case "excel":
+      return inZone(Math.round((number - 25_569) * 86_400_000), zone) * 1_000;
+    // Both count 100 ns, since the years 1 and 1601.
+    case "dotnet":
+      return ticks(value) - 62_135_596_800_000_000;
+    case "filetime":
+      return ticks(value) - 11_644_473_600_000_000;
+    case "iso":
+    case "rfc1123":
+      return undefined;
+    default:
+      return unreachable(format);
+  }
+}
+
+function ticks(value: number | bigint): number {
+  return typeof value === "bigint" ? Number(value / 10n) : Math.floor(value / 10);
+}
+
+function inZone(wallMs: number, zone: TimeZone | undefined): number {
+  return zone && Number.isFinite(wallMs) ? zone.toEpochMs(wallMs) : wallMs;
+}
+
+/** In range for any time since 1973, and unambiguous until the year 5138. */
+function byMagnitude(value: number): "unixS" | "unixMs" | "unixUs" | "unixNs" {
+  if (value < 1e11) return "unixS";
+  if (value < 1e14) return "unixMs";
+  return value < 1e17 ? "unixUs" : "unixNs";
+}
+
+function toNumber(text: string): number | bigint | undefined {
+  return /^\s*\d+(\.\d*)?\s*$/.test(text) ? parseDecimal(text.trim()) : undefined;
+}
+
+const iso =
+  /^\s*(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9})\d*)?)?)?\s*(?:(Z|UTC|GMT)|([+-])(\d\d):?(\d\d)?)?\s*$/i;
+
+/** ISO 8601 and RFC 3339. Finer than a microsecond is cut. */
+function isoMicros(text: string, zone: TimeZone | undefined): number | undefined {
+  const match = iso.exec(text);
+  if (!match) return undefined;
+  const [
+    ,
+    year,
+    month,
+    day,
+    hour = "0",
+    minute = "0",
+    second = "0",
+    fraction = "",
+    utc,
+    sign,
+    zoneHours = "0",
+    zoneMinutes = "0",
+  ] = match;
+  const ms = Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second));
+  // Date.UTC rolls over what does not exist, as the 31st of June; that is no time. A leap second may.
+  if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return undefined;
+  if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
+  const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));
+  if (utc === undefined && sign === undefined) return inZone(ms, zone) * 1_000 + micros;
+  const offsetMinutes = (Number(zoneHours) * 60 + Number(zoneMinutes)) * (sign === "-" ? -1 : 1);
+  return (ms - offsetMinutes * 60_000) * 1_000 + micros;
+}

@@ -1,0 +1,143 @@
+// Payloads that are no JSON document: which format of a tag reads them, and what it finds. Pure.
+import type { EpochMicros } from "../../../core/point.ts";
+import { csvDecoder } from "../decoders/csv.ts";
+import { parseDecimal } from "../decoders/decimal.ts";
+import { jsonDocument } from "../decoders/json.ts";
+import { lineProtocolRecords } from "../decoders/line-protocol.ts";
+import { jsonLines } from "../decoders/ndjson.ts";
+import { numberDecoder } from "../decoders/number.ts";
+import { PayloadError } from "../decoders/payload-error.ts";
+import { payloadTime } from "../decoders/payload-time.ts";
+import { senmlRecords } from "../decoders/senml.ts";
+import { utf8 } from "../decoders/utf8.ts";
+
+/** One value that a tag of these fields would read. */
+export interface GuessedValue {
+  /** What tells it from others of its topic; `{name}` where the payload has the names. */
+  readonly names: readonly string[];
+  readonly value: number | bigint | boolean | string;
+  readonly tag: Readonly<Record<string, unknown>>;
+}
+
+const guesses: readonly ((payload: Buffer, now: EpochMicros) => readonly GuessedValue[])[] = [
+  senml,
+  jsonLinesOf,
+  lineProtocol,
+  number,
+  csv,
+];
+
+/** The values of the first format that fits; none where none does. */
+export function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+  for (const guess of guesses) {
+    try {
+      const found = guess(payload, now);
+      if (found.length > 0) return found;
+    } catch (error) {
+      if (!(error instanceof PayloadError)) throw error;
+    }
+  }
+  return [];
+}
+
+type Records = readonly Readonly<Record<string, unknown>>[];
+
+/** Each record of a pack has a name, or it is something else. */
+function senml(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+  if (!/^\s*\[\s*\{[^}]*"b?n"\s*:/.test(utf8(payload))) return [];
+  const records = senmlRecords(payload, now) as Records; // what the decoder gives
+  const [first] = records;
+  if (!first || records.some(({ name }) => name === "")) return [];
+  return [{ names: ["{name}"], value: scalar(first["value"]), tag: { format: "senml" } }];
+}
+
+function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+  if (isJson(payload)) return [];
+  const lines = jsonLines(payload);
+  const [first] = Array.isArray(lines) ? (lines as readonly unknown[]) : []; // what the decoder gives
+  if (typeof first !== "object" || first === null || Array.isArray(first)) return [];
+  const members = Object.entries(first).filter(([name]) => /^[A-Za-z_][\w-]*$/.test(name));
+  const time = members.find(([name, value]) => timeName.test(name) && isTime(value, now))?.[0];
+  return members
+    .filter(([name, value]) => name !== time && (typeof value === "number" || typeof value === "boolean"))
+    .map(([name, value]) => ({
+      names: [name],
+      value: scalar(value),
+      tag: {
+        format: "ndjson",
+        value: `$[*].${name}`,
+        each: "sample",
+        ...(time !== undefined && { time: { at: `$[*].${time}` } }),
+      },
+    }));
+}
+
+function isJson(payload: Buffer): boolean {
+  try {
+    jsonDocument(payload);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function lineProtocol(payload: Buffer): readonly GuessedValue[] {
+  // The time at the end is what a sentence has not.
+  if (!/^\S+ \S+=\S+(?: \d{16,})\s*$/m.test(utf8(payload))) return [];
+  const [first] = lineProtocolRecords(payload) as Records; // what the decoder gives
+  const names = ["{measurement}", "{field}"];
+  return first ? [{ names, value: scalar(first["value"]), tag: { format: "lineProtocol" } }] : [];
+}
+
+/** With a unit behind it, or with a decimal comma. */
+function number(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+  for (const decimal of [".", ","] as const) {
+    try {
+      const value = scalar(numberDecoder(decimal)(payload, now));
+      return [{ names: [], value, tag: { format: "number", ...(decimal === "," && { decimal }) } }];
+    } catch (error) {
+      if (!(error instanceof PayloadError)) throw error;
+    }
+  }
+  return [];
+}
+
+const separators = [";", "\t", ","] as const;
+
+/** Columns of the first line; with a header, of the line behind it. */
+function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+  const text = utf8(payload);
+  const separator = separators.find((each) => text.includes(each));
+  if (separator === undefined) return [];
+  const decimal = separator !== "," && /(?:^|[;\t])[+-]?\d+,\d+(?:$|[;\t])/m.test(text) ? "," : ".";
+  const rows = csvDecoder({ separator, header: false, decimal })(payload, now) as readonly (readonly string[])[]; // what the decoder gives
+  const header = rows.length > 1 && rows[0]?.every((field) => field !== undefined && parseDecimal(field) === undefined);
+  const [names = [], row] = header ? rows : [[], rows[0]];
+  if (!row || row.length < 2 || rows.some(({ length }) => length !== row.length)) return [];
+  const place = (i: number) => (header ? `$[0][${JSON.stringify(names[i])}]` : `$[0][${i}]`);
+  const time = row.findIndex((field) => field !== undefined && isTime(field, now));
+  return row.flatMap((field, i): GuessedValue[] => {
+    const value = i === time || field === undefined ? undefined : parseDecimal(field);
+    if (value === undefined) return [];
+    const tag = {
+      format: "csv",
+      csv: { separator, ...(header === true && { header }) },
+      ...(decimal === "," && { decimal }),
+      value: place(i),
+      ...(time >= 0 && { time: { at: place(time) } }),
+    };
+    return [{ names: [names[i] ?? String(i)], value, tag }];
+  });
+}
+
+/** Names that times go by. */
+export const timeName = /^(?:ts|t|time|timestamp|timestamp_ms|last_seen|datetime|received_at|sampled_at)$/i;
+
+/** Whether it is a time that can be right. */
+export function isTime(value: unknown, now: EpochMicros): boolean {
+  return typeof payloadTime(value, "auto", undefined, now) === "number";
+}
+
+function scalar(value: unknown): number | bigint | boolean | string {
+  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean" ? value : String(value);
+}

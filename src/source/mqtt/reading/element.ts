@@ -1,0 +1,157 @@
+// Which signal an element of a payload belongs to: its captures, made of its names and of what stood for `[*]`.
+
+import type { MqttTag } from "../config/tag.ts";
+import type { TagAddress } from "../config/tag-address.ts";
+import { type JsonPath, levelsOf, scalarText } from "../decoders/json-path.ts";
+import { type Found, follow } from "../decoders/path-expansion.ts";
+import type { NameTables } from "./name-tables.ts";
+import type { Element, Route } from "./topic-router.ts";
+
+/** Combinations of captures from the payload that are remembered of one topic; more are made anew each time. */
+const maxRemembered = 1_000;
+/** Characters of those that are remembered. */
+const maxKey = 512;
+
+/** The document that elements are found in. */
+interface Payload {
+  readonly document: unknown;
+  readonly names: NameTables;
+}
+
+/** The route itself, unless the payload has a part in its captures. Undefined: nothing in `input` tells the element from others. */
+export function elementOf(route: Route, found: Found, { document, names: tables }: Payload): Element | undefined {
+  const { address, captures, from, tag } = route;
+  const { captureNames: names, depth, levelNames } = address;
+  if (depth === 0 && names.length === 0) return route;
+  const texts = names.map((name) => captured(document, address.capture[name], found.keys));
+  if (tag.names) {
+    const id = texts[names.indexOf(tag.names.of)]?.text ?? "";
+    route.nameTable ??= tables.of(tag.names, captures);
+    const text = route.nameTable.get(id) ?? id;
+    texts.push({ text, identity: text });
+  }
+  const own = depth === 0 ? [] : identityOf(found, address);
+  // Positions only where the tag asks for them: a batch would have as many different elements as places.
+  const places = levelNames.some(isPlace) ? found.keys : own;
+  const key = [...texts.map(({ identity }) => identity), ...places, found.positions].join("\0");
+  const elements = (route.elements ??= new Map());
+  if (elements.has(key)) return elements.get(key);
+  const made: Record<string, string> = { ...captures };
+  for (const [i, name] of names.entries()) made[name] = texts[i]?.text ?? "";
+  if (tag.names) made["name"] = texts.at(-1)?.text ?? "";
+  const complete =
+    levelNames.every((name) => fillLevel(made, name, found, own, tag)) &&
+    found.keys.every((_, k) => !isLeftOut(k, found, address) || isTold(k, texts, route));
+  const distinct = texts.filter((_, i) => isDistinct(names[i], tag)).map(({ identity }) => identity);
+  if (own.length > 0) distinct.push(own.map((name) => quoted(name, own.length > 1)).join("."));
+  const element = complete
+    ? { captures: made, from: distinct.length === 0 ? from : `${from} ${distinct.join(" ")}` }
+    : undefined;
+  if (elements.size < maxRemembered && key.length <= maxKey) elements.set(key, element);
+  return element;
+}
+
+/** What stood for `[*]`, without positions that say nothing of the element. */
+function identityOf(found: Found, address: TagAddress): readonly string[] {
+  return found.keys.filter((_, k) => !isLeftOut(k, found, address));
+}
+
+/**
+ * Whether the key at index `k` is a position that says nothing of the element: in a batch, whose elements have names or times
+ * of their own, or of a record under `.**`.
+ */
+function isLeftOut(k: number, { positions }: Found, { batchDepth, value }: TagAddress): boolean {
+  return ((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value));
+}
+
+function isLeaf(k: number, value: JsonPath | undefined): boolean {
+  const last = value?.steps.at(-1);
+  return typeof last === "object" && last.kind === "leaves" && value !== undefined && k === levelsOf(value) - 1;
+}
+
+/** Whether a position that is left out is made up for: by a name of the element, by its time, or by the operator, who wrote the position into `input`. */
+function isTold(k: number, texts: readonly Captured[], { address, tag }: Route): boolean {
+  const { captureNames, capture, levelNames, time, value } = address;
+  if (tag.fills === undefined || levelNames.includes(`i${k + 1}`)) return true;
+  if (isLeaf(k, value)) return !levelNames.includes("i") || tag.descriptive?.includes("i") === true;
+  const through = (path: JsonPath | undefined) => path !== undefined && levelsOf(path) > k;
+  const own = texts.filter((_, i) => isDistinct(captureNames[i], tag) && through(capture[captureNames[i] ?? ""]));
+  return own.length === 0 ? [time?.at ?? []].flat().some(through) : own.some(({ identity }) => identity !== "");
+}
+
+/** Sets the capture `name`. False: it has no value, and `input` needs one. */
+function fillLevel(
+  made: Record<string, string>,
+  name: string,
+  { keys, positions }: Found,
+  own: readonly string[],
+  tag: MqttTag,
+): boolean {
+  const last = keys.length - 1;
+  if (isPlace(name)) made[name] = keys[Number(name.slice(1)) - 1] ?? "";
+  else if (name === "key") made[name] = ((positions >> last) & 1) === 0 ? (keys[last] ?? "") : "";
+  else made[name] = own.join(".");
+  return (
+    made[name] !== "" || tag.fills === undefined || tag.descriptive?.includes(name) === true || hasOtherName(name, tag)
+  );
+}
+
+/** `{i}` may be empty where a field of the element names it. */
+function hasOtherName(name: string, { fills, capture, descriptive }: MqttTag): boolean {
+  return (
+    name === "i" &&
+    Object.keys(capture).some((each) => fills?.includes(each) === true && descriptive?.includes(each) !== true)
+  );
+}
+
+/** Whether the name is `i1`, `i2` and so on: what stood for one `[*]`, position or not. */
+function isPlace(name: string): boolean {
+  return /^i\d+$/.test(name);
+}
+
+/** Whether a captured name tells one thing from another. The one of a table, which is no capture, may become known later. */
+function isDistinct(name: string | undefined, { descriptive }: MqttTag): boolean {
+  return name !== undefined && descriptive?.includes(name) !== true;
+}
+
+interface Captured {
+  readonly text: string;
+  /** Different for objects that have the same texts under different names. */
+  readonly identity: string;
+}
+
+const nothing: Captured = { text: "", identity: "" };
+
+/** Of objects in documents that are still being read: each value of an element asks for the tags of the element. */
+const objectTexts = new WeakMap<object, Captured>();
+
+/** A text, number or boolean; of an object, as the tags of Telegraf are, its texts in the order of their names. */
+function captured(document: unknown, path: JsonPath | undefined, keys: readonly string[]): Captured {
+  const value = path && follow(document, path, keys);
+  if (typeof value !== "object" || value === null) {
+    const text = scalarText(value) ?? "";
+    return text === "" ? nothing : { text, identity: quoted(text) };
+  }
+  const known = objectTexts.get(value);
+  if (known) return known;
+  const made = capturedObject(value);
+  objectTexts.set(value, made);
+  return made;
+}
+
+function capturedObject(object: object): Captured {
+  const members = Object.entries(object).flatMap(([name, member]) => {
+    const text = scalarText(member);
+    return text === undefined || text === "" ? [] : [[name, text] as const];
+  });
+  const sorted = members.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return {
+    text: sorted.map(([, text]) => text).join("."),
+    identity: sorted.map((member) => member.map((text) => quoted(text)).join("=")).join(","),
+  };
+}
+
+/** In quotes where it has a character in it that stands between the parts of an address or of a key. */
+function quoted(text: string, inDots = false): string {
+  return /["=,\0]/.test(text) || (inDots && text.includes(".")) ? JSON.stringify(text) : text;
+}

@@ -1,0 +1,141 @@
+// What became of messages, counted in plain numbers while they are read and handed to the metrics once a turn.
+import type { Metrics } from "../../../core/runtime.ts";
+import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
+
+/** Written to by those who read messages. */
+export class MessageCounts {
+  received = 0;
+  acknowledged = 0;
+  /** Of a topic that no tag wants: left over in the session, or the broker's doing. */
+  unmatched = 0;
+  /** Payload that is not what the tag says it is. */
+  malformed = 0;
+  /** Topic and fault of the last of them. */
+  lastMalformed: string | undefined;
+  /** Payload larger than `maxPayload`, discarded while it streamed in. */
+  oversized = 0;
+  /** Topic, size and remedy of the last of them. */
+  lastOversized: string | undefined;
+  empty = 0;
+  /** Values that were not in a message that others of its tags found theirs in. */
+  missing = 0;
+  /** Values whose payload should carry a time and carries none that can be right, by what is wrong with it. */
+  readonly untimed: Record<TimeFault["kind"], number> = { missing: 0, unreadable: 0, past: 0, future: 0 };
+  /** Topic and fault of the last of them. */
+  lastTimeFault: string | undefined;
+  /** Values of retained messages that carry no time of their own. */
+  stale = 0;
+
+  /** Texts under `.**` that are not numbers. */
+  texts = 0;
+  /** Values that no Input ID could be made for, since only their position in a list told them apart. */
+  unnamed = 0;
+  /** Topic and remedy of the last of them. */
+  lastUnnamed: string | undefined;
+
+  /** Sparkplug B: values whose metric no birth has introduced yet. */
+  unknownMetrics = 0;
+  /** Sparkplug B: values that are no number, boolean or text: files, data sets. */
+  unsupported = 0;
+  /** Sparkplug B: births asked for. */
+  rebirths = 0;
+
+  noteOversized(topic: string, bytes: number, maxPayload: number): void {
+    this.oversized++;
+    this.lastOversized = `${topic}: ${bytes} bytes; maxPayload is ${maxPayload}: raise it, or narrow the topic of the tag`;
+  }
+
+  noteUnnamed(topic: string, path: string): void {
+    this.unnamed++;
+    this.lastUnnamed = `${topic}: only its position in a list distinguishes a value at ${path}, and that changes; name it by a field, capture: { id: ... }, by {key} if [*] finds members of an object, or by {i1} if the order never changes`;
+  }
+
+  noteTimeFault(fault: TimeFault, topic: string): void {
+    this.untimed[fault.kind]++;
+    this.lastTimeFault = `${topic}: ${fault.text}`;
+  }
+
+  /** Adds what was counted since the last call to the metrics of `source`. */
+  publish(metrics: Metrics, source: string): void {
+    for (const [field, declaration] of declarations) {
+      if (this[field] === 0) continue;
+      metrics.counter(declaration).add(this[field], { source });
+      this[field] = 0;
+    }
+    for (const reason of timeFaults) {
+      if (this.untimed[reason] === 0) continue;
+      metrics.counter(untimedValues).add(this.untimed[reason], { source, reason });
+      this.untimed[reason] = 0;
+    }
+  }
+}
+
+const labels = ["source"] as const;
+const declarations = [
+  ["received", { name: "source_mqtt_messages_total", help: "Messages received", labels }],
+  [
+    "acknowledged",
+    { name: "source_mqtt_acknowledged_messages_total", help: "Messages acknowledged after they were on disk", labels },
+  ],
+  ["unmatched", { name: "source_mqtt_unmatched_messages_total", help: "Messages of topics that no tag wants", labels }],
+  [
+    "malformed",
+    { name: "source_mqtt_malformed_messages_total", help: "Messages whose payload could not be decoded", labels },
+  ],
+  [
+    "oversized",
+    {
+      name: "source_mqtt_oversized_messages_total",
+      help: "Messages acknowledged without their payload because it is larger than maxPayload",
+      labels,
+    },
+  ],
+  ["empty", { name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels }],
+  ["missing", { name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels }],
+  [
+    "stale",
+    {
+      name: "source_mqtt_stale_values_total",
+      help: "Values of retained messages without a time of their own, not stored",
+      labels,
+    },
+  ],
+  [
+    "texts",
+    { name: "source_mqtt_skipped_texts_total", help: "Texts under `.**` that are not numbers, not stored", labels },
+  ],
+  [
+    "unnamed",
+    {
+      name: "source_mqtt_unnamed_values_total",
+      help: "Values that only their position in a list distinguishes, not stored",
+      labels,
+    },
+  ],
+  [
+    "unknownMetrics",
+    {
+      name: "source_mqtt_unknown_metric_values_total",
+      help: "Values of Sparkplug metrics that no birth has introduced, not stored",
+      labels,
+    },
+  ],
+  [
+    "unsupported",
+    {
+      name: "source_mqtt_unsupported_values_total",
+      help: "Values of Sparkplug metrics of types without a number, as files and data sets, not stored",
+      labels,
+    },
+  ],
+  [
+    "rebirths",
+    { name: "source_mqtt_rebirth_requests_total", help: "Births asked for from Sparkplug edge nodes", labels },
+  ],
+] as const;
+
+const untimedValues = {
+  name: "source_mqtt_untimed_values_total",
+  help: "Values whose own time is missing or cannot be right: stored with the time of arrival, or not at all if retained or unusable: drop says so; what is ahead is stored as it is while the clock of this machine is not trusted",
+  labels: ["source", "reason"],
+} as const;

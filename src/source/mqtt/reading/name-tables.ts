@@ -1,0 +1,122 @@
+// Names that a device tells in messages of their own: which name stands for the `101` that its data go by.
+import type { Captures } from "../../../core/source.ts";
+import type { MqttTag } from "../config/tag.ts";
+import { type Message, payloadBytes } from "../connection/message.ts";
+import { jsonDocument } from "../decoders/json.ts";
+import { scalarText } from "../decoders/json-path.ts";
+import { expand, follow } from "../decoders/path-expansion.ts";
+import { PayloadError } from "../decoders/payload-error.ts";
+import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
+
+/** What tables contain, for keeping: key of the table, then name by what the data say. */
+export type KnownNames = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** Names by what the data say; the same object for as long as the connection lives, filled when the device tells them. */
+export type NameTable = ReadonlyMap<string, string>;
+
+type Names = NonNullable<MqttTag["names"]>;
+
+/** Tables at most; a topic without end must not fill the memory. Names of one: `maxElements`. */
+const maxTables = 1_000;
+/** Topics that are known to tell names or not. */
+const maxTopics = 50_000;
+
+/** All tables of one source. */
+export class NameTables {
+  readonly #trie = new TopicTrie<Names>();
+  readonly #tables = new Map<string, Map<string, string>>();
+  #tellers = new Map<string, readonly Names[]>();
+  /** Filters of the topics that names come on. */
+  readonly filters: readonly string[];
+
+  constructor(tags: readonly Pick<MqttTag, "names">[], known: KnownNames = {}) {
+    const distinct = new Map<string, Names>();
+    for (const { names } of tags) if (names) distinct.set(identity(names), names);
+    for (const names of distinct.values()) this.#trie.insert(names.topic.pattern, names);
+    this.filters = [...new Set([...distinct.values()].map(({ topic }) => topic.filter))];
+    for (const [key, entries] of Object.entries(known)) this.#tables.set(key, new Map(Object.entries(entries)));
+  }
+
+  /** The table for data with these captures. */
+  of(names: Names, captures: Captures): NameTable {
+    return this.#table(names, captures) ?? new Map();
+  }
+
+  /**
+   * Learns the names in `message`, in place of those its topic told before. Undefined: they come on other topics.
+   * `changed`: there is something new to keep. Throws `PayloadError`.
+   */
+  learn(
+    message: Pick<Message, "topic" | "payload" | "skippedBytes">,
+    maxPayload: number,
+  ): { changed: boolean } | undefined {
+    const { topic, payload } = message;
+    const tellers = this.#tellersOf(topic);
+    if (tellers.length === 0) return undefined;
+    // A retained message that is deleted takes no name away: data may still come.
+    const bytes = payloadBytes(message);
+    if (bytes === 0) return { changed: false };
+    if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload`);
+    const document = jsonDocument(payload);
+    let changed = false;
+    for (const names of tellers) {
+      const levels = topic.split("/");
+      const captures = Object.fromEntries(
+        names.topic.captures.map(({ name, level, apply }) => [
+          name,
+          apply?.(levels[level] ?? "") ?? levels[level] ?? "",
+        ]),
+      );
+      const table = this.#table(names, captures);
+      if (table && replace(table, read(names, document))) changed = true;
+    }
+    return { changed };
+  }
+
+  /** All that is known. */
+  get known(): KnownNames {
+    return Object.fromEntries([...this.#tables].map(([key, table]) => [key, Object.fromEntries(table)]));
+  }
+
+  #table(names: Names, captures: Captures): Map<string, string> | undefined {
+    const key = JSON.stringify([identity(names), ...names.topic.captures.map(({ name }) => captures[name] ?? "")]);
+    const known = this.#tables.get(key);
+    if (known || this.#tables.size >= maxTables) return known;
+    const made = new Map<string, string>();
+    this.#tables.set(key, made);
+    return made;
+  }
+
+  #tellersOf(topic: string): readonly Names[] {
+    if (this.filters.length === 0) return [];
+    const known = this.#tellers.get(topic);
+    if (known) return known;
+    const found = this.#trie.match(topic);
+    if (this.#tellers.size >= maxTopics) this.#tellers = new Map();
+    if (topic.length <= maxTopic) this.#tellers.set(topic, found);
+    return found;
+  }
+}
+
+/** The same for tags that share their names. */
+function identity({ topic, id, name }: Names): string {
+  return JSON.stringify([topic.text, id.text, name.text]);
+}
+
+function read({ id, name }: Names, document: unknown): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const { value, keys } of expand(document, id, [])) {
+    const text = scalarText(follow(document, name, keys));
+    const key = scalarText(value);
+    if (key !== undefined && text !== undefined && text !== "") found.set(key, text);
+  }
+  if (found.size === 0) throw new PayloadError(`has no names at ${name.text}`);
+  return found;
+}
+
+function replace(table: Map<string, string>, found: ReadonlyMap<string, string>): boolean {
+  if (table.size === found.size && [...found].every(([key, name]) => table.get(key) === name)) return false;
+  table.clear();
+  for (const [key, name] of found) table.set(key, name);
+  return true;
+}

@@ -1,0 +1,224 @@
+// What one tag reads out of a decoded message.
+import type { EpochMicros } from "../../../core/point.ts";
+import { epochMicros } from "../../../core/point.ts";
+import type { AheadTime, Reading } from "../../../core/source.ts";
+import { defaultTimeRule, type TimeRule } from "../../../lib/device-time.ts";
+import type { Message } from "../connection/message.ts";
+import { type JsonPath, lookUp, scalarText } from "../decoders/json-path.ts";
+import { expand, type Found, follow, opened } from "../decoders/path-expansion.ts";
+import { PayloadError } from "../decoders/payload-error.ts";
+import {
+  arrivalTaken,
+  noTime,
+  payloadTime,
+  type TimeFault,
+  timeInRange,
+  writtenTime,
+} from "../decoders/payload-time.ts";
+import { isGood } from "../decoders/quality.ts";
+import { readStruct } from "../decoders/struct.ts";
+import { elementOf } from "./element.ts";
+import type { MessageCounts } from "./message-counts.ts";
+import type { NameTables } from "./name-tables.ts";
+import type { Route } from "./topic-router.ts";
+
+/** One message on its way through the tags that want it. */
+export interface Reception {
+  readonly message: Message;
+  readonly document: unknown;
+  readonly arrival: EpochMicros;
+  readonly counts: MessageCounts;
+  readonly names: NameTables;
+  /** Readings are added here. */
+  readonly readings: Reading[];
+}
+
+/** Adds what `route`'s tag finds. Throws `PayloadError` where nothing in the message is what the tag expects. */
+export function readTag(route: Route, reception: Reception): void {
+  const { tag, address } = route;
+  const { document } = reception;
+  const { value } = address;
+  if (!value?.many) {
+    const found = value === undefined ? document : lookUp(document, value);
+    readValue(route, { value: found, keys: noKeys, positions: 0 }, timeOf(route, noKeys, reception), reception);
+    return;
+  }
+  const inside = { ...reception, document: opened(document, value) };
+  const all = expand(inside.document, value, tag.exclude, () => void reception.counts.texts++);
+  if (tag.each === "sample" && address.time?.step !== undefined) readBlock(route, all, inside);
+  else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
+}
+
+const noKeys: readonly string[] = [];
+
+/** Samples at even distances, of which the message has the time of one. */
+function readBlock(route: Route, samples: readonly Found[], reception: Reception): void {
+  const step = stepMicros(route, reception.document);
+  if (step === undefined) throw new PayloadError("has no time between its samples");
+  const known = timeOf(route, noKeys, reception);
+  // Without a time of its own the block ended when it arrived.
+  const timed = typeof known === "number";
+  const last = !timed || route.address.time?.anchor === "last";
+  const anchor = last ? samples.length - 1 : 0;
+  const start = timed ? known : reception.arrival;
+  const rule = route.address.time ?? defaultTimeRule;
+  const ahead = timed ? undefined : known?.ahead;
+  const first = route.address.time?.anchor === "last" ? samples.length - 1 : 0;
+  // From the exact product, so that rounding does not add up.
+  for (const [i, sample] of samples.entries()) {
+    const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival, rule);
+    // A step that cannot be right leads to times that cannot.
+    if (timed || typeof time !== "number") readValue(route, sample, time, reception);
+    else readValue(route, sample, ahead ? moved(known, ahead, (i - first) * step) : known, reception, time);
+  }
+}
+
+function moved<Fault>(fault: Fault, ahead: AheadTime, byUs: number): Fault {
+  return { ...fault, ahead: { ...ahead, time: epochMicros(ahead.time + Math.round(byUs)) } };
+}
+
+const unitMicros = { s: 1e6, ms: 1e3, us: 1, ns: 1e-3 } as const;
+
+function stepMicros({ address }: Route, document: unknown): number | undefined {
+  const step = address.time?.step;
+  if (step === undefined) return undefined;
+  if (typeof step === "number") return step * 1_000;
+  const found = Number(lookUp(document, step.at));
+  return found > 0 && Number.isFinite(found) ? found * unitMicros[step.unit] : undefined;
+}
+
+/** The time in the message, or why it has none that can be right; undefined: none is asked for. */
+function timeOf(
+  { address, captures }: Route,
+  keys: readonly string[],
+  reception: Reception,
+): EpochMicros | TimeFault | undefined {
+  const { time } = address;
+  if (time === undefined) return undefined;
+  const { document, message, arrival } = reception;
+  if (time.at && !Array.isArray(time.at) && !time.date && !time.fraction)
+    return payloadTime(follow(document, time.at, keys), time.format, time.zone, arrival, time);
+  const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival, time);
+  if (time.capture !== undefined) return parse(captures[time.capture]);
+  if (time.property !== undefined) return parse(message.properties?.[time.property]);
+  if (time.at === undefined) return undefined;
+  const { date, fraction } = time;
+  const read = (place: JsonPath) => {
+    const found = follow(document, place, keys);
+    const text = date ? joined(follow(document, date, keys), found) : found;
+    if (fraction === undefined) return parse(text);
+    const whole = writtenTime(text, time.format, time.zone);
+    if (typeof whole !== "number") return whole;
+    return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
+  };
+  if (!Array.isArray(time.at)) return read(time.at);
+  let fault = noTime;
+  for (const place of time.at) {
+    const found = read(place);
+    if (typeof found === "number") return found;
+    if (fault.kind === "missing") fault = found;
+  }
+  return fault;
+}
+
+/** Devices that leave out zeros leave out a fraction of none. */
+function withFraction(
+  whole: number,
+  found: unknown,
+  unit: number,
+  arrival: EpochMicros,
+  rule: TimeRule,
+): EpochMicros | TimeFault {
+  const micros = Math.floor(Number(found ?? 0) * unit);
+  if (micros >= 0 && micros < 1e6) return timeInRange(whole + micros, arrival, rule);
+  const text = scalarText(found)?.slice(0, 40) ?? "an object";
+  return { kind: "unreadable", text: `the fraction of the second in the payload, ${text}, is none` };
+}
+
+/** A date and a time of day, which as a number has lost the zero before nine o'clock. */
+function joined(date: unknown, time: unknown): string | undefined {
+  const [day, hour] = [scalarText(date), scalarText(time)];
+  if (day === undefined || hour === undefined) return undefined;
+  return `${day} ${typeof time === "number" ? hour.padStart(6, "0") : hour}`;
+}
+
+/** `time` is the message's own, or why it has none; `assumed` that of a block without one. */
+function readValue(
+  route: Route,
+  element: Found,
+  time: EpochMicros | TimeFault | undefined,
+  reception: Reception,
+  assumed: EpochMicros = reception.arrival,
+): void {
+  const { value, keys } = element;
+  const { id, tag, address } = route;
+  const { message, document, counts, readings } = reception;
+  const absent = value === undefined;
+  const code = tag.quality && qualityCode(tag.quality.at, document, keys);
+  const isBad = code !== undefined && tag.quality !== undefined && !isGood(code, tag.quality.good);
+  // A value that is bad may be left out.
+  if (absent && tag.missing === "skip" && !isBad) {
+    counts.missing++;
+    return;
+  }
+  const timed = typeof time === "number";
+  const fault = timed ? undefined : time;
+  if (fault) counts.noteTimeFault(fault, message.topic);
+  const retained = !timed && message.retained && tag.retained === "timestamped";
+  // Whether our own clock is wrong is not known here.
+  const ahead = fault?.ahead && retained ? ({ ...fault.ahead, otherwise: "drop" } as const) : fault?.ahead;
+  if (retained && !ahead) {
+    counts.stale++;
+    return;
+  }
+  if (fault && !ahead && address.time?.unusable === "drop") return;
+  const found = absent
+    ? tag.missing === "skip"
+      ? undefined
+      : tag.missing
+    : tag.bytes
+      ? readStruct(value, tag.bytes)
+      : value;
+  const usable = isValue(found);
+  const place = elementOf(route, element, reception);
+  if (place === undefined) {
+    counts.noteUnnamed(message.topic, tag.value?.text ?? "");
+    return;
+  }
+  const { captures, from } = place;
+  const reading: Reading = {
+    tag: id,
+    captures,
+    address: from,
+    value: usable ? found : undefined,
+    time: timed ? time : assumed,
+    clock: timed ? "device" : "agent",
+    ...(ahead && { ahead }),
+    device: route.device,
+    quality: "good",
+    historical: false,
+  };
+  if (!usable && isBad) readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
+  else if (!usable) readings.push({ ...reading, quality: "bad", reason: `value is ${describe(found)}` });
+  else if (isBad) readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
+  else readings.push(fault ? { ...reading, reason: arrivalTaken(fault) } : reading);
+}
+
+/** The code at the first place that has one. */
+function qualityCode(at: JsonPath | readonly JsonPath[], document: unknown, keys: readonly string[]): unknown {
+  if (!("length" in at)) return follow(document, at, keys);
+  for (const place of at) {
+    const code = follow(document, place, keys);
+    if (code !== undefined && typeof code !== "object") return code;
+  }
+  return undefined;
+}
+
+function isValue(found: unknown): found is number | bigint | boolean | string {
+  return found !== null && found !== undefined && typeof found !== "object";
+}
+
+function describe(found: unknown): string {
+  if (found === null) return "null";
+  return scalarText(found) ?? (Array.isArray(found) ? "an array" : "an object");
+}

@@ -1,0 +1,166 @@
+// A message becomes readings: decoded once, looked up for each tag that wants it.
+import type { EpochMicros } from "../../../core/point.ts";
+import type { Reading } from "../../../core/source.ts";
+import { type Message, payloadBytes } from "../connection/message.ts";
+import { PayloadError } from "../decoders/payload-error.ts";
+import type { MessageCounts } from "../reading/message-counts.ts";
+import type { NameTables } from "../reading/name-tables.ts";
+import { readTag } from "../reading/tag-reader.ts";
+import type { Route, TopicRouter } from "../reading/topic-router.ts";
+import type { UnknownTopics } from "../reading/unknown-topics.ts";
+import type { SparkplugHost } from "../sparkplug/host.ts";
+import type { Sink } from "../sparkplug/metric-readings.ts";
+
+export interface ReaderOptions {
+  /** Bytes; larger payloads are not decoded. */
+  readonly maxPayload: number;
+  /** Reads what has format sparkplugB. */
+  readonly sparkplug: SparkplugHost;
+  /** Learns the names that devices tell. */
+  readonly names: NameTables;
+  /** Called when there are new ones. */
+  readonly onNames: () => void;
+  /** Takes note of topics that no tag wants. */
+  readonly unknown: UnknownTopics;
+  /** Called with what no payload should bring about: a defect of ours. */
+  readonly onDefect: (error: unknown) => void;
+}
+
+/** Readings that one message may bring, of all tags together, but for those of the tag with which they become so many. */
+const maxReadings = 100_000;
+
+/** Turns messages into readings. */
+export class MessageReader {
+  readonly #router: TopicRouter;
+  readonly #options: ReaderOptions;
+  readonly #counts: MessageCounts;
+
+  constructor(router: TopicRouter, options: ReaderOptions, counts: MessageCounts) {
+    this.#router = router;
+    this.#options = options;
+    this.#counts = counts;
+  }
+
+  /** Adds the readings of `message` to `sink`. Never throws for what is in it. */
+  read(message: Message, arrival: EpochMicros, sink: Sink): void {
+    const { readings } = sink;
+    const routes = this.#router.routes(message.topic);
+    const told = this.#learnNames(message);
+    if (routes.length === 0) {
+      if (told) return;
+      this.#noteUnmatched(message);
+      return;
+    }
+    // An empty retained message deletes one, and an empty one says nothing.
+    if (payloadBytes(message) === 0) {
+      this.#counts.empty++;
+      return;
+    }
+    let malformed = false;
+    const before = readings.length;
+    for (let from = 0; from < routes.length; ) {
+      const to = endOfGroup(routes, from);
+      const group = to - from === routes.length ? routes : routes.slice(from, to);
+      from = to;
+      const wanted = message.retained ? group.filter(({ tag }) => tag.retained !== "ignore") : group;
+      if (wanted.length === 0) continue;
+      const complain = (route: Route, error: unknown) => {
+        malformed = true;
+        const fault = this.#faultOf(error);
+        this.#counts.lastMalformed = `${message.topic}: payload ${fault.message}`;
+        // Names that only the payload has are missing: it is not known which signal the reading would be of.
+        if (!isNamedByPayload(route)) readings.push(bad(route, arrival, fault));
+      };
+      let document: unknown;
+      try {
+        this.#checkSize(payloadBytes(message));
+        document = wanted[0]?.decode(message.payload, arrival);
+      } catch (error) {
+        for (const route of wanted) complain(route, error);
+        continue;
+      }
+      if (wanted[0]?.address.decoder === "sparkplugB") {
+        try {
+          if (!this.#options.sparkplug.read(wanted, message, arrival, sink)) this.#noteUnmatched(message);
+        } catch (error) {
+          for (const route of wanted) complain(route, error);
+        }
+        continue;
+      }
+      const { names } = this.#options;
+      const reception = { message, document, arrival, counts: this.#counts, names, readings };
+      for (const route of wanted) {
+        try {
+          if (readings.length - before >= maxReadings)
+            throw new PayloadError(`has more than ${maxReadings} values for all tags together`);
+          readTag(route, reception);
+        } catch (error) {
+          complain(route, error);
+        }
+      }
+    }
+    if (malformed) this.#counts.malformed++;
+  }
+
+  /** Whether the message is one that tells names. */
+  #learnNames(message: Message): boolean {
+    const { names, maxPayload, onNames } = this.#options;
+    try {
+      const told = names.learn(message, maxPayload);
+      if (told?.changed) onNames();
+      return told !== undefined;
+    } catch (error) {
+      this.#counts.malformed++;
+      this.#counts.lastMalformed = `${message.topic}: payload ${this.#faultOf(error).message}`;
+      return true;
+    }
+  }
+
+  /**
+   * Whatever goes wrong goes wrong with one message: thrown, it would end the process, and the broker would deliver the
+   * same message again when it is back.
+   */
+  #faultOf(error: unknown): PayloadError {
+    if (error instanceof PayloadError) return error;
+    this.#options.onDefect(error);
+    return new PayloadError(`cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+
+  #noteUnmatched(message: Message): void {
+    this.#counts.unmatched++;
+    this.#options.unknown.note(message);
+  }
+
+  #checkSize(bytes: number): void {
+    const { maxPayload } = this.#options;
+    if (bytes > maxPayload) throw new PayloadError(`of ${bytes} bytes is larger than maxPayload, ${maxPayload} bytes`);
+  }
+}
+
+/** Where the routes end whose payload is decoded as that of the one at `from`. */
+function endOfGroup(routes: readonly Route[], from: number): number {
+  const decode = routes[from]?.decode;
+  let to = from + 1;
+  while (to < routes.length && routes[to]?.decode === decode) to++;
+  return to;
+}
+
+function isNamedByPayload({ address }: Route): boolean {
+  return address.depth > 0 || address.captureNames.length > 0 || address.decoder === "sparkplugB";
+}
+
+function bad({ id, captures, from: address }: Route, time: EpochMicros, { message }: PayloadError): Reading {
+  return {
+    tag: id,
+    captures,
+    address,
+    value: undefined,
+    time,
+    clock: "agent",
+    quality: "bad",
+    reason: `payload ${message}`,
+    historical: false,
+  };
+}

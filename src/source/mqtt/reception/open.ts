@@ -1,0 +1,85 @@
+// From the configuration to a connected source: the first of the brokers that takes us, with what is remembered of it.
+import { AgentError, isAgentError } from "../../../core/errors.ts";
+import type { Logger, Runtime } from "../../../core/runtime.ts";
+import type { Source } from "../../../core/source.ts";
+import { clientIdOf } from "../config/claimed-sessions.ts";
+import type { Link } from "../connection/client.ts";
+import { connectBroker } from "../connection/connect.ts";
+import { loadSessionState } from "../connection/session-state.ts";
+import { takeoverWatchOf } from "../connection/takeover-watch.ts";
+import { NameTables } from "../reading/name-tables.ts";
+import { NamesFile } from "../reading/names-file.ts";
+import { Reception } from "./reception.ts";
+import { type MqttConfig, MqttSource } from "./source.ts";
+
+/** Connects to the first of the brokers that takes us, and subscribes; see `Driver.open`. */
+export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
+  const { url, servers, verify } = config.options;
+  const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
+  if (verify === "none") log.warn({ url }, "the broker's certificate is not checked; anybody can pass for it");
+  const takeovers = takeoverWatchOf(config);
+  const failures: AgentError[] = [];
+  for (const each of [url, ...servers]) {
+    try {
+      return await openAt(each, config, runtime, log, signal);
+    } catch (error) {
+      if (!isAgentError(error)) throw error;
+      if (servers.length > 0) log.warn({ url: each, code: error.code, err: error }, "this broker was given up");
+      failures.push(error);
+    }
+  }
+  takeovers.openFailed();
+  const [first] = failures;
+  if (failures.length === 1 && first) throw first;
+  const texts = failures.map(({ message }) => message).join("; ");
+  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, {
+    cause: first,
+    ...(first && { hint: first.hint }),
+  });
+}
+
+async function openAt(
+  url: string,
+  config: MqttConfig,
+  runtime: Runtime,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Source> {
+  const { name, tags, options } = config;
+  const { maxPayload, requestRebirth, session } = options;
+  const clientId = clientIdOf(options, { agent: config.agent, source: name });
+  const state = await loadSessionState(config.stateDir, { url, clientId }, log);
+  const namesFile = new NamesFile(config.stateDir, url, log);
+  const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});
+  const onNames = () => namesFile.save(names.known);
+  const receiving = { source: name, tags, maxPayload, requestRebirth, names, onNames };
+  const attach = (link: Link) => new Reception(receiving, runtime, link);
+  const connecting = { url, options, clientId, state, attach, log };
+  const { connection, handler } = await connectBroker(connecting, signal);
+  const { protocolVersion, sessionPresent } = connection;
+  const about = { url, clientId, protocolVersion };
+  if (sessionPresent) log.info(about, "the broker resumed our session");
+  else log.info(about, "the broker began a session");
+  if (session.persistent && !sessionPresent && state.filters.length > 0)
+    log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
+  if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
+  const source = new MqttSource({
+    url,
+    config,
+    clientId,
+    runtime,
+    log,
+    connection,
+    reception: handler,
+    state,
+    names,
+    namesFile,
+  });
+  try {
+    await source.subscribed(signal);
+    return source;
+  } catch (error) {
+    await source[Symbol.asyncDispose]();
+    throw error;
+  }
+}

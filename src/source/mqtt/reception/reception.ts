@@ -1,0 +1,248 @@
+// Messages on their way from the socket into the inbox.
+import type { EpochMicros } from "../../../core/point.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Delivery, Reading, TagId, UnknownAddress } from "../../../core/source.ts";
+import { RateLimitedLog } from "../../../lib/rate-limited-log.ts";
+import type { MqttTag } from "../config/tag.ts";
+import { TagAddresses } from "../config/tag-address.ts";
+import type { HeldPacket } from "../connection/acknowledgement.ts";
+import type { Link, MessageHandler } from "../connection/client.ts";
+import type { Message } from "../connection/message.ts";
+import { DecoderTable } from "../decoders/decoder.ts";
+import { MessageCounts } from "../reading/message-counts.ts";
+import { NameTables } from "../reading/name-tables.ts";
+import { TopicRouter } from "../reading/topic-router.ts";
+import { UnknownTopics } from "../reading/unknown-topics.ts";
+import { SparkplugHost } from "../sparkplug/host.ts";
+import { RebirthRequests } from "../sparkplug/rebirth.ts";
+import { ScopeCaptures } from "../topics/scope.ts";
+import { type Batch, Inbox } from "./inbox.ts";
+import { MessageReader } from "./message-reader.ts";
+
+export interface ReceptionOptions {
+  /** Name of the source in metrics. */
+  readonly source: string;
+  readonly tags: readonly MqttTag[];
+  /** Bytes. */
+  readonly maxPayload: number;
+  /** Whether unknown Sparkplug edge nodes are asked to introduce themselves. */
+  readonly requestRebirth: boolean;
+  /** Names that devices told before; left out: none. */
+  readonly names?: NameTables;
+  /** Called when they told new ones. */
+  readonly onNames?: () => void;
+}
+
+/** Readings of one delivery at most, as `Source.deliveries` asks. */
+const maxReadings = 10_000;
+/**
+ * Readings that came together and show a broker with more to send: the socket, and so the broker, waits for them to be
+ * stored, acknowledged or not. One sync for so many costs little.
+ */
+const crowd = 256;
+/**
+ * Topics whose routes are remembered at least: more than the 100,000 inputs of a large site. With fewer, topics that come
+ * round in turn would each be forgotten before they come again, and looked up anew with every message.
+ */
+const rememberedTopics = 131_072;
+
+/** Receives the messages of one connection and gives them out as deliveries. */
+export class Reception implements MessageHandler {
+  readonly #runtime: Runtime;
+  readonly #source: string;
+  readonly #maxPayload: number;
+  readonly #log: RateLimitedLog;
+  readonly #link: Link;
+  readonly #inbox: Inbox;
+  readonly #reader: MessageReader;
+  readonly #sparkplug: SparkplugHost;
+  readonly #unknown = new UnknownTopics();
+  readonly #counts = new MessageCounts();
+  /** Time of arrival of the messages that are being read; undefined between turns of the event loop. */
+  #arrival: EpochMicros | undefined;
+  #stalledSince: number | undefined;
+  #taken: (readings: readonly Reading[]) => void = () => {};
+  readonly #firstStall = Promise.withResolvers<void>();
+  #closed = false;
+  #defectTold = false;
+
+  constructor(options: ReceptionOptions, runtime: Runtime, link: Link) {
+    const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
+    this.#runtime = runtime;
+    this.#source = source;
+    this.#maxPayload = maxPayload;
+    this.#log = new RateLimitedLog(runtime);
+    this.#link = link;
+    this.#inbox = new Inbox({
+      maxReadings,
+      acknowledge: (held) => this.#acknowledge(held),
+      onRoom: () => this.#readOn(),
+    });
+    const decoders = new DecoderTable();
+    const addresses = new TagAddresses();
+    // One by one: the router keeps less of them than there is.
+    const subscribers = tags.values().map((tag, index) => {
+      const address = addresses.of(tag);
+      const decode = decoders.get(address.decoder, tag, maxPayload);
+      const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
+      return { id: index as TagId, tag, address, decode, ...scoped }; // a TagId is the index of its tag
+    });
+    const rebirths = new RebirthRequests({ publish: requestRebirth ? link.publish.bind(link) : undefined });
+    const monotonic = () => runtime.clock.monotonic();
+    const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts: this.#counts, monotonic });
+    const router = new TopicRouter(subscribers, rememberedTopics);
+    const unknown = this.#unknown;
+    this.#sparkplug = sparkplug;
+    const onDefect = (error: unknown) => this.#tellDefect(error);
+    const reading = { maxPayload, sparkplug, names, onNames, unknown, onDefect };
+    this.#reader = new MessageReader(router, reading, this.#counts);
+  }
+
+  receive(message: Message): boolean {
+    if (this.#closed) return true;
+    // Messages of one chunk are read in one turn of the event loop and share a time, which packs well.
+    const arrival = (this.#arrival ??= this.#beginTurn());
+    this.#counts.received++;
+    if (message.skippedBytes !== undefined) this.#noteOversized(message.topic, message.skippedBytes);
+    this.#inbox.put(message.held, (sink) => this.#reader.read(message, arrival, sink));
+    if (!this.#inbox.full) return true;
+    this.#stalledSince ??= this.#runtime.clock.monotonic();
+    this.#firstStall.resolve();
+    return false;
+  }
+
+  /** Resolves when for the first time nothing more is read before something is taken. */
+  get firstStall(): Promise<void> {
+    return this.#firstStall.promise;
+  }
+
+  /** Milliseconds since when nothing is read because nobody takes what was; undefined: it is read. */
+  get stalledMs(): number | undefined {
+    return this.#stalledSince === undefined ? undefined : this.#runtime.clock.monotonic() - this.#stalledSince;
+  }
+
+  /** Topic and fault of the last message that could not be decoded. */
+  get lastMalformed(): string | undefined {
+    return this.#counts.lastMalformed;
+  }
+
+  /** Topic, size and remedy of the last message that was skipped for its size. */
+  get lastOversized(): string | undefined {
+    return this.#counts.lastOversized;
+  }
+
+  /** Topic and fault of the last time in a payload that could not be taken. */
+  get lastUnnamed(): string | undefined {
+    return this.#counts.lastUnnamed;
+  }
+
+  get lastTimeFault(): string | undefined {
+    return this.#counts.lastTimeFault;
+  }
+
+  /** Edge nodes heard of, and how many of these have still to introduce themselves; nothing without any. */
+  get sparkplugDetails(): Readonly<Record<string, number>> {
+    const { nodes, unborn } = this.#sparkplug;
+    return nodes === 0 ? {} : { sparkplugNodes: nodes, waitingForBirth: unborn };
+  }
+
+  /** Topics that came and that no tag wants. */
+  get unknown(): readonly UnknownAddress[] {
+    return this.#unknown.top();
+  }
+
+  /** `taken` is called with the readings of each delivery. */
+  onTaken(taken: (readings: readonly Reading[]) => void): void {
+    this.#taken = taken;
+  }
+
+  /** Adds readings that no message brought. */
+  add(readings: readonly Reading[]): void {
+    this.#inbox.put(undefined, (batch) => {
+      for (const reading of readings) batch.readings.push(reading);
+    });
+    this.#inbox.settle();
+  }
+
+  /** Gives out what Sparkplug messages say that have waited in vain for those before them. */
+  releaseOverdue(): void {
+    if (!this.#sparkplug.overdue || this.#inbox.full) return;
+    const now = this.#runtime.clock.now();
+    this.#inbox.put(undefined, (sink) => this.#sparkplug.releaseOverdue(now, sink));
+    this.#inbox.settle();
+  }
+
+  /** Resolves with what has arrived since the last call, once there is something. Rejects with the error of `fail` or with `signal.reason`. */
+  async take(signal: AbortSignal): Promise<Delivery> {
+    return this.#delivery(await this.#inbox.take(signal));
+  }
+
+  /** Takes no more, and gives out what has arrived until now. */
+  *rest(): Generator<Delivery> {
+    this.close();
+    for (let batch = this.#inbox.takeNow(); batch; batch = this.#inbox.takeNow()) yield this.#delivery(batch);
+  }
+
+  #delivery(batch: Batch): Delivery {
+    this.#taken(batch.readings);
+    return {
+      readings: batch.readings,
+      descriptions: batch.descriptions,
+      awaited: batch.held.length > 0 || batch.readings.length >= crowd,
+      ack: () => {
+        this.#inbox.release(batch);
+        this.#counts.publish(this.#runtime.metrics, this.#source);
+      },
+    };
+  }
+
+  /** The connection is lost: what has arrived is still given out, then `take` rejects with `error`. */
+  fail(error: unknown): void {
+    // What waits for messages that cannot come any more.
+    this.#inbox.put(undefined, (sink) => this.#sparkplug.releaseOverdue(this.#runtime.clock.now(), sink, 0));
+    this.#inbox.fail(error);
+  }
+
+  /** Takes no more; what comes is neither read nor acknowledged. */
+  close(): void {
+    this.#closed = true;
+    this.#link.resume();
+  }
+
+  #beginTurn(): EpochMicros {
+    // Runs when every message of the chunk has been read: the library goes from one to the next by `process.nextTick`.
+    queueMicrotask(() => {
+      this.#arrival = undefined;
+      this.#inbox.settle();
+      this.#counts.publish(this.#runtime.metrics, this.#source);
+    });
+    return this.#runtime.clock.now();
+  }
+
+  #readOn(): void {
+    if (this.#stalledSince === undefined || this.#inbox.full) return;
+    this.#stalledSince = undefined;
+    this.#link.resume();
+  }
+
+  #noteOversized(topic: string, bytes: number): void {
+    const maxPayload = this.#maxPayload;
+    this.#counts.noteOversized(topic, bytes, maxPayload);
+    this.#log.warn(
+      { source: this.#source, topic, bytes, maxPayload },
+      "a message is larger than maxPayload and was skipped; raise maxPayload or narrow the topic of the tag",
+    );
+  }
+
+  /** Once: the next message may be the same. */
+  #tellDefect(error: unknown): void {
+    if (!this.#defectTold)
+      this.#runtime.log.error({ err: error }, "a message cannot be read for a defect of ours; it is left out");
+    this.#defectTold = true;
+  }
+
+  #acknowledge(held: readonly HeldPacket[]): void {
+    this.#counts.acknowledged += held.length;
+    this.#link.acknowledge(held);
+  }
+}

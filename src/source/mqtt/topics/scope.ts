@@ -1,0 +1,86 @@
+// Which edge nodes and devices a Sparkplug tag's topic means, and what must be heard to understand them: every message
+// of an edge node, since its birth has the names and `seq` counts across its devices. Pure.
+import type { Captures } from "../../../core/source.ts";
+import type { CaptureFunction } from "./capture-function.ts";
+import type { TopicTemplate } from "./topic-template.ts";
+
+export interface SparkplugScope {
+  /** Levels of the filter that brings all messages of the edge nodes meant. */
+  readonly levels: readonly string[];
+  /** The device meant; empty: the node itself, `+`: any device, undefined: node and devices. */
+  readonly device: string | undefined;
+  /** Names of the topic's own, beside those that every metric has. */
+  readonly names: readonly ScopeName[];
+}
+
+interface ScopeName {
+  readonly name: string;
+  readonly part: Part;
+  readonly apply?: CaptureFunction;
+}
+
+type Part = "group" | "node" | "device";
+
+/** Levels in front of the namespace where a broker keeps births. */
+const certificates = ["$sparkplug", "certificates"];
+const parts: readonly (Part | undefined)[] = [undefined, "group", undefined, "node", "device"];
+
+/** The scope, or why the topic can have none (to be read after "must"). */
+export function sparkplugScope({ filter, pattern, captures }: TopicTemplate): SparkplugScope | string {
+  if (filter.startsWith("$share/"))
+    return "not be a shared subscription, since the messages of an edge node are understood together only";
+  const levels = pattern.split("/");
+  const prefix = certificates.every((level, i) => levels[i] === level) ? certificates : [];
+  const own = levels.slice(prefix.length);
+  const names: ScopeName[] = [];
+  for (const { name, level, rest, apply } of captures) {
+    const part = rest ? undefined : parts[level - prefix.length];
+    if (part === undefined)
+      return `capture group, node and device only, as in spBv1.0/{group}/+/{node}/{device}, not {${name}}`;
+    names.push({ name, part, ...(apply && { apply }) });
+  }
+  return { levels: [...prefix, ...wide(own)], device: deviceOf(own), names };
+}
+
+function wide(own: readonly string[]): readonly string[] {
+  const [namespace = "", group, , node] = own;
+  if (own.includes("#") && own.length < 4) return own;
+  if (own.length < 4 || group === undefined || node === undefined) return own;
+  return node === "#" ? [namespace, group, "+", "#"] : [namespace, group, "+", node, "#"];
+}
+
+function deviceOf(own: readonly string[]): string | undefined {
+  const [, , , node, device = ""] = own;
+  return node === undefined || node === "#" || device === "#" ? undefined : device;
+}
+
+/** Whether a metric of `device` (empty: of the node itself) is meant. */
+export function isInScope(scope: SparkplugScope | undefined, device: string): boolean {
+  const wanted = scope?.device;
+  if (wanted === undefined) return true;
+  return wanted === "+" ? device !== "" : device === wanted;
+}
+
+/** Captures of metrics with the topic's own names among them; the same object for the same metric. */
+export class ScopeCaptures {
+  readonly #names: readonly ScopeName[];
+  readonly #made = new WeakMap<Captures, Captures>();
+
+  constructor({ names }: Pick<SparkplugScope, "names">) {
+    this.#names = names;
+  }
+
+  /** `known` are those that every metric has: group, node, device and metric. */
+  of(known: Captures): Captures {
+    if (this.#names.length === 0) return known;
+    const before = this.#made.get(known);
+    if (before) return before;
+    const own = this.#names.map(({ name, part, apply }) => {
+      const text = known[part] ?? "";
+      return [name, apply ? apply(text) : text];
+    });
+    const made = { ...known, ...Object.fromEntries(own) };
+    this.#made.set(known, made);
+    return made;
+  }
+}

@@ -1,0 +1,232 @@
+// Lists what a server offers, as a tree: objects and variables with value, unit and the tag that would read them.
+import { X509Certificate } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { BrowsedNode, BrowseTarget, OfferedEndpoint, TagId } from "../../../core/source.ts";
+import { portableNodeId } from "../config/node-address.ts";
+import { type OpcuaOptions, opcuaOptions } from "../config/options.ts";
+import { describe } from "../nodes/description.ts";
+import type { Item } from "../nodes/items.ts";
+import { discover, verifyServer } from "../session/discovery.ts";
+import { chooseEndpoint, isSecure, loginsOf, passwordInClear, securityOf, weaknessOf } from "../session/endpoint.ts";
+import { identityOf } from "../session/identity.ts";
+import { openLink } from "../session/link.ts";
+import { openPki, type PkiOptions, remedyIn } from "../session/pki.ts";
+import { Resumption } from "../session/resumption.ts";
+import { readFacts } from "../session/server-facts.ts";
+import { type Child, type NodeId, Services } from "../session/services.ts";
+import { loadStack, type Ua } from "../session/stack.ts";
+import { sha256Of, thumbprintOf } from "../session/trust.ts";
+import { ClockCheck } from "../types/reading.ts";
+import { convert, type VariantLike } from "../types/value.ts";
+import { probePlace } from "./probe-place.ts";
+
+const mostNodes = 100_000;
+const serverObject = 2253;
+
+/**
+ * From Objects down, parents before children. The session is of the moment, and the certificate too unless the target
+ * names the folder of an agent. Without `security` it asks in clear text where the server lets it and no password goes
+ * out so, since it reads and keeps nothing. Rejects as `open` does, and with `CONFIG_INVALID` where the target is none.
+ */
+export async function* browseOpcua(
+  target: BrowseTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): AsyncGenerator<BrowsedNode> {
+  await using resources = new AsyncDisposableStack();
+  const stack = await loadStack(runtime.log);
+  const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
+  resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
+  const pki = resources.use(await openPki(stack, await certificatesOf(target, temporaryDir)));
+  const options = optionsOf(target);
+  const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
+  const offered = await discover(stack, linkOptions, signal);
+  // An agent's own look is as secure as its sources are.
+  const none = target.sharedDir === undefined ? ({ mode: "none" } as const) : undefined;
+  const open: OpcuaOptions = { ...options, security: options.security ?? none };
+  const endpoint = tryOr(
+    () => chooseEndpoint(offered, open),
+    () => chooseEndpoint(offered, options),
+  );
+  const { serverCertificate: certificate } = endpoint;
+  if (isTrusted(certificate, target.trust)) await pki.store.trustCertificate(certificate);
+  await verifyServer(endpoint, linkOptions);
+  const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
+  const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
+  resources.defer(() => link.close());
+  const facts = await readFacts(stack.ua, link, signal);
+  yield* walk(stack.ua, new Services(stack.ua, link, facts.limits), facts.namespaces, signal);
+}
+
+/** The agent's certificates where the target names an agent, otherwise those of the moment. */
+async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promise<PkiOptions> {
+  const { agent = "browse", sharedDir, configFile } = target;
+  if (sharedDir === undefined)
+    return { agent, dir: temporaryDir, remedy: (thumbprint) => `tagferry browse … --trust ${thumbprint}` };
+  const { dir, forbidden } = await probePlace(sharedDir, temporaryDir);
+  return { agent, dir, configFile, remedy: remedyIn(forbidden) };
+}
+
+/** Whether it is the one that a person has compared. */
+function isTrusted(certificate: Uint8Array | undefined, thumbprint: string | undefined): boolean {
+  if (thumbprint === undefined || !certificate?.length) return false;
+  const { fingerprint, fingerprint256 } = new X509Certificate(certificate);
+  const plain = (text: string) => text.replaceAll(":", "").toLowerCase();
+  return [fingerprint, fingerprint256].map(plain).includes(plain(thumbprint));
+}
+
+/** What protects each way into a server. Rejects as `browseOpcua` does. */
+export async function offeredEndpoints(
+  target: BrowseTarget,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<readonly OfferedEndpoint[]> {
+  await using resources = new AsyncDisposableStack();
+  const stack = await loadStack(runtime.log);
+  const dir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
+  resources.defer(() => rm(dir, { recursive: true, force: true }));
+  const pki = resources.use(await openPki(stack, { agent: "browse", dir }));
+  const options = optionsOf({ url: target.url });
+  const identity = await identityOf(stack, options);
+  const offered = await discover(stack, { name: "browse", agent: "browse", options, pki, identity }, signal);
+  return offered.map((endpoint) => {
+    const warning = weaknessOf(endpoint);
+    const { endpointUrl, serverCertificate } = endpoint;
+    const certificate = serverCertificate?.length ? new X509Certificate(serverCertificate) : undefined;
+    return {
+      address: endpointUrl ?? target.url,
+      security: securityOf(endpoint),
+      secure: isSecure(endpoint),
+      logins: loginsOf(endpoint),
+      passwordInClear: passwordInClear(endpoint),
+      ...(certificate && {
+        certificate: thumbprintOf(certificate),
+        sha256: sha256Of(certificate),
+        subject: certificate.subject.replaceAll("\n", ", "),
+        validFrom: certificate.validFrom,
+        validTo: certificate.validTo,
+      }),
+      ...(warning !== undefined && { warning }),
+    };
+  });
+}
+
+function optionsOf(target: BrowseTarget): OpcuaOptions {
+  const { url, username, password = "", userCertificate, security, options: source } = target;
+  const parsed = opcuaOptions.safeParse({
+    url,
+    ...(userCertificate && { userCertificate }),
+    ...(security && { security }),
+    ...(username !== undefined && { username, password }),
+    // A source that accepts this risk accepts it for a look, too.
+    ...(source?.allowInsecurePassword === true && { allowInsecurePassword: true }),
+  });
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);
+  throw new AgentError("CONFIG_INVALID", faults.join("; "));
+}
+
+function tryOr<T>(first: () => T, second: () => T): T {
+  try {
+    return first();
+  } catch {
+    return second();
+  }
+}
+
+interface Level {
+  readonly nodes: readonly Child[];
+  /** Children of each of `nodes`, asked for in one call. */
+  readonly below: readonly (readonly Child[])[];
+  readonly facts: readonly Partial<BrowsedNode>[];
+  next: number;
+}
+
+async function* walk(
+  ua: Ua,
+  services: Services,
+  namespaces: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<BrowsedNode> {
+  const seen = new Set<string>();
+  const unseen = (nodes: readonly Child[]) =>
+    nodes.filter(({ nodeId, property }) => {
+      const key = nodeId.toString();
+      if (property || (nodeId.namespace === 0 && nodeId.value === serverObject) || seen.has(key)) return false;
+      seen.add(key);
+      return true;
+    });
+  const level = async (children: readonly Child[]): Promise<Level> => {
+    const nodes = unseen(children);
+    const ids = nodes.map(({ nodeId }) => nodeId);
+    return {
+      nodes,
+      below: await services.children(ids, signal),
+      facts: await factsOf(ua, services, nodes, signal),
+      next: 0,
+    };
+  };
+  const [roots = []] = await services.children([ua.makeNodeId(85, 0)], signal);
+  const path = [await level(roots)];
+  for (let top = path.at(-1); top && seen.size < mostNodes; top = path.at(-1)) {
+    const i = top.next++;
+    const node = top.nodes[i];
+    if (!node) {
+      path.pop();
+      continue;
+    }
+    const address = portableNodeId(node.nodeId.toString(), namespaces);
+    yield { address, name: node.name, depth: path.length - 1, signal: {}, tag: { node: address }, ...top.facts[i] };
+    const below = top.below[i] ?? [];
+    if (below.length > 0) path.push(await level(below));
+  }
+}
+
+/** Value and description of the variables among the nodes. */
+async function factsOf(
+  ua: Ua,
+  services: Services,
+  nodes: readonly Child[],
+  signal: AbortSignal,
+): Promise<Partial<BrowsedNode>[]> {
+  const variables = nodes.filter(({ variable }) => variable);
+  const values = await services.read(
+    variables.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
+    signal,
+  );
+  const descriptions = await describe(ua, services, variables.map(itemOf), signal);
+  const facts = new Map(
+    variables.map(({ nodeId }, i) => {
+      const converted = convert(values[i]?.value);
+      const type = typeOf(ua, values[i]?.value);
+      return [
+        nodeId,
+        { ...("value" in converted && converted), ...(type && { type }), signal: descriptions[i]?.signal ?? {} },
+      ] as const;
+    }),
+  );
+  return nodes.map(({ nodeId }) => facts.get(nodeId) ?? {});
+}
+
+/** `Double`, `Int32[]`, `Float[][]`. */
+function typeOf(ua: Ua, variant: VariantLike | null | undefined): string | undefined {
+  if (!variant?.dataType) return undefined;
+  const name = variant.dataType === 22 ? "Structure" : String(ua.DataType[variant.dataType]);
+  return name + "[]".repeat(variant.arrayType === 2 ? (variant.dimensions?.length ?? 2) : variant.arrayType);
+}
+
+function itemOf({ nodeId, name }: { readonly nodeId: NodeId; readonly name: string }): Item {
+  return {
+    tag: 0 as TagId,
+    captures: {},
+    address: name,
+    nodeId,
+    every: 1_000,
+    clockCheck: new ClockCheck(),
+    index: undefined,
+  };
+}

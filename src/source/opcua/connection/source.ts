@@ -1,0 +1,261 @@
+// One live connection to a server: what it notifies comes out as deliveries, what fails is tried again slowly.
+import type { Recovery, TagGap } from "../../../core/gap.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Delivery, FoundAddress, Source, TagId } from "../../../core/source.ts";
+import { isAbort } from "../../../lib/abort.ts";
+import { Backfill, type BackfillOptions } from "../history/backfill.ts";
+import type { MonitoredGroups } from "../monitoring/monitored-groups.ts";
+import { type Failure, failureReading } from "../monitoring/monitoring.ts";
+import type { Notification } from "../monitoring/notification.ts";
+import { openAgain } from "../monitoring/open-again.ts";
+import { poll } from "../monitoring/poller.ts";
+import { pollingAdvice } from "../monitoring/polling-advice.ts";
+import type { Positions } from "../monitoring/positions.ts";
+import { Publisher } from "../monitoring/publisher.ts";
+import { unsaidOverflows } from "../monitoring/queue-check.ts";
+import { Reread } from "../monitoring/reread.ts";
+import { retryFailures } from "../monitoring/retry.ts";
+import { subscriptionDetails } from "../monitoring/subscription-details.ts";
+import { Describing } from "../nodes/describing.ts";
+import type { Item, Resolver, Tag } from "../nodes/items.ts";
+import type { Link } from "../session/link.ts";
+import type { Pki } from "../session/pki.ts";
+import type { Resumption } from "../session/resumption.ts";
+import type { ServerProfile } from "../session/server-profile.ts";
+import { SessionKeeper } from "../session/session-keeper.ts";
+import type { Ua } from "../session/stack.ts";
+import { type DataValueLike, semanticsChanged, structureChanged } from "../types/reading.ts";
+import { Intake } from "./intake.ts";
+import type { OpcuaConfig } from "./open.ts";
+
+export interface OpcuaSourceOptions {
+  readonly ua: Ua;
+  readonly config: OpcuaConfig;
+  readonly link: Link;
+  readonly pki: Pki;
+  readonly resumption: Resumption;
+  readonly positions: Positions;
+  /** Weaknesses of the server's product. */
+  readonly profile: ServerProfile | undefined;
+  readonly runtime: Runtime;
+  readonly resolver: Resolver;
+  readonly monitoring: MonitoredGroups;
+  /** After some minutes another connection may be better off than this one. */
+  readonly openAgain: boolean;
+  readonly history: HistoryOptions;
+  readonly tags: readonly (readonly [TagId, Tag])[];
+  /** What they lead to, in the order of the configuration and of the server's answers. */
+  readonly items: readonly Item[];
+  readonly details: Readonly<Record<string, string | number>>;
+}
+
+type HistoryOptions = Pick<BackfillOptions, "maxGapMs" | "memory" | "serverStarted" | "limit">;
+
+export class OpcuaSource implements Source {
+  readonly holder = "the server";
+  readonly recovery: Recovery;
+  readonly addresses: readonly FoundAddress[];
+  readonly #options: OpcuaSourceOptions;
+  readonly #intake: Intake;
+  readonly #publisher: Publisher | undefined;
+  readonly #backfill: Backfill;
+  readonly #describing: Describing;
+  readonly #reread: Reread;
+  readonly #keeper: SessionKeeper;
+  /** Gaps of earlier connections that are looked for again. */
+  readonly #leftOver: readonly TagGap[];
+
+  constructor(options: OpcuaSourceOptions) {
+    this.#options = options;
+    this.addresses = options.items;
+    const { ua, link, runtime, config, monitoring, resumption, resolver } = options;
+    const { subscriptions, formers } = monitoring;
+    this.#intake = new Intake(runtime, { source: config.name, time: config.options.time });
+    this.#publisher =
+      subscriptions[0] &&
+      new Publisher({
+        ua,
+        link,
+        runtime,
+        source: config.name,
+        subscriptions,
+        formers,
+        deliver: (notification, signal) => this.#take(notification, signal),
+        alive: () => this.#intake.alive(),
+        room: (signal) => this.#intake.room(signal),
+        lost: (id) => {
+          const items = monitoring.items(id);
+          this.#intake.readings([], undefined, this.#backfill.missed(items));
+          this.#reread.add(items);
+        },
+        gone: (what) =>
+          what === "session"
+            ? resumption.remember({ session: undefined })
+            : monitoring.forget(what === "subscriptions" ? undefined : what),
+      });
+    const { services } = resolver;
+    this.#reread = new Reread({ ua, services, runtime, deliver: (values, signal) => this.#polled(values, signal) });
+    this.#describing = new Describing({ ua, runtime, services, deliver: (each) => this.#intake.descriptions(each) });
+    this.#backfill = new Backfill({
+      ...options.history,
+      ua,
+      link,
+      runtime,
+      source: config.name,
+      namespaces: resolver.namespaces,
+      services,
+      structures: resolver.structures,
+      time: config.options.time,
+      deliver: async (readings, gaps, stored, signal) => {
+        await this.#intake.room(signal);
+        this.#intake.readings(readings, stored, gaps);
+      },
+    });
+    this.#keeper = new SessionKeeper({ ua, link, services, runtime });
+    const begun = subscriptions.flatMap(({ id }) => {
+      const parts = monitoring.divided(id);
+      return (["fresh", "brief", "kept"] as const).flatMap((state) => this.#backfill.begin(parts[state] ?? [], state));
+    });
+    this.#leftOver = [...begun, ...this.#backfill.begin(monitoring.polled, "fresh")];
+    const kept = subscriptions.length > 0 && subscriptions.every(({ origin }) => origin === "kept");
+    this.recovery =
+      kept && options.history.memory.gaps === 0
+        ? { how: "kept", by: "the server had kept the subscription" }
+        : { how: "history" };
+  }
+
+  async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
+    const stop = new AbortController();
+    const { monitoring, link } = this.#options;
+    const lost = () => this.#intake.fail(link.lost.reason);
+    link.lost.addEventListener("abort", lost, { once: true });
+    if (link.lost.aborted) lost();
+    const running = AbortSignal.any([signal, stop.signal, link.lost]);
+    // Before the first value: were the agent killed, the subscription would be gone on with as if nothing were missing.
+    if (await this.#backfill.save()) await monitoring.begun();
+    await this.#describe(running);
+    this.#tell(monitoring.failures);
+    if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
+    const background = this.#work(AbortSignal.any([signal, stop.signal]));
+    try {
+      for (;;) yield await this.#intake.next(signal);
+    } catch (error) {
+      if (!isAbort(error, signal)) throw error;
+      // What has arrived is still to be stored.
+      yield* this.#intake.rest();
+    } finally {
+      stop.abort();
+      link.lost.removeEventListener("abort", lost);
+      await background;
+    }
+  }
+
+  /** What a variable is comes before its values, unless the server takes its time. */
+  async #describe(signal: AbortSignal): Promise<void> {
+    const { monitoring, runtime } = this.#options;
+    this.#describing.add([...monitoring.items(), ...monitoring.polled]);
+    const patience = runtime.clock.sleep(describedWithinMs, signal).catch(() => {});
+    await Promise.race([this.#describing.round(signal), patience]);
+  }
+
+  details(): Readonly<Record<string, string | number>> {
+    const { details, monitoring, openAgain } = this.#options;
+    const advice = [details["advice"], pollingAdvice(monitoring, openAgain)].filter((part) => part !== undefined);
+    return {
+      ...details,
+      ...(advice.length > 0 && { advice: advice.join("; ") }),
+      ...(monitoring.subscriptions[0] && subscriptionDetails(monitoring.subscriptions)),
+      items: monitoring.items().length,
+      polled: monitoring.polled.length,
+      failed: monitoring.failures.length,
+      slowed: monitoring.slowed,
+      ...(monitoring.unfiltered > 0 && { unfiltered: monitoring.unfiltered }),
+      ...(monitoring.unqueued > 0 && { unqueued: monitoring.unqueued }),
+      ...(this.#keeper.state !== undefined && { "server state": this.#keeper.state }),
+      overflows: this.#intake.overflows,
+    };
+  }
+
+  /**
+   * Leaves the session on the server, which goes on filling its queues: the next connection, after a restart or an upgrade as
+   * well, takes it up. Where none follows the session is closed and its subscriptions are deleted.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { config, link, pki, positions, resumption } = this.#options;
+    await this.#backfill.save();
+    await positions.flush();
+    // Beside an agent that runs on the same folder nobody takes this session up.
+    if (config.final?.() || resumption.guest) {
+      await link.close();
+      await resumption.remember({ session: undefined, subscriptions: [] });
+    } else await link.hangUp();
+    await pki[Symbol.asyncDispose]();
+  }
+
+  /** All that goes on beside the deliveries; what fails ends them. Resolves when all of it has ended. */
+  async #work(signal: AbortSignal): Promise<void> {
+    const { ua, runtime, tags, resolver, monitoring } = this.#options;
+    const { services } = resolver;
+    const works = [
+      this.#publisher?.run(signal),
+      retryFailures(
+        {
+          tags,
+          resolver,
+          monitoring,
+          added: (items) => this.#describing.add(items),
+          failed: (failures) => this.#tell(failures),
+        },
+        runtime,
+        signal,
+      ),
+      this.#describing.run(signal),
+      this.#reread.run(signal),
+      poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
+      this.#backfill.run(signal),
+      this.#keeper.run(signal),
+      this.#options.openAgain ? openAgain(runtime, signal) : undefined,
+    ];
+    const running = works.filter((work) => work !== undefined);
+    await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));
+  }
+
+  async #take({ subscription: id, sequenceNumber, changes, old }: Notification, signal: AbortSignal): Promise<void> {
+    const { monitoring, positions, profile, resolver } = this.#options;
+    const subscription = monitoring.subscriptions.find((each) => each.id === id);
+    const unsaid = unsaidOverflows(changes, (handle) => monitoring.queueOf(id, handle), profile?.overflowUntold);
+    const values = changes.flatMap((change) => {
+      const item = monitoring.item(id, change.handle);
+      return item ? [[item, change.value, unsaid.has(change)] as const] : [];
+    });
+    if (values.some(([, { statusCode }]) => structureChanged(statusCode.value))) resolver.structures.forget();
+    this.#describing.add(
+      values.flatMap(([item, { statusCode }]) => (semanticsChanged(statusCode.value) ? [item] : [])),
+    );
+    for (const [item] of values) this.#reread.arrived(item);
+    await resolver.structures.learn(values, signal);
+    const acknowledge = async () => {
+      // In this order: what the server has thrown away nobody must take for missing.
+      if (subscription) await positions.reached(subscription, sequenceNumber);
+      this.#publisher?.acknowledge({ subscription: id, sequenceNumber });
+    };
+    this.#intake.values(values, subscription && !old ? "live" : "former", this.#backfill, () =>
+      this.#backfill.remembered(() => void acknowledge()),
+    );
+  }
+
+  async #polled(values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
+    await this.#intake.room(signal);
+    await this.#options.resolver.structures.learn(values, signal);
+    this.#intake.values(values, "live", this.#backfill, () => {});
+  }
+
+  #tell(failures: readonly Failure[]): void {
+    if (failures.length === 0) return;
+    const now = this.#options.runtime.clock.now();
+    this.#intake.readings(failures.map((failure) => failureReading(failure, now)));
+  }
+}
+
+/** How long values wait for the descriptions of what they are of. */
+const describedWithinMs = 5_000;

@@ -1,0 +1,255 @@
+// Notices what is missing, after an interruption, a restart or an overflow, and has it filled from the server's history,
+// behind the live data.
+import type { TagGap } from "../../../core/gap.ts";
+import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import { portableNodeId } from "../config/node-address.ts";
+import type { Item } from "../nodes/items.ts";
+import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
+import { type Cause, type Gap, Gaps, tagGaps } from "./gaps.ts";
+import type { HistoryMemory } from "./history-memory.ts";
+
+export interface BackfillOptions extends GapFillerOptions {
+  readonly memory: HistoryMemory;
+  readonly namespaces: readonly string[];
+}
+
+export interface Arrival {
+  /** The server threw values away before this one. */
+  readonly overflow: boolean;
+  /** `former`: of a subscription that hands over what it has kept, or old; it tells nothing of what is missing now. */
+  readonly stream: "live" | "former";
+}
+
+/** A value that has just arrived may not be in the history yet. */
+const settlingMs = 2_000;
+const saveEveryMs = 30_000;
+/** A closed gap is written within this time: a killed agent would report it again, up to the time of its restart. */
+const saveClosedMs = 1_000;
+/** Gaps that could not be read are tried again so much later. */
+const retryMs = 60_000;
+/** Values flow again within this time after a connection was made, in microseconds. */
+const flowingWithinUs = 10e6;
+/** A value that is older than what is stored by more than this, in microseconds: the server's clock was set back. */
+const setBackUs = 60e6;
+/** So much the times of one variable may be out of order, as those of two servers of a set are. */
+const disorderUs = 2e6;
+const setBack = "the server's clock was set back";
+const interruption: ReadonlySet<Cause> = new Set<Cause>(["interruption"]);
+const overflowing: ReadonlySet<Cause> = new Set<Cause>(["overflow"]);
+
+export class Backfill {
+  readonly #options: BackfillOptions;
+  readonly #filler: GapFiller;
+  readonly #gaps = new Gaps<Item>();
+  /** Nodes whose first value has told where the gap since the last connection ends. */
+  readonly #begun = new WeakSet<Item>();
+  /** Nodes that were monitored all the time since the last connection. */
+  readonly #kept = new WeakSet<Item>();
+  /** Those of which the server kept one value meanwhile, and does not tell of the others. */
+  readonly #brief = new WeakSet<Item>();
+  /** Nodes of which nothing was looked for when they began: nobody waits to be told of them. */
+  readonly #clean = new WeakSet<Item>();
+  readonly #connected: EpochMicros;
+  readonly #keys = new WeakMap<Item, string>();
+  /** By node: how the first of its tags is sampled. Others that are sampled otherwise are ahead of it, or behind. */
+  readonly #samplings = new Map<string, string>();
+  /** Of nodes of which nothing is on disk yet: the time of the first value that came. */
+  readonly #firsts = new Map<string, EpochMicros>();
+  /** How far the server's clock was seen to be ahead of ours, in microseconds. */
+  #ahead = 0;
+  #failed: Gap<Item>[] = [];
+  #wake = Promise.withResolvers<void>();
+
+  constructor(options: BackfillOptions) {
+    this.#options = options;
+    this.#connected = options.runtime.clock.now();
+    this.#filler = new GapFiller(options, ({ key }) => {
+      if (this.#gaps.close(key)) options.memory.closed(key);
+    });
+  }
+
+  /**
+   * Before the first value. Of `fresh` nodes something may be missing since the last connection; of `brief` ones, too, of
+   * which the server has kept one value alone; of `kept` ones only where gaps were not filled by an earlier connection: they
+   * are given.
+   */
+  begin(items: readonly Item[], state: "fresh" | "brief" | "kept"): TagGap[] {
+    const { memory, runtime } = this.#options;
+    const fresh = state !== "kept";
+    const now = runtime.clock.now();
+    return items.flatMap((item) => {
+      const key = this.#key(item);
+      const last = memory.storedUpTo(key);
+      if (!fresh) this.#kept.add(item);
+      if (state === "brief") this.#brief.add(item);
+      if (memory.openSince(key) === undefined) this.#clean.add(item);
+      if (fresh && last !== undefined) memory.opened(key, last, interruption);
+      const since = fresh ? undefined : memory.openSince(key);
+      // What opens from now on, before its first value, is no gap of an earlier connection.
+      if (!fresh && since === undefined) this.#begun.add(item);
+      if (since === undefined || since >= now) return [];
+      this.#begun.add(item);
+      return this.#open({ item, key, from: since, to: now, causes: memory.causesOf(key), valueAtEnd: false });
+    });
+  }
+
+  /** A value has come by the subscription. Gives the gap before it, once for each cause. */
+  arrived(item: Item, time: EpochMicros, { overflow: said, stream }: Arrival): readonly TagGap[] {
+    const { memory, runtime } = this.#options;
+    const key = this.#key(item);
+    this.#ahead = Math.max(this.#ahead, time - runtime.clock.now());
+    const known = this.#knownUpTo(key);
+    const overflow = said || (this.#brief.has(item) && (known ?? time) < this.#connected && this.#waited(time));
+    if (known === undefined) this.#firsts.set(key, time);
+    const first = stream !== "former" && !this.#begun.has(item);
+    if (first) this.#begun.add(item);
+    const since = first
+      ? (memory.openSince(key) ?? (this.#kept.has(item) ? undefined : memory.storedUpTo(key)))
+      : undefined;
+    const causes = since === undefined ? overflowing : new Set([...memory.causesOf(key), ...interruption]);
+    if (stream !== "former" && known !== undefined && known - time > setBackUs) {
+      // Else all would seem to be stored until the clock has caught up, and no gap would be noticed.
+      memory.setBack(key, time);
+      return since === undefined && !overflow ? [] : tagGaps({ item, from: time, to: known, causes }, "lost", setBack);
+    }
+    const last = since ?? (overflow ? known : undefined);
+    if (last === undefined) return [];
+    if (time > last) return this.#open({ item, key, from: last, to: time, causes, valueAtEnd: true });
+    if (last - time > disorderUs && stream !== "former") {
+      // The times of what is missing cannot be known: nothing to ask the history for.
+      if (since !== undefined) memory.closed(key);
+      return tagGaps({ item, from: time, to: last, causes }, "lost", setBack);
+    }
+    if (since === undefined || overflow) return [];
+    // It has not changed. Whoever was told that it is looked for is told that nothing is missing.
+    const told = memory.openSince(key) !== undefined && !this.#clean.has(item);
+    memory.closed(key);
+    const to = epochMicros(Math.max(since, runtime.clock.now() + this.#ahead));
+    return told ? tagGaps({ item, from: since, to, causes }, "filled", "") : [];
+  }
+
+  /** Whether a value may have waited for this connection at the server. */
+  #waited(time: EpochMicros): boolean {
+    return time - this.#ahead < this.#connected + flowingWithinUs;
+  }
+
+  /** A value has come whose time nobody can tell: what was missed before it cannot be told either. */
+  untimed(item: Item, now: EpochMicros, { overflow, stream }: Arrival): readonly TagGap[] {
+    const first = stream !== "former" && !this.#kept.has(item) && !this.#begun.has(item);
+    if (first) this.#begun.add(item);
+    else if (!overflow) return [];
+    const causes = first ? interruption : overflowing;
+    return tagGaps({ item, from: now, to: now, causes }, "lost", "the server gives no times");
+  }
+
+  /** The server has lost messages: something may be missing of each of these. */
+  missed(items: readonly Item[]): TagGap[] {
+    const to = epochMicros(this.#options.runtime.clock.now() + this.#ahead);
+    return items.flatMap((item) => {
+      const key = this.#key(item);
+      const from = this.#knownUpTo(key);
+      if (from === undefined || from >= to) return [];
+      return this.#open({ item, key, from, to, causes: overflowing, valueAtEnd: false });
+    });
+  }
+
+  /** Nothing is missing of a node before this. */
+  #knownUpTo(key: string): EpochMicros | undefined {
+    return this.#options.memory.storedUpTo(key) ?? this.#firsts.get(key);
+  }
+
+  /** A value that has come is on disk. */
+  stored(item: Item, time: EpochMicros): void {
+    this.#options.memory.stored(this.#key(item), time);
+  }
+
+  /** Fills gaps and writes down how far the values are stored, until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<never> {
+    return await Promise.race([this.#fillAll(signal), this.#saveAgainAndAgain(signal), this.#retry(signal)]);
+  }
+
+  /**
+   * Calls `settle` once every gap so far is written down, and where the next one of each node would begin: at once where
+   * it is, else when the disk has it. Not when the disk fails: what tells of it is not acknowledged then, and comes again.
+   */
+  remembered(settle: () => void): void {
+    if (!this.#options.memory.forgetful) settle();
+    else void this.save().then((saved) => saved && settle());
+  }
+
+  /** Writes down how far the values are stored, and what is missing. False, and told, when the disk fails. */
+  async save(): Promise<boolean> {
+    const { memory, runtime } = this.#options;
+    try {
+      await memory.save();
+      return true;
+    } catch (error) {
+      runtime.log.warn({ err: error }, "how far values are stored cannot be written down");
+      return false;
+    }
+  }
+
+  #open(gap: Gap<Item>): TagGap[] {
+    this.#options.memory.opened(gap.key, gap.from, gap.causes);
+    this.#gaps.add(gap);
+    this.#wake.resolve();
+    return tagGaps(gap, "open", gap.causes.has("overflow") ? "the server's queue was full" : "nobody was connected");
+  }
+
+  async #saveAgainAndAgain(signal: AbortSignal): Promise<never> {
+    const { memory, runtime } = this.#options;
+    for (;;) {
+      for (let ms = 0; ms < saveEveryMs && !memory.outdated; ms += saveClosedMs)
+        await runtime.clock.sleep(saveClosedMs, signal);
+      await this.save();
+      // At a disk that fails, too, no more often than that.
+      await runtime.clock.sleep(saveClosedMs, signal);
+    }
+  }
+
+  async #retry(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await this.#options.runtime.clock.sleep(retryMs, signal);
+      for (const gap of this.#failed.splice(0)) this.#gaps.giveBack(gap);
+      if (this.#gaps.size > 0) this.#wake.resolve();
+    }
+  }
+
+  /** What fails for now is tried again, also by a later connection; it never ends the source. */
+  async #fillAll(signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await this.#someGap(signal);
+      await this.#options.runtime.clock.sleep(settlingMs, signal);
+      this.#failed.push(...(await this.#filler.fill(this.#gaps.take(), signal)));
+    }
+  }
+
+  async #someGap(signal: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      signal.throwIfAborted();
+      while (this.#gaps.size === 0) {
+        this.#wake = Promise.withResolvers();
+        await Promise.race([this.#wake.promise, aborted.promise]);
+      }
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  #key(item: Item): string {
+    const known = this.#keys.get(item);
+    if (known !== undefined) return known;
+    const element = item.index === undefined ? "" : `[${item.index.join()}]`;
+    const field = item.field === undefined ? "" : `.${JSON.stringify(item.field)}`;
+    const node = portableNodeId(item.nodeId.toString(), this.#options.namespaces) + element + field;
+    const { every, deadband, trigger } = item;
+    const sampling = JSON.stringify([every, deadband?.kind, deadband?.value, trigger]);
+    if (!this.#samplings.has(node)) this.#samplings.set(node, sampling);
+    const key = sampling === this.#samplings.get(node) ? node : `${node} ${sampling}`;
+    this.#keys.set(item, key);
+    return key;
+  }
+}

@@ -1,0 +1,104 @@
+// Remembers of each subscription up to which message all is on disk, so that the next connection knows which are missing,
+// also after the agent was killed and where the server has kept none of them.
+import { constants } from "node:fs";
+import { mkdir, open, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { z } from "zod";
+import type { Logger } from "../../../core/runtime.ts";
+import { after, behind } from "./sequence.ts";
+
+/** Which subscription: a server that starts anew gives the same numbers again. */
+export interface SubscriptionKey {
+  readonly id: number;
+  /** When the server started, in its words. */
+  readonly started: string;
+}
+
+const content = z.object({ version: z.literal(1), next: z.record(z.string(), z.int()) });
+/** What is written has the same length each time: it takes the place of what was there in one go. */
+const bytes = 4_096;
+
+/**
+ * The file survives the death of the process, and is not forced to the disk: after a power cut it may be behind, and what
+ * is on disk is taken for missing. It is never ahead.
+ */
+export class Positions {
+  readonly #path: string | undefined;
+  readonly #log: Logger;
+  readonly #next: Map<string, number>;
+  #writing: Promise<void> = Promise.resolve();
+  /** A write that has not begun: what changes before it does is in it. */
+  #waiting: Promise<void> | undefined;
+  #failed = false;
+
+  private constructor(path: string | undefined, log: Logger, next: Map<string, number>) {
+    this.#path = path;
+    this.#log = log;
+    this.#next = next;
+  }
+
+  /** Undefined as `path`: nothing is known or written. Never rejects: a file that cannot be read is as good as none. */
+  static async open(path: string | undefined, log: Logger): Promise<Positions> {
+    const stored = await readFile(path ?? "", "utf8")
+      .then((text) => content.parse(JSON.parse(text)).next)
+      .catch(() => ({}));
+    return new Positions(path, log, new Map(Object.entries(stored)));
+  }
+
+  /** Number of the first message that is not on disk. Undefined: nobody knows. */
+  next(subscription: SubscriptionKey): number | undefined {
+    return this.#next.get(keyOf(subscription));
+  }
+
+  /** These begin, those that are neither new nor kept are forgotten. Resolves when that is written. */
+  begin(fresh: readonly SubscriptionKey[], kept: readonly SubscriptionKey[]): Promise<void> {
+    const going = new Set(kept.map(keyOf));
+    for (const key of this.#next.keys()) if (!going.has(key)) this.#next.delete(key);
+    for (const subscription of fresh) this.#next.set(keyOf(subscription), 1);
+    return this.#write();
+  }
+
+  /**
+   * A message, and all before it, is on disk. Resolves when that is written: only then may the server be told. Resolves,
+   * too, when it cannot be written, which is logged.
+   */
+  reached(subscription: SubscriptionKey, sequenceNumber: number): Promise<void> {
+    const key = keyOf(subscription);
+    const before = this.#next.get(key);
+    const next = after(sequenceNumber);
+    if (before !== undefined && !behind(before, next)) return Promise.resolve();
+    this.#next.set(key, next);
+    return this.#write();
+  }
+
+  /** Resolves when all that was reached is written. */
+  flush(): Promise<void> {
+    return this.#writing;
+  }
+
+  #write(): Promise<void> {
+    if (this.#path === undefined) return Promise.resolve();
+    this.#waiting ??= this.#writing.then(() => this.#writeNow());
+    this.#writing = this.#waiting;
+    return this.#waiting;
+  }
+
+  async #writeNow(): Promise<void> {
+    this.#waiting = undefined;
+    const path = this.#path ?? "";
+    const text = JSON.stringify({ version: 1, next: Object.fromEntries(this.#next) }).padEnd(bytes);
+    try {
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      await using file = await open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+      await file.write(text, 0);
+      this.#failed = false;
+    } catch (error) {
+      if (!this.#failed) this.#log.warn({ err: error }, "how far messages are stored cannot be written down");
+      this.#failed = true;
+    }
+  }
+}
+
+function keyOf({ id, started }: SubscriptionKey): string {
+  return `${id} ${started}`;
+}

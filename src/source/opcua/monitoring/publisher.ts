@@ -1,0 +1,242 @@
+// Asks the server for notifications and keeps account of them. A message is acknowledged once its readings are on disk;
+// until then the server keeps it, and gives it again to whoever takes the subscription up (OPC 10000-4, 5.14.5).
+import type { NotificationMessage, PublishResponse } from "node-opcua-client";
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import { statusOf } from "../session/failure.ts";
+import { type Link, sessionGone } from "../session/link.ts";
+import type { Ua } from "../session/stack.ts";
+import { FormerSubscription } from "./former-subscription.ts";
+import { MissingMessages } from "./missing-messages.ts";
+import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
+import { SequenceTracker } from "./sequence.ts";
+import { SilenceWatch } from "./silence-watch.ts";
+import { type Counts, deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
+
+export interface PublisherOptions {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly runtime: Runtime;
+  readonly source: string;
+  /** At least one. */
+  readonly subscriptions: readonly (Counts & Pick<Subscription, "id" | "firstSequence" | "origin">)[];
+  /** Subscriptions that hand over what they have kept, and end then. */
+  readonly formers: readonly Pick<Former, "id" | "available">[];
+  /** Takes a message over. Messages come in order, each once; the next comes when it resolves. */
+  readonly deliver: (notification: Notification, signal: AbortSignal) => Promise<void>;
+  /** The server lives, and has nothing to tell: a keep-alive. */
+  readonly alive: () => void;
+  /** Resolves when there is room for more. Rejects with `signal.reason`. */
+  readonly room: (signal: AbortSignal) => Promise<void>;
+  /** The server has not kept a message that did not arrive. */
+  readonly lost: (subscription: number) => void;
+  /** The server does not have it any more: the next connection need not look for it. */
+  readonly gone: (what: "session" | "subscriptions" | number) => Promise<void>;
+}
+
+/** Requests on their way beyond one for each subscription: enough for a round trip of several publishing intervals. */
+const spareRequests = 3;
+
+export class Publisher {
+  readonly #options: PublisherOptions;
+  readonly #trackers: Map<number, SequenceTracker>;
+  readonly #formers: ReadonlyMap<number, FormerSubscription>;
+  readonly #pipeline: number;
+  #acknowledged: Acknowledgement[] = [];
+  readonly #deleted = new Set<number>();
+  #turn: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #workers: number;
+  readonly #silence: SilenceWatch;
+  readonly #missing: MissingMessages;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+    const { subscriptions, formers } = options;
+    this.#pipeline = subscriptions.length + spareRequests;
+    this.#workers = this.#pipeline;
+    this.#formers = new Map(formers.map(({ id }) => [id, new FormerSubscription(id)]));
+    this.#trackers = new Map([
+      ...subscriptions.map(({ id, firstSequence }) => [id, new SequenceTracker(firstSequence)] as const),
+      ...formers.map(({ id }) => [id, new SequenceTracker(undefined)] as const),
+    ]);
+    this.#missing = new MissingMessages(options, this.#trackers, (id, message, signal) =>
+      this.#deliver(id, message, signal),
+    );
+    const resumed = new Set(subscriptions.filter(isKept).map(({ id }) => id));
+    const leftBehind = (id: number) => (resumed.has(id) ? this.#pipeline : 0);
+    this.#silence = new SilenceWatch(
+      { ...options, leftBehind },
+      {
+        waiting: () => this.#waiting > 0,
+        lost: async (id, signal) => {
+          await options.gone(id);
+          await this.#delete(id, signal);
+        },
+      },
+    );
+  }
+
+  /** The message is on disk: the server may forget it. Told with the next request. */
+  acknowledge(acknowledgement: Acknowledgement): void {
+    this.#acknowledged.push(acknowledgement);
+    this.#formers.get(acknowledgement.subscription)?.acknowledged(acknowledgement);
+  }
+
+  /** Runs until the subscription or the connection is lost: rejects with `SOURCE_*`, or with `signal.reason`. */
+  async run(signal: AbortSignal): Promise<never> {
+    const stop = new AbortController();
+    const all = AbortSignal.any([signal, stop.signal]);
+    try {
+      await Promise.race([
+        ...this.#options.subscriptions.map((subscription) => this.#silence.run(subscription, all)),
+        ...this.#options.formers.map((former) => this.#endFormer(former, all)),
+        ...this.#options.subscriptions.filter(isKept).map(({ id }) => this.#catchUp(id, all)),
+        ...Array.from({ length: this.#pipeline }, () => this.#work(all)),
+      ]);
+      throw new AgentError("SOURCE_PROTOCOL", "the server takes no publish requests");
+    } finally {
+      stop.abort();
+    }
+  }
+
+  /** One request after the other. Resolves only when the server wants no more in parallel and others go on. */
+  async #work(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#options.room(signal);
+      const response = await this.#publish(signal);
+      if (response === "fewer") return await forever(signal);
+      if (!response) continue;
+      // Messages are worked off in the order they came, although what is missing is fetched in between.
+      await this.#inTurn(() => this.#take(response, signal));
+    }
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.then(
+      () => {},
+      () => {},
+    );
+    return turn;
+  }
+
+  async #catchUp(id: number, signal: AbortSignal): Promise<never> {
+    await this.#missing.catchUp(
+      id,
+      () => this.#silence.hasHeard(id),
+      (work) => this.#inTurn(work),
+      signal,
+    );
+    return await forever(signal);
+  }
+
+  async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
+    const { ua, link, subscriptions } = this.#options;
+    const acknowledged = this.#acknowledged;
+    const acknowledgements = acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
+      subscriptionId,
+      sequenceNumber,
+    }));
+    this.#acknowledged = [];
+    if (this.#waiting === 0) this.#silence.begin();
+    this.#waiting++;
+    try {
+      const request = new ua.PublishRequest({ subscriptionAcknowledgements: acknowledgements });
+      const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (this.#pipeline + 1);
+      const response = await link.call(request, ua.PublishResponse, signal, Math.min(patienceMs, 2 ** 31 - 1));
+      this.#silence.heard(response.subscriptionId);
+      return response;
+    } catch (error) {
+      signal.throwIfAborted();
+      const verdict = await this.#judge(error);
+      // Nobody knows whether the server has taken them: told twice does no harm.
+      this.#acknowledged.unshift(...acknowledged);
+      return verdict;
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  async #judge(error: unknown): Promise<"fewer" | undefined> {
+    const { gone, runtime } = this.#options;
+    const status = statusOf(error);
+    if (status === "BadTooManyPublishRequests" && this.#workers > 1) {
+      this.#workers--;
+      return "fewer";
+    }
+    // The server gave this one request up; whether it still speaks is the watch's to say.
+    if (status === "BadTimeout" || status === "BadRequestTimeout") return undefined;
+    if (status === "BadNoSubscription") await gone("subscriptions");
+    if (sessionGone(error)) await gone("session");
+    runtime.log.debug({ err: error }, "publishing failed");
+    throw error;
+  }
+
+  async #take(response: PublishResponse, signal: AbortSignal): Promise<void> {
+    const { alive, lost, runtime, subscriptions } = this.#options;
+    const former = this.#formers.get(response.subscriptionId);
+    const { subscriptionId: id, notificationMessage: message } = response;
+    const tracker = this.#trackers.get(id);
+    // Left over from an earlier connection in the same session.
+    if (!tracker) return this.#delete(id, signal);
+    const { missing, known, beyond } = tracker.arrived({
+      sequenceNumber: message.sequenceNumber,
+      keepAlive: !message.notificationData?.length,
+      available: response.availableSequenceNumbers ?? [],
+    });
+    if (beyond) {
+      runtime.log.error({ subscription: id }, "more notifications are missing than can be asked for");
+      lost(id);
+    }
+    await this.#missing.fetch(id, missing, signal);
+    if (!message.notificationData?.length) {
+      // Where one has nothing to tell, and the others are silent, all is well.
+      if (subscriptions.some((each) => each.id === id)) alive();
+    } else if (!known) {
+      await this.#deliver(id, message, signal);
+    }
+    if (!response.moreNotifications) former?.end();
+  }
+
+  /** Fetches what a former subscription is known to have, ends it when its time has come, and never resolves. */
+  async #endFormer({ id, available }: PublisherOptions["formers"][number], signal: AbortSignal): Promise<never> {
+    const former = this.#formers.get(id);
+    if (former) {
+      // Servers were seen that tell of it with their next keep-alive alone.
+      await this.#inTurn(() => this.#missing.fetchKept(id, available, signal));
+      await Promise.race([former.over, forever(signal)]);
+      await this.#delete(id, signal);
+      await this.#options.gone(id);
+    }
+    return await forever(signal);
+  }
+
+  /** A subscription that is not needed any more. */
+  async #delete(id: number, signal: AbortSignal): Promise<void> {
+    if (this.#deleted.has(id)) return;
+    this.#deleted.add(id);
+    this.#trackers.delete(id);
+    await deleteSubscription(this.#options.ua, this.#options.link, id, signal).catch(() => {});
+  }
+
+  async #deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
+    const { ua, deliver, gone, subscriptions } = this.#options;
+    const { notification, ended } = readNotification(ua, id, message);
+    if (ended !== undefined && subscriptions.some((each) => each.id === id)) {
+      await gone(id);
+      throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${ended}`);
+    }
+    this.#formers.get(id)?.delivered(notification);
+    await deliver({ ...notification, old: this.#trackers.get(id)?.isOld(message.sequenceNumber) ?? false }, signal);
+  }
+}
+
+function isKept({ origin }: Pick<Subscription, "origin">): boolean {
+  return origin === "kept";
+}
+
+function forever(signal: AbortSignal): Promise<never> {
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+}

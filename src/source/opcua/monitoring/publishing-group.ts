@@ -1,0 +1,61 @@
+// Which tags share a subscription: those that are published at the same interval, so that fast ones do not hurry the slow
+// ones and slow ones do not hold up the fast. Pure.
+import type { OpcuaOptions } from "../config/options.ts";
+
+export interface PublishingGroup {
+  /** Names it in the record of a connection. */
+  readonly key: string;
+  /** Publishing interval to ask for, in milliseconds. */
+  readonly publishingMs: number;
+}
+
+/** Few, since servers have few subscriptions to give; the slowest is what a person at the status page can wait for. */
+const intervals = [100, 250, 500, 1_000] as const;
+/** Most subscriptions that one source takes. */
+const mostGroups = 10;
+
+/** Publishing interval of a tag that is sampled every `everyMs`: no longer than that, and one of few. */
+export function publishingFor({ subscription }: Pick<OpcuaOptions, "subscription">, everyMs: number): number {
+  return subscription.publishing ?? intervals.findLast((interval) => interval <= everyMs) ?? intervals[0];
+}
+
+/**
+ * The groups that tags sampled every `everyMs` need, fastest first; more than one of an interval where a server takes no
+ * more than `limit` items in a subscription (0: it says nothing). At least one.
+ */
+export function planGroups(
+  options: Pick<OpcuaOptions, "subscription">,
+  everyMs: readonly number[],
+  limit: number,
+): PublishingGroup[] {
+  const counts = new Map<number, number>();
+  for (const every of everyMs.length > 0 ? everyMs : [1_000]) {
+    const publishingMs = publishingFor(options, every);
+    counts.set(publishingMs, (counts.get(publishingMs) ?? 0) + 1);
+  }
+  const sorted = [...counts].toSorted(([a], [b]) => a - b);
+  let spare = Math.max(0, mostGroups - sorted.length);
+  return sorted.flatMap(([publishingMs, items]) => {
+    const more = Math.min(spare, limit > 0 ? Math.ceil(items / limit) - 1 : 0);
+    spare -= more;
+    return Array.from({ length: more + 1 }, (_, i) => ({
+      key: i === 0 ? `${publishingMs}` : `${publishingMs}/${i + 1}`,
+      publishingMs,
+    }));
+  });
+}
+
+/**
+ * Which of the groups there are takes an item: the slowest that is not too slow, of those with room, else the fastest; of
+ * several the one with the fewest. Undefined: there are none.
+ */
+export function groupFor<G extends Pick<PublishingGroup, "publishingMs"> & { readonly items: number }>(
+  groups: readonly G[],
+  publishingMs: number,
+): G | undefined {
+  const fitting = groups.filter((group) => group.publishingMs <= publishingMs);
+  const slowest = Math.max(...fitting.map((group) => group.publishingMs));
+  const fastest = Math.min(...groups.map((group) => group.publishingMs));
+  const wanted = fitting.length > 0 ? slowest : fastest;
+  return groups.filter((group) => group.publishingMs === wanted).toSorted((a, b) => a.items - b.items)[0];
+}

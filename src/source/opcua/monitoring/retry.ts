@@ -1,0 +1,62 @@
+// Tries again, slowly, what a server has refused: a program is loaded, a device is switched on, a node appears.
+import type { Runtime } from "../../../core/runtime.ts";
+import type { TagId } from "../../../core/source.ts";
+import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
+import type { MonitoredGroups } from "./monitored-groups.ts";
+import type { Failure } from "./monitoring.ts";
+
+export interface RetryOptions {
+  readonly tags: readonly (readonly [TagId, Tag])[];
+  readonly resolver: Resolver;
+  readonly monitoring: MonitoredGroups;
+  /** Takes items that are monitored from now on. */
+  readonly added: (items: readonly Item[]) => void;
+  /** Takes failures that are new or have another reason than before. */
+  readonly failed: (failures: readonly Failure[]) => void;
+}
+
+const everyMs = 60_000;
+/** Patterns are looked through again in the first rounds, when the server may have just started, then each tenth. */
+const firstRounds = 3;
+const roundsBetweenBrowses = 10;
+
+/** Goes on until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function retryFailures(options: RetryOptions, runtime: Runtime, signal: AbortSignal): Promise<never> {
+  for (let round = 1; ; round++) {
+    await runtime.clock.sleep(everyMs * (0.9 + 0.2 * runtime.random()), signal);
+    await retryOnce(options, round <= firstRounds || round % roundsBetweenBrowses === 0, signal);
+  }
+}
+
+/** One round. `browse`: patterns that have found something are looked through, too, and what is polled for want of room is tried. */
+export async function retryOnce(
+  { tags, resolver, monitoring, added, failed }: RetryOptions,
+  browse: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const failures = monitoring.takeFailures();
+  const before = new Map(failures.map((failure) => [`${failure.tag} ${failure.address}`, failure.reason]));
+  const refused = failures.flatMap(({ item }) => item ?? []);
+  const unresolved = new Set(failures.filter(({ item }) => !item).map(({ tag }) => tag));
+  const lookAt = tags.filter(([tag, config]) => unresolved.has(tag) || (browse && config.browse !== undefined));
+  const found = await resolveTags(lookAt, resolver, signal);
+  const present = new Set([...monitoring.items(), ...monitoring.polled, ...refused].map(identity));
+  const fresh = found.items.filter((item) => !present.has(identity(item)));
+  const stillRefused = await monitoring.add([...refused, ...fresh], signal);
+  if (browse) await monitoring.add(monitoring.takeCrowdedOut(), signal);
+  const failing = new Set(stillRefused.map(({ item }) => item));
+  added([...refused, ...fresh].filter((item) => !failing.has(item)));
+  // A pattern that finds nothing any more keeps what it had found.
+  const stillUnresolved = found.unresolved
+    .filter(({ tag }) => unresolved.has(tag))
+    .map((failure) => ({ ...failure, captures: {} }));
+  monitoring.fail(stillUnresolved);
+  const news = [...stillRefused, ...stillUnresolved].filter(
+    (failure) => before.get(`${failure.tag} ${failure.address}`) !== failure.reason,
+  );
+  if (news.length > 0) failed(news);
+}
+
+function identity({ tag, nodeId }: Item): string {
+  return `${tag} ${nodeId.toString()}`;
+}

@@ -1,0 +1,87 @@
+// Notices a server that neither publishes nor hangs up, and tells whether it has lost the subscription or the network the server.
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { Link } from "../session/link.ts";
+import type { Ua } from "../session/stack.ts";
+import { type Counts, silenceLimitMs } from "./subscription.ts";
+
+export interface SilenceOptions {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly runtime: Runtime;
+  readonly subscriptions: readonly { readonly id: number }[];
+  /**
+   * Of these the session before may have left so many requests at the server, which answers them first, into a connection
+   * that is gone: what a subscription says is not heard until they are used up, one each keep-alive.
+   */
+  readonly leftBehind: (subscription: number) => number;
+}
+
+export interface Watched {
+  /** Whether the server has been asked, and could answer. */
+  readonly waiting: () => boolean;
+  /** The server lives and has nothing to do with this subscription any more. */
+  readonly lost: (subscription: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** It has been silent for long: one that lives answers soon. */
+const answerWithinMs = 5_000;
+/** Server_ServerStatus_State. */
+const serverState = 2259;
+
+export class SilenceWatch {
+  readonly #options: SilenceOptions;
+  readonly #watched: Watched;
+  /** When each subscription was heard of last. */
+  readonly #heardMs = new Map<number, number>();
+  /** Those that were heard of on this connection. */
+  readonly #spoken = new Set<number>();
+
+  constructor(options: SilenceOptions, watched: Watched) {
+    this.#options = options;
+    this.#watched = watched;
+    this.begin();
+  }
+
+  /** From now on the server can be expected to say something. */
+  begin(): void {
+    for (const { id } of this.#options.subscriptions) this.#heardMs.set(id, this.#options.runtime.clock.monotonic());
+  }
+
+  heard(subscription: number): void {
+    this.#spoken.add(subscription);
+    this.#heardMs.set(subscription, this.#options.runtime.clock.monotonic());
+  }
+
+  /** Whether anything was heard of it on this connection. */
+  hasHeard(subscription: number): boolean {
+    return this.#spoken.has(subscription);
+  }
+
+  /** Rejects with `SOURCE_*` when the subscription has been silent for too long, or with `signal.reason`. */
+  async run(subscription: Counts & { readonly id: number }, signal: AbortSignal): Promise<never> {
+    const { clock } = this.#options.runtime;
+    const { id, keepAliveCount, publishingMs } = subscription;
+    const firstMs = this.#options.leftBehind(id) * keepAliveCount * publishingMs;
+    for (;;) {
+      const limitMs = silenceLimitMs(subscription) + (this.#spoken.has(id) ? 0 : firstMs);
+      const silentMs = this.#watched.waiting() ? clock.monotonic() - (this.#heardMs.get(id) ?? 0) : 0;
+      if (silentMs >= limitMs) await this.#leave(id, silentMs, signal);
+      await clock.sleep(Math.max(50, limitMs - silentMs), signal);
+    }
+  }
+
+  /** A server that still answers has lost the subscription; one that does not has everything, behind a broken network. */
+  async #leave(subscription: number, silentMs: number, signal: AbortSignal): Promise<never> {
+    const { ua, link } = this.#options;
+    const request = new ua.ReadRequest({
+      nodesToRead: [{ nodeId: ua.makeNodeId(serverState, 0), attributeId: ua.AttributeIds.Value }],
+    });
+    const silence = `for ${Math.round(silentMs / 1_000)} s`;
+    const answers = await link.call(request, ua.ReadResponse, signal, answerWithinMs).catch(() => undefined);
+    signal.throwIfAborted();
+    if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
+    await this.#watched.lost(subscription, signal);
+    throw new AgentError("SOURCE_PROTOCOL", `the server answers, but has published nothing ${silence}`);
+  }
+}

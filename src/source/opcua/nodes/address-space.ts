@@ -1,0 +1,92 @@
+// Walks a server's address space by browse paths, level by level, so that one call asks for many nodes.
+import { isDeep, type PathStep, stepMatches } from "../config/node-address.ts";
+import type { Child, NodeId, Services } from "../session/services.ts";
+
+export interface Found {
+  readonly nodeId: NodeId;
+  readonly variable: boolean;
+  /** Names from the start down to the node. */
+  readonly trail: readonly string[];
+}
+
+/** Bound of one walk, against address spaces that have no end. */
+const mostNodes = 100_000;
+
+/** Remembers what it has browsed: make a new one when the address space may have changed. */
+export class AddressSpace {
+  readonly #services: Services;
+  readonly #children = new Map<string, readonly Child[]>();
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /**
+   * What the steps lead to from `start`, in the order of the server, at most `limit`: variables alone where a step has
+   * wildcards, which also pass properties and the Server object by.
+   */
+  async find(start: NodeId, steps: readonly PathStep[], limit: number, signal: AbortSignal): Promise<Found[]> {
+    const wild = steps.some(({ name }) => name.includes("*"));
+    const found: Found[] = [];
+    const seen = new Set<string>();
+    let level: State[] = [{ nodeId: start, variable: false, step: 0, trail: [] }];
+    while (level.length > 0 && seen.size < mostNodes) {
+      const next: State[] = [];
+      for (const state of reached(level, steps, seen)) {
+        if (state.step < steps.length) next.push(state);
+        else if (found.length < limit && (state.variable || !wild)) found.push(state);
+      }
+      if (found.length >= limit) break;
+      await this.#browse(next, signal);
+      level = next.flatMap((state) => this.#descend(state, steps));
+    }
+    return found;
+  }
+
+  async #browse(states: readonly State[], signal: AbortSignal): Promise<void> {
+    const unknown = new Map(
+      states.map(({ nodeId }) => [nodeId.toString(), nodeId] as const).filter(([key]) => !this.#children.has(key)),
+    );
+    const answers = await this.#services.children([...unknown.values()], signal);
+    for (const [i, key] of [...unknown.keys()].entries()) this.#children.set(key, answers[i] ?? []);
+  }
+
+  #descend(state: State, steps: readonly PathStep[]): State[] {
+    const step = steps[state.step];
+    if (!step) return [];
+    const wild = step.name.includes("*");
+    const children = (this.#children.get(state.nodeId.toString()) ?? []).filter(
+      (child) => !(wild && (child.property || isServerObject(child))) && stepMatches(step, child.namespace, child.name),
+    );
+    return children.map((child) => ({
+      nodeId: child.nodeId,
+      variable: child.variable,
+      step: isDeep(step) ? state.step : state.step + 1,
+      trail: [...state.trail, child.name],
+    }));
+  }
+}
+
+interface State extends Found {
+  /** Index of the step to take next; after the last, the node is found. */
+  readonly step: number;
+}
+
+/** The states with those that a `**` standing for no level adds, each once. */
+function reached(level: readonly State[], steps: readonly PathStep[], seen: Set<string>): State[] {
+  const states: State[] = [];
+  const visit = (state: State) => {
+    const key = `${state.step} ${state.nodeId.toString()}`;
+    if (seen.has(key)) return;
+    seen.add(key);
+    states.push(state);
+    const step = steps[state.step];
+    if (step && isDeep(step)) visit({ ...state, step: state.step + 1 });
+  };
+  for (const state of level) visit(state);
+  return states;
+}
+
+function isServerObject({ nodeId }: Child): boolean {
+  return nodeId.namespace === 0 && nodeId.value === 2253;
+}

@@ -1,0 +1,158 @@
+// What a server tells about its variables: name, text, unit, range, names of states. Read once for each connection.
+import type { Description } from "../../../core/source.ts";
+import type { Child, NodeId, ReadTarget, Services } from "../session/services.ts";
+import type { Ua } from "../session/stack.ts";
+import { fieldText } from "../types/field.ts";
+import type { Item } from "./items.ts";
+
+type Facts = ReadonlyMap<string, unknown>;
+/** Properties that are read where a variable has them (OPC 10000-8, 5.3). */
+const properties = ["EURange", "EngineeringUnits", "EnumStrings", "EnumValues", "TrueState", "FalseState"];
+/** Built-in types have numbers up to 25 in the standard's namespace; behind others an enumeration may stand. */
+const lastBuiltIn = 25;
+
+/** Descriptions of the items, those of which something is known. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function describe(
+  ua: Ua,
+  services: Services,
+  items: readonly Item[],
+  signal: AbortSignal,
+): Promise<Description[]> {
+  const nodes = items.map(({ nodeId }) => nodeId);
+  const { DisplayName, Description: Text, DataType } = ua.AttributeIds;
+  const attributes = await services.read(
+    nodes.flatMap((nodeId) => [DisplayName, Text, DataType].map((attributeId) => ({ nodeId, attributeId }))),
+    signal,
+  );
+  const known = await readProperties(ua, services, nodes, signal);
+  const dataTypes = nodes.map((_, i) => attributes[i * 3 + 2]?.value?.value);
+  const enumerations = await readEnumerations(ua, services, dataTypes, signal);
+  return items.map(({ tag, captures, address, field }, i) => {
+    const facts = known[i] ?? new Map<string, unknown>();
+    const states = statesOf(facts) ?? enumerations.get(String(dataTypes[i]));
+    const name = textOf(attributes[i * 3]?.value?.value);
+    const description = textOf(attributes[i * 3 + 1]?.value?.value);
+    const engUnit = textOf(member(facts.get("EngineeringUnits"), "displayName"));
+    const range = rangeOf(facts.get("EURange"));
+    // Unit, range and states are those of the whole, and of no field in it.
+    if (field)
+      return {
+        tag,
+        captures,
+        address,
+        signal: { name: `${name ?? ""} ${fieldText(field)}`.trim(), ...(description && { description }) },
+      };
+    return {
+      tag,
+      captures,
+      address,
+      signal: {
+        ...(name && { name }),
+        ...(description && { description }),
+        ...(engUnit && { engUnit }),
+        ...(states && { type: "enum" as const, enumValues: states }),
+      },
+      ...(range && { range }),
+    };
+  });
+}
+
+/** Values of the properties of each node, by name. */
+async function readProperties(
+  ua: Ua,
+  services: Services,
+  nodes: readonly NodeId[],
+  signal: AbortSignal,
+): Promise<Facts[]> {
+  const children = await services.children(nodes, signal);
+  const wanted = children.map((all) => all.filter(({ property, name }) => property && properties.includes(name)));
+  const flat: Child[] = wanted.flat();
+  const targets: ReadTarget[] = flat.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value }));
+  const values = await services.read(targets, signal);
+  const byChild = new Map(flat.map((child, i) => [child, values[i]?.value?.value] as const));
+  return wanted.map((all) => new Map(all.map((child) => [child.name, byChild.get(child)] as const)));
+}
+
+/** Names of the states of each data type that is an enumeration, by the type's NodeId. */
+async function readEnumerations(
+  ua: Ua,
+  services: Services,
+  dataTypes: readonly unknown[],
+  signal: AbortSignal,
+): Promise<Map<string, Record<string, string>>> {
+  const own = dataTypes
+    .filter((type) => type instanceof ua.NodeId)
+    .filter((type) => type.namespace !== 0 || Number(type.value) > lastBuiltIn);
+  const types = [...new Map(own.map((type) => [String(type), type] as const))];
+  const facts = await readProperties(
+    ua,
+    services,
+    types.map(([, type]) => type),
+    signal,
+  );
+  const states = new Map<string, Record<string, string>>();
+  for (const [i, [key]] of types.entries()) {
+    const names = statesOf(facts[i] ?? new Map());
+    if (names) states.set(key, names);
+  }
+  // Where the type has no such property, it may have a definition (OPC UA 1.04).
+  const unnamed = types.filter(([key]) => !states.has(key));
+  const attributeId = ua.AttributeIds.DataTypeDefinition;
+  const definitions = await services.read(
+    unnamed.map(([, nodeId]) => ({ nodeId, attributeId })),
+    signal,
+  );
+  for (const [i, [key]] of unnamed.entries()) {
+    const fields = member(definitions[i]?.value?.value, "fields");
+    const values = (Array.isArray(fields) ? fields : []).map((field: unknown) => {
+      const displayName = member(field, "displayName");
+      const name = textOf(displayName) === undefined ? { text: member(field, "name") } : displayName;
+      return { value: member(field, "value"), displayName: name };
+    });
+    // The fields of a structure have no values.
+    const names = statesOf(new Map([["EnumValues", values.filter(({ value }) => value !== undefined)]]));
+    if (names) states.set(key, names);
+  }
+  return states;
+}
+
+/** From EnumValues, EnumStrings or the two states of a truth value, whichever there is. */
+function statesOf(facts: Facts): Record<string, string> | undefined {
+  const names: Record<string, string> = {};
+  const add = (key: number, text: unknown) => {
+    const name = textOf(text);
+    if (name !== undefined && Number.isInteger(key) && key >= 0 && key <= 9_999) names[String(key)] = name;
+  };
+  const values = facts.get("EnumValues");
+  const texts = facts.get("EnumStrings");
+  if (Array.isArray(values))
+    for (const entry of values) add(low32(member(entry, "value")), member(entry, "displayName"));
+  else if (Array.isArray(texts)) for (const [i, text] of texts.entries()) add(i, text);
+  else {
+    add(0, facts.get("FalseState"));
+    add(1, facts.get("TrueState"));
+  }
+  return Object.keys(names).length > 0 ? names : undefined;
+}
+
+/** EnumValueType.value is an Int64, which the stack gives as its high and low words. */
+function low32(value: unknown): number {
+  if (Array.isArray(value)) return value[0] === 0 ? Number(value[1]) : Number.NaN;
+  return typeof value === "number" ? value : Number.NaN;
+}
+
+function rangeOf(value: unknown): { min: number; max: number } | undefined {
+  const min = member(value, "low");
+  const max = member(value, "high");
+  return typeof min === "number" && typeof max === "number" && min < max ? { min, max } : undefined;
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+/** A LocalizedText's text, if it says anything. */
+function textOf(value: unknown): string | undefined {
+  const text = member(value, "text");
+  return typeof text === "string" && text !== "" ? text : undefined;
+}

@@ -1,0 +1,242 @@
+// The definitions of a server's structures, asked for when the first value of each has come (OPC 10000-3, 5.8.3; in a
+// dictionary before 1.04), and the fields read by them.
+import type { Logger } from "../../../core/runtime.ts";
+import { refusalOf } from "../session/failure.ts";
+import type { NodeId, Services } from "../session/services.ts";
+import type { Ua } from "../session/stack.ts";
+import { builtIn } from "../types/binary-reader.ts";
+import { convertField, type FieldStep, type Unknown } from "../types/field.ts";
+import type { DataValueLike } from "../types/reading.ts";
+import type { KnownTypes, StructureField, StructureType } from "../types/structure.ts";
+import type { Converted, VariantLike } from "../types/value.ts";
+import { findDescription } from "./type-description.ts";
+import { readDictionary } from "./type-dictionary.ts";
+
+/** Where a value is to be taken from. */
+export interface FieldOf {
+  readonly nodeId: NodeId;
+  readonly index?: readonly number[] | undefined;
+  readonly field?: readonly FieldStep[] | undefined;
+}
+
+const hasEncoding = "i=38";
+const hasSubtype = "i=45";
+/** Data types of the standard up to here are built in, or abstract and then sent as a Variant. */
+const lastBuiltIn = 25;
+/** BaseDataType, Number, Integer, UInteger. */
+const abstract = [24, 26, 27, 28];
+const enumeration = 29;
+const kinds = { plain: 0, optional: 1, union: 2, plainOfAny: 3, unionOfAny: 4 } as const;
+const mostLevels = 64;
+
+/** What is known of the structures of one server, as long as the connection lasts. */
+export class StructureTypes implements KnownTypes {
+  readonly #ua: Ua;
+  readonly #services: Services;
+  readonly #log: Logger;
+  /** Encoding → data type; undefined: the server does not tell. */
+  readonly #types = new Map<string, string | undefined>();
+  readonly #definitions = new Map<string, StructureType>();
+  /** Number of the built-in type behind each data type that is no structure. */
+  readonly #simple = new Map<string, number>();
+  /** What the values have come to, so that each is taken apart once. */
+  readonly #converted = new WeakMap<VariantLike, Map<unknown, Converted>>();
+
+  constructor(ua: Ua, services: Services, log: Logger) {
+    this.#ua = ua;
+    this.#services = services;
+    this.#log = log;
+  }
+
+  typeOf(encoding: string): string | undefined {
+    return this.#types.get(encoding);
+  }
+
+  definition(type: string): StructureType | undefined {
+    return this.#definitions.get(type);
+  }
+
+  /** The field of a value; `learn` has seen it. */
+  convert(variant: VariantLike | null, { index, field = [] }: FieldOf): Converted {
+    const known = variant ? this.#converted.get(variant)?.get(field) : undefined;
+    return known ?? convertField(variant, index, field, this);
+  }
+
+  /** The server has changed a type: what was known of any is void. */
+  forget(): void {
+    this.#types.clear();
+    this.#definitions.clear();
+    this.#simple.clear();
+  }
+
+  /** Asks the server for what is needed to read the fields of these values. Rejects with `SOURCE_*` when it cannot be asked; what it refuses to tell is not known. */
+  async learn(values: Iterable<readonly [FieldOf, DataValueLike, ...unknown[]]>, signal: AbortSignal): Promise<void> {
+    for (const [item, { value }] of values) {
+      if (!item.field || !value) continue;
+      const converted = await this.#known(value, item, item.field, signal);
+      const all = this.#converted.get(value) ?? new Map<unknown, Converted>();
+      this.#converted.set(value, all.set(item.field, converted));
+    }
+  }
+
+  async #known(
+    value: VariantLike,
+    item: FieldOf,
+    field: readonly FieldStep[],
+    signal: AbortSignal,
+  ): Promise<Converted> {
+    for (;;) {
+      const converted = convertField(value, item.index, field, this);
+      if (!("unknown" in converted) || this.#types.has(converted.unknown)) return converted;
+      await this.#ask(converted, item, signal).catch((error: unknown) => {
+        // With a connection that is lost the value is, too, and comes again with the next.
+        if (signal.aborted || refusalOf(error) === undefined) throw error;
+        // Such as a dictionary that is larger than a message may be: nothing else must wait for it.
+        this.#types.set(converted.unknown, undefined);
+        this.#log.warn({ err: error, encoding: converted.unknown }, "how a structure is made up cannot be read");
+      });
+    }
+  }
+
+  async #ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
+    const [types = []] = await this.#services.inverse([this.#ua.coerceNodeId(encoding)], hasEncoding, signal);
+    // Some servers do not lead back from an encoding: then it can only be that of the variable's own type.
+    const type = types[0] ?? (await this.#dataType(nodeId, signal));
+    if (type) await this.#define(type, signal);
+    const name = type?.toString();
+    const known = name !== undefined && this.#definitions.has(name);
+    const found = known ? name : await this.#lookUp(encoding, signal);
+    this.#types.set(encoding, found);
+    if (found === undefined)
+      this.#log.warn({ encoding, type: name ?? "unknown" }, "the server does not tell how a structure is made up");
+  }
+
+  /** Looks an encoding up in the dictionary that describes it. Undefined: there is none, or it is not in it. */
+  async #lookUp(encoding: string, signal: AbortSignal): Promise<string | undefined> {
+    const found = await findDescription(this.#ua, this.#services, this.#ua.coerceNodeId(encoding), signal);
+    if (!found) return undefined;
+    const { dictionary, name, xml } = found;
+    const keyOf = (each: string) => `${dictionary} ${each}`;
+    for (const [each, type] of readDictionary(xml, keyOf)) this.#definitions.set(keyOf(each), type);
+    return this.#definitions.has(keyOf(name)) ? keyOf(name) : undefined;
+  }
+
+  async #dataType(nodeId: NodeId, signal: AbortSignal): Promise<NodeId | undefined> {
+    const [answer] = await this.#services.read([{ nodeId, attributeId: this.#ua.AttributeIds.DataType }], signal);
+    const type = answer?.value?.value;
+    return type instanceof this.#ua.NodeId ? type : undefined;
+  }
+
+  /** Learns a data type, and those of its fields, level by level. */
+  async #define(type: NodeId, signal: AbortSignal): Promise<void> {
+    /** Definitions as they came, of fields whose types are yet to be found. */
+    const raw = new Map<string, unknown>();
+    const parents = new Map<string, string>();
+    let level = new Map([[type.toString(), type]]);
+    for (let depth = 0; level.size > 0 && depth < mostLevels; depth++) {
+      const nodes = [...level.values()];
+      const attributeId = this.#ua.AttributeIds.DataTypeDefinition;
+      const answers = await this.#services.read(
+        nodes.map((nodeId) => ({ nodeId, attributeId })),
+        signal,
+      );
+      const structures = nodes.filter((node, i) => {
+        const definition = answers[i]?.value?.value;
+        if (!Array.isArray(member(definition, "fields")) || member(definition, "structureType") === undefined)
+          return false;
+        raw.set(node.toString(), definition);
+        return true;
+      });
+      const others = nodes.filter((node) => !structures.includes(node));
+      const above = await this.#services.inverse(others, hasSubtype, signal);
+      const next: NodeId[] = structures.flatMap((node) => fieldTypes(raw.get(node.toString())));
+      for (const [i, node] of others.entries()) {
+        const parent = above[i]?.[0];
+        if (!parent) continue;
+        parents.set(node.toString(), parent.toString());
+        next.push(parent);
+      }
+      const seen = (key: string) =>
+        raw.has(key) || parents.has(key) || this.#definitions.has(key) || this.#simple.has(key);
+      level = new Map(
+        next
+          .map((node) => [node.toString(), node] as const)
+          .filter(([key]) => standardType(key) === undefined && !seen(key)),
+      );
+    }
+    for (const key of parents.keys()) {
+      const number = builtInAbove(key, parents, (each) => this.#simple.get(each));
+      if (number !== undefined) this.#simple.set(key, number);
+    }
+    for (const [key, definition] of raw) {
+      const made = structureType(definition, (each) => this.#typeOfField(each, raw));
+      if (made) this.#definitions.set(key, made);
+    }
+  }
+
+  #typeOfField(key: string, raw: ReadonlyMap<string, unknown>): number | string | undefined {
+    return standardType(key) ?? this.#simple.get(key) ?? (raw.has(key) || this.#definitions.has(key) ? key : undefined);
+  }
+}
+
+/** How a data type of the standard is sent. Undefined: that is not known by its number. */
+function standardType(key: string): number | undefined {
+  const number = Number(/^ns=0;i=(\d+)$/.exec(key)?.[1] ?? Number.NaN);
+  if (abstract.includes(number)) return builtIn.variant;
+  if (number === enumeration) return 6;
+  return number >= 1 && number <= lastBuiltIn ? number : undefined;
+}
+
+function builtInAbove(
+  key: string,
+  parents: ReadonlyMap<string, string>,
+  known: (key: string) => number | undefined,
+): number | undefined {
+  let at: string | undefined = key;
+  for (let level = 0; at !== undefined && level < mostLevels; level++) {
+    const number = standardType(at) ?? known(at);
+    if (number !== undefined) return number;
+    at = parents.get(at);
+  }
+  return undefined;
+}
+
+function fieldTypes(definition: unknown): NodeId[] {
+  const fields: unknown = member(definition, "fields");
+  return Array.isArray(fields) ? fields.map((field) => member(field, "dataType")).filter(isNodeId) : [];
+}
+
+function isNodeId(value: unknown): value is NodeId {
+  return typeof member(value, "namespace") === "number" && member(value, "identifierType") !== undefined;
+}
+
+/** Undefined where the type of a field is unknown: nothing after it could be found. */
+function structureType(
+  definition: unknown,
+  typeOf: (dataType: string) => number | string | undefined,
+): StructureType | undefined {
+  const form = member(definition, "structureType");
+  const given: unknown = member(definition, "fields");
+  const fields: StructureField[] = [];
+  const ofAny = form === kinds.plainOfAny || form === kinds.unionOfAny;
+  for (const field of Array.isArray(given) ? given : []) {
+    const marked = member(field, "isOptional") === true;
+    const declared = typeOf(String(member(field, "dataType")));
+    if (declared === undefined) return undefined;
+    // Where values of subtypes are allowed each says of itself what it is.
+    const own = typeof declared === "string" ? builtIn.structure : builtIn.variant;
+    fields.push({
+      name: String(member(field, "name")),
+      type: ofAny && marked ? own : declared,
+      dimensions: Math.max(0, Number(member(field, "valueRank"))),
+      optional: !ofAny && marked,
+    });
+  }
+  const kind =
+    form === kinds.optional ? "optional" : form === kinds.union || form === kinds.unionOfAny ? "union" : "plain";
+  return { kind, fields };
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

@@ -1,0 +1,97 @@
+// What endpoints a server has, and which of them is used.
+import { createHash } from "node:crypto";
+import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
+import { AgentError } from "../../../core/errors.ts";
+import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
+import { directEndpoint } from "./direct-endpoint.ts";
+import { chooseEndpoint, loginNeedsCertificate, securityOf } from "./endpoint.ts";
+import { assertReachable } from "./reachable.ts";
+import type { Stack } from "./stack.ts";
+
+/** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
+export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
+  await assertReachable(link.options.url, link.options.timeout, signal);
+  return await listEndpoints(stack, link, signal);
+}
+
+async function listEndpoints(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
+  const { url, timeout } = link.options;
+  const client = createClient(stack, link, undefined);
+  try {
+    return await bounded(`asking ${url} for its endpoints`, timeout, signal, async () => {
+      await client.connect(url);
+      const listed = await client.getEndpoints();
+      return listed.length > 0 ? listed : await endpointsElsewhere(client);
+    });
+  } finally {
+    await hangUp(client);
+  }
+}
+
+/**
+ * Behind a forwarded port some servers list only endpoints of the address they were asked for, which is not their own: asks again
+ * by the addresses that the server knows of itself, over the same connection. Empty where that gives none either.
+ */
+async function endpointsElsewhere(client: OPCUAClient): Promise<EndpointDescription[]> {
+  const servers = await client.findServers().catch(() => []);
+  const urls = new Set(servers.flatMap(({ discoveryUrls }) => discoveryUrls ?? []));
+  for (const endpointUrl of urls) {
+    if (!endpointUrl?.startsWith("opc.tcp://")) continue;
+    const listed = await client.getEndpoints({ endpointUrl });
+    if (listed.length > 0) return listed;
+  }
+  return [];
+}
+
+/** Names whom we are connected to, as whom and how: what a session on the server belongs to. */
+export function connectionDigest({ options, pki }: LinkOptions, endpoint: EndpointDescription): string {
+  const user = options.username ?? options.userCertificate?.certFile ?? "";
+  const parts = [options.url, user, securityOf(endpoint), pki.thumbprint];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}
+
+/**
+ * The endpoint to use, its certificate checked: one that the server lists, else the one that the configuration describes.
+ * Rejects as `chooseEndpoint` and `verifyServer` do.
+ */
+export async function findEndpoint(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription> {
+  const { options } = link;
+  await assertReachable(options.url, options.timeout, signal);
+  const listed = await listEndpoints(stack, link, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    // Some servers answer nobody without security. With mode none there is no other way to ask.
+    if (options.security?.serverCertificate === undefined) throw error;
+    return [];
+  });
+  const direct = listed.length === 0 ? await directEndpoint(stack.ua, options) : undefined;
+  const endpoint = direct ?? chooseEndpoint(listed, options);
+  await verifyServer(endpoint, link);
+  return endpoint;
+}
+
+/**
+ * Verifies the certificate of an endpoint where the channel or the login depends on it. Rejects with `SOURCE_PROTOCOL` where
+ * the server sends none, else as `Pki.verify` does.
+ */
+export async function verifyServer(
+  endpoint: EndpointDescription,
+  { options, pki }: Pick<LinkOptions, "options" | "pki">,
+): Promise<void> {
+  const { serverCertificate: certificate, securityMode } = endpoint;
+  const login = loginNeedsCertificate(endpoint, options);
+  if (securityMode === noSecurity && !login) return;
+  const need = login ? loginNeed(options) : "security needs the server's certificate";
+  if (!certificate?.length)
+    throw new AgentError("SOURCE_PROTOCOL", `${options.url}: ${need}, and the server sends none`);
+  await pki.verify(certificate, login ? need : undefined);
+}
+
+/** MessageSecurityMode */
+export const noSecurity = 1;
+
+/** Why a login over a channel without security needs the server's certificate. */
+export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
+  return userCertificate
+    ? "the user's certificate has to sign the server's certificate"
+    : "the password has to be encrypted with the server's certificate";
+}

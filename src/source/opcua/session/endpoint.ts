@@ -1,0 +1,203 @@
+// Which of the endpoints that a server offers to use, and whether a password would go over it in clear text. Pure.
+import { AgentError, credentialsHint } from "../../../core/errors.ts";
+import { deprecatedPolicies, type OpcuaOptions } from "../config/options.ts";
+import { modes, policyName } from "../config/security-names.ts";
+
+/** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
+export interface Endpoint {
+  readonly endpointUrl: string | null;
+  /** MessageSecurityMode: 1 none, 2 sign, 3 sign and encrypt. */
+  readonly securityMode: number;
+  readonly securityPolicyUri: string | null;
+  readonly transportProfileUri: string | null;
+  readonly userIdentityTokens: readonly TokenPolicy[] | null;
+}
+export interface TokenPolicy {
+  /** UserTokenType: 0 anonymous, 1 user name, 2 certificate. */
+  readonly tokenType: number;
+  readonly securityPolicyUri: string | null;
+}
+
+const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
+/** Weakest first. */
+const policies = [
+  "Basic128Rsa15",
+  "Basic256",
+  "None",
+  "Basic256Sha256",
+  "Aes128_Sha256_RsaOaep",
+  "Aes256_Sha256_RsaPss",
+];
+/** What a password cannot be entrusted to: RSA with PKCS #1 1.5 padding. */
+const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
+
+/** `signAndEncrypt, Basic256Sha256` */
+export function securityOf(endpoint: Endpoint): string {
+  return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
+}
+
+const listsEndpoints = "tagferry browse URL --endpoints lists what the server offers";
+
+/** What endpoints offer, for people: `signAndEncrypt, Basic256Sha256; none (clear text)`. */
+function offeredIn(endpoints: readonly Endpoint[]): string {
+  const offers = endpoints.map((each) => (each.securityMode === modes.none ? "none (clear text)" : securityOf(each)));
+  return [...new Set(offers)].join("; ");
+}
+
+function wantedIn(security: OpcuaOptions["security"]): string {
+  if (!security) return "an endpoint with security";
+  if (security.mode === "none") return "an endpoint without security";
+  return security.policy === undefined ? `${security.mode} with any policy` : `${security.mode}, ${security.policy}`;
+}
+
+/**
+ * The strongest endpoint that fits the options. Without `security` one without security is never taken. Throws
+ * `SOURCE_REFUSED` with what the server offers instead, and where the password would go over it in clear text.
+ */
+export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], options: OpcuaOptions): E {
+  const { security, url } = options;
+  if (offered.length === 0)
+    throw new AgentError("SOURCE_REFUSED", `${url} lists no endpoints, nor does the address that it knows of itself`, {
+      hint: "describe the endpoint: security: { mode: none }, or { mode, policy, serverCertificate }",
+    });
+  const offer = offeredIn(offered);
+  const secure = offered
+    .filter(({ transportProfileUri: uri }) => !uri || uri.endsWith("/uatcp-uasc-uabinary"))
+    .filter(({ securityPolicyUri: uri }) => policies.includes(policyName(uri)))
+    .filter(({ securityPolicyUri: uri }) => security?.policy === policyName(uri) || !isDeprecated(policyName(uri)))
+    .filter(({ securityMode }) => (security ? securityMode === modes[security.mode] : securityMode > modes.none))
+    .filter(({ securityPolicyUri: uri }) => security?.policy === undefined || policyName(uri) === security.policy);
+  if (secure.length === 0) {
+    const advice = security
+      ? ""
+      : "; without security, or with a deprecated policy, it is read only where the configuration says so: " +
+        "security: { mode: none }";
+    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wantedIn(security)}; it offers ${offer}${advice}`, {
+      hint: listsEndpoints,
+    });
+  }
+  const tokenType = tokenTypeOf(options);
+  const fitting = secure.filter((endpoint) => endpoint.userIdentityTokens?.some((t) => t.tokenType === tokenType));
+  const best = fitting.toSorted((a, b) => rank(b) - rank(a))[0];
+  if (!best) {
+    const what = refusals[tokenType];
+    const over = `${url} ${what} over ${offeredIn(secure)}`;
+    throw new AgentError("SOURCE_REFUSED", over, { hint: tokenType === 0 ? credentialsHint : listsEndpoints });
+  }
+  if (tokenType === 2 && !provesPossession(best))
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${url} accepts a user's certificate over ${offeredIn([best])} without a proof that it is the user's; ` +
+        "choose an endpoint with security",
+      { hint: listsEndpoints },
+    );
+  if (tokenType === 1 && !options.allowInsecurePassword && passwordInClear(best))
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `${url} would receive the password in clear text over ${offeredIn([best])}; ` +
+        "use an endpoint with security, or set allowInsecurePassword: true",
+      { hint: listsEndpoints },
+    );
+  return best;
+}
+
+const refusals = {
+  0: "requires a login; set username and password, or userCertificate,",
+  1: "accepts no user names",
+  2: "accepts no certificates of users",
+} as const;
+
+const loginNames: Readonly<Record<number, string>> = { 0: "anonymous", 1: "username", 2: "certificate", 3: "token" };
+
+/** Who may log in there. */
+export function loginsOf({ userIdentityTokens }: Pick<Endpoint, "userIdentityTokens">): string[] {
+  return [...new Set((userIdentityTokens ?? []).map(({ tokenType }) => loginNames[tokenType] ?? "unknown"))];
+}
+
+/** Whether it has security that is used without being asked for. */
+export function isSecure({ securityMode, securityPolicyUri }: Endpoint): boolean {
+  const policy = policyName(securityPolicyUri);
+  return securityMode > modes.none && policies.includes(policy) && !isDeprecated(policy);
+}
+
+/** What is wrong with an endpoint that the configuration insists on. Undefined: nothing. */
+export function weaknessOf({ securityMode, securityPolicyUri }: Endpoint): string | undefined {
+  if (securityMode === modes.none) return "no security: everything can be read and changed on the way";
+  const policy = policyName(securityPolicyUri);
+  return isDeprecated(policy) ? `the security policy ${policy} is deprecated: it can be broken` : undefined;
+}
+
+function isDeprecated(policy: string): boolean {
+  return deprecatedPolicies.some((name) => name === policy);
+}
+
+/** A user's certificate is worth something where its key signs what the server has sent. */
+function provesPossession(endpoint: Endpoint): boolean {
+  return (endpoint.userIdentityTokens ?? []).some(({ tokenType, securityPolicyUri }) => {
+    const policy = policyName(securityPolicyUri || endpoint.securityPolicyUri);
+    return tokenType === 2 && policy !== "None" && policy !== "";
+  });
+}
+
+function rank({ securityMode, securityPolicyUri }: Endpoint): number {
+  return securityMode * 10 + policies.indexOf(policyName(securityPolicyUri));
+}
+
+/** Whether anyone on the way can read a password: the channel is not encrypted, and neither is the token. */
+export function passwordInClear(endpoint: Endpoint): boolean {
+  if (endpoint.securityMode === modes.signAndEncrypt) return false;
+  const token = loginToken(endpoint, { username: "", userCertificate: undefined });
+  return token === undefined || !encryptsSafely(endpoint, token);
+}
+
+/**
+ * The token policy to log in with; the stack's own choice may be another one, or change with each answer of the server.
+ * For a password: inside an encrypted channel one without encryption of its own (some servers offer nothing else that
+ * works), otherwise the strongest. Undefined: the endpoint does not take this kind of login.
+ */
+export function loginToken<E extends Endpoint>(
+  endpoint: E,
+  options: Pick<OpcuaOptions, "username" | "userCertificate">,
+): NonNullable<E["userIdentityTokens"]>[number] | undefined {
+  const wanted = tokenTypeOf(options);
+  const tokens = (endpoint.userIdentityTokens ?? []).filter(({ tokenType }) => tokenType === wanted);
+  const bare = tokens.find(({ securityPolicyUri: uri }) => !uri || policyName(uri) === "None");
+  if (wanted === 1 && endpoint.securityMode === modes.signAndEncrypt && bare) return bare;
+  const strength = (token: TokenPolicy) => policies.indexOf(tokenPolicyName(endpoint, token));
+  return tokens.toSorted((a, b) => strength(b) - strength(a))[0];
+}
+
+/**
+ * Whether the login is worth nothing against an impostor unless the server's certificate is verified, although the channel
+ * has no security: the password is encrypted with that certificate, a user's certificate signs it.
+ */
+export function loginNeedsCertificate(endpoint: Endpoint, options: OpcuaOptions): boolean {
+  if (endpoint.securityMode !== modes.none) return false;
+  if (options.userCertificate) return true;
+  return options.username !== undefined && !options.allowInsecurePassword && !passwordInClear(endpoint);
+}
+
+/** What is insecure about how the password travels. Undefined: nothing, or there is no password. */
+export function passwordWarning(endpoint: Endpoint, options: OpcuaOptions): string | undefined {
+  // Of a direct endpoint the login is chosen with the session: in clear text only with allowInsecurePassword.
+  if (options.username === undefined || (!endpoint.userIdentityTokens?.length && !options.allowInsecurePassword))
+    return undefined;
+  if (passwordInClear(endpoint)) return "the password goes in clear text";
+  return endpoint.securityMode === modes.none && options.allowInsecurePassword
+    ? "the password is encrypted with a certificate that is not verified (allowInsecurePassword)"
+    : undefined;
+}
+
+function tokenTypeOf({ username, userCertificate }: Pick<OpcuaOptions, "username" | "userCertificate">): 0 | 1 | 2 {
+  return userCertificate ? 2 : username === undefined ? 0 : 1;
+}
+
+/** The policy that protects a token: its own, else that of the endpoint. */
+function tokenPolicyName({ securityPolicyUri }: Endpoint, token: TokenPolicy): string {
+  return policyName(token.securityPolicyUri || securityPolicyUri);
+}
+
+function encryptsSafely(endpoint: Endpoint, token: TokenPolicy): boolean {
+  const policy = tokenPolicyName(endpoint, token);
+  return policy !== "None" && policy !== "" && !unsafeForPasswords.includes(policy);
+}

@@ -1,0 +1,214 @@
+// One secure channel with one session on it. The stack's own reconnecting is off: what is lost stays lost, and the next
+// link takes the session up again.
+import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
+import { AgentError } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/runtime.ts";
+import { orAbort } from "../../../lib/abort.ts";
+import type { OpcuaOptions } from "../config/options.ts";
+import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
+import { securityOf } from "./endpoint.ts";
+import { channelError, refusalOf, statusOf } from "./failure.ts";
+import { guardLogin } from "./login.ts";
+import type { Resumption, SessionRecord } from "./resumption.ts";
+import type { Stack, UaSession } from "./stack.ts";
+
+type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
+
+/** A class of answers, to check an answer by. */
+export type Answer<R> = abstract new (...args: never[]) => R;
+
+export interface Link {
+  /** Whether the session is the one that the record named. */
+  readonly resumed: boolean;
+  /** What the next link needs to take the session up again. */
+  readonly session: SessionRecord;
+  /** Aborts with an `AgentError` when the channel is gone. */
+  readonly lost: AbortSignal;
+  /**
+   * One service call with a deadline of its own. Rejects with `SOURCE_*` (the status stands in the message), with
+   * `signal.reason`, or with the reason of `lost`.
+   */
+  call<R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs?: number): Promise<R>;
+  /** Numbers of the subscriptions that the session has. `close` deletes each: there are servers at which they outlive it. */
+  readonly subscriptions: Set<number>;
+  /** Ends the session and its subscriptions. */
+  close(): Promise<void>;
+  /** Ends the channel alone: the session stays on the server, for the next link to take up. */
+  hangUp(): Promise<void>;
+}
+
+/** Opens the channel, then takes up the session of the record or creates one. Leaves nothing behind when it rejects. */
+export async function openLink(
+  stack: Stack,
+  link: LinkOptions,
+  endpoint: EndpointDescription,
+  resumption: Resumption,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Link> {
+  const { options } = link;
+  const client = createClient(stack, link, endpoint);
+  const logins = guardLogin(stack.ua, client, endpoint, link, resumption.session?.logins);
+  const lost = new AbortController();
+  const fail = () => lost.abort(new AgentError("SOURCE_UNREACHABLE", `the connection to ${options.url} is lost`));
+  client.on("connection_lost", fail);
+  client.on("close", fail);
+  let creating: Promise<{ close(deleteSubscriptions: boolean): Promise<void> }> | undefined;
+  try {
+    const url = options.endpointHost === "server" ? (endpoint.endpointUrl ?? options.url) : options.url;
+    const secure = endpoint.securityMode !== stack.ua.MessageSecurityMode.None;
+    await bounded(`connecting to ${url}`, options.timeout, signal, () => client.connect(url)).catch(
+      (error: unknown) => {
+        throw secure ? channelError(error, link.pki, securityOf(endpoint), new Date()) : error;
+      },
+    );
+    const former = await resume(stack, client, link, resumption, log, signal);
+    const login = () => {
+      creating = client.createSession(link.identity);
+      return creating;
+    };
+    // The stack declares less of a session than it gives.
+    const used = former ?? ((await bounded(`logging in at ${url}`, options.timeout, signal, login)) as UaSession);
+    return makeLink(stack, client, { session: used, resumed: former !== undefined, logins: logins() }, lost, options);
+  } catch (error) {
+    // Given up while the server was creating it: it is closed when it is there.
+    const closed = creating?.then((session) => session.close(true)).catch(() => {});
+    if (closed && !lost.signal.aborted) await orAbort(closed, AbortSignal.timeout(closeWithinMs)).catch(() => {});
+    await hangUp(client);
+    throw error;
+  }
+}
+
+const closeWithinMs = 3_000;
+
+/** Servers that do not answer to a session they do not know must not keep the agent out for ever. */
+const mostAttempts = 5;
+
+/**
+ * The session of the record. Undefined when there is none or the server says that it has it no more. Rejects when that
+ * cannot be known: the session may be there, with all that waits in it.
+ */
+async function resume(
+  stack: Stack,
+  client: Client,
+  link: LinkOptions,
+  resumption: Resumption,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<UaSession | undefined> {
+  const { session: old, attempts } = resumption;
+  if (!old || attempts >= mostAttempts) return undefined;
+  await resumption.remember({ attempts: attempts + 1 });
+  try {
+    return await takeUp(stack, client, old, link, attempts, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (refusalOf(error) === undefined && !(await answersOthers(client, link, signal))) throw error;
+    log.debug({ err: error }, "the former session is gone");
+    return undefined;
+  }
+}
+
+/**
+ * Whether the server answers on this channel, although it did not answer to the session: then it ignores a session that it does not
+ * know, and waiting for it keeps the agent out. A network that is cut answers nothing.
+ */
+async function answersOthers(client: Client, { options }: LinkOptions, signal: AbortSignal): Promise<boolean> {
+  const asking = () => client.findServers().then(() => {});
+  return await bounded("asking for servers", Math.min(options.timeout, answerWithinMs), signal, asking).then(
+    () => true,
+    () => false,
+  );
+}
+
+const answerWithinMs = 1_500;
+/** Time for the first attempt to take a session up; the next ones have twice the time each, for servers that are slow. */
+const takeUpWithinMs = 3_000;
+
+/** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
+async function takeUp(
+  stack: Stack,
+  client: Client,
+  old: SessionRecord,
+  { options, identity }: LinkOptions,
+  attempts: number,
+  signal: AbortSignal,
+) {
+  const session = new stack.Session(client as unknown as ConstructorParameters<Stack["Session"]>[0]);
+  // The stack knows whose session it is only once it is activated.
+  session._client = null;
+  session.name = old.name;
+  session.sessionId = stack.ua.coerceNodeId(old.id);
+  session.authenticationToken = stack.ua.coerceNodeId(old.token);
+  session.timeout = old.timeoutMs;
+  session.serverNonce = Buffer.from(old.nonce, "base64");
+  session.serverCertificate = Buffer.from(old.certificate, "base64");
+  session.userIdentityInfo = identity;
+  const withinMs = Math.min(options.timeout, takeUpWithinMs * 2 ** attempts);
+  await bounded("taking up the session", withinMs, signal, () => client.reactivateSession(session));
+  return session;
+}
+
+function makeLink(
+  { ua }: Stack,
+  client: Client,
+  { session, resumed, logins }: { session: UaSession; resumed: boolean; logins: SessionRecord["logins"] },
+  lost: AbortController,
+  options: OpcuaOptions,
+): Link {
+  let closed = false;
+  const subscriptions = new Set<number>();
+  const call = <R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs = options.timeout) => {
+    const doing = request.constructor.name.replace(/Request$/, "");
+    request.requestHeader.timeoutHint = timeoutMs;
+    // Past the stack's own waiting, which would open a session of its own where ours is gone.
+    const transact = () =>
+      new Promise<R>((resolve, reject) => {
+        session._performMessageTransaction(request, (error, response) => {
+          if (error) reject(error);
+          else if (response instanceof answer) resolve(response);
+          else reject(new AgentError("SOURCE_PROTOCOL", `${doing}: the server answered something else`));
+        });
+      });
+    return bounded(doing, timeoutMs + 1_000, AbortSignal.any([signal, lost.signal]), transact);
+  };
+  const close = async () => {
+    if (closed) return;
+    closed = true;
+    const { signal } = new AbortController();
+    if (!lost.signal.aborted && subscriptions.size > 0) {
+      const request = new ua.DeleteSubscriptionsRequest({ subscriptionIds: [...subscriptions] });
+      await call(request, ua.DeleteSubscriptionsResponse, signal, closeWithinMs).catch(() => {});
+    }
+    if (!lost.signal.aborted) {
+      const request = new ua.CloseSessionRequest({ deleteSubscriptions: true });
+      await call(request, ua.CloseSessionResponse, signal, closeWithinMs).catch(() => {});
+    }
+    await hangUp(client);
+  };
+  return {
+    resumed,
+    session: {
+      id: session.sessionId.toString(),
+      token: session.authenticationToken?.toString() ?? "",
+      name: session.name,
+      timeoutMs: session.timeout,
+      nonce: session.serverNonce?.toString("base64") ?? "",
+      certificate: session.serverCertificate?.toString("base64") ?? "",
+      logins,
+    },
+    lost: lost.signal,
+    subscriptions,
+    call,
+    close,
+    async hangUp() {
+      closed = true;
+      await hangUp(client);
+    },
+  };
+}
+
+/** Whether the server does not know the session any more. */
+export function sessionGone(error: unknown): boolean {
+  return ["BadSessionIdInvalid", "BadSessionClosed", "BadSessionNotActivated"].includes(statusOf(error) ?? "");
+}

@@ -1,0 +1,110 @@
+// Guards the login: the stack makes the token from what the server said last, here only what was checked may go into it.
+import type { OPCUAClient as Client, EndpointDescription } from "node-opcua-client";
+import { AgentError } from "../../../core/errors.ts";
+import type { LinkOptions } from "./client.ts";
+import { isDirect } from "./direct-endpoint.ts";
+import { loginNeed } from "./discovery.ts";
+import { chooseEndpoint, loginNeedsCertificate, loginToken, securityOf } from "./endpoint.ts";
+import type { SessionRecord } from "./resumption.ts";
+import type { Ua } from "./stack.ts";
+
+type Login = SessionRecord["logins"][number];
+
+/** What the stack makes a token from. */
+interface LoginContext {
+  endpoint: EndpointDescription;
+  /** As sent with the session; not necessarily the one of the endpoint. */
+  readonly serverCertificate: Uint8Array | null;
+}
+type Done = (error: Error | null, token?: unknown) => void;
+
+/** What comes with a session: the endpoints that the server has at the address it was asked by. */
+interface Session {
+  readonly serverEndpoints: readonly EndpointDescription[];
+}
+
+/** The part of the stack's client in which it makes the token of each ActivateSession. */
+interface TokenMaker {
+  _serverEndpoints: EndpointDescription[];
+  _activateSession(session: Session, ...rest: readonly unknown[]): unknown;
+  createUserIdentityToken(context: LoginContext, identity: unknown, done: Done): void;
+}
+
+/**
+ * From now on the client logs in by the token policy of `endpoint` alone, whatever the server lists later, and gives no secret
+ * to a certificate that is not verified. An impostor may send one certificate with its endpoints, and another one, or none,
+ * with the session: with none the stack would send the password in clear text.
+ * `former`: the logins of the session that is taken up. Gives those of the session that was activated last; none where the
+ * endpoint itself lists them.
+ */
+export function guardLogin(
+  ua: Ua,
+  client: Client,
+  endpoint: EndpointDescription,
+  link: LinkOptions,
+  former: readonly Login[] = [],
+): () => readonly Login[] {
+  const maker = client as unknown as TokenMaker;
+  const make = maker.createUserIdentityToken.bind(client);
+  const withToken = (chosen: EndpointDescription) => {
+    const token = loginToken(chosen, link.options);
+    const checked = new ua.EndpointDescription(chosen);
+    checked.userIdentityTokens = token ? [token] : [];
+    return checked;
+  };
+  let checked = withToken(endpoint);
+  // Then it does not ask for them again: behind a forwarded port the answer may be empty.
+  maker._serverEndpoints = [checked];
+  let named = former;
+  const activate = maker._activateSession.bind(client);
+  maker._activateSession = (session, ...rest) => {
+    const logins = isDirect(endpoint) ? sessionLogins(session, endpoint) : [];
+    // One that is taken up comes without.
+    if (logins.length > 0) named = logins;
+    return activate(session, ...rest);
+  };
+  const check = async (certificate: Uint8Array | null) => {
+    // The password in it is as safe as that of a listed endpoint: else `chooseEndpoint` refuses.
+    if (isDirect(endpoint)) checked = withToken(chooseEndpoint([described(ua, endpoint, named)], link.options));
+    await verify(certificate, checked, link);
+  };
+  maker.createUserIdentityToken = (context, identity, done) => {
+    check(context.serverCertificate).then(() => make({ ...context, endpoint: checked }, identity, done), done);
+  };
+  return () => named;
+}
+
+/** The logins that a server names with a session on this endpoint. Empty: it says nothing of them. */
+function sessionLogins({ serverEndpoints }: Session, endpoint: EndpointDescription): readonly Login[] {
+  const found = serverEndpoints.find((each) => securityOf(each) === securityOf(endpoint) && !isDirect(each));
+  return (found?.userIdentityTokens ?? []).map(({ policyId, tokenType, securityPolicyUri }) => ({
+    policyId,
+    tokenType,
+    securityPolicyUri,
+  }));
+}
+
+/** Names of logins that servers were seen to use; what they mean stands in the kind of the token. */
+const usualNames = ["anonymous", "username", "certificate"];
+
+/** A direct endpoint with the logins that came with the session; without a word of them with the usual ones. */
+function described(ua: Ua, endpoint: EndpointDescription, named: readonly Login[]): EndpointDescription {
+  const usual = usualNames.map((policyId, tokenType) => ({ policyId, tokenType, securityPolicyUri: null }));
+  const described = new ua.EndpointDescription(endpoint);
+  described.userIdentityTokens = (named.length > 0 ? named : usual).map((login) => new ua.UserTokenPolicy(login));
+  return described;
+}
+
+async function verify(
+  certificate: Uint8Array | null,
+  endpoint: EndpointDescription,
+  { options, pki }: LinkOptions,
+): Promise<void> {
+  if (!loginNeedsCertificate(endpoint, options)) return;
+  const need = loginNeed(options);
+  if (!certificate?.length)
+    throw new AgentError("SOURCE_REFUSED", `${options.url}: ${need}, and the server sends none with its session`, {
+      hint: "the server may be an impostor; compare its certificate, or set allowInsecurePassword: true",
+    });
+  await pki.verify(certificate, need);
+}

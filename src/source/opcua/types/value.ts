@@ -1,0 +1,118 @@
+// What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
+import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
+import { builtInTypes } from "./built-in-types.ts";
+
+/** What is used of a Variant. */
+export interface VariantLike {
+  /** Number of the built-in type, 0 for Null. */
+  readonly dataType: number;
+  /** 0: scalar, 1: array, 2: matrix. */
+  readonly arrayType: number;
+  readonly value: unknown;
+  /** Of a matrix: its lengths; the value has all elements in one row, the last index running fastest. */
+  readonly dimensions?: readonly number[] | null;
+}
+
+export type Value = number | bigint | boolean | string;
+export type Converted = { readonly value: Value } | { readonly reason: string };
+
+const typeNames: Readonly<Record<number, string>> = {
+  ...Object.fromEntries(Object.entries(builtInTypes).map(([name, number]) => [number, name])),
+  22: "structure",
+};
+/** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
+const firstTime = Date.UTC(1900, 0, 1);
+
+/** The value, of an array or matrix the element at `index`, or why there is none that can be stored. */
+export function convert(variant: VariantLike | null | undefined, index?: readonly number[]): Converted {
+  const one = element(variant, index);
+  if ("reason" in one) return one;
+  const value = scalar(one.dataType, one.value);
+  if (value !== undefined) return { value };
+  // Servers write 1601-01-01 or 0001-01-01 for "never".
+  if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date)
+    return { reason: "no time: it was never set" };
+  const what = typeNames[one.dataType] ?? `value of the unknown type ${one.dataType}`;
+  return { reason: `a ${what} cannot be stored${one.dataType === 22 ? "; name a field of it" : ""}` };
+}
+
+/** The one value in a Variant, of an array or matrix the element at `index`, or why there is none. */
+export function element(
+  variant: VariantLike | null | undefined,
+  index?: readonly number[],
+): VariantLike | { readonly reason: string } {
+  if (!variant || variant.dataType === 0 || variant.value === null || variant.value === undefined)
+    return { reason: "no value" };
+  const { dataType, arrayType } = variant;
+  if (index === undefined) return arrayType === 0 ? variant : { reason: "an array, not one value; give an index" };
+  const dimensions = arrayType === 2 ? (variant.dimensions?.length ?? 0) : arrayType;
+  if (index.length !== dimensions)
+    return { reason: `not an array of ${index.length === 1 ? "one dimension" : `${index.length} dimensions`}` };
+  const value = elementOf(variant.value, place(index, variant.dimensions ?? []));
+  if (value === undefined) return { reason: `the array has no element ${index.join()}` };
+  // An array of Variants: each has a type of its own.
+  if (isVariant(value)) return value;
+  return value === null ? { reason: "no value" } : { dataType, arrayType: 0, value };
+}
+
+function scalar(dataType: number, value: unknown): Value | undefined {
+  switch (dataType) {
+    case 8:
+      return isPair(value) ? BigInt.asIntN(64, join(value)) : undefined;
+    case 9:
+      return isPair(value) ? join(value) : undefined;
+    case 10:
+      return typeof value === "number" ? shortestDecimal(value, float32) : undefined;
+    case 13:
+      return value instanceof Date && value.getTime() > firstTime ? value.getTime() : undefined;
+    case 19:
+    case 20:
+      return textOf(value, "name");
+    case 21:
+      return textOf(value, "text");
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 11:
+    case 12:
+    case 14:
+      return typeof value === "number" || typeof value === "boolean" || typeof value === "string" ? value : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Where an element stands in the row of all; NaN: outside the matrix. */
+function place(index: readonly number[], dimensions: readonly number[]): number {
+  return index.reduce((at, i, axis) => {
+    const length = dimensions[axis];
+    if (length === undefined) return index.length === 1 ? i : Number.NaN;
+    return i < length ? at * length + i : Number.NaN;
+  }, 0);
+}
+
+function elementOf(value: unknown, index: number): unknown {
+  return Array.isArray(value) || ArrayBuffer.isView(value) ? Reflect.get(value, index) : undefined;
+}
+
+export function isVariant(value: unknown): value is VariantLike {
+  return typeof value === "object" && value !== null && "dataType" in value && "arrayType" in value;
+}
+
+/** The stack gives 64-bit integers as their high and low words. */
+function isPair(value: unknown): value is readonly [number, number] {
+  return Array.isArray(value) && typeof value[0] === "number" && typeof value[1] === "number";
+}
+
+function join([high, low]: readonly [number, number]): bigint {
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
+
+function textOf(value: unknown, member: string): string | undefined {
+  const text: unknown = typeof value === "object" && value !== null ? Reflect.get(value, member) : undefined;
+  return typeof text === "string" ? text : undefined;
+}

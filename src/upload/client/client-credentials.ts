@@ -1,0 +1,191 @@
+// Tokens for a client: fetched once, used until shortly before they expire, kept across restarts, since fetching is limited.
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Secret } from "../../core/secret.ts";
+import { orAbort } from "../../lib/abort.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+import { BackOff } from "../../lib/back-off.ts";
+import { basicAuthorization, type Credentials } from "./credentials.ts";
+import { type CredentialsContent, CredentialsFile } from "./credentials-file.ts";
+import { HttpPost } from "./http-post.ts";
+
+export interface ClientCredentialsOptions {
+  readonly file: string;
+  readonly tokenUrl?: string | undefined;
+  readonly integration: string;
+  readonly proxy?: Secret | undefined;
+  readonly caFile?: string | undefined;
+  readonly tokenPath: string;
+}
+
+const tokenAnswer = z.object({
+  access_token: z.string().min(1),
+  expires_in: z.number().positive(),
+  token_type: z
+    .string()
+    .regex(/^bearer$/i)
+    .default("Bearer"),
+});
+const keptToken = z.object({
+  /** Whom it was issued to and by whom: another one has no use for it. */
+  owner: z.string(),
+  token: z.string(),
+  /** Wall time in milliseconds. */
+  issuedAt: z.number(),
+  lifetimeMs: z.number(),
+});
+type Token = z.output<typeof keptToken>;
+
+const mostAnswerBytes = 64 * 1024;
+/** How old a token is before it is renewed for the rights that it has: fetching is limited. Longer each time it did not help. */
+const rightsAgeMs = { least: 600_000, most: 7_200_000 } as const;
+
+export class ClientCredentials implements Credentials {
+  readonly #options: ClientCredentialsOptions;
+  readonly #runtime: Runtime;
+  readonly #file: CredentialsFile;
+  readonly #backOff: BackOff;
+  #token: Token | undefined;
+  #rightsAgeMs: number = rightsAgeMs.least;
+  #fetching: Promise<Token> | undefined;
+  #http: { readonly url: string; readonly post: HttpPost } | undefined;
+  /** Not before this, on the monotonic clock in milliseconds, and why. */
+  #pause: { readonly until: number; readonly error: unknown } | undefined;
+
+  private constructor(options: ClientCredentialsOptions, runtime: Runtime, token: Token | undefined) {
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#file = new CredentialsFile(options.file);
+    this.#backOff = new BackOff({ minMs: 5_000, maxMs: 60_000, random: runtime.random });
+    this.#token = token;
+  }
+
+  /** Reads the token of the last run; a damaged one counts as none. The file is not looked at before it is needed. */
+  static async open(options: ClientCredentialsOptions, runtime: Runtime): Promise<ClientCredentials> {
+    let token: Token | undefined;
+    try {
+      token = keptToken.parse(JSON.parse(await readFile(options.tokenPath, "utf8")));
+    } catch {
+      // None yet, or one that cannot be used: a new one is fetched.
+    }
+    return new ClientCredentials(options, runtime, token);
+  }
+
+  async authorization(signal: AbortSignal): Promise<string> {
+    const content = await this.#file.read();
+    const { credentials, integration, apiUrl } = content;
+    if (integration !== this.#options.integration)
+      throw new AgentError(
+        "SERVICE_REFUSED",
+        `credentials file ${this.#options.file} is for integration ${integration}, service.integration is ${this.#options.integration}`,
+      );
+    if (credentials.type === "basic-auth")
+      return basicAuthorization(credentials.clientId, credentials.clientSecret.reveal());
+    const owner = `${credentials.clientId} ${apiUrl}`;
+    if (this.#token?.owner !== owner) this.#token = undefined;
+    const left = this.#token ? this.#leftMs(this.#token) : 0;
+    if (this.#token && left > renewAheadMs(this.#token)) return `Bearer ${this.#token.token}`;
+    try {
+      // One request for all who wait; it goes on when one of them gives up.
+      this.#fetching ??= this.#fetch(content, owner).finally(() => (this.#fetching = undefined));
+      const { token } = await orAbort(this.#fetching, signal);
+      return `Bearer ${token}`;
+    } catch (error) {
+      if (signal.aborted || !this.#token || left <= 0) throw error;
+      return `Bearer ${this.#token.token}`;
+    }
+  }
+
+  renew(authorization: string, lacking: "validity" | "rights"): boolean {
+    if (this.#token && authorization === `Bearer ${this.#token.token}`) {
+      const ageMs = this.#token.lifetimeMs - this.#leftMs(this.#token);
+      if (lacking === "rights") {
+        if (ageMs < this.#rightsAgeMs) return false;
+        this.#rightsAgeMs = Math.min(rightsAgeMs.most, this.#rightsAgeMs * 2);
+      }
+      this.#token = undefined;
+    }
+    // Renewed for another call already, or to be renewed now. One that was refused right after it was issued is not.
+    return (
+      this.#token !== undefined || this.#pause === undefined || this.#runtime.clock.monotonic() >= this.#pause.until
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#http?.post[Symbol.asyncDispose]();
+    await this.#fetching?.catch(() => {});
+  }
+
+  #leftMs({ issuedAt, lifetimeMs }: Token): number {
+    const age = this.#runtime.clock.now() / 1_000 - issuedAt;
+    // A clock that was set back would keep it for longer than it lives.
+    return age < 0 ? 0 : lifetimeMs - age;
+  }
+
+  async #fetch(content: CredentialsContent, owner: string): Promise<Token> {
+    const { clock, log } = this.#runtime;
+    if (this.#pause && clock.monotonic() < this.#pause.until) throw this.#pause.error;
+    try {
+      const token = { ...(await this.#request(content)), owner };
+      this.#token = token;
+      this.#backOff.reset();
+      // Not again for a while, whatever the service says to this one.
+      const error = new AgentError("SERVICE_REFUSED", "the service refuses a token that was issued just now");
+      this.#pause = { until: clock.monotonic() + 5_000, error };
+      await writeAtomically(this.#options.tokenPath, JSON.stringify(token)).catch((cause: unknown) =>
+        log.warn({ err: cause }, "the token cannot be kept for the next start"),
+      );
+      return token;
+    } catch (error) {
+      this.#pause = { until: clock.monotonic() + this.#backOff.next(), error };
+      throw error;
+    }
+  }
+
+  async #request({ apiUrl, credentials }: CredentialsContent): Promise<Omit<Token, "owner">> {
+    const base = apiUrl.replace(/\/+$/, "");
+    const url = this.#options.tokenUrl ?? `${base}/oauth/token`;
+    const form = new URLSearchParams({
+      grant_type: "client_credentials",
+      client_id: credentials.clientId,
+      client_secret: credentials.clientSecret.reveal(),
+      audience: `${base}/`,
+    });
+    const issuedAt = this.#runtime.clock.now() / 1_000;
+    const post = await this.#postTo(url);
+    const headers = { "content-type": "application/x-www-form-urlencoded", accept: "application/json" };
+    const body = Buffer.from(form.toString(), "utf8");
+    const answer = await post.post(body, headers, mostAnswerBytes, new AbortController().signal);
+    if (answer.status !== 200) {
+      const refused = answer.status >= 300 && answer.status < 500 && answer.status !== 408 && answer.status !== 429;
+      throw new AgentError(
+        refused ? "SERVICE_REFUSED" : "SERVICE_UNREACHABLE",
+        `${url} gives no token: HTTP ${answer.status}`,
+      );
+    }
+    try {
+      const { access_token, expires_in } = tokenAnswer.parse(JSON.parse(answer.text));
+      return { token: access_token, issuedAt, lifetimeMs: expires_in * 1_000 };
+    } catch (cause) {
+      if (isAgentError(cause)) throw cause;
+      // The cause could quote the token.
+      throw new AgentError("SERVICE_UNREACHABLE", `${url} answers, but not with a token`);
+    }
+  }
+
+  async #postTo(url: string): Promise<HttpPost> {
+    if (this.#http?.url === url) return this.#http.post;
+    const { proxy, caFile } = this.#options;
+    const post = await HttpPost.open({ url, proxy, caFile, connections: 1 }, this.#runtime.clock);
+    await this.#http?.post[Symbol.asyncDispose]();
+    this.#http = { url, post };
+    return post;
+  }
+}
+
+/** A tenth of its life before its end, at most 5 minutes. */
+function renewAheadMs({ lifetimeMs }: Token): number {
+  return Math.min(300_000, lifetimeMs / 10);
+}

@@ -1,0 +1,120 @@
+// The `service:` block of the configuration: where points go, as whom, and how much at a time.
+import { z } from "zod";
+import { Secret } from "../../core/secret.ts";
+import { byteSize, duration, secret } from "../../lib/fields.ts";
+import { apiVersions } from "../../wire/api-version.ts";
+import { integrationId } from "../../wire/identifiers.ts";
+import { qualityRule } from "./quality-rules.ts";
+
+const mebibyte = 2 ** 20;
+
+const basic = z.strictObject({
+  username: z.string().min(1).optional().describe("Defaults to the Integration ID."),
+  password: secret().describe("Password of the integration. Better a reference than the password itself."),
+});
+
+const clientCredentials = z.strictObject({
+  file: z.string().min(1).describe("Credentials file as the service hands it out (JSON). Read again when it changes."),
+  tokenUrl: z
+    .url({ protocol: /^https?$/, error: "must be an http or https address" })
+    .optional()
+    .describe("Where tokens come from; defaults to <apiUrl of the file>/oauth/token."),
+});
+
+const auth = z
+  .strictObject({
+    basic: basic.optional().describe("HTTP basic authentication."),
+    clientCredentials: clientCredentials.optional().describe("Tokens, from a credentials file."),
+  })
+  .superRefine(({ basic: password, clientCredentials: file }, context) => {
+    if ((password === undefined) === (file === undefined))
+      context.addIssue({ code: "custom", message: "must have exactly one of basic and clientCredentials" });
+  })
+  .describe("How the agent proves who it is.");
+
+const signals = z.strictObject({
+  save: z
+    .enum(["onChange", "never"])
+    .default("onChange")
+    .describe(
+      "onChange: metadata of a signal is saved before its first points and whenever it changes. never: not at all.",
+    ),
+  createOnly: z.boolean().default(false).describe("True: signals that the service has already are left as they are."),
+  check: z
+    .union([z.literal("off"), duration({ min: 60_000, max: 604_800_000 })])
+    .prefault("1h")
+    .describe(
+      "How often signals are compared with what the service has, so that those lost or changed there are saved again. Needs the grant of the Admin namespace and apiVersion 1.1beta1 or later; without them nothing is compared.",
+    )
+    .meta({ examples: ["1h", "off"] }),
+  publish: z
+    .enum(["off", "createOnly", "update"])
+    .default("off")
+    .describe(
+      "Whether signals are published to items, which needs the grant of the Admin namespace. off: people do that. createOnly: items that exist are left as they are. update: they follow their signals, but never where a person has edited them.",
+    ),
+  require: z
+    .array(qualityRule)
+    .default(["name", "engUnit", "labels"])
+    .describe(
+      "What must be known of a signal before it is published: name, description, engUnit, labels, labels.<key>, sampleInterval, gapDetection. For an enumeration engUnit means enumValues.",
+    )
+    .meta({ examples: [["name", "engUnit", "labels.site"], []] }),
+});
+
+const limits = z.strictObject({
+  requestsPerSecond: z
+    .number()
+    .min(0.01)
+    .max(1)
+    .default(1)
+    .describe("Bound for each method that writes. The service allows 1; set less to leave room for other clients."),
+  maxRequest: byteSize({ min: 64 * 1024, max: 9 * mebibyte })
+    .optional()
+    .describe("Largest request, uncompressed. Defaults to the limit of method and apiVersion."),
+});
+
+const service = z.strictObject({
+  url: z
+    .url({ protocol: /^https?$/, error: "must be an http or https address, as in https://api.example.com/v1" })
+    .refine((url) => !/^https?:\/\/[^/?#]*@/i.test(url), "must not hold a name or password, which stand in auth")
+    .describe("Base address of the service; requests go to {url}/rpc."),
+  apiVersion: z.enum(apiVersions).default("1.1beta1").describe("Dialect, sent as X-API-Version."),
+  integration: integrationId.describe("Integration ID: whose signals these are."),
+  namespace: z
+    .string()
+    .regex(/^[a-z][a-zA-Z0-9]*$/, "must be letters and digits, as in platform")
+    .default("platform")
+    .describe("Prefix of the platform methods."),
+  confirmation: z
+    .enum(["named", "status"])
+    .default("named")
+    .describe(
+      "When points count as delivered. named: the answer names their input. status: also when a successful answer names no input at all, for a service that never does; what such a service drops without an error is lost.",
+    ),
+  maxLag: duration({ min: 1_000, max: 3_600_000 })
+    .prefault("10s")
+    .describe("Bound on how late fresh points may be while a backlog drains."),
+  proxy: z
+    .url({ protocol: /^https?$/, error: "must be the http or https address of a proxy" })
+    .transform((url) => new Secret(url))
+    .optional()
+    .describe("HTTP proxy that all requests go through. With a password in it, better as a whole by a reference."),
+  caFile: z.string().min(1).optional().describe("PEM file with the authorities to trust instead of the built-in ones."),
+  auth,
+  signals: signals.prefault({}).describe("What happens to the metadata of signals."),
+  limits: limits.prefault({}).describe("Lower bounds than the service's own."),
+});
+
+export const serviceOptions = service.superRefine(({ apiVersion, signals: { publish } }, context) => {
+  if (apiVersion === "1.0" && publish !== "off")
+    context.addIssue({
+      code: "custom",
+      path: ["signals", "publish"],
+      message: "must be off: apiVersion 1.0 has no method to publish, 1.1beta1 has",
+      input: publish,
+    });
+});
+
+/** The `service:` block, checked and with its defaults. Times in milliseconds, sizes in bytes. */
+export type ServiceOptions = z.output<typeof serviceOptions>;

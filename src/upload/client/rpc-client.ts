@@ -1,0 +1,202 @@
+// Calls of the service: request out, answer back, and what that answer means for what was sent.
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Outcome } from "../../core/sink.ts";
+import { type ApiVersion, versionHeader } from "../../wire/api-version.ts";
+import { rpcResponse } from "../../wire/json-rpc.ts";
+import { type RpcErrorObject, rpcErrors } from "../../wire/rpc-error.ts";
+import type { Resolve } from "./addresses.ts";
+import { type Credentials, withoutCredentials } from "./credentials.ts";
+import { type HttpAnswer, HttpPost } from "./http-post.ts";
+import type { ServiceOptions } from "./options.ts";
+import { retryAfterMs } from "./retry-after.ts";
+
+/** A call whose body is written already. */
+export interface Call {
+  readonly id: number;
+  readonly body: Uint8Array;
+  /** Answers longer than this are not read. */
+  readonly maxAnswerBytes: number;
+  /** Undefined: the version of the configuration. */
+  readonly apiVersion?: ApiVersion;
+}
+
+/**
+ * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed,
+ * the same call may go out again in its turn.
+ */
+export type Verdict =
+  | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
+  | { readonly kind: "partly"; readonly error: RpcErrorObject }
+  | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
+  /** `answered`: it was the service that said so, in JSON-RPC, rather than the network or something in between. */
+  | { readonly kind: "unavailable"; readonly cause: Error; readonly answered: boolean }
+  /** `answered`: the same, rather than the credentials: the method, or something in the call, is not permitted. */
+  | { readonly kind: "unauthorized"; readonly reason: string; readonly answered: boolean }
+  | Exclude<
+      Outcome,
+      { readonly kind: "accepted" | "partial" | "unconfirmed" | "refused" | "unavailable" | "unauthorized" }
+    >;
+
+/** Room for envelope and error texts in an answer. */
+export const answerBytes = 2 ** 20;
+
+export interface RpcClientParts {
+  readonly options: ServiceOptions;
+  readonly credentials: Credentials;
+  readonly agent: string;
+  /** Undefined: names lead where the system says. */
+  readonly resolve?: Resolve | undefined;
+}
+
+export class RpcClient implements AsyncDisposable {
+  readonly #http: HttpPost;
+  readonly #parts: RpcClientParts;
+  readonly #runtime: Runtime;
+
+  private constructor(http: HttpPost, parts: RpcClientParts, runtime: Runtime) {
+    this.#http = http;
+    this.#parts = parts;
+    this.#runtime = runtime;
+  }
+
+  /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
+  static async open(parts: RpcClientParts, runtime: Runtime): Promise<RpcClient> {
+    const { options, resolve } = parts;
+    const { proxy, caFile } = options;
+    const url = `${options.url.replace(/\/+$/, "")}/rpc`;
+    const http = await HttpPost.open({ url, proxy, caFile, connections: 4, resolve }, runtime.clock);
+    return new RpcClient(http, parts, runtime);
+  }
+
+  /** Resolves with what became of the call; rejects with `signal.reason` only. */
+  async call({ id, body, maxAnswerBytes, apiVersion }: Call, signal: AbortSignal): Promise<Verdict> {
+    const { credentials, options, agent } = this.#parts;
+    let authorization: string;
+    let answer: HttpAnswer;
+    try {
+      authorization = await credentials.authorization(signal);
+      const headers = {
+        authorization,
+        "content-type": "application/json",
+        accept: "application/json",
+        "user-agent": agent,
+        [versionHeader]: apiVersion ?? options.apiVersion,
+      };
+      answer = await this.#http.post(body, headers, maxAnswerBytes, signal);
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (isAgentError(error, "SERVICE_REFUSED"))
+        return { kind: "unauthorized", reason: error.message, answered: false };
+      return { kind: "unavailable", cause: unreachableBy(error), answered: false };
+    }
+    const clean: Clean = (text) => withoutCredentials(text, authorization);
+    const verdict =
+      answer.status === 200
+        ? verdictOnBody(answer.text, id, clean)
+        : verdictOnStatus({ ...answer, text: clean(answer.text) }, this.#runtime.clock.now() / 1_000);
+    const lacking = lackingIn(answer.status, verdict);
+    return lacking && credentials.renew(authorization, lacking) ? { kind: "throttled", retryAfterMs: 0 } : verdict;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#http[Symbol.asyncDispose]();
+  }
+}
+
+/** What other credentials may mend. */
+function lackingIn(status: number, verdict: Verdict): "validity" | "rights" | undefined {
+  if (status === 401) return "validity";
+  return status === 403 || (verdict.kind === "unauthorized" && verdict.answered) ? "rights" : undefined;
+}
+
+/** Takes out of a text what must not be shown. */
+type Clean = (text: string) => string;
+
+/** Success is JSON-RPC 2.0 with the right ID, a result and no error; anything else may or may not have been stored. */
+function verdictOnBody(text: string, id: number, clean: Clean): Verdict {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // The error would quote the answer.
+    return unavailable("the answer is not JSON; does a proxy or portal answer in place of the service?");
+  }
+  const parsed = rpcResponse.safeParse(body);
+  if (!parsed.success) return unavailable("the answer is not a JSON-RPC 2.0 response");
+  const response = parsed.data;
+  if ("result" in response) {
+    if (response.id !== id) return unavailable(`the answer is to request ${response.id}, not ${id}`);
+    return { kind: "done", result: response.result };
+  }
+  if (response.id !== id && response.id !== null)
+    return unavailable(`the answer is to request ${response.id}, not ${id}`);
+  return verdictOnError(response.error, clean);
+}
+
+function verdictOnError(error: RpcErrorObject, clean: Clean): Verdict {
+  const reason = clean(`${error.message} (${error.code}${error.data?.trace ? `, trace ${error.data.trace}` : ""})`);
+  switch (error.code) {
+    case rpcErrors.invalidRequest.code:
+    case rpcErrors.invalidParams.code:
+    case rpcErrors.produceInvalidResource.code: {
+      const faults = error.data?.params ?? {};
+      const resources = error.data?.invalidResources ?? [];
+      const details = [
+        ...Object.entries(faults).map(([path, texts]) => `${path}: ${texts.join(", ")}`),
+        ...resources.map(({ id, message }) => `${id ?? "?"}: ${message}`),
+      ];
+      const paths = [...Object.keys(faults), ...resources.flatMap(({ id }) => (id === undefined ? [] : [id]))];
+      const detail = clean(details.slice(0, 5).join("; ")).slice(0, 500);
+      return { kind: "refused", code: error.code, reason: detail ? `${reason}: ${detail}` : reason, paths };
+    }
+    case rpcErrors.partialFailure.code:
+      return { kind: "partly", error: cleaned(error, clean) };
+    case rpcErrors.forbidden.code:
+      return { kind: "unauthorized", reason, answered: true };
+    case rpcErrors.tryAgain.code:
+      return { kind: "throttled", retryAfterMs: 1_000 };
+    default:
+      return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", reason), answered: true };
+  }
+}
+
+/** What is said of single resources comes into the log and among the rejects. */
+function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErrorObject {
+  const invalidResources = data?.invalidResources?.map(({ message: said, invalidFields, ...one }) => {
+    const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => [path, texts.map(clean)]);
+    return { ...one, message: clean(said), invalidFields: Object.fromEntries(fields) };
+  });
+  return { code, message: clean(message), data: data && { ...data, ...(invalidResources && { invalidResources }) } };
+}
+
+function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): Verdict {
+  const reason = `HTTP ${status}${excerpt(text)}`;
+  if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason, answered: false };
+  if (status >= 300 && status < 400)
+    return { kind: "unauthorized", reason: `HTTP ${status}: redirects are not followed`, answered: false };
+  if (status === 413) return { kind: "tooLarge" };
+  if (status === 400 || status === 422) return { kind: "refused", code: status, reason, paths: [] };
+  const after = retryAfterMs(headers["retry-after"], nowMs);
+  const waitMs = Math.max(1_000, after ?? 0);
+  if (status === 429) return { kind: "throttled", retryAfterMs: waitMs };
+  if (after !== undefined && (status >= 500 || status === 408 || status === 425))
+    return { kind: "throttled", retryAfterMs: waitMs };
+  return unavailable(reason);
+}
+
+function excerpt(text: string): string {
+  const line = text.replace(/[^\x20-\x7e]+/g, " ").trim();
+  return line === "" ? "" : `: ${line.slice(0, 200)}`;
+}
+
+function unavailable(message: string, cause?: unknown): Verdict {
+  return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message, { cause }), answered: false };
+}
+
+function unreachableBy(error: unknown): AgentError {
+  if (isAgentError(error)) return error;
+  return new AgentError("SERVICE_UNREACHABLE", error instanceof Error ? error.message : String(error), {
+    cause: error,
+  });
+}

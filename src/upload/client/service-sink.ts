@@ -1,0 +1,127 @@
+// The service as a sink: one frame is one `integration.insert`.
+import { z } from "zod";
+import type { InputId, SignalId } from "../../core/point.ts";
+import type { Frame, Outcome, Refusal, Sink } from "../../core/sink.ts";
+import { unreachable } from "../../core/unreachable.ts";
+import { forEachInSlices } from "../../lib/in-slices.ts";
+import type { RpcErrorObject } from "../../wire/rpc-error.ts";
+import type { ServiceOptions } from "./options.ts";
+import { answerBytes, type RpcClient } from "./rpc-client.ts";
+
+/** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
+export const summaryBytes = 160;
+
+export class ServiceSink implements Sink {
+  readonly #client: RpcClient;
+  readonly #confirmation: ServiceOptions["confirmation"];
+
+  /** `client` stays the caller's. */
+  constructor(client: RpcClient, confirmation: ServiceOptions["confirmation"]) {
+    this.#client = client;
+    this.#confirmation = confirmation;
+  }
+
+  async send({ id, body, inputs }: Frame, signal: AbortSignal): Promise<Outcome> {
+    const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
+    const verdict = await this.#client.call({ id, body, maxAnswerBytes }, signal);
+    switch (verdict.kind) {
+      case "done":
+        return await this.#accepted(verdict.result, inputs);
+      case "partly":
+        return await partial(verdict.error, inputs);
+      case "refused":
+        return {
+          kind: "refused",
+          code: verdict.code,
+          reason: verdict.reason,
+          inputs: namedIn(verdict.paths, "data.series.", new Set(inputs)),
+        };
+      case "tooLarge":
+      case "throttled":
+      case "unauthorized":
+      case "unavailable":
+        return verdict;
+      default:
+        return unreachable(verdict);
+    }
+  }
+
+  /** Stored is what the result names. Names that are not in the frame say nothing. */
+  async #accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Promise<Outcome> {
+    const named = await signalsOf(result);
+    if (this.#confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: named };
+    const signals = new Map<InputId, SignalId>();
+    for (const input of inputs) {
+      const id = named.get(input);
+      if (id !== undefined) signals.set(input, id);
+    }
+    if (signals.size === inputs.length) return { kind: "accepted", signals };
+    if (signals.size === 0) return { kind: "unconfirmed" };
+    return { kind: "partial", accepted: [...signals.keys()], refused: [] };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promise<Outcome> {
+  const known = new Set(inputs);
+  const signals = await signalsOf(error.data?.partialResult);
+  const refused: Refusal[] = [];
+  for (const { id, message, invalidFields } of error.data?.invalidResources ?? []) {
+    const fields = Object.entries(invalidFields ?? {}).map(([path, texts]) => `${path}: ${texts.join(", ")}`);
+    for (const input of namedIn(id === undefined ? [] : [id], "data.series.", known)) {
+      refused.push({ input, reason: [`${message} (${error.code})`, ...fields].join("; ").slice(0, 500) });
+    }
+  }
+  const bad = new Set(refused.map(({ input }) => input));
+  const stored = inputs.filter((input) => signals.has(input) && !bad.has(input));
+  return { kind: "partial", accepted: stored, refused };
+}
+
+/** A summary for each series: they are looked at one by one, for there may be 20,000. */
+const summarized = z.object({
+  signalsByInput: z.custom<object>((value) => typeof value === "object" && value !== null),
+});
+/** Whether the result says nothing of any input. One that lists inputs is believed for those alone. */
+function isEmpty(result: Readonly<Record<string, unknown>>): boolean {
+  const parsed = summarized.safeParse(result);
+  return !parsed.success || Object.keys(parsed.data.signalsByInput).length === 0;
+}
+
+const named = z.object({ id: z.string().min(1) });
+/** Looking at a summary takes as long as copying so many points. */
+const summaryWork = 250;
+
+/** Signal IDs by input, of those that have one in the result. */
+export async function signalsOf(result: unknown): Promise<ReadonlyMap<InputId, SignalId>> {
+  const ids = new Map<InputId, SignalId>();
+  const parsed = summarized.safeParse(result);
+  if (!parsed.success) return ids;
+  const weight = () => summaryWork;
+  await forEachInSlices(Object.entries(parsed.data.signalsByInput), weight, ([input, summary]) => {
+    const { data } = named.safeParse(summary);
+    // The keys are those of our request, or are never looked up; the IDs are the service's own.
+    if (data) ids.set(input as InputId, data.id as SignalId);
+  });
+  return ids;
+}
+
+/** Inputs that fault paths such as `data.series.boiler.temp.0` name. Input IDs have dots of their own: the longest that is known counts. */
+export function namedIn(paths: readonly string[], prefix: string, known: ReadonlySet<InputId>): InputId[] {
+  const named = new Set<InputId>();
+  for (const path of paths) {
+    let rest = path.startsWith(prefix) ? path.slice(prefix.length) : path;
+    for (;;) {
+      // Only looked up, never trusted.
+      const input = rest as InputId;
+      if (known.has(input)) {
+        named.add(input);
+        break;
+      }
+      const dot = Math.max(rest.lastIndexOf("."), rest.lastIndexOf("["));
+      if (dot <= 0) break;
+      rest = rest.slice(0, dot);
+    }
+  }
+  return [...named];
+}

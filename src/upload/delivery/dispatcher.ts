@@ -1,0 +1,238 @@
+// The loop of the uploader: take, pack, admit, send, decide, settle.
+import type { BufferReader, Lane } from "../../core/buffer.ts";
+import type { InputId } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { Sink } from "../../core/sink.ts";
+import type { Pacer } from "../client/pacer.ts";
+import type { Catalog } from "../signals/catalog.ts";
+import { Bisection } from "./bisection.ts";
+import { Intake } from "./intake.ts";
+import type { LearnedLimit } from "./learned-limit.ts";
+import { Loader } from "./loader.ts";
+import { OutcomeHandler } from "./outcome-handler.ts";
+import { ParkedInputs, type ParkedStatus } from "./parked-inputs.ts";
+import type { Rejects } from "./rejects.ts";
+import { RetryProbes } from "./retry-probes.ts";
+import type { Shipment } from "./shipment.ts";
+import type { UploadTally } from "./upload-status.ts";
+import { Window } from "./window.ts";
+
+export interface DispatcherParts {
+  readonly reader: BufferReader;
+  readonly catalog: Catalog;
+  readonly rejects: Rejects;
+  readonly tally: UploadTally;
+  readonly sink: Sink;
+  readonly pacer: Pacer;
+  readonly limit: LearnedLimit;
+  readonly integration: string;
+  readonly maxLagMs: number;
+  /** Whether the points of an input have to wait for its metadata. */
+  readonly holds: (input: InputId) => boolean;
+  /** Whether inputs that the service does not take wait in the buffer. False: their points are refused for good. */
+  readonly parks: boolean;
+}
+
+/**
+ * How much the window holds, in points per byte of the largest frame. A point in a dense frame takes about 5 bytes: then
+ * somewhat more than one frame is enough. Of series that share no times a frame carries the more the deeper they are.
+ */
+const windowShare = { live: 1 / 14, dense: 1 / 4.6, sparse: 1 / 2.3 } as const;
+/**
+ * Bytes of the largest frame for each point of a block of the backlog. A frame ends where a block does, so that nothing is
+ * delivered of which the buffer cannot know. Where all its series share their times, up to a block is missing in it: at
+ * 5.3 bytes a point that is 1/32 of the frame at most, 1/64 on average. Without shared times a frame carries whole series
+ * of many blocks. There a block of a single series, 32 bytes a point, has to fit.
+ */
+const blockShare = { dense: 170, sparse: 42 } as const;
+/**
+ * The live lane takes what a few requests carry, so that the newest are not queued behind what is no news: more than that
+ * stays in the buffer and follows as backlog.
+ */
+const liveFrames = 4;
+/** Bytes of the largest frame for each point that is taken before it is known what a frame carries. */
+const bytesPerLive = 1_700;
+/** However small requests are: the buffer gives what was stored together as a whole, or some of its series without the others. */
+const leastPoints = { live: 1_000, backlog: 60_000 } as const;
+const leastCapacity = 200_000;
+/** The next frame is built this long before it may go, so that it carries what came until then. */
+const buildAheadMs = 60;
+/** How long to wait while all there is waits for its metadata. */
+const heldMs = 100;
+/** How long to wait while refused points cannot be written down and nothing else is to be done. */
+const unkeptMs = 1_000;
+/** The least to wait for points while parked inputs are due. */
+const leastWaitMs = 100;
+/** Refused points that wait in memory to be written down; beyond that nothing is sent. */
+const mostUnkept = 10_000;
+
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+  readonly #runtime: Runtime;
+  readonly #window: Window;
+  readonly #intake: Intake;
+  readonly #loader: Loader;
+  readonly #bisection = new Bisection();
+  readonly #outcomes: OutcomeHandler;
+  readonly #parked: ParkedInputs;
+  readonly #probes: RetryProbes;
+
+  constructor(parts: DispatcherParts, runtime: Runtime) {
+    const { reader, limit, integration, maxLagMs, holds } = parts;
+    const { clock } = runtime;
+    this.#parts = parts;
+    this.#runtime = runtime;
+    const capacity = Math.ceil(limit.most * (windowShare.live + windowShare.sparse));
+    const window = new Window(Math.max(leastCapacity, capacity));
+    this.#window = window;
+    const mostPoints = (lane: Lane) => {
+      const { maxBytes } = limit;
+      if (lane === "backlog") {
+        const share = windowShare[this.#loader.sparse ? "sparse" : "dense"];
+        return Math.max(leastPoints.backlog, Math.ceil(maxBytes * share));
+      }
+      // What rides along in frames with few nulls is no burden.
+      if (this.#loader.sparse === false) return Math.ceil(maxBytes * windowShare.live);
+      const soon = Math.max(leastPoints.live, maxBytes / bytesPerLive, this.#loader.livePoints * liveFrames);
+      return Math.ceil(Math.min(maxBytes * windowShare.live, soon));
+    };
+    const blockPoints = () => Math.ceil(limit.maxBytes / blockShare[this.#loader.sparse ? "sparse" : "dense"]);
+    const parked = new ParkedInputs(runtime);
+    this.#parked = parked;
+    const except = () => parked.except;
+    this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
+    this.#loader = new Loader({ window, bisection: this.#bisection, clock, integration, limit, maxLagMs, holds });
+    this.#outcomes = new OutcomeHandler(
+      { ...parts, window, parked, bisection: this.#bisection, loader: this.#loader },
+      runtime,
+    );
+    const { random } = runtime;
+    this.#probes = new RetryProbes({ intake: this.#intake, loader: this.#loader, parked, window, random });
+  }
+
+  /** Points in hand, how long the oldest fresh one has waited, and which inputs the service does not take. */
+  progress(): { readonly inFlight: number; readonly waitedMs: number | undefined; readonly parked: ParkedStatus } {
+    const since = this.#loader.oldest("live");
+    return {
+      inFlight: this.#points(),
+      parked: this.#parked.status(),
+      waitedMs: since === undefined ? undefined : this.#runtime.clock.monotonic() - since,
+    };
+  }
+
+  /** Delivers until `stop` aborts; what is then under way is decided, unless `grace` aborts first. */
+  async run(stop: AbortSignal, grace: AbortSignal): Promise<void> {
+    let again: Shipment | undefined;
+    try {
+      while (!stop.aborted) {
+        const handled = await this.#sendOne(again, stop, grace);
+        again = handled.again;
+        if (handled.waitMs > 0) await this.#runtime.clock.sleep(handled.waitMs, stop);
+      }
+    } catch (error) {
+      if (!stop.aborted && !grace.aborted) throw error;
+    } finally {
+      this.#parts.reader.release(this.#window.open());
+    }
+  }
+
+  /**
+   * Sends `again`, or the next request. A method of its own: what a function that waits has in its variables stays in
+   * memory, and the last request with its answer would be there until the next point comes.
+   */
+  async #sendOne(again: Shipment | undefined, stop: AbortSignal, grace: AbortSignal) {
+    const { pacer, sink, tally } = this.#parts;
+    const shipment = again ?? (await this.#next(stop));
+    const outcome = await pacer.run(() => {
+      tally.started();
+      return sink.send(shipment.frame, grace);
+    }, stop);
+    const handled = await this.#outcomes.handle(shipment, outcome);
+    await this.#settle();
+    return handled;
+  }
+
+  /** Resolves with a request that is ready to go, about when it may. */
+  async #next(stop: AbortSignal): Promise<Shipment> {
+    const { clock } = this.#runtime;
+    for (;;) {
+      if (this.#parts.rejects.waiting > mostUnkept) {
+        const message = `${this.#parts.rejects.waiting} refused points cannot be written down; see the log`;
+        this.#parts.tally.trouble("holding", "BUFFER_UNAVAILABLE", message);
+        await clock.sleep(unkeptMs, stop);
+        await this.#settle();
+        continue;
+      }
+      await this.#gather(stop);
+      const earlyMs = this.#parts.pacer.waitMs - buildAheadMs;
+      if (earlyMs > 0 && this.#points() > 0) {
+        await clock.sleep(earlyMs, stop);
+        await this.#gather(stop);
+      }
+      const shipment = (await this.#probes.next(this.#points() === 0, stop)) ?? (await this.#loader.next());
+      if (shipment) return shipment;
+      if (this.#points() > 0) {
+        await clock.sleep(heldMs, stop);
+        // Late points may wait for refused ones to be written down.
+        if (this.#window.waiting > 0) await this.#settle();
+      } else if (this.#parts.rejects.waiting > 0) {
+        await clock.sleep(unkeptMs, stop);
+        await this.#settle();
+      } else {
+        this.#parts.tally.idle(this.#parked.except !== undefined);
+        await this.#wait(stop);
+      }
+    }
+  }
+
+  /** Resolves when points have been taken, or when a parked input is due. */
+  async #wait(stop: AbortSignal): Promise<void> {
+    const { dueInMs } = this.#parked;
+    if (dueInMs === undefined) return await this.#intake.wait(stop);
+    const due = new AbortController();
+    const either = AbortSignal.any([stop, due.signal]);
+    const timer = this.#runtime.clock.sleep(Math.max(dueInMs, leastWaitMs), either).then(
+      () => due.abort(new Error("a parked input is due")),
+      () => {},
+    );
+    try {
+      await this.#intake.wait(either);
+    } catch (error) {
+      if (stop.aborted || !due.signal.aborted) throw error;
+    } finally {
+      due.abort(new Error("points have been taken"));
+      await timer;
+    }
+  }
+
+  #points(): number {
+    return this.#window.points("live") + this.#window.points("backlog") + this.#window.waiting + this.#bisection.points;
+  }
+
+  async #gather(stop: AbortSignal): Promise<void> {
+    await this.#intake.fill(stop);
+    const unsendable = this.#intake.takeUnsendable();
+    if (unsendable.length === 0) return;
+    const points = unsendable.map(({ input, time, value, reason }) => ({
+      input,
+      time,
+      value,
+      reason,
+      code: undefined,
+    }));
+    // As with what the service refuses: not settled before it is written down.
+    await this.#parts.rejects.add(points, () => {
+      this.#parts.tally.rejected(points.length);
+      this.#window.settleUnsendable(unsendable);
+    });
+    await this.#settle();
+  }
+
+  async #settle(): Promise<void> {
+    await this.#parts.rejects.flush();
+    const settled = this.#window.takeSettled();
+    if (settled.length > 0) await this.#parts.reader.settle(settled);
+    const released = this.#window.takeReleased();
+    if (released.length > 0) this.#parts.reader.release(released);
+  }
+}

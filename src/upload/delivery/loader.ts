@@ -1,0 +1,157 @@
+// Decides what the next request carries, and writes it: which lane, which series, or which part of what was refused.
+import type { Lane } from "../../core/buffer.ts";
+import type { InputId } from "../../core/point.ts";
+import type { Clock } from "../../core/runtime.ts";
+import type { Frame } from "../../core/sink.ts";
+import { inSlices } from "../../lib/in-slices.ts";
+import type { Candidate } from "../packing/cluster.ts";
+import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.ts";
+import { FrameWriter } from "../packing/frame-writer.ts";
+import { Packer } from "../packing/packer.ts";
+import type { Bisection } from "./bisection.ts";
+import type { LearnedLimit } from "./learned-limit.ts";
+import type { Portion, PortionColumn } from "./portion.ts";
+import type { Shipment } from "./shipment.ts";
+import type { Window } from "./window.ts";
+
+export interface LoaderParts {
+  readonly window: Window;
+  readonly bisection: Bisection;
+  readonly clock: Clock;
+  readonly integration: string;
+  readonly limit: LearnedLimit;
+  readonly maxLagMs: number;
+  /** Whether the points of an input have to wait for its metadata. */
+  readonly holds: (input: InputId) => boolean;
+}
+
+/** Answers name every series; this many make 6 MB of answer at most. */
+const mostSeries = 20_000;
+/** Requests in a row that the live lane may take while a backlog waits. */
+const mostLiveInARow = 9;
+/** Share of `maxLag` after which a series leads the frame, so that it arrives within the whole of it: best of 0.2 to 0.8. */
+export const urgentShare = 0.3;
+/** How long points of the backlog may lie in the window before they lead a frame, in milliseconds. */
+const backlogPatienceMs = 60_000;
+
+export class Loader {
+  readonly #parts: LoaderParts;
+  readonly #packer = new Packer();
+  readonly #envelope: Envelope;
+  readonly #writer: FrameWriter;
+  #nextId = firstRequestId;
+  #liveInARow = 0;
+  #suspectsTurn = true;
+  #sparse: boolean | undefined;
+  #livePoints = 0;
+  #liveFirst = true;
+
+  constructor(parts: LoaderParts) {
+    this.#parts = parts;
+    this.#envelope = new Envelope(parts.integration);
+    this.#writer = new FrameWriter(this.#envelope, parts.limit.most);
+  }
+
+  /** The next frame is led by the live lane, whatever waits in the other: people want to see now, now. */
+  leadWithLive(): void {
+    this.#liveFirst = true;
+  }
+
+  /**
+   * Whether frames of the backlog have more nulls than points: then each point more in the window is worth its memory.
+   * Undefined: there was none yet.
+   */
+  get sparse(): boolean | undefined {
+    return this.#sparse;
+  }
+
+  /** Points of the last frame that the live lane led. */
+  get livePoints(): number {
+    return this.#livePoints;
+  }
+
+  /** Undefined when nothing may go out now. The body is good until the next call. */
+  async next(): Promise<Shipment | undefined> {
+    const { window, bisection } = this.#parts;
+    const fresh = window.points("live") + window.points("backlog");
+    // What was refused must not stand in the way of the rest, nor the rest in its way: turn by turn.
+    if (!bisection.empty && (this.#suspectsTurn || fresh === 0)) {
+      this.#suspectsTurn = false;
+      return this.#suspect();
+    }
+    this.#suspectsTurn = true;
+    const lane = this.#lane();
+    return (await this.#fresh(lane)) ?? (await this.#fresh(lane === "live" ? "backlog" : "live"));
+  }
+
+  /** When the oldest point of a lane that may go out was taken, on the monotonic clock in milliseconds. */
+  oldest(lane: Lane): number | undefined {
+    let oldest: number | undefined;
+    for (const { since } of this.#candidates(lane)) if (oldest === undefined || since < oldest) oldest = since;
+    return oldest;
+  }
+
+  /** Fresh points get the requests that `maxLag` needs, the backlog the rest and never less than one in ten. */
+  #lane(): Lane {
+    if (this.#parts.window.points("backlog") === 0) return "live";
+    const since = this.#liveInARow < mostLiveInARow ? this.oldest("live") : undefined;
+    if (since === undefined) return "backlog";
+    if (this.#liveFirst) return "live";
+    const waited = this.#parts.clock.monotonic() - since;
+    return waited >= Math.min(this.#parts.maxLagMs / 2 - 1_000, 2_000) ? "live" : "backlog";
+  }
+
+  *#candidates(lane: Lane): Generator<Candidate> {
+    const { window, holds } = this.#parts;
+    for (const queue of window.queues(lane))
+      if (queue.count > 0 && !holds(queue.input)) yield { queue, since: window.since(queue) };
+  }
+
+  async #fresh(lane: Lane): Promise<Shipment | undefined> {
+    const { window, clock, maxLagMs } = this.#parts;
+    const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
+    const limits = {
+      maxBytes: this.#parts.limit.maxBytes,
+      envelopeBytes: this.#envelope.bytes,
+      maxSeries: mostSeries,
+      urgentBefore: clock.monotonic() - patienceMs,
+    };
+    const riders = lane === "backlog" ? this.#candidates("live") : [];
+    const plan = await inSlices(this.#packer.plan(this.#candidates(lane), limits, riders));
+    if (!plan) return undefined;
+    this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
+    if (lane === "backlog") this.#sparse = plan.nulls > plan.points;
+    else {
+      this.#livePoints = plan.points;
+      this.#liveFirst = false;
+    }
+    let since: number | undefined;
+    for (const { queue } of plan.parts)
+      if (queue.lane === "live") since = Math.min(since ?? Infinity, window.since(queue));
+    return { kind: "fresh", frame: await this.#write(plan), parts: plan.parts, since };
+  }
+
+  /** Undefined when it is too large for a request. */
+  async probe(portion: Portion, rest: readonly PortionColumn[]): Promise<Shipment | undefined> {
+    const plan = await inSlices(portion.plan(this.#envelope.bytes));
+    if (plan.bytes > this.#parts.limit.maxBytes && portion.points > 1) return undefined;
+    return { kind: "probe", frame: await this.#write(plan), portion, rest };
+  }
+
+  async #suspect(): Promise<Shipment | undefined> {
+    const { bisection } = this.#parts;
+    for (let portion = bisection.next(); portion; portion = bisection.next()) {
+      const plan = await inSlices(portion.plan(this.#envelope.bytes));
+      if (plan.bytes <= this.#parts.limit.maxBytes || portion.points === 1)
+        return { kind: "suspect", frame: await this.#write(plan), portion };
+      bisection.split();
+    }
+    return undefined;
+  }
+
+  async #write(plan: FramePlan): Promise<Frame> {
+    const id = this.#nextId++;
+    const body = await inSlices(this.#writer.write(plan, id));
+    return { id, body, points: plan.points, inputs: plan.columns.map(({ source }) => source.input) };
+  }
+}

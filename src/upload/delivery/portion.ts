@@ -1,0 +1,131 @@
+// Points that were taken out of the window because the service refused the frame they were in.
+import type { InputId } from "../../core/point.ts";
+import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { type ColumnSource, columnOverhead, type FramePlan, nullBytes, timeOverhead } from "../packing/frame-plan.ts";
+import { lookupWork, RowSet } from "../packing/row-set.ts";
+import { Columns } from "../series/columns.ts";
+import { numberForm, scaledNumber, textLength } from "../series/number-text.ts";
+import { timeLength } from "../series/time-text.ts";
+
+/** Finding the text of a number takes as long as copying so many points. */
+const formWork = 8;
+const perStep = stepWork / formWork;
+
+/** Points of one series, with the slot in the window of the block that each came in. */
+export class PortionColumn implements ColumnSource {
+  readonly input: InputId;
+  readonly times: Float64Array;
+  readonly values: Float64Array;
+  readonly slots: Uint32Array;
+
+  constructor(input: InputId, times: Float64Array, values: Float64Array, slots: Uint32Array) {
+    this.input = input;
+    this.times = times;
+    this.values = values;
+    this.slots = slots;
+  }
+
+  get count(): number {
+    return this.times.length;
+  }
+
+  *read(count: number, into: Columns): Steps<void> {
+    into.reserve(count);
+    into.times.set(this.times.subarray(0, count));
+    let ascending = true;
+    for (let from = 0; from < count; from += perStep) {
+      const to = Math.min(count, from + perStep);
+      for (let i = from; i < to; i++) {
+        const form = numberForm(this.values[i]!);
+        into.forms[i] = form;
+        into.values[i] = scaledNumber(this.values[i]!, form);
+        if (i > 0 && this.times[i]! <= this.times[i - 1]!) ascending = false;
+      }
+      yield (to - from) * formWork;
+    }
+    into.count = count;
+    if (!ascending) yield* into.sort();
+  }
+
+  /** Both as one column. */
+  followedBy(other: PortionColumn): PortionColumn {
+    const times = new Float64Array(this.count + other.count);
+    const values = new Float64Array(this.count + other.count);
+    const slots = new Uint32Array(this.count + other.count);
+    times.set(this.times);
+    times.set(other.times, this.count);
+    values.set(this.values);
+    values.set(other.values, this.count);
+    slots.set(this.slots);
+    slots.set(other.slots, this.count);
+    return new PortionColumn(this.input, times, values, slots);
+  }
+
+  part(from: number, to: number): PortionColumn {
+    const { times, values, slots } = this;
+    return new PortionColumn(this.input, times.subarray(from, to), values.subarray(from, to), slots.subarray(from, to));
+  }
+}
+
+/** What goes out together to find out which of it the service refuses. */
+export class Portion {
+  readonly columns: readonly PortionColumn[];
+  readonly points: number;
+
+  constructor(columns: readonly PortionColumn[]) {
+    this.columns = columns;
+    this.points = columns.reduce((points, { count }) => points + count, 0);
+  }
+
+  /** Two portions of about half the points each: by series while there are several, else by time. Undefined for a single point. */
+  halves(): [Portion, Portion] | undefined {
+    const [first] = this.columns;
+    if (this.points < 2 || !first) return undefined;
+    if (this.columns.length === 1) {
+      const middle = first.count >> 1;
+      return [new Portion([first.part(0, middle)]), new Portion([first.part(middle, first.count)])];
+    }
+    let points = 0;
+    let columns = 0;
+    while (columns < this.columns.length - 1 && points < this.points / 2) points += this.columns[columns++]!.count;
+    return [new Portion(this.columns.slice(0, columns)), new Portion(this.columns.slice(columns))];
+  }
+
+  /** Those of `inputs`, and the others; undefined where one of the two would be empty. */
+  divide(inputs: ReadonlySet<InputId>): [named: Portion, others: Portion] | undefined {
+    const named = this.columns.filter(({ input }) => inputs.has(input));
+    if (named.length === 0 || named.length === this.columns.length) return undefined;
+    return [new Portion(named), new Portion(this.columns.filter(({ input }) => !inputs.has(input)))];
+  }
+
+  /** All of it as one frame. */
+  *plan(envelopeBytes: number): Steps<FramePlan<PortionColumn>> {
+    const rows = new RowSet();
+    const column = new Columns();
+    let bytes = envelopeBytes;
+    let cells = 0;
+    for (const source of this.columns) {
+      yield* source.read(source.count, column);
+      const { times, forms, count } = column;
+      bytes += source.input.length + columnOverhead;
+      cells += count;
+      for (let from = 0; from < count; from += perStep) {
+        const to = Math.min(count, from + perStep);
+        yield* rows.reserve(rows.size + to - from);
+        for (let i = from; i < to; i++) {
+          bytes += textLength(forms[i]!) + 1;
+          if (rows.add(times[i]!)) bytes += timeLength(times[i]!) + timeOverhead;
+        }
+        yield (to - from) * lookupWork;
+      }
+    }
+    const nulls = rows.size * this.columns.length - cells;
+    return {
+      times: yield* rows.sorted(),
+      columns: this.columns.map((source) => ({ source, count: source.count })),
+      points: this.points,
+      nulls,
+      bytes: bytes + nulls * nullBytes,
+    };
+  }
+}

@@ -1,0 +1,256 @@
+// What an operator wants to know of the uploader, and the one place that keeps count of it.
+import { type ErrorCode, errorCodes, isAgentError } from "../../core/errors.ts";
+import type { EpochMicros, InputId } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { Since } from "../../lib/since.ts";
+import type { Verdict } from "../client/rpc-client.ts";
+import type { Catalog } from "../signals/catalog.ts";
+import type { SignalWatchStatus } from "../signals/signal-findings.ts";
+import type { ParkedStatus } from "./parked-inputs.ts";
+
+/**
+ * `idle`: nothing to send. `sending`: requests go out. `throttled`: the service asked for patience. `holding`: it refuses
+ * us or what we send, a person is needed, nothing is dropped. `unreachable`: no valid answer, tried again for ever.
+ */
+export type UploadState = "idle" | "sending" | "throttled" | "holding" | "unreachable";
+
+export type Trouble = Exclude<UploadState, "idle" | "sending">;
+
+export interface UploadFailure {
+  readonly code: ErrorCode;
+  /** What happened, for people. */
+  readonly message: string;
+  /** What to do about it. */
+  readonly hint: string;
+  readonly at: EpochMicros;
+}
+
+/** What an operator wants to know. All counts are since the start of the process unless said otherwise. */
+export interface UploadStatus {
+  readonly state: UploadState;
+  /** When `state` was entered; `idle` and `sending` by turns are one state. */
+  readonly since: EpochMicros;
+  /** The last failure; `current` while it stands, kept afterwards. */
+  readonly lastError: (UploadFailure & { readonly current: boolean }) | undefined;
+  readonly lastSuccess: EpochMicros | undefined;
+  /** Milliseconds that fresh points took from the buffer to acceptance, or have waited by now. */
+  readonly lagMs: number;
+  readonly requests: { readonly started: number; readonly accepted: number; readonly failed: number };
+  /** Points the service has accepted. */
+  readonly points: number;
+  /** Points accepted a second, over the last minute: what a backlog drains at. */
+  readonly pointsPerSecond: number;
+  readonly bytes: number;
+  /** Of the last accepted request; 0: none yet. */
+  readonly pointsPerRequest: number;
+  readonly bytesPerRequest: number;
+  /** Points the service refused for good, since the data directory exists. */
+  readonly rejected: number;
+  /** Points the service refused for good that cannot be written down now: they stay in the buffer. */
+  readonly unkept: number;
+  /** Share of the requests that the limits allow which were started within the last minute, 0 to 1. */
+  readonly budgetShare: number;
+  /** Points taken from the buffer and not settled. */
+  readonly inFlight: number;
+  /** Inputs whose points wait in the buffer because the service does not take them. */
+  readonly parked: ParkedStatus;
+  readonly signals: {
+    readonly known: number;
+    /** Metadata that waits to be saved. */
+    readonly pending: number;
+    readonly saved: number;
+    /** Metadata that the service would not take, at most 100 of them; their points are sent all the same. */
+    readonly refused: readonly { readonly input: InputId; readonly reason: string }[];
+    /** How they compare with what the service has; undefined: they are not compared. */
+    readonly watch: SignalWatchStatus | undefined;
+  };
+}
+
+const requests = {
+  name: "upload_requests_total",
+  help: "Requests to store points, by what became of them.",
+  labels: ["outcome"],
+} as const;
+const points = { name: "upload_points_total", help: "Points the service has accepted." } as const;
+const bytes = { name: "upload_request_bytes_total", help: "Bytes of the requests that were accepted." } as const;
+const rejects = { name: "upload_rejected_points_total", help: "Points the service refused for good." } as const;
+const perRequest = { name: "upload_points_per_request", help: "Points of the last accepted request." } as const;
+const bytesPerRequest = { name: "upload_bytes_per_request", help: "Bytes of the last accepted request." } as const;
+
+const minuteMs = 60_000;
+const mostShown = 100;
+
+const isWell = (state: UploadState) => state === "idle" || state === "sending";
+
+/** Counts, and remembers state and failure. */
+export class UploadTally {
+  readonly #runtime: Runtime;
+  readonly #requestsPerSecond: number;
+  #state: UploadState = "idle";
+  readonly #since: Since;
+  #lastError: UploadFailure | undefined;
+  #failing = false;
+  /** What stands in the way of saving metadata, apart from points. */
+  #saveFailure: { readonly state: UploadState; readonly failure: UploadFailure } | undefined;
+  #lastSuccess: EpochMicros | undefined;
+  #started = 0;
+  #accepted = 0;
+  #failed = 0;
+  #points = 0;
+  #bytes = 0;
+  #lastPoints = 0;
+  #lastBytes = 0;
+  #lastLagMs = 0;
+  /** Starts of the last minute, on the monotonic clock. */
+  #starts: number[] = [];
+  /** What was accepted in the last minute, and when. */
+  #recent: { readonly at: number; readonly points: number }[] = [];
+  readonly #opened: number;
+
+  constructor(runtime: Runtime, requestsPerSecond: number) {
+    this.#runtime = runtime;
+    this.#requestsPerSecond = requestsPerSecond;
+    this.#since = new Since(runtime.clock);
+    this.#opened = runtime.clock.monotonic();
+  }
+
+  started(): void {
+    this.#started++;
+    const now = this.#runtime.clock.monotonic();
+    this.#starts.push(now);
+    while (this.#starts[0] !== undefined && this.#starts[0] < now - minuteMs) this.#starts.shift();
+  }
+
+  accepted(frame: { readonly points: number; readonly bytes: number; readonly lagMs: number | undefined }): void {
+    const { metrics, clock } = this.#runtime;
+    this.#accepted++;
+    this.#points += frame.points;
+    this.#bytes += frame.bytes;
+    this.#lastPoints = frame.points;
+    this.#lastBytes = frame.bytes;
+    if (frame.lagMs !== undefined) this.#lastLagMs = frame.lagMs;
+    this.#lastSuccess = clock.now();
+    const at = clock.monotonic();
+    this.#recent.push({ at, points: frame.points });
+    while (this.#recent[0] !== undefined && this.#recent[0].at < at - minuteMs) this.#recent.shift();
+    metrics.counter(requests).add(1, { outcome: "accepted" });
+    metrics.counter(points).add(frame.points);
+    metrics.counter(bytes).add(frame.bytes);
+    metrics.gauge(perRequest).set(frame.points);
+    metrics.gauge(bytesPerRequest).set(frame.bytes);
+    this.enter("sending");
+  }
+
+  /** A request was answered with something else than acceptance. */
+  failed(outcome: string): void {
+    this.#failed++;
+    this.#runtime.metrics.counter(requests).add(1, { outcome });
+  }
+
+  rejected(count: number): void {
+    this.#runtime.metrics.counter(rejects).add(count);
+  }
+
+  /** Enters a state that stands until the next success. Logged when it begins, not each time it is tried again. */
+  trouble(state: Trouble, code: ErrorCode, message: string): void {
+    const at = this.#runtime.clock.now();
+    const { hint } = errorCodes[code];
+    const news = !this.#failing || this.#state !== state;
+    this.enter(state);
+    this.#failing = true;
+    this.#lastError = { code, message, hint, at };
+    if (news)
+      this.#runtime.log.warn({ code, reason: message, hint }, `delivery is ${state}, points stay in the buffer`);
+  }
+
+  /** What became of saving metadata. It shows where points fare better. */
+  saved(verdict: Verdict): void {
+    const failed = (state: UploadState, code: ErrorCode, reason: string) => {
+      const failure = {
+        code,
+        message: `saving metadata: ${reason}`,
+        hint: errorCodes[code].hint,
+        at: this.#runtime.clock.now(),
+      };
+      if (this.#saveFailure?.failure.message !== failure.message)
+        this.#runtime.log.warn({ code, reason, hint: failure.hint }, "metadata cannot be saved for now");
+      this.#saveFailure = { state, failure };
+    };
+    if (verdict.kind === "unauthorized") failed("holding", "SERVICE_REFUSED", verdict.reason);
+    else if (verdict.kind === "unavailable")
+      failed(
+        "unreachable",
+        isAgentError(verdict.cause, "SERVICE_UNTRUSTED") ? verdict.cause.code : "SERVICE_UNREACHABLE",
+        verdict.cause.message,
+      );
+    else if (verdict.kind === "throttled") failed("throttled", "SERVICE_UNREACHABLE", "the service asked to wait");
+    else this.#saveFailure = undefined;
+  }
+
+  /**
+   * Nothing is left to send. `someParked`: points wait for the service to take their inputs. Then what failed last is still
+   * the matter, until something is accepted.
+   */
+  idle(someParked: boolean): void {
+    if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this.enter("idle");
+  }
+
+  enter(state: UploadState): void {
+    if (state === this.#state) return;
+    if (this.#failing && (state === "sending" || state === "idle")) {
+      this.#failing = false;
+      this.#runtime.log.info({ before: this.#state }, "delivery goes on");
+    }
+    // The pause between two requests is no news.
+    if (!isWell(state) || !isWell(this.#state)) this.#since.restart();
+    this.#state = state;
+  }
+
+  status(now: {
+    readonly waitedMs: number | undefined;
+    readonly rejected: number;
+    readonly unkept: number;
+    readonly inFlight: number;
+    readonly parked: ParkedStatus;
+    readonly catalog: Catalog;
+    readonly watch: SignalWatchStatus | undefined;
+  }): UploadStatus {
+    const { clock } = this.#runtime;
+    const monotonic = clock.monotonic();
+    const recent = this.#starts.filter((start) => start >= monotonic - minuteMs).length;
+    const seconds = Math.min(minuteMs, Math.max(1_000, monotonic - this.#opened)) / 1_000;
+    const drained = this.#recent
+      .filter(({ at }) => at >= monotonic - minuteMs)
+      .reduce((sum, { points: of }) => sum + of, 0);
+    const { catalog } = now;
+    const saving = this.#failing ? undefined : this.#saveFailure;
+    const lastError = saving
+      ? { ...saving.failure, current: true }
+      : this.#lastError && { ...this.#lastError, current: this.#failing };
+    return {
+      state: saving?.state ?? this.#state,
+      since: this.#since.time,
+      lastError,
+      lastSuccess: this.#lastSuccess,
+      lagMs: Math.round(Math.max(now.waitedMs ?? 0, this.#state === "idle" ? 0 : this.#lastLagMs)),
+      requests: { started: this.#started, accepted: this.#accepted, failed: this.#failed },
+      points: this.#points,
+      pointsPerSecond: drained / seconds,
+      bytes: this.#bytes,
+      pointsPerRequest: this.#lastPoints,
+      bytesPerRequest: this.#lastBytes,
+      rejected: now.rejected,
+      unkept: now.unkept,
+      budgetShare: Math.min(1, recent / ((minuteMs / 1_000) * this.#requestsPerSecond)),
+      inFlight: now.inFlight,
+      parked: now.parked,
+      signals: {
+        known: catalog.size,
+        pending: catalog.pending.size,
+        saved: catalog.savedCount,
+        refused: [...catalog.refused.entries().take(mostShown)].map(([input, reason]) => ({ input, reason })),
+        watch: now.watch,
+      },
+    };
+  }
+}

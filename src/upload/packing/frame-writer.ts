@@ -1,0 +1,166 @@
+// Writes a planned frame as bytes into one buffer that is used again for every request.
+import { type Steps, stepWork } from "../../lib/in-slices.ts";
+import { Columns } from "../series/columns.ts";
+import { textLength, writeNumber } from "../series/number-text.ts";
+import { TimeWriter } from "../series/time-text.ts";
+import type { Envelope, FramePlan } from "./frame-plan.ts";
+
+/** Writing a time takes as long as copying so many points. */
+const timeWork = 4;
+const timesPerStep = stepWork / timeWork;
+/** Frames of this many bytes are written where larger ones were: what those have touched is not worth giving back. */
+const smallFrame = 2 ** 20;
+/** So many times smaller than the largest one before has a frame to be for its memory to be given back. */
+const muchSmaller = 8;
+const nullText = Buffer.from("null,".repeat(4_096), "latin1");
+
+export class FrameWriter {
+  readonly #envelope: Envelope;
+  readonly #column = new Columns();
+  readonly #times = new TimeWriter();
+  #bytes: Buffer;
+  /** Bytes of `#bytes` that were ever written. */
+  #touched = 0;
+
+  /** Memory is not touched before it is used, so `maxBytes` costs nothing until a frame is that large. */
+  constructor(envelope: Envelope, maxBytes: number) {
+    this.#envelope = envelope;
+    this.#bytes = Buffer.allocUnsafeSlow(maxBytes);
+  }
+
+  /** Returns a view of the buffer, good until the next call. */
+  *write(plan: FramePlan, id: number): Steps<Uint8Array> {
+    this.#fit(plan.bytes);
+    const bytes = this.#bytes;
+    const { times } = plan;
+    let at = bytes.write(this.#envelope.head(id), 0, "latin1");
+    for (let from = 0; from < times.length; from += timesPerStep) {
+      const to = Math.min(times.length, from + timesPerStep);
+      at = this.#writeTimes(bytes, at, times, from, to);
+      yield (to - from) * timeWork;
+    }
+    at += bytes.write(this.#envelope.between, at - 1, "latin1") - 1;
+    for (const { source, count } of plan.columns) {
+      bytes[at++] = quote;
+      at += bytes.write(source.input, at, "latin1");
+      bytes[at++] = quote;
+      bytes[at++] = colon;
+      bytes[at++] = open;
+      // As many as there are rows, none twice: then they are the rows, and nobody needs to look at their times.
+      if (count === times.length && source.readValues && (yield* source.readValues(count, this.#column)))
+        at = yield* this.#writeFullColumn(bytes, at);
+      else {
+        yield* source.read(count, this.#column);
+        at = yield* this.#writeCells(bytes, at, times);
+      }
+      bytes[at - 1] = close;
+      bytes[at++] = comma;
+    }
+    at += bytes.write(this.#envelope.tail, at - 1, "latin1") - 1;
+    if (at !== plan.bytes) throw new RangeError(`frame of ${at} bytes was planned with ${plan.bytes}`);
+    return bytes.subarray(0, at);
+  }
+
+  /** After a burst its memory goes to the garbage collector; not sooner, for a socket may still hold on to it. */
+  #fit(bytes: number): void {
+    const shrinks = this.#touched > Math.max(smallFrame, bytes * muchSmaller);
+    if (shrinks || bytes > this.#bytes.length) {
+      this.#bytes = Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length));
+      this.#touched = 0;
+    }
+    this.#touched = Math.max(this.#touched, bytes);
+  }
+
+  #writeTimes(bytes: Buffer, start: number, times: Float64Array, from: number, to: number): number {
+    let at = start;
+    for (let i = from; i < to; i++) {
+      bytes[at++] = quote;
+      at = this.#times.write(bytes, at, times[i]!);
+      bytes[at++] = quote;
+      bytes[at++] = comma;
+    }
+    return at;
+  }
+
+  *#writeFullColumn(bytes: Buffer, start: number): Steps<number> {
+    const { count } = this.#column;
+    let at = start;
+    for (let from = 0; from < count; from += stepWork) {
+      const to = Math.min(count, from + stepWork);
+      at = this.#writeValues(bytes, at, from, to);
+      yield to - from;
+    }
+    return at;
+  }
+
+  #writeValues(bytes: Buffer, start: number, from: number, to: number): number {
+    const { values, forms } = this.#column;
+    let at = start;
+    for (let i = from; i < to; i++) {
+      const form = forms[i]!;
+      writeNumber(bytes, at, values[i]!, form);
+      at += textLength(form);
+      bytes[at++] = comma;
+    }
+    return at;
+  }
+
+  /** One text and comma for each row. */
+  *#writeCells(bytes: Buffer, start: number, rows: Float64Array): Steps<number> {
+    const { count } = this.#column;
+    const end = { at: start, row: 0 };
+    for (let from = 0; from < count; from += stepWork) {
+      const { row } = end;
+      const to = Math.min(count, from + stepWork);
+      this.#writeSparse(bytes, end, rows, from, to);
+      yield end.row - row;
+    }
+    const nulls = rows.length - end.row;
+    end.at = writeNulls(bytes, end.at, nulls);
+    yield nulls;
+    return end.at;
+  }
+
+  /** Values of the column in their rows, with nulls before each as needed; moves `end` behind the last. */
+  #writeSparse(bytes: Buffer, end: { at: number; row: number }, rows: Float64Array, from: number, to: number): void {
+    const { times, values, forms } = this.#column;
+    let { at, row } = end;
+    for (let i = from; i < to; i++) {
+      const time = times[i]!;
+      if (rows[row] !== time) {
+        const begun = row;
+        while (rows[row]! < time) row++;
+        at = writeNulls(bytes, at, row - begun);
+      }
+      const form = forms[i]!;
+      writeNumber(bytes, at, values[i]!, form);
+      at += textLength(form);
+      bytes[at++] = comma;
+      row++;
+    }
+    end.at = at;
+    end.row = row;
+  }
+}
+
+function writeNulls(bytes: Buffer, start: number, count: number): number {
+  let at = start;
+  let left = count * 5;
+  if (left <= 40) {
+    for (let i = 0; i < left; i++) bytes[at++] = nullText[i]!;
+    return at;
+  }
+  while (left > 0) {
+    const length = Math.min(left, nullText.length);
+    nullText.copy(bytes, at, 0, length);
+    at += length;
+    left -= length;
+  }
+  return at;
+}
+
+const quote = 34;
+const comma = 44;
+const colon = 58;
+const open = 91;
+const close = 93;

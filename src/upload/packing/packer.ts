@@ -1,0 +1,249 @@
+// Decides which points the next request carries: as many as fit, and none for longer than the freshness bound without
+// its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
+import type { InputId } from "../../core/point.ts";
+import type { Steps } from "../../lib/in-slices.ts";
+import type { SeriesQueue } from "../series/series-queue.ts";
+import { timeLength } from "../series/time-text.ts";
+import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder, joined } from "./cluster.ts";
+import { FrameDraft } from "./frame-draft.ts";
+import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
+import { JoinedColumn, type PackedPlan, type Part } from "./packed-column.ts";
+
+export interface PackLimits {
+  /** Bytes of the whole request. */
+  readonly maxBytes: number;
+  /** Bytes of a request without times and series. */
+  readonly envelopeBytes: number;
+  readonly maxSeries: number;
+  /** Series whose oldest point came before this (monotonic, ms) lead the frame. */
+  readonly urgentBefore: number;
+}
+
+/** Share of a frame of the backlog that is kept free at most for fresh points of the same series. */
+const mostShared = 0.5;
+/** Fresh points with the same time that are worth keeping room for. */
+const leastRiders = 8;
+
+/** Bounds the work of one plan, in points looked at beside those that a frame can hold, and clusters that did not fit. */
+const mostWork = 4_000_000;
+const mostMisfits = 64;
+/** How often a border is looked for at which no member of a cluster is cut. */
+const mostBorders = 4;
+/** How often a frame of one cluster is begun again with more rows. */
+const mostTries = 2;
+/** Few deep series share their times with few: where a frame of whole blocks carries less than this of the other, blocks are cut. */
+const leastWholeBlocks = 0.5;
+
+/** Plans frames. Pure: what comes out depends on what goes in alone; only memory is kept and used again. */
+export class Packer {
+  readonly #draft = new FrameDraft();
+  #limits: PackLimits = { maxBytes: 0, envelopeBytes: 0, maxSeries: 0, urgentBefore: 0 };
+  /** Fresh points may ride along. */
+  #hasRiders = false;
+  /** Work of the draft when this plan was begun. */
+  #begun = 0;
+
+  /**
+   * Undefined when there is nothing to send, or when not even one point fits. `live`: fresh points that may ride along
+   * where their series are in the frame anyway. What goes in must not change before it has come to its end.
+   */
+  *plan(
+    candidates: Iterable<Candidate>,
+    limits: PackLimits,
+    live: Iterable<Candidate> = [],
+  ): Steps<PackedPlan | undefined> {
+    const draft = this.#draft;
+    const riders = yield* clustersOf(live);
+    this.#limits = limits;
+    this.#hasRiders = riders.length > 0;
+    this.#begun = draft.work;
+    draft.begin(limits.envelopeBytes, limits.maxBytes - roomFor(riders, limits.maxBytes * mostShared));
+    const misfits: Cluster[] = [];
+    const apart = yield* clustersOf(candidates);
+    // Where all of it goes out at once nothing has to be left behind.
+    const clusters = leastBytes(apart) > limits.maxBytes ? yield* joined(apart) : apart;
+    for (const cluster of inOrder(clusters, limits.urgentBefore)) {
+      if (draft.width === 0) yield* this.#addFirst(cluster);
+      else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
+      if (misfits.length > mostMisfits || this.#tired || this.#full) break;
+      yield clusterWork;
+    }
+    for (const cluster of misfits.slice(0, 2)) yield* this.#addPart(cluster);
+    if (draft.width === 0) return undefined;
+    draft.maxBytes = limits.maxBytes;
+    return yield* this.#finish(yield* this.#join(riders));
+  }
+
+  *#finish(joined: ReadonlyMap<InputId, Part>): Steps<PackedPlan> {
+    const { parts, points, nulls, bytes } = this.#draft;
+    const times = yield* this.#draft.times();
+    const columns = parts.map((part) => {
+      const rider = joined.get(part.queue.input);
+      return rider
+        ? { source: new JoinedColumn(part, rider), count: part.count + rider.count }
+        : { source: part.queue, count: part.count };
+    });
+    return { times, columns, parts: [...parts, ...joined.values()], points, nulls, bytes };
+  }
+
+  /** Adds fresh points to columns that are in the frame; gives them by input. */
+  *#join(riders: readonly Cluster[]): Steps<Map<InputId, Part>> {
+    const joined = new Map<InputId, Part>();
+    const inFrame = new Map(riders.length > 0 ? this.#draft.parts.map(({ queue }) => [queue.input, queue]) : []);
+    for (const { members } of riders) {
+      const within = members.filter((queue) => {
+        const backlog = inFrame.get(queue.input);
+        return backlog?.ascending && queue.ascending && queue.firstTime > backlog.lastTime;
+      });
+      if (!(yield* this.#draft.join(within))) continue;
+      for (const queue of within) joined.set(queue.input, { queue, count: queue.count });
+    }
+    return joined;
+  }
+
+  get #tired(): boolean {
+    return this.#draft.work - this.#begun > mostWork;
+  }
+
+  get #full(): boolean {
+    const { bytes, maxBytes, width, height } = this.#draft;
+    return width >= this.#limits.maxSeries || maxBytes - bytes < nullBytes * height + columnOverhead;
+  }
+
+  /** Begins a frame with as many rows of `cluster` as fit, the same for all its members. */
+  *#addFirst(cluster: Cluster): Steps<void> {
+    const draft = this.#draft;
+    const { maxBytes } = draft;
+    const members = cluster.members.slice(0, this.#limits.maxSeries);
+    const [first] = members;
+    if (first && members.length === 1 && first.ascending) {
+      const count = yield* draft.prefix(first);
+      if (count > 0) yield* draft.add(first, first.wholeBlocks(count) || count);
+      return;
+    }
+    const fitting = rowsThatFit(members, cluster.rows, maxBytes - draft.bytes);
+    // Fresh points ride along with their series, so a frame of few series would leave most of them behind.
+    if (!this.#hasRiders && members.some((member) => member.firstRun > fitting)) {
+      yield* this.#addWholeBlocks(members);
+      if (draft.width > 0 && draft.points >= leastWholeBlocks * fitting * members.length) return;
+      draft.begin(this.#limits.envelopeBytes, maxBytes);
+    }
+    let rows = uncut(members, fitting);
+    for (let tries = 0; rows > 0; tries++) {
+      let fits = true;
+      for (const member of members) {
+        fits = yield* draft.add(member, rows);
+        if (!fits) break;
+      }
+      // The oldest values may be shorter or longer than all are on average.
+      const more = uncut(members, Math.min(cluster.rows, Math.floor(rows * (maxBytes / draft.bytes) * 0.998)));
+      if (fits && (tries >= mostTries || more < rows * 1.02)) return;
+      draft.begin(this.#limits.envelopeBytes, maxBytes);
+      if (fits) rows = more;
+      else rows = uncut(members, members.length === 1 ? rows >> 1 : Math.floor(rows * 0.98));
+    }
+    // Too wide for even one row: as many members as fit.
+    yield* this.#addPart(cluster);
+  }
+
+  /**
+   * Adds the oldest block of as many members as fit. Where the rows that fit of all members end within their oldest blocks,
+   * no series could be settled, and a kill would repeat all requests of these blocks.
+   */
+  *#addWholeBlocks(members: readonly SeriesQueue[]): Steps<void> {
+    for (const member of members) if (!(yield* this.#draft.add(member, member.firstRun))) return;
+  }
+
+  /** Adds all of `cluster`, or nothing of it. */
+  *#addWhole(cluster: Cluster): Steps<boolean> {
+    const [first] = cluster.members;
+    const draft = this.#draft;
+    const { maxBytes, width, height: rows } = draft;
+    if (!first || width + cluster.members.length > this.#limits.maxSeries) return false;
+    // The least it can take: every time is in the frame already.
+    let least = draft.bytes;
+    for (const member of cluster.members) {
+      least += member.input.length + columnOverhead + member.textBytes + member.count;
+      if (rows > member.count) least += (rows - member.count) * nullBytes;
+    }
+    if (least > maxBytes) return false;
+    const fresh = yield* draft.freshRows(first);
+    const nulls = fresh.rows * width + (rows + fresh.rows - cluster.rows) * cluster.members.length;
+    const already = Math.max(0, rows - cluster.rows) * cluster.members.length;
+    if (least + fresh.bytes + (nulls - already) * nullBytes > maxBytes) return false;
+    // Members have the same times but for a collision of hashes: who does not fit then waits for the next frame.
+    for (const member of cluster.members) yield* draft.add(member, cluster.rows);
+    return true;
+  }
+
+  /** Fills what room is left with members of `cluster`, the last of them in part. */
+  *#addPart(cluster: Cluster): Steps<void> {
+    for (const member of cluster.members) {
+      if (this.#draft.width >= this.#limits.maxSeries || this.#tired) return;
+      if (!(yield* this.#draft.add(member, member.count))) {
+        yield* this.#addPrefix(member);
+        return;
+      }
+    }
+  }
+
+  /** Adds the oldest points of `queue` that fit, unless that is so few that their column is better used by another. */
+  *#addPrefix(queue: SeriesQueue): Steps<void> {
+    const alone = this.#draft.width === 0;
+    const least = alone ? 1 : Math.max(1, queue.count / 8);
+    let count = queue.ascending ? yield* this.#draft.prefix(queue) : queue.count >> 1;
+    // A block is cut only where none goes out otherwise.
+    count = queue.wholeBlocks(count) || (alone ? count : 0);
+    while (count >= least && !(yield* this.#draft.add(queue, count))) count >>= 1;
+  }
+}
+
+/**
+ * The most rows, `rows` at most, that cut no block: a kill repeats what was delivered of a block of which the rest was not.
+ * `rows` where the oldest block is deeper than that, or where the members came in different blocks.
+ */
+function uncut(members: readonly SeriesQueue[], rows: number): number {
+  let most = rows;
+  for (let tries = 0; tries < mostBorders; tries++) {
+    const before = most;
+    for (const member of members) most = Math.min(most, member.wholeBlocks(most));
+    if (most === 0) break;
+    if (most === before) return most;
+  }
+  return rows;
+}
+
+/** About how many rows of series that share their times fit into `room`; all of them only if they do for certain. */
+function rowsThatFit(members: readonly SeriesQueue[], rows: number, room: number): number {
+  let columns = 0;
+  let text = 0;
+  for (const member of members) {
+    columns += member.input.length + columnOverhead;
+    text += member.textBytes + member.count;
+  }
+  // A timestamp takes 30 bytes at most.
+  if (columns + text + 30 * rows <= room) return rows;
+  const [first] = members;
+  const rowBytes = text / rows + timeLength(first?.firstTime ?? 0) + timeOverhead;
+  return Math.min(rows, Math.floor(((room - columns) / rowBytes) * 0.998));
+}
+
+/** What all of them take at least: names and values, without times and nulls. */
+function leastBytes(clusters: readonly Cluster[]): number {
+  let bytes = 0;
+  for (const { members } of clusters)
+    for (const { input, textBytes, count } of members) bytes += input.length + columnOverhead + textBytes + count;
+  return bytes;
+}
+
+/** Bytes that fresh points take where they cost no nulls, at most `most`. */
+function roomFor(riders: readonly Cluster[], most: number): number {
+  let bytes = 0;
+  for (const { rows, members } of riders) {
+    if (members.length < leastRiders) continue;
+    bytes += 30 * rows;
+    for (const member of members) bytes += member.textBytes + member.count;
+    if (bytes > most) return most;
+  }
+  return bytes;
+}

@@ -1,0 +1,173 @@
+// The file of the catalog: one row a signal, in SQLite, so that a change writes what changed and not all of it.
+import { renameSync, rmSync } from "node:fs";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { InputId, SignalId } from "../../core/point.ts";
+import type { Logger } from "../../core/runtime.ts";
+
+/** A row, with `metadata` only where it is wanted. */
+export interface CatalogRow {
+  readonly input: InputId;
+  /** JSON of the metadata; undefined: none was given. */
+  readonly metadata: string | undefined;
+  /** Hash of `metadata`. */
+  readonly hash: string | undefined;
+  /** Hash of what the service has. */
+  readonly saved: string | undefined;
+  readonly id: SignalId | undefined;
+}
+
+const layout = 1;
+
+/**
+ * Losing it is harmless, so it is written without a sync for each change: a power cut may cost the last changes, never
+ * the file. Every method throws when the file is damaged or the disk fails.
+ */
+export class CatalogFile implements Disposable {
+  readonly #database: DatabaseSync;
+  readonly #put: StatementSync;
+  readonly #metadata: StatementSync;
+  /** There was no room the last time. */
+  #full = false;
+
+  private constructor(database: DatabaseSync) {
+    this.#database = database;
+    this.#put = database.prepare(
+      `INSERT INTO signals (input, metadata, hash, saved, id) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (input) DO UPDATE SET metadata = coalesce(excluded.metadata, metadata), hash = excluded.hash,
+         saved = excluded.saved, id = excluded.id`,
+    );
+    this.#metadata = database.prepare("SELECT metadata FROM signals WHERE input = ?");
+  }
+
+  /** Opens the file or makes it. `:memory:` keeps nothing. */
+  static open(path: string): CatalogFile {
+    const database = new DatabaseSync(path);
+    try {
+      database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 1048576");
+      const found = Number(Object.values(database.prepare("PRAGMA user_version").get() ?? {})[0]);
+      if (found > layout) throw new Error(`written by a newer version (layout ${found})`);
+      const check = Object.values(database.prepare("PRAGMA quick_check(1)").get() ?? {})[0];
+      if (check !== "ok") throw new Error(String(check));
+      database.exec(`
+        CREATE TABLE IF NOT EXISTS signals (
+          input TEXT PRIMARY KEY, metadata TEXT, hash TEXT, saved TEXT, id TEXT
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS target (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL) STRICT;
+        PRAGMA user_version = ${layout}`);
+      return new CatalogFile(database);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  /** Moves a file that cannot be used out of the way, beside itself. Resolves with its new name. */
+  static setAside(path: string): string {
+    const name = `${path}.damaged`;
+    renameSync(path, name);
+    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+    return name;
+  }
+
+  /** All rows without their metadata. */
+  *rows(): Generator<CatalogRow> {
+    for (const row of this.#database
+      .prepare("SELECT input, iif(metadata IS NULL, NULL, hash) AS hash, saved, id FROM signals")
+      .iterate()) {
+      const { input, hash, saved, id } = row;
+      if (typeof input !== "string") continue;
+      yield {
+        // What the file holds was an Input ID and a Signal ID when it was put there.
+        input: input as InputId,
+        metadata: undefined,
+        hash: text(hash),
+        saved: text(saved),
+        id: text(id) as SignalId | undefined,
+      };
+    }
+  }
+
+  metadata(input: InputId): string | undefined {
+    return text(this.#metadata.get(input)?.["metadata"]);
+  }
+
+  /** Writes rows together; metadata that is undefined stays as it was. False: nothing was written, there is no room for it now. */
+  put(rows: Iterable<CatalogRow>, log: Logger): boolean {
+    try {
+      this.#database.exec("BEGIN");
+      for (const { input, metadata, hash, saved, id } of rows)
+        this.#put.run(input, metadata ?? null, hash ?? null, saved ?? null, id ?? null);
+      this.#database.exec("COMMIT");
+      this.#full = false;
+      return true;
+    } catch (error) {
+      // SQLite has rolled back by itself where the disk was full.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      if (!isFullDisk(error)) throw error;
+      if (!this.#full) log.warn({ reason: reasonOf(error) }, "the list of signals cannot be written for now");
+      this.#full = true;
+      return false;
+    }
+  }
+
+  get target(): string | undefined {
+    return text(this.#database.prepare("SELECT name FROM target").get()?.["name"]);
+  }
+
+  set target(name: string) {
+    this.#database.prepare("INSERT INTO target VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET name = ?").run(name, name);
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+}
+
+/** Opens the file at `path`; one that cannot be used is set aside, and where no file can be had memory has to do. */
+export function openCatalogFile(path: string, log: Logger): CatalogFile {
+  try {
+    return CatalogFile.open(path);
+  } catch (error) {
+    return startOver(path, error, log);
+  }
+}
+
+/** What to go on with after `failed` threw `cause`. */
+export function replaceCatalogFile(failed: CatalogFile, path: string, cause: unknown, log: Logger): CatalogFile {
+  try {
+    failed[Symbol.dispose]();
+  } catch {
+    // What is set aside need not be closed well.
+  }
+  return startOver(path, cause, log);
+}
+
+function startOver(path: string, cause: unknown, log: Logger): CatalogFile {
+  try {
+    // Nothing is wrong with the file then: the next start finds it as it is.
+    if (isFullDisk(cause)) throw cause;
+    const aside = CatalogFile.setAside(path);
+    const file = CatalogFile.open(path);
+    log.warn({ reason: reasonOf(cause), aside }, "the list of signals was damaged and begun anew");
+    return file;
+  } catch (error) {
+    const reasons = [...new Set([reasonOf(cause), reasonOf(error)])];
+    log.warn({ reason: reasons.join("; ") }, "the list of signals is kept in memory alone");
+    return CatalogFile.open(":memory:");
+  }
+}
+
+/** SQLITE_FULL, and failures to write, which a full disk shows as as well. Failures to read (266, 522) are no such thing. */
+function isFullDisk(error: unknown): boolean {
+  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return false;
+  const primary = error.errcode & 0xff;
+  return primary === 13 || (primary === 10 && error.errcode !== 266 && error.errcode !== 522);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,246 @@
+// The persisted list of signals: what is known of each, what the service was last told, and the ID it gave.
+import { setImmediate } from "node:timers/promises";
+import type { InputId, SignalId } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import type { PartialSignalMetadata, SignalCatalog } from "../../core/signal.ts";
+import { signalAttributes } from "../../wire/signal-view.ts";
+import { type CatalogFile, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
+import { canonicalJson, hashOf } from "./metadata-hash.ts";
+
+/** What is known of one signal. */
+export interface CatalogEntry {
+  readonly input: InputId;
+  /** As described last; undefined: points exist, but nothing was said about them. */
+  readonly signal: PartialSignalMetadata | undefined;
+  /** Names the metadata as they are now; changes when they do. */
+  readonly hash: string | undefined;
+  /** Whether the service has this metadata. */
+  readonly saved: boolean;
+  /** ID the service gave; undefined: not known yet. */
+  readonly id: SignalId | undefined;
+}
+
+/** The catalog as the uploader uses it; the pipeline needs no more of it than `describe`. */
+export interface Catalog extends SignalCatalog, AsyncDisposable {
+  /** Number of signals known. */
+  readonly size: number;
+  /** Inputs whose metadata the service has not, and has not refused. */
+  readonly pending: ReadonlySet<InputId>;
+  readonly savedCount: number;
+  /** Inputs whose metadata the service refused since the start, with its reason. */
+  readonly refused: ReadonlyMap<InputId, string>;
+  entry(input: InputId): CatalogEntry | undefined;
+  /** All signals, in no order. */
+  inputs(): Iterable<InputId>;
+  /** Names the service and integration that the list is about. Another one than before has been told nothing yet. */
+  bind(target: string): void;
+  /** The service has the metadata that `hash` names; undefined: it has none any longer, or others, and is to get ours again. */
+  markSaved(input: InputId, hash: string | undefined, id: SignalId | undefined): void;
+  /** The service would not take the metadata that `hash` names. */
+  markRefused(input: InputId, hash: string, reason: string): void;
+  /** The service named the signal of `input`. Cheap when it was known. */
+  learn(input: InputId, id: SignalId): void;
+}
+
+/** How long changes may wait to be written, in milliseconds: they are cheap to lose, and flash wears. */
+const flushEveryMs = 5_000;
+const rowsPerSlice = 2_000;
+
+interface Known {
+  /** Metadata as JSON while they wait to be written; afterwards the file has them. */
+  unwritten: string | undefined;
+  hash: string | undefined;
+  saved: string | undefined;
+  id: SignalId | undefined;
+}
+
+/**
+ * Opens the list kept at `path`. Resolves once it is read. A file that cannot be read is set aside with a warning and an
+ * empty list begun; where nothing can be written the list is kept in memory alone. Rejects with `signal.reason` only.
+ */
+export async function openCatalog(path: string, runtime: Runtime, signal: AbortSignal): Promise<Catalog> {
+  signal.throwIfAborted();
+  return new PersistedCatalog(path, runtime);
+}
+
+class PersistedCatalog implements Catalog {
+  readonly #path: string;
+  readonly #runtime: Runtime;
+  readonly #known = new Map<InputId, Known>();
+  readonly #pending = new Set<InputId>();
+  readonly #refused = new Map<InputId, string>();
+  readonly #dirty = new Set<InputId>();
+  /** Hash of metadata objects seen before: the pipeline gives the same object again while nothing changes. */
+  #hashes = new WeakMap<PartialSignalMetadata, string>();
+  readonly #stop = new AbortController();
+  readonly #flushing: Promise<void>;
+  #file: CatalogFile;
+  #savedCount = 0;
+
+  constructor(path: string, runtime: Runtime) {
+    this.#path = path;
+    this.#runtime = runtime;
+    this.#file = openCatalogFile(path, runtime.log);
+    for (const { input, hash, saved, id } of this.#file.rows())
+      this.#remember(input, { unwritten: undefined, hash, saved, id });
+    this.#flushing = this.#flushForEver();
+  }
+
+  get size(): number {
+    return this.#known.size;
+  }
+
+  get pending(): ReadonlySet<InputId> {
+    return this.#pending;
+  }
+
+  get savedCount(): number {
+    return this.#savedCount;
+  }
+
+  get refused(): ReadonlyMap<InputId, string> {
+    return this.#refused;
+  }
+
+  describe(input: InputId, signal: PartialSignalMetadata): void {
+    const known = this.#known.get(input);
+    const before = this.#hashes.get(signal);
+    if (known && before !== undefined && known.hash === before) return;
+    const metadata = canonicalJson(signal);
+    const now = before ?? hashOf(metadata);
+    this.#hashes.set(signal, now);
+    if (known?.hash === now) return;
+    if (known) this.#forget(input, known);
+    this.#remember(input, { unwritten: metadata, hash: now, saved: known?.saved, id: known?.id });
+    this.#dirty.add(input);
+  }
+
+  entry(input: InputId): CatalogEntry | undefined {
+    const known = this.#known.get(input);
+    if (!known) return undefined;
+    return {
+      input,
+      signal: this.#metadata(input, known),
+      hash: known.hash,
+      saved: isSaved(known),
+      id: known.id,
+    };
+  }
+
+  inputs(): Iterable<InputId> {
+    return this.#known.keys();
+  }
+
+  bind(target: string): void {
+    try {
+      if (this.#file.target === target) return;
+      this.#file.target = target;
+    } catch (error) {
+      this.#replace(error);
+    }
+    for (const [input, known] of Array.from(this.#known)) {
+      this.#forget(input, known);
+      this.#remember(input, { ...known, saved: undefined, id: undefined });
+      this.#dirty.add(input);
+    }
+  }
+
+  markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
+    const known = this.#known.get(input);
+    if (!known) return;
+    this.#forget(input, known);
+    this.#remember(input, { ...known, saved: savedHash, id: id ?? known.id });
+    this.#dirty.add(input);
+  }
+
+  markRefused(input: InputId, refusedHash: string, reason: string): void {
+    if (this.#known.get(input)?.hash !== refusedHash) return;
+    this.#pending.delete(input);
+    this.#refused.set(input, reason);
+  }
+
+  learn(input: InputId, id: SignalId): void {
+    const known = this.#known.get(input);
+    if (known?.id === id) return;
+    if (known) known.id = id;
+    else this.#remember(input, { unwritten: undefined, hash: undefined, saved: undefined, id });
+    this.#dirty.add(input);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new Error("the catalog is closed"));
+    await this.#flushing.then(() => this.#flush());
+    this.#file[Symbol.dispose]();
+  }
+
+  #remember(input: InputId, known: Known): void {
+    this.#known.set(input, known);
+    if (isSaved(known)) this.#savedCount++;
+    else if (known.hash !== undefined) this.#pending.add(input);
+  }
+
+  #forget(input: InputId, known: Known): void {
+    if (isSaved(known)) this.#savedCount--;
+    this.#pending.delete(input);
+    this.#refused.delete(input);
+  }
+
+  #metadata(input: InputId, known: Known): PartialSignalMetadata | undefined {
+    if (known.hash === undefined) return undefined;
+    try {
+      const json = known.unwritten ?? this.#file.metadata(input);
+      const parsed = signalAttributes.safeParse(json === undefined ? undefined : JSON.parse(json));
+      return parsed.success ? parsed.data : undefined;
+    } catch (error) {
+      this.#replace(error);
+      return undefined;
+    }
+  }
+
+  async #flushForEver(): Promise<void> {
+    const { signal } = this.#stop;
+    for (;;) {
+      await this.#runtime.clock.sleep(flushEveryMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      await this.#flush();
+    }
+  }
+
+  /** Writes what changed, in slices, so that others run in between. */
+  async #flush(): Promise<void> {
+    while (this.#dirty.size > 0) {
+      const slice = [...this.#dirty.values().take(rowsPerSlice)];
+      try {
+        const rows = slice.flatMap((input) => {
+          const known = this.#known.get(input);
+          return known ? [{ ...known, input, metadata: known.unwritten }] : [];
+        });
+        if (!this.#file.put(rows, this.#runtime.log)) return;
+      } catch (error) {
+        this.#replace(error);
+        return;
+      }
+      for (const input of slice) {
+        this.#dirty.delete(input);
+        const known = this.#known.get(input);
+        if (known) known.unwritten = undefined;
+      }
+      await setImmediate();
+    }
+  }
+
+  /** The file failed while in use: another one, with all that is known beside the metadata, which come again when described. */
+  #replace(cause: unknown): void {
+    this.#file = replaceCatalogFile(this.#file, this.#path, cause, this.#runtime.log);
+    this.#hashes = new WeakMap();
+    for (const [input, known] of Array.from(this.#known)) {
+      this.#forget(input, known);
+      this.#remember(input, { ...known, hash: known.unwritten === undefined ? undefined : known.hash });
+      this.#dirty.add(input);
+    }
+  }
+}
+
+function isSaved({ hash: now, saved }: Known): boolean {
+  return now !== undefined && saved === now;
+}

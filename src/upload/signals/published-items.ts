@@ -1,0 +1,126 @@
+// What was published last of each signal, kept on disk, so that an edit by a person can be told from our own doing.
+//
+// SQLite in `upload/published.db`, one row a signal. The agent and `tagferry signals publish` may use it side by side.
+// Losing it is safe: what differs then counts as edited by a person and stays.
+import { chownSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { z } from "zod";
+import type { Logger } from "../../core/runtime.ts";
+import type { AttributeMap } from "./attribute-map.ts";
+
+export interface PublishedItem {
+  readonly input: string;
+  readonly itemId: string;
+  readonly base: AttributeMap;
+}
+
+const attributes = z.record(z.string(), z.unknown());
+/** How long another process may hold the file, in milliseconds: a page is written in a few. */
+const busyMs = 1_000;
+
+export class PublishedItems implements Disposable {
+  readonly #database: DatabaseSync;
+  readonly #target: string;
+  readonly #get: StatementSync;
+  readonly #put: StatementSync;
+
+  private constructor(database: DatabaseSync, target: string) {
+    this.#database = database;
+    this.#target = target;
+    this.#get = database.prepare("SELECT item, attributes FROM published WHERE target = ? AND input = ?");
+    this.#put = database.prepare(
+      `INSERT INTO published (target, input, item, attributes) VALUES (?, ?, ?, ?)
+       ON CONFLICT (target, input) DO UPDATE SET item = excluded.item, attributes = excluded.attributes`,
+    );
+  }
+
+  /**
+   * `target` names service and integration: another one has other items. A file that cannot be used is set aside; where
+   * none can be written it is kept in memory, with a warning.
+   */
+  static open(path: string, target: string, log: Logger): PublishedItems {
+    try {
+      return new PublishedItems(openFile(path), target);
+    } catch (error) {
+      try {
+        if (!isDamage(error)) throw error;
+        renameSync(path, `${path}.damaged`);
+        for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+        const items = new PublishedItems(openFile(path), target);
+        log.warn(
+          { reason: messageOf(error), aside: `${path}.damaged` },
+          "the record of published items was begun anew",
+        );
+        return items;
+      } catch (second) {
+        log.warn({ reason: messageOf(second) }, "what is published is remembered in memory alone");
+        return new PublishedItems(openFile(":memory:"), target);
+      }
+    }
+  }
+
+  /** As published last to this item; undefined: never from here. Throws when the file cannot be read. */
+  base(input: string, itemId: string | undefined): AttributeMap | undefined {
+    const row = this.#get.get(this.#target, input);
+    if (row?.["item"] !== itemId || typeof row?.["attributes"] !== "string") return undefined;
+    return new Map(Object.entries(attributes.parse(JSON.parse(row["attributes"]))));
+  }
+
+  /** Throws when they cannot be written. */
+  put(items: readonly PublishedItem[]): void {
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      for (const { input, itemId, base } of items)
+        this.#put.run(this.#target, input, itemId, JSON.stringify(Object.fromEntries(base)));
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+}
+
+function openFile(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: busyMs });
+  try {
+    // A rollback journal, not WAL: nothing stays beside it that an agent of another user could not open. No waiting for
+    // the disk: a power cut may damage it, a kill does not.
+    database.exec(`
+      PRAGMA journal_mode = DELETE;
+      PRAGMA synchronous = OFF;
+      CREATE TABLE IF NOT EXISTS published (
+        target TEXT NOT NULL, input TEXT NOT NULL, item TEXT NOT NULL, attributes TEXT NOT NULL,
+        PRIMARY KEY (target, input)
+      ) STRICT, WITHOUT ROWID`);
+    const check = Object.values(database.prepare("PRAGMA quick_check(1)").get() ?? {})[0];
+    if (check !== "ok") throw new Error(String(check));
+    ownAsFolder(path);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** An operator may be root where the agent is not: the agent has to be able to write it all the same. */
+function ownAsFolder(path: string): void {
+  if (path === ":memory:" || process.getuid?.() !== 0) return;
+  const { uid, gid } = statSync(dirname(path));
+  chownSync(path, uid, gid);
+}
+
+/** SQLITE_CORRUPT and SQLITE_NOTADB, or what `quick_check` found. */
+function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "errcode" in error ? error.errcode : undefined;
+  return code === undefined ? !("code" in error) : code === 11 || code === 26;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

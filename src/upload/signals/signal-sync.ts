@@ -1,0 +1,223 @@
+// Keeps the metadata of signals at the service as they are in the catalog: new and changed ones are saved, in batches.
+import type { InputId, SignalId } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { unreachable } from "../../core/unreachable.ts";
+import { BackOff } from "../../lib/back-off.ts";
+import { inputsMember } from "../client/dialect.ts";
+import type { ServiceOptions } from "../client/options.ts";
+import type { Pacer } from "../client/pacer.ts";
+import { answerBytes, type Call, type Verdict } from "../client/rpc-client.ts";
+import { namedIn, signalsOf, summaryBytes } from "../client/service-sink.ts";
+import { firstRequestId } from "../packing/frame-plan.ts";
+import type { Catalog } from "./catalog.ts";
+import { type BatchedSignal, nextBatch } from "./signal-batch.ts";
+
+export interface SignalSyncParts {
+  readonly options: ServiceOptions;
+  readonly catalog: Catalog;
+  readonly pacer: Pacer;
+  readonly maxBytes: number;
+  readonly call: (call: Call, signal: AbortSignal) => Promise<Verdict>;
+  /** Told of every verdict that is not about single signals, and of the first success after one. */
+  readonly report: (verdict: Verdict) => void;
+  /** Told of what the service has taken. */
+  readonly saved?: (inputs: readonly InputId[]) => void;
+}
+
+const pollMs = 1_000;
+/** How often the service may fail to save before points go out without: it creates signals by itself. */
+const patience = 3;
+/** Until what was not permitted is tried again. */
+const forbiddenMs = 60_000;
+
+export class SignalSync {
+  readonly #parts: SignalSyncParts;
+  readonly #runtime: Runtime;
+  readonly #backOff: BackOff;
+  /** Parts of batches that were refused as a whole, and batches to try again. */
+  #suspects: (readonly BatchedSignal[])[] = [];
+  /** In the order in which they are due. */
+  #notPermitted: { readonly input: InputId; readonly dueMs: number }[] = [];
+  #failures = 0;
+  #nextId = firstRequestId;
+
+  constructor(parts: SignalSyncParts, runtime: Runtime) {
+    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#backOff = new BackOff({ minMs: 1_000, maxMs: 15_000, random: runtime.random });
+  }
+
+  /** Whether the points of `input` have to wait because its metadata are to be saved first. */
+  holds(input: InputId): boolean {
+    return this.#failures < patience && this.#parts.catalog.pending.has(input);
+  }
+
+  /** Saves what is pending until `signal` aborts, then resolves; the call under way ends with `grace`. */
+  async run(signal: AbortSignal, grace: AbortSignal): Promise<void> {
+    const { clock } = this.#runtime;
+    while (!signal.aborted) {
+      try {
+        const waitMs = await this.#saveNext(signal, grace);
+        if (waitMs > 0) await clock.sleep(waitMs, signal);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    }
+  }
+
+  /**
+   * Saves one batch: milliseconds to wait before the next one. A method of its own, since what a function that waits has
+   * in its variables stays in memory: the request and the answer of 100,000 signals are 30 MB.
+   */
+  async #saveNext(signal: AbortSignal, grace: AbortSignal): Promise<number> {
+    const { pacer, catalog } = this.#parts;
+    this.#retryForbidden();
+    const batch = this.#suspects.pop() ?? this.#nextBatch();
+    if (batch.length === 0) return pollMs;
+    const call = this.#callFor(batch);
+    const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
+    const waitMs = await this.#decide(batch, verdict);
+    if (catalog.pending.size === 0) this.#suspects = [];
+    return waitMs;
+  }
+
+  #nextBatch(): BatchedSignal[] {
+    const { catalog, maxBytes, options } = this.#parts;
+    return nextBatch(catalog, options.apiVersion, maxBytes - Buffer.byteLength(this.#body("")));
+  }
+
+  #body(inputs: string): string {
+    const { integration, apiVersion, signals } = this.#parts.options;
+    return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${inputsMember(apiVersion)}":{${inputs}},"createOnly":${signals.createOnly}}}`;
+  }
+
+  #callFor(batch: readonly BatchedSignal[]): Call {
+    const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
+    const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
+    return { id: this.#nextId++, body, maxAnswerBytes };
+  }
+
+  /** Milliseconds to wait before the next call. */
+  async #decide(batch: readonly BatchedSignal[], verdict: Verdict): Promise<number> {
+    const { report } = this.#parts;
+    switch (verdict.kind) {
+      case "done":
+        this.#saved(batch, await signalsOf(verdict.result));
+        report(verdict);
+        return this.#succeeded();
+      case "partly": {
+        const ids = await signalsOf(verdict.error.data?.partialResult);
+        this.#saved(
+          batch.filter(({ input }) => ids.has(input)),
+          ids,
+        );
+        const rest = batch.filter(({ input }) => !ids.has(input));
+        const known = new Set(rest.map(({ input }) => input));
+        for (const { id = "", message } of verdict.error.data?.invalidResources ?? [])
+          for (const input of namedIn([id], "inputs.", known)) this.#refused(rest, input, message);
+        return ids.size > 0 ? this.#succeeded() : this.#failed(true);
+      }
+      case "refused": {
+        this.#bisect(batch, verdict.reason, verdict.paths);
+        return this.#succeeded();
+      }
+      case "tooLarge":
+        if (batch.length > 1) this.#split(batch);
+        else if (batch[0]) this.#refused(batch, batch[0].input, "metadata are larger than the service takes");
+        return 0;
+      case "throttled":
+        if (verdict.retryAfterMs > 0) report(verdict);
+        this.#suspects.push(batch);
+        return verdict.retryAfterMs;
+      case "unauthorized":
+        report(verdict);
+        if (verdict.answered) return this.#forbidden(batch, verdict.reason);
+        this.#suspects.push(batch);
+        return this.#failed(false);
+      case "unavailable":
+        report(verdict);
+        this.#suspects.push(batch);
+        return this.#failed(verdict.answered);
+      default:
+        return unreachable(verdict);
+    }
+  }
+
+  /** Maybe all of it is not permitted, maybe only something in it: the others are saved, points go out without. */
+  #forbidden(batch: readonly BatchedSignal[], reason: string): number {
+    if (batch.length > 1) {
+      this.#split(batch);
+      this.#failures++;
+      return 0;
+    }
+    const dueMs = this.#runtime.clock.monotonic() + forbiddenMs;
+    for (const { input } of batch) {
+      this.#refused(batch, input, reason);
+      this.#notPermitted.push({ input, dueMs });
+    }
+    return this.#failed(true);
+  }
+
+  /** What was not permitted is asked for again from time to time: somebody may have given the permission. */
+  #retryForbidden(): void {
+    const { catalog } = this.#parts;
+    const now = this.#runtime.clock.monotonic();
+    while (this.#notPermitted[0] && this.#notPermitted[0].dueMs <= now) {
+      const { input } = this.#notPermitted.shift() ?? {};
+      if (input !== undefined && catalog.refused.has(input)) catalog.markSaved(input, undefined, undefined);
+    }
+  }
+
+  #succeeded(): number {
+    this.#failures = 0;
+    this.#backOff.reset();
+    return 0;
+  }
+
+  #failed(answered: boolean): number {
+    // Nobody there: points cannot go out either, so there is no reason to stop holding them.
+    if (answered) this.#failures++;
+    return this.#backOff.next();
+  }
+
+  #saved(batch: readonly BatchedSignal[], ids: ReadonlyMap<InputId, SignalId>): void {
+    for (const { input, hash } of batch) this.#parts.catalog.markSaved(input, hash, ids.get(input));
+    this.#parts.saved?.(batch.map(({ input }) => input));
+  }
+
+  #refused(batch: readonly BatchedSignal[], input: InputId, reason: string): void {
+    const signal = batch.find((each) => each.input === input);
+    if (!signal) return;
+    this.#parts.catalog.markRefused(input, signal.hash, reason);
+    this.#runtime.log.warn(
+      { input, reason },
+      "the service refuses the metadata of a signal, its points are sent all the same",
+    );
+  }
+
+  /** One bad signal makes the service refuse all of a batch: finds it, so that the others are saved. */
+  #bisect(batch: readonly BatchedSignal[], reason: string, paths: readonly string[]): void {
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      this.#refused(batch, first.input, reason);
+      return;
+    }
+    const known = new Set(batch.map(({ input }) => input));
+    const named = new Set([
+      ...namedIn(paths, "inputs.", known),
+      ...namedIn(paths, "signalsByInput.", known),
+      ...namedIn(paths, "params.inputs.", known),
+    ]);
+    if (named.size === 0 || named.size === batch.length) {
+      this.#split(batch);
+      return;
+    }
+    for (const signal of batch) if (named.has(signal.input)) this.#suspects.push([signal]);
+    this.#suspects.push(batch.filter(({ input }) => !named.has(input)));
+  }
+
+  #split(batch: readonly BatchedSignal[]): void {
+    const half = batch.length >> 1;
+    this.#suspects.push(batch.slice(half), batch.slice(0, half));
+  }
+}

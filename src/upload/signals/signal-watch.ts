@@ -1,0 +1,205 @@
+// Looks after the signals at the service: those lost or changed there are saved again, those fit for it are published.
+import { setImmediate } from "node:timers/promises";
+import { errorCodes, isAgentError } from "../../core/errors.ts";
+import type { InputId } from "../../core/point.ts";
+import type { Runtime } from "../../core/runtime.ts";
+import { BackOff } from "../../lib/back-off.ts";
+import type { MethodCaller } from "../client/method-caller.ts";
+import type { ServiceOptions } from "../client/options.ts";
+import type { Catalog } from "./catalog.ts";
+import { ItemPublisher, type PlannedItem } from "./item-publisher.ts";
+import { canonicalJson } from "./metadata-hash.ts";
+import type { PublishedItems } from "./published-items.ts";
+import { type NamedReason, SignalFindings, type SignalWatchStatus } from "./signal-findings.ts";
+import { type ReviewedSignal, reviewSignals } from "./signal-review.ts";
+
+export interface SignalWatchParts {
+  readonly options: ServiceOptions;
+  readonly caller: MethodCaller;
+  readonly catalog: Catalog;
+  /** Whether the configuration has an input, or may give rise to it. */
+  readonly configured: (input: string) => boolean;
+  /** Undefined: nothing is published. Stays the caller's. */
+  readonly published: PublishedItems | undefined;
+}
+
+const pollMs = 1_000;
+/** What is new is saved first; after so long the look goes ahead all the same. */
+const patienceMs = 60_000;
+/** Between two looks because signals were saved that may be published now. */
+const newsMs = 10_000;
+const firstMs = 5_000;
+/** So many are planned before others run. */
+const slice = 50;
+
+const resaved = { name: "upload_signals_resaved_total", help: "Signals lost or changed at the service." } as const;
+const publications = { name: "upload_items_published_total", help: "Items created or updated by publishing." } as const;
+
+export class SignalWatch {
+  readonly #parts: SignalWatchParts;
+  readonly #runtime: Runtime;
+  readonly #publisher: ItemPublisher | undefined;
+  readonly #backOff: BackOff;
+  /** Saved since the look that is under way began: what it reads may be older. */
+  readonly #savedMeanwhile = new Set<InputId>();
+  /** What saving again is to mend, by input: when it is found the same once more, it does not help. */
+  readonly #mended = new Map<InputId, string>();
+  readonly #findings = new SignalFindings();
+  #news = false;
+
+  constructor(parts: SignalWatchParts, runtime: Runtime) {
+    const { published, options, caller } = parts;
+    const { publish: mode, require } = options.signals;
+    this.#parts = parts;
+    this.#runtime = runtime;
+    this.#backOff = new BackOff({ minMs: 30_000, maxMs: 600_000, random: runtime.random });
+    if (published && mode !== "off")
+      this.#publisher = new ItemPublisher({ caller, published, mode, require, log: runtime.log });
+  }
+
+  status(): SignalWatchStatus {
+    return this.#findings.status();
+  }
+
+  /** The service has taken the metadata of these. */
+  saved(inputs: readonly InputId[]): void {
+    for (const input of inputs) this.#savedMeanwhile.add(input);
+    this.#news = true;
+  }
+
+  /** Looks until `stop` aborts, then resolves. */
+  async run(stop: AbortSignal): Promise<void> {
+    const { clock } = this.#runtime;
+    const { check } = this.#parts.options.signals;
+    const everyMs = check === "off" ? Number.POSITIVE_INFINITY : check;
+    let due = clock.monotonic() + firstMs;
+    let earliest = due;
+    while (!stop.aborted) {
+      await clock.sleep(pollMs, stop).catch(() => {});
+      const now = clock.monotonic();
+      const wanted = now >= due || (this.#news && this.#publisher !== undefined);
+      const settled = this.#parts.catalog.pending.size === 0 || now >= due + patienceMs;
+      if (stop.aborted || !wanted || !settled || now < earliest) continue;
+      const waitMs = await this.#look(stop);
+      earliest = clock.monotonic() + Math.max(newsMs, waitMs);
+      due = clock.monotonic() + (waitMs > 0 ? Math.min(waitMs, everyMs) : everyMs);
+    }
+  }
+
+  /** Resolves with milliseconds to wait before it may be tried again; 0: it was done. */
+  async #look(stop: AbortSignal): Promise<number> {
+    this.#news = false;
+    this.#savedMeanwhile.clear();
+    try {
+      await this.#review(stop);
+      this.#backOff.reset();
+      return 0;
+    } catch (error) {
+      if (stop.aborted) return 0;
+      this.#news = true;
+      const message = error instanceof Error ? error.message : String(error);
+      const refused = isAgentError(error, "SERVICE_REFUSED");
+      const hint = refused
+        ? "check service.auth; where that is right, grant the integration access to the Admin namespace, or set service.signals.check and publish to off"
+        : isAgentError(error)
+          ? errorCodes[error.code].hint
+          : undefined;
+      if (this.#findings.failed(message, hint))
+        this.#runtime.log.warn({ reason: message, hint }, "signals cannot be compared with the service for now");
+      return refused ? patienceMs * 10 : this.#backOff.next();
+    }
+  }
+
+  async #review(stop: AbortSignal): Promise<void> {
+    const { caller, catalog, configured } = this.#parts;
+    const { log, clock } = this.#runtime;
+    const found = { lost: 0, changed: 0, kept: [] as NamedReason[] };
+    const items: ItemTally = { published: 0, refused: [], unfit: [], edited: [] };
+    const { missing, unconfigured } = await reviewSignals(
+      caller,
+      {
+        inputs: () => catalog.inputs(),
+        metadata: (input) => catalog.entry(input)?.signal,
+        configured,
+      },
+      {
+        items: this.#publisher !== undefined,
+        each: async (page) => {
+          for (const signal of page) if (this.#resave(signal, found.kept)) found.changed++;
+          await this.#publish(page, items, stop);
+        },
+      },
+      stop,
+    );
+    for (const input of missing) if (this.#isLost(input, found.kept)) found.lost++;
+    if (found.lost + found.changed > 0)
+      log.warn(
+        { lost: found.lost, changed: found.changed },
+        "signals were lost or changed at the service, they are saved again",
+      );
+    if (items.published > 0) log.info({ items: items.published }, "items published");
+    this.#runtime.metrics.counter(resaved).add(found.lost + found.changed);
+    if (this.#findings.done({ ...found, ...items, unconfigured, at: clock.now() }, this.#publisher !== undefined))
+      log.info(
+        { inputs: unconfigured.length, first: unconfigured[0] },
+        "the service has signals that are not configured",
+      );
+  }
+
+  /** Whether the metadata of a signal go out again because they were changed. */
+  #resave({ input, changes, stored }: ReviewedSignal, kept: NamedReason[]): boolean {
+    const { catalog, options } = this.#parts;
+    const entry = catalog.entry(input);
+    catalog.learn(input, stored.id);
+    if (changes.length === 0) this.#mended.delete(input);
+    // With createOnly it is meant to be as it is there.
+    if (changes.length === 0 || options.signals.createOnly || !entry?.saved) return false;
+    const reason = changes.map(({ attribute }) => attribute).join(", ");
+    return this.#again(input, `${entry.hash} ${canonicalJson(changes)}`, `keeps its own ${reason}`, kept);
+  }
+
+  #isLost(input: InputId, kept: NamedReason[]): boolean {
+    const entry = this.#parts.catalog.entry(input);
+    return (
+      entry?.saved === true && this.#again(input, `${entry.hash} lost`, "does not show it though it was saved", kept)
+    );
+  }
+
+  #again(input: InputId, what: string, reason: string, kept: NamedReason[]): boolean {
+    if (this.#savedMeanwhile.has(input)) return false;
+    if (this.#mended.get(input) === what) {
+      kept.push({ input, reason });
+      return false;
+    }
+    this.#mended.set(input, what);
+    this.#parts.catalog.markSaved(input, undefined, undefined);
+    return true;
+  }
+
+  async #publish(page: readonly ReviewedSignal[], tally: ItemTally, stop: AbortSignal): Promise<void> {
+    const publisher = this.#publisher;
+    if (!publisher) return;
+    const planned: PlannedItem[] = [];
+    for (const [i, { input, signal, stored }] of page.entries()) {
+      if (i % slice === slice - 1) await setImmediate();
+      planned.push(publisher.plan(input, signal, stored));
+    }
+    const { published, refused } = await publisher.publish(planned, stop);
+    tally.published += published.length;
+    tally.refused.push(...refused);
+    for (const { input, plan } of planned) {
+      if (plan.action === "unfit") tally.unfit.push({ input, reason: plan.missing.join(", ") });
+      else if ((plan.action === "keep" || plan.action === "update") && plan.edited.length > 0)
+        tally.edited.push({ input, reason: plan.edited.map(({ attribute }) => attribute).join(", ") });
+    }
+    this.#runtime.metrics.counter(publications).add(published.length);
+  }
+}
+
+/** What became of the items in one look. */
+interface ItemTally {
+  published: number;
+  readonly refused: NamedReason[];
+  readonly unfit: NamedReason[];
+  readonly edited: NamedReason[];
+}
