@@ -7,7 +7,7 @@ import { readFlag } from "../call/save-view.ts";
 import type { BucketOf, BucketOptions, Rollup } from "./buckets.ts";
 import { bucketsOf, oneBucket } from "./buckets.ts";
 import { readInteger } from "./resource-query.ts";
-import { timeZone, utc } from "./time-zone.ts";
+import { timeZone, utc } from "../../lib/time-zone.ts";
 
 export interface DataQuery {
   readonly include: boolean;

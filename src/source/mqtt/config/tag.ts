@@ -8,7 +8,7 @@ import { payloadPath } from "../decoders/json-path.ts";
 import { timeFormats } from "../decoders/payload-time.ts";
 import { goodCodes } from "../decoders/quality.ts";
 import { bytesField } from "../decoders/struct.ts";
-import { timeZone } from "../decoders/time-zone.ts";
+import { timeZone } from "../../../lib/time-zone.ts";
 import { sparkplugScope } from "../topics/scope.ts";
 import { topicTemplate } from "../topics/topic-template.ts";
 

@@ -6,7 +6,7 @@ import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../l
 import { formatDuration } from "../../../lib/duration.ts";
 import { parseDecimal } from "./decimal.ts";
 import { scalarText } from "./json-path.ts";
-import type { TimeZone } from "./time-zone.ts";
+import type { TimeZone } from "../../../lib/time-zone.ts";
 
 /** Names of the formats a payload's time may have. */
 export const timeFormats = [
@@ -111,7 +111,7 @@ function fromNumber(value: number | bigint, format: TimeFormat, zone: TimeZone |
       return typeof value === "bigint" ? Number(value / 1_000n) : Math.floor(value / 1_000);
     // Days since 1899-12-30, local time.
     case "excel":
-      return inZone(Math.round((number - 25_569) * 86_400_000), zone) * 1_000;
+      return inZone(Math.round((number - 25_569) * 86_400_000) * 1_000, zone);
     // Both count 100 ns, since the years 1 and 1601.
     case "dotnet":
       return ticks(value) - 62_135_596_800_000_000;
@@ -129,8 +129,8 @@ function ticks(value: number | bigint): number {
   return typeof value === "bigint" ? Number(value / 10n) : Math.floor(value / 10);
 }
 
-function inZone(wallMs: number, zone: TimeZone | undefined): number {
-  return zone && Number.isFinite(wallMs) ? zone.toEpochMs(wallMs) : wallMs;
+function inZone(local: number, zone: TimeZone | undefined): number {
+  return zone ? zone.fromLocal(local) : local;
 }
 
 /** In range for any time since 1973, and unambiguous until the year 5138. */
@@ -170,7 +170,7 @@ function isoMicros(text: string, zone: TimeZone | undefined): number | undefined
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return undefined;
   if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
   const micros = Number(fraction.slice(0, 6).padEnd(6, "0"));
-  if (utc === undefined && sign === undefined) return inZone(ms, zone) * 1_000 + micros;
+  if (utc === undefined && sign === undefined) return inZone(ms * 1_000, zone) + micros;
   const offsetMinutes = (Number(zoneHours) * 60 + Number(zoneMinutes)) * (sign === "-" ? -1 : 1);
   return (ms - offsetMinutes * 60_000) * 1_000 + micros;
 }

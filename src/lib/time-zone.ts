@@ -1,0 +1,59 @@
+// Local time in the zones of the tz database, as the runtime knows them. Times are microseconds since 1970; a local time
+// is what a clock on the wall shows, written as if it were UTC. Pure.
+
+export interface TimeZone {
+  toLocal(time: number): number;
+  /** The earlier of two, when clocks are set back. Of a time that is skipped: as long after the jump as it was before. */
+  fromLocal(local: number): number;
+}
+
+export const utc: TimeZone = { toLocal: (time) => time, fromLocal: (local) => local };
+
+/** The zone of this name, or of this offset such as `+02:00`; undefined if there is none. */
+export function timeZone(name: string): TimeZone | undefined {
+  if (name === "UTC") return utc;
+  let format: Intl.DateTimeFormat;
+  try {
+    format = new Intl.DateTimeFormat("en-US", { timeZone: name, timeZoneName: "longOffset" });
+  } catch {
+    return undefined;
+  }
+  const offsetAt = rememberedOffset(format);
+  return {
+    toLocal: (time) => time + offsetAt(time),
+    fromLocal(local) {
+      const before = local - offsetAt(local - day);
+      if (before + offsetAt(before) === local) return before;
+      const after = local - offsetAt(local + day);
+      return after + offsetAt(after) === local ? after : before;
+    },
+  };
+}
+
+const day = 86_400e6;
+const quarterHour = 900e6;
+/** What a `Date` can hold, less a few days. */
+const furthest = 8.639e18;
+const mostRemembered = 1_000;
+
+/** Clocks change on a quarter of an hour, and a formatter takes microseconds to answer. NaN for a time that no calendar has. */
+function rememberedOffset(format: Intl.DateTimeFormat): (time: number) => number {
+  const known = new Map<number, number>();
+  return (time) => {
+    if (!(Math.abs(time) < furthest)) return Number.NaN;
+    const quarter = Math.floor(time / quarterHour);
+    let offset = known.get(quarter);
+    if (offset === undefined) {
+      if (known.size === mostRemembered) known.clear();
+      offset = offsetOf(format.format(quarter * 900_000));
+      known.set(quarter, offset);
+    }
+    return offset;
+  };
+}
+
+/** Of a text that ends in `GMT`, `GMT+02:00` or, long ago, `GMT-00:14:44`. */
+function offsetOf(text: string): number {
+  const [, sign, hours = 0, minutes = 0, seconds = 0] = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/.exec(text) ?? [];
+  return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * (sign === "-" ? -1e6 : 1e6);
+}
