@@ -2,9 +2,8 @@
 import type { EpochMicros, InputId } from "../core/point.ts";
 import { epochMicros, isInputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { publishSignalsResult } from "../wire/publish-signals.ts";
-import { selectItemsResult } from "../wire/select-items.ts";
-import { selectSignalsResult } from "../wire/select-signals.ts";
+import { publishSignalsResult } from "../wire/save-result.ts";
+import { selectItemsResult, selectSignalsResult } from "../wire/select-result.ts";
 import type { ItemSaveInput, SignalSelectView } from "../wire/signal-view.ts";
 import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
 import type { Comparison, Stored } from "./comparison.ts";

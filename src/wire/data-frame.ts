@@ -3,7 +3,7 @@ import { z } from "zod";
 import { timestamp } from "./timestamp.ts";
 
 /** A number, or null for "nothing at this time". Null never erases what is stored. */
-export const cell = z.number().nullable();
+const cell = z.number().nullable();
 
 export const sameLength = "not same length as times";
 

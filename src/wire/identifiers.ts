@@ -1,27 +1,20 @@
 // Formats of identifiers and keys (service-interface.md, identifier formats).
 import { z } from "zod";
-import { isInputId } from "../core/point.ts";
 
 /** Integration, signal and item IDs: 12 bytes in lower-case base32hex. */
 export const resourceIdPattern = /^[a-v0-9]{20}$/;
 /** Keys of labels and annotations. */
 export const keyPattern = /^[A-Za-z0-9\-_/]{1,128}$/;
 /** Keys of `enumValues`: 0 to 9999, no leading zeros. */
-export const enumKeyPattern = /^(?:0|[1-9]\d{0,3})$/;
+const enumKeyPattern = /^(?:0|[1-9]\d{0,3})$/;
 
 export const integrationId = z
   .string()
   .regex(resourceIdPattern, { error: "must be an Integration ID: 20 characters of a-v and 0-9" });
-export const signalId = z
-  .string()
-  .regex(resourceIdPattern, { error: "must be a Signal ID: 20 characters of a-v and 0-9" });
 export const itemId = z
   .string()
   .regex(resourceIdPattern, { error: "must be an Item ID: 20 characters of a-v and 0-9" });
 
-export const inputId = z
-  .string()
-  .refine(isInputId, { error: "must be an Input ID: 1 to 128 characters of a-z A-Z 0-9 - _ : . # + /" });
 export const labelKey = z.string().regex(keyPattern, { error: "key must be 1 to 128 characters of A-Z a-z 0-9 - _ /" });
 export const enumKey = z
   .string()

@@ -4,7 +4,7 @@ import { unreachable } from "../core/unreachable.ts";
 import type { ApiVersion } from "./api-version.ts";
 import type { Method } from "./method.ts";
 
-export interface RequestLimits {
+interface RequestLimits {
   /** UTF-8 bytes of the uncompressed JSON request, envelope included. */
   readonly maxRequestBytes: number;
   readonly requestsPerSecond: number;
@@ -56,6 +56,9 @@ function requestsPerSecond(method: Method, version: ApiVersion): number {
 
 /** Behaviour of the hosted service above the rate: calls wait, and time out after these. Clients must be more patient. */
 export const queueTimeouts = { queuedMs: 10_000, totalMs: 15_000 } as const;
+
+/** Entries of a query that names no limit. */
+export const defaultLimit = 10;
 
 /** Entries a query may ask for. */
 export const maxSelected = { signals: 1_000, items: 1_000, itemsWithData: 50 } as const;

@@ -21,15 +21,9 @@ export const rpcErrors = {
 
 export type RpcErrorName = keyof typeof rpcErrors;
 
-/** The name of a number, undefined for one that is not in the table. */
-export function rpcErrorName(code: number): RpcErrorName | undefined {
-  for (const [name, error] of Object.entries(rpcErrors)) if (error.code === code) return name as RpcErrorName; // keys of the table above
-  return undefined;
-}
-
 const messagesByPath = z.record(z.string(), z.array(z.string()));
 
-export const invalidResource = z.object({
+const invalidResource = z.object({
   id: z.string().optional(),
   type: z.string(),
   message: z.string(),

@@ -46,7 +46,6 @@ export const signalSaveView = z.strictObject({
   gapDetection: attributes.gapDetection.default(null),
 });
 export type SignalSaveView = z.output<typeof signalSaveView>;
-export type SignalSaveInput = z.input<typeof signalSaveView>;
 
 /** Item save view: `name`, `type` and `sourceType` are required. */
 export const itemSaveView = signalSaveView.extend({
@@ -59,8 +58,7 @@ export const itemSaveView = signalSaveView.extend({
 export type ItemSaveView = z.output<typeof itemSaveView>;
 export type ItemSaveInput = z.input<typeof itemSaveView>;
 
-export const resourceMeta = z.object({ contentHash: z.string(), createdAt: timestamp, updatedAt: timestamp });
-export type ResourceMeta = z.output<typeof resourceMeta>;
+const resourceMeta = z.object({ contentHash: z.string(), createdAt: timestamp, updatedAt: timestamp });
 
 /** Signal select view of the specification's dialect. `inputId` is not in the specification but always sent. */
 export const signalSelectView = z.object({

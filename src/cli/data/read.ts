@@ -11,7 +11,7 @@ import { readKeptSignals } from "../../upload/signals/kept-signals.ts";
 import { type StoredSignal, storedSignals } from "../../upload/signals/stored-signals.ts";
 import type { DataFrame } from "../../wire/data-frame.ts";
 import { maxSelected } from "../../wire/limits.ts";
-import { rollupColumns } from "../../wire/select-items.ts";
+import { rollupColumns } from "../../wire/select-result.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { openServiceCaller } from "../shared/service-caller.ts";

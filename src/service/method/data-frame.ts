@@ -1,7 +1,6 @@
 // platform.dataFrame: data of items, in the current dialect.
-import { maxSelected } from "../../wire/limits.ts";
-import { defaultLimit } from "../../wire/resource-query.ts";
-import { rollupColumns } from "../../wire/select-items.ts";
+import { defaultLimit, maxSelected } from "../../wire/limits.ts";
+import { rollupColumns } from "../../wire/select-result.ts";
 import type { Call } from "../call/call.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import type { DataQuery } from "../query/data-query.ts";

@@ -1,8 +1,7 @@
 // platform.selectItems: metadata of items, in the specification's dialect also their data.
 import type { DataFrame } from "../../wire/data-frame.ts";
-import { maxSelected } from "../../wire/limits.ts";
-import { defaultLimit } from "../../wire/resource-query.ts";
-import { rollupColumns } from "../../wire/select-items.ts";
+import { defaultLimit, maxSelected } from "../../wire/limits.ts";
+import { rollupColumns } from "../../wire/select-result.ts";
 import type { Call } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";

@@ -1,6 +1,5 @@
 // admin.selectSignals: signals of an integration, and the items published from them.
-import { maxSelected } from "../../wire/limits.ts";
-import { defaultLimit } from "../../wire/resource-query.ts";
+import { defaultLimit, maxSelected } from "../../wire/limits.ts";
 import type { Call } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";

@@ -8,7 +8,7 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import { type DataFrame, dataFrame } from "../../wire/data-frame.ts";
 import { maxSelected } from "../../wire/limits.ts";
 import { parseRfcDuration, type RfcDuration } from "../../wire/rfc-duration.ts";
-import { rollupColumns, selectItemsResult } from "../../wire/select-items.ts";
+import { rollupColumns, selectItemsResult } from "../../wire/select-result.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 

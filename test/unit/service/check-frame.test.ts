@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkFrame } from "../../../src/service/call/check-frame.ts";
 import { Faults } from "../../../src/service/call/rpc-fault.ts";
-import { insertParams } from "../../../src/wire/insert.ts";
 import { parseTimestamp } from "../../../src/wire/timestamp.ts";
+import { insertParams } from "../../support/insert-contract.ts";
 import { runs } from "../../support/property.ts";
 
 const integration = "c8ktonqsahsmemfs7lv0";

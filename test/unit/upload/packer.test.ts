@@ -1,4 +1,5 @@
-// Packer, window and writer together: every point goes out exactly once, every frame fits, and is as large as planned.
+// Packer, window and writer together: every point goes out exactly once, every frame fits, is as large as planned, and is
+// read by the service as it was written.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Block, BlockId, Lane, Settlement } from "../../../src/core/buffer.ts";
@@ -9,6 +10,7 @@ import { Envelope, firstRequestId } from "../../../src/upload/packing/frame-plan
 import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
 import type { PackedPlan } from "../../../src/upload/packing/packed-column.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
+import { frameWritten } from "../../support/insert-contract.ts";
 import { runs } from "../../support/property.ts";
 import { seeded } from "../../support/runtime.ts";
 
@@ -62,10 +64,7 @@ function drain(window: Window, maxBytes: number, options: { maxSeries?: number; 
 }
 
 function pointsOf(body: string): Map<string, number> {
-  const { params } = JSON.parse(body) as {
-    params: { data: { times: string[]; series: Record<string, (number | null)[]> } };
-  };
-  const { times, series } = params.data;
+  const { times, series } = frameWritten(body);
   const points = new Map<string, number>();
   const padded = times.map((time) => `${time.slice(0, -1).padEnd(20, ".").padEnd(26, "0")}`);
   expect(padded).toEqual(padded.toSorted());

@@ -1,0 +1,48 @@
+// integration.insert for size and speed is written byte by byte by the agent and read byte by byte by the service. This
+// schema is what both must agree with; nothing but tests could afford it for 1.5 million values.
+import { expect } from "vitest";
+import { z } from "zod";
+import { isInputId } from "../../src/core/point.ts";
+import { checkFrame } from "../../src/service/call/check-frame.ts";
+import { readInsert } from "../../src/service/call/insert-reader.ts";
+import { Faults } from "../../src/service/call/rpc-fault.ts";
+import { dataFrame } from "../../src/wire/data-frame.ts";
+import { integrationId } from "../../src/wire/identifiers.ts";
+import { parseTimestamp } from "../../src/wire/timestamp.ts";
+
+/** Keys of `data.series` are Input IDs. */
+export const insertParams = z.object({
+  integration: integrationId,
+  data: dataFrame.superRefine(({ series }, context) => {
+    for (const key of Object.keys(series))
+      if (!isInputId(key))
+        context.addIssue({ code: "custom", path: ["series", key], message: "must be an Input ID", input: key });
+  }),
+});
+
+const insertRequest = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  method: z.literal("integration.insert"),
+  id: z.int(),
+  params: insertParams.strict(),
+});
+
+/** The frame of a request that the agent wrote. Fails where the schema refuses it or the service reads another. */
+export function frameWritten(body: string): z.output<typeof dataFrame> {
+  const { data } = insertRequest.parse(JSON.parse(body)).params;
+  const request = readInsert(Buffer.from(body)) as { readonly params?: { readonly data?: unknown } } | undefined; // its contract
+  const faults = new Faults();
+  const read = checkFrame(request?.params?.data, "data", faults);
+  faults.throwIfAny();
+  const times = data.times.map((time) => parseTimestamp(time) ?? Number.NaN);
+  const written = Object.entries(data.series).map(([input, values]) => {
+    const points = times.flatMap((time, i) => (values[i] === null ? [] : [[time, values[i]]]));
+    return [input, points];
+  });
+  const stored = Array.from(read, ([input, columnsOf]) => {
+    const columns = columnsOf();
+    return [input, Array.from(columns.times, (time, i) => [time, columns.values[i]])];
+  });
+  expect(stored).toEqual(written);
+  return data;
+}
