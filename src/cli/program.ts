@@ -3,7 +3,6 @@ import { Argument, Command, CommanderError } from "commander";
 import type { ServiceFlags } from "../service/config/flags.ts";
 import type { CheckOptions } from "./configure/check.ts";
 import type { Shell } from "./configure/completion.ts";
-import type { MigrateOptions } from "./configure/config-migrate.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { addInitCommand } from "./init-command.ts";
 import { addInspectionCommands } from "./inspection-commands.ts";
@@ -86,12 +85,12 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml");
   config
     .command("migrate")
-    .description("bring a file of an older format to the present one, and show what that changes")
+    .description("bring a file of an older format to the present one; version 1 is the first, so that nothing changes")
     .addOption(configOption(io))
-    .option("--dry-run", "only show it")
+    .option("--dry-run", "only show what would change")
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml --dry-run")
-    .action(async (options: MigrateOptions) =>
+    .action(async (options: { config: string; json?: true }) =>
       ended(await toItsEnd((await import("./configure/config-migrate.ts")).migrateConfig(options, io), io)),
     );
 

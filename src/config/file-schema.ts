@@ -7,7 +7,6 @@ import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/client/options.ts";
 import { logLevels } from "./config.ts";
 import type { Environment } from "./environment.ts";
-import { currentVersion } from "./migrate.ts";
 
 export const agentOptions = z.strictObject({
   name: z
@@ -85,9 +84,7 @@ export const sourceName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." });
 
-export const version = z.literal(currentVersion, {
-  error: "must be 1, the version of this file's format; tagferry config migrate brings an older file to it",
-});
+export const version = z.literal(1, { error: "must be 1, the version of this file's format" });
 
 /** Sections that are checked as they stand, in the order of the reference. */
 export const sections = {
