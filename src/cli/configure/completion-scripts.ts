@@ -1,12 +1,16 @@
-// Completion scripts of three shells. Each finds out how far the command is typed, its place, and offers what may stand
-// there; where a path or anything else may stand, the shell completes files.
+// Completion scripts: one that bash and zsh understand, and one of fish. Each finds out how far the command is typed, its
+// place, and offers what may stand there; where a path or anything else may stand, the shell completes files.
 import type { OfferedOption, Place } from "./completion.ts";
 
 export function bashScript(places: readonly Place[]): string {
-  const values = places.flatMap(({ path, options }) => options.flatMap((option) => bashValue(path, option)));
   return `# bash completion of tagferry: source this file, or write it to /etc/bash_completion.d/tagferry
-_tagferry() {
-  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" place="" words="" i
+${bashFunction(places)}`;
+}
+
+function bashFunction(places: readonly Place[]): string {
+  const values = places.flatMap(({ path, options }) => options.flatMap((option) => bashValue(path, option)));
+  return `_tagferry() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" place="" offered="" i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "$place \${COMP_WORDS[i]}" in
@@ -17,9 +21,9 @@ _tagferry() {
 ${values.join("\n")}
   esac
   case "$place" in
-${places.map((place) => `    ${quoted(place.path)}) words=${quoted(wordsOf(place))} ;;`).join("\n")}
+${places.map((place) => `    ${quoted(place.path)}) offered=${quoted(wordsOf(place))} ;;`).join("\n")}
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  COMPREPLY=($(compgen -W "$offered" -- "$cur"))
 }
 complete -o default -F _tagferry tagferry
 `;
@@ -37,49 +41,13 @@ function bashValue(path: string, { names, value, choices }: OfferedOption): read
 }
 
 export function zshScript(places: readonly Place[]): string {
-  const values = places.flatMap(({ path, options }) => options.flatMap((option) => zshValue(path, option)));
-  const offers = places.map((place) => {
-    const commands = place.commands.map(({ name, what }) => zshDescribed(name, what));
-    const options = place.options.flatMap(({ names, what }) => names.map((name) => zshDescribed(name, what)));
-    return `    ${quoted(place.path)})
-      offered=(${[...commands, ...place.values.map(quoted)].join(" ")})
-      options=(${options.join(" ")}) ;;`;
-  });
   return `#compdef tagferry
-# zsh completion of tagferry: write this file as _tagferry into a folder of $fpath
-_tagferry() {
-  local place="" word
-  local -a offered options
-  for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$place $word" in
-      ${alternatives(deeper(places))}) place="\${place:+$place }$word" ;;
-    esac
-  done
-  case "$place \${words[CURRENT-1]}" in
-${values.join("\n")}
-  esac
-  case "$place" in
-${offers.join("\n")}
-  esac
-  if [[ "$PREFIX" == -* ]]; then _describe option options
-  elif (( $#offered )); then _describe command offered
-  else _files
-  fi
-}
-# Read by \`source\`, or run by the completion system on the first use.
-if [[ "$funcstack[1]" == _tagferry ]]; then _tagferry "$@"; else compdef _tagferry tagferry; fi
+# zsh completion of tagferry: write this file as _tagferry into a folder of $fpath, or source it
+autoload -Uz bashcompinit && bashcompinit
+${bashFunction(places)}
+# Run by the completion system on the first use.
+if [[ "$funcstack[1]" == _tagferry ]]; then _bash_complete -o default -F _tagferry; fi
 `;
-}
-
-function zshValue(path: string, { names, value, choices }: OfferedOption): readonly string[] {
-  if (value === "none") return [];
-  const act =
-    choices.length > 0 ? `compadd ${choices.map(quoted).join(" ")}` : value === "file" ? "_files" : "_message value";
-  return [`    ${alternatives(names.map((name) => `${path} ${name}`))}) ${act}; return ;;`];
-}
-
-function zshDescribed(name: string, what: string): string {
-  return quoted(`${name}:${what.replaceAll(":", "\\:")}`);
 }
 
 export function fishScript(places: readonly Place[]): string {
