@@ -1,4 +1,5 @@
 // Tables as spreadsheets save them: cells with their positions. Separator and decimal comma are found out.
+import { type CellFault, csvRows } from "../lib/csv.ts";
 
 export interface Cell {
   readonly text: string;
@@ -9,13 +10,13 @@ export interface Cell {
 
 export type Row = readonly Cell[];
 
-export interface Table {
-  /** The header and all further rows, read anew at each call; empty ones and comments (`#` first) are left out. */
+interface Table {
+  /** The header and all further rows, read again at each call; empty ones and comments (`#` first) are left out. */
   readonly rows: () => Iterable<Row>;
   /** What stands between cells. With a semicolon numbers have a decimal comma, as where spreadsheets write both. */
   readonly separator: string;
-  /** A quote that is not closed, if there is one. */
-  readonly unclosed: Cell | undefined;
+  /** The first cell that is not right, if there is one. */
+  readonly broken: (Cell & { readonly fault: CellFault }) | undefined;
 }
 
 export function parseCsv(given: string): Table {
@@ -23,60 +24,22 @@ export function parseCsv(given: string): Table {
   // Spreadsheets may name the separator in a first line of its own.
   const named = /^sep=([,;\t|])\r?\n/i.exec(text);
   const separator = named?.[1] ?? separatorOf(text);
-  const from = named?.[0].length ?? 0;
-  let unclosed: Cell | undefined;
-  for (const _row of rowsOf(text, separator, from, (cell) => (unclosed = cell)));
-  return { rows: () => rowsOf(text, separator, from), separator, unclosed };
+  const body = text.slice(named?.[0].length ?? 0);
+  const firstLine = named ? 2 : 1;
+  let broken: Table["broken"];
+  const look = (of: string, line: number, column: number, fault: CellFault | undefined) => {
+    if (fault) broken ??= { text: of, line, column, fault };
+  };
+  for (const _row of csvRows(body, separator, look, firstLine));
+  return { rows: () => filled(csvRows(body, separator, cellOf, firstLine)), separator, broken };
 }
 
-/** `from`: 0, or the start of the second line. Calls `unclosed` with the cell whose quote is not closed. */
-function* rowsOf(
-  text: string,
-  separator: string,
-  from: number,
-  unclosed?: (cell: Cell) => void,
-): Generator<Row, void, undefined> {
-  let row: Cell[] = [];
-  let line = from === 0 ? 1 : 2;
-  let lineStart = from;
-  let at = from;
-  while (at <= text.length) {
-    const start = { line, column: at - lineStart + 1 };
-    let cell = "";
-    if (text[at] === '"') {
-      const quoted = /"((?:[^"]|"")*)("?)/y;
-      quoted.lastIndex = at;
-      const match = quoted.exec(text);
-      cell = (match?.[1] ?? "").replaceAll('""', '"');
-      if (match?.[2] !== '"') unclosed?.({ text: cell, ...start });
-      at += match?.[0].length ?? 1;
-      const breaks = (match?.[0].match(/\n/g) ?? []).length;
-      if (breaks > 0) {
-        line += breaks;
-        lineStart = text.lastIndexOf("\n", at - 1) + 1;
-      }
-    }
-    const end = endOfCell(text, at, separator);
-    cell += text.slice(at, end).trim();
-    row.push({ text: cell, ...start });
-    at = end;
-    if (text[at] === separator) {
-      at++;
-      continue;
-    }
-    if (row.some(({ text: written }) => written !== "") && !row[0]?.text.startsWith("#")) yield row;
-    row = [];
-    if (at >= text.length) break;
-    at += text[at] === "\r" && text[at + 1] === "\n" ? 2 : 1;
-    line++;
-    lineStart = at;
-  }
+function cellOf(text: string, line: number, column: number): Cell {
+  return { text, line, column };
 }
 
-function endOfCell(text: string, from: number, separator: string): number {
-  let at = from;
-  while (at < text.length && text[at] !== separator && text[at] !== "\n" && text[at] !== "\r") at++;
-  return at;
+function* filled(rows: Iterable<Row>): Generator<Row, void, undefined> {
+  for (const row of rows) if (row.some(({ text }) => text !== "") && !row[0]?.text.startsWith("#")) yield row;
 }
 
 /** The one that stands in the header most often. */

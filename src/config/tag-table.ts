@@ -82,10 +82,10 @@ async function readTable(name: string, node: ConfigNode, environment: Environmen
   const file = name.startsWith("/") ? name : join(dirname(node.at.file), name);
   const text = await readTextFile(file, node, environment, issues);
   if (text === undefined) return noRows;
-  const { rows, separator, unclosed } = parseCsv(text);
+  const { rows, separator, broken } = parseCsv(text);
   const place = ({ line, column }: Cell): Position => ({ file, line, column });
-  if (unclosed) {
-    issues.error({ at: place(unclosed), path: node.path }, "has a quote that is not closed");
+  if (broken) {
+    issues.error({ at: place(broken), path: node.path }, broken.fault);
     return noRows;
   }
   const [header] = rows();
