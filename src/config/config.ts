@@ -9,7 +9,7 @@ import type { ServiceOptions } from "../upload/client/options.ts";
 import type { ConfigIssue } from "./issue.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof logLevels)[number];
+type LogLevel = (typeof logLevels)[number];
 
 export interface Config {
   /** Absolute path it was read from, for commands that are proposed to people. */

@@ -18,7 +18,7 @@ export interface Environment {
 }
 
 /** More than any list of tags needs; keeps `/dev/zero` out of the memory. */
-export const maxFileBytes = 64 * 2 ** 20;
+const maxFileBytes = 64 * 2 ** 20;
 
 /** The environment of the process. */
 export function processEnvironment(): Environment {

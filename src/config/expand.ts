@@ -22,7 +22,7 @@ export interface ExpandParts {
 }
 
 /** The file's `templates`, and which of them were used. */
-export interface Templates {
+interface Templates {
   readonly nodes: ReadonlyMap<string, ConfigNode>;
   readonly used: Set<string>;
 }
@@ -191,7 +191,7 @@ export function* mapsOf(list: ListNode, issues: Issues): Generator<MapNode, void
       issues.error(item, "must be a map of fields, as in { input: ..., ... }");
 }
 
-export function complainUnknown(owner: MapNode, names: readonly string[], issues: Issues): void {
+function complainUnknown(owner: MapNode, names: readonly string[], issues: Issues): void {
   for (const key of owner.entries.keys()) if (!names.includes(key)) unknownKey(owner, key, names, issues);
 }
 

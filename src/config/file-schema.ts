@@ -71,7 +71,7 @@ export const httpOptions = z.strictObject({
     ),
 });
 
-export const logOptions = z.strictObject({
+const logOptions = z.strictObject({
   level: z.enum(logLevels).default("info").describe("The least important lines that are written."),
 });
 

@@ -33,8 +33,8 @@ export function pick(node: MapNode, keys: (key: string) => boolean): Fields {
 export type Variables = ReadonlyMap<string, ScalarNode>;
 
 /** `node` with every `{name}` of a variable replaced by its value; other names are left for captures. */
-export function substitute<T extends ConfigNode>(node: T, variables: Variables): T;
-export function substitute(node: ConfigNode, variables: Variables): ConfigNode {
+function substitute<T extends ConfigNode>(node: T, variables: Variables): T;
+function substitute(node: ConfigNode, variables: Variables): ConfigNode {
   if (variables.size === 0) return node;
   switch (node.kind) {
     case "list":

@@ -70,12 +70,6 @@ export function* entriesOf({ items, later }: ListNode): Generator<ConfigNode, vo
   if (later) yield* later();
 }
 
-/** The text of a scalar child, if there is one that is not empty. */
-export function textAt(node: ConfigNode | undefined, key: string): string | undefined {
-  const found = child(node, key);
-  return found?.kind === "scalar" && found.value !== null ? found.text : undefined;
-}
-
 /** Plain data for a schema. Scalars in `asText` are given as the text that was written. */
 export function plain(node: ConfigNode, asText: ReadonlySet<ScalarNode>): unknown {
   switch (node.kind) {

@@ -57,7 +57,7 @@ function inside(schema: z.core.$ZodType, key: PropertyKey): readonly z.core.$Zod
 }
 
 /** The alternatives of a union; any other schema is its own only one. */
-export function branches(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
+function branches(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
   const inner = core(schema);
   const { type, options } = definition(inner);
   return type === "union" && Array.isArray(options) ? options.filter(isSchema) : [inner];

@@ -14,7 +14,7 @@ import { type ConfigNode, child, type MapNode } from "./node.ts";
 import { SharedParts } from "./shared-parts.ts";
 import { listed, suggestion } from "./suggest.ts";
 
-export interface SourceParts extends Omit<ExpandParts, "driver"> {
+interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly drivers: readonly Driver[];
   readonly inputs: UsedInputs;
   /** Which source uses which connection, by driver and name of the connection. */

@@ -1,6 +1,6 @@
 // Finds where a quote begins that is not closed. The parser complains where it noticed, which may be many lines later.
 
-export interface UnclosedQuote {
+interface UnclosedQuote {
   readonly offset: number;
   readonly quote: '"' | "'";
 }

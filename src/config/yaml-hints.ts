@@ -1,6 +1,6 @@
 // What the YAML parser complains about, in words that help somebody who does not know YAML's grammar.
 
-export interface Explanation {
+interface Explanation {
   readonly message: string;
   readonly hint?: string;
   /** It is wrong whatever stands before it. */

@@ -59,7 +59,7 @@ export function compare(handedOut: HandedOut, stored: Stored): Comparison {
 }
 
 /** What the service saw during a demo. */
-export interface ServiceSaw {
+interface ServiceSaw {
   readonly requests: number;
   /** The highest number of starts of one method in any 1.000 s. */
   readonly maxRate: number;

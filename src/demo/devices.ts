@@ -9,7 +9,7 @@ import { openModbusDevice } from "./modbus-device.ts";
 import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";
 import { openOpcuaDevice } from "./opcua-device.ts";
 
-export interface DemoDevicesOptions {
+interface DemoDevicesOptions {
   /** How many tags each device has, rounded up to whole rooms (2 tags) and meters (7 tags). */
   readonly tags: { readonly mqtt: number; readonly modbus: number; readonly opcua: number };
   /** Milliseconds between two values of a tag. From 100. */

@@ -13,7 +13,7 @@ import type { ReaderOptions } from "./rpc.ts";
 import { RpcReader } from "./rpc.ts";
 
 /** Points from this time on and before that time. */
-export interface Span {
+interface Span {
   readonly from: EpochMicros;
   readonly before: EpochMicros;
 }

@@ -1,10 +1,10 @@
 // The register file of a simulated meter: numbers of several types that count up, as 16-bit words. Pure.
 
 /** Numbers as registers hold them; the word order is `abcd` (high word first) or `cdab` (low word first). */
-export type RegisterType = "u16" | "i16" | "u32" | "i32" | "f32" | "u64" | "f64";
+type RegisterType = "u16" | "i16" | "u32" | "i32" | "f32" | "u64" | "f64";
 
 /** A number in the register file. Its raw value starts at `start` and grows by `step` with every reply that holds it. */
-export interface Register {
+interface Register {
   readonly name: string;
   readonly table: "hr" | "ir";
   readonly address: number;
@@ -117,7 +117,7 @@ export class Meter {
   }
 }
 
-export interface MeterReply {
+interface MeterReply {
   readonly words: readonly number[];
   /** In engineering units. */
   readonly values: readonly { readonly register: Register; readonly value: number }[];

@@ -34,6 +34,6 @@ export function deadline(ms: number, parent: AbortSignal, reason: () => unknown)
   };
 }
 
-export interface Deadline extends Disposable {
+interface Deadline extends Disposable {
   readonly signal: AbortSignal;
 }

@@ -1,6 +1,6 @@
 // How long to wait before trying again: exponential, with full jitter, bounded.
 
-export interface BackOffOptions {
+interface BackOffOptions {
   /** Milliseconds: bound of the first wait, and the shortest wait. */
   readonly minMs: number;
   /** Milliseconds: bound of the longest wait. */

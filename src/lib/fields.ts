@@ -4,7 +4,7 @@ import { Secret } from "../core/secret.ts";
 import { formatByteSize, parseByteSize } from "./byte-size.ts";
 import { formatDuration, parseDuration } from "./duration.ts";
 
-export interface Bounds {
+interface Bounds {
   /** In the field's base unit, milliseconds or bytes; inclusive. */
   readonly min?: number;
   readonly max?: number;

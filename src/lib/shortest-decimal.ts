@@ -1,7 +1,7 @@
 // A float of few bits as the decimal that a person would write. Pure.
 
 /** A binary floating-point format: rounding to it, its smallest normal number, and the digits that it always keeps. */
-export interface FloatFormat {
+interface FloatFormat {
   readonly round: (value: number) => number;
   readonly smallestNormal: number;
   readonly digits: number;

@@ -8,7 +8,7 @@ import type { AddressMemory } from "./address-memory.ts";
 import type { InputState } from "./input-state.ts";
 import type { RefusedInput } from "./mapping.ts";
 
-export interface AddressBindingParts {
+interface AddressBindingParts {
   readonly source: string;
   /** Undefined: the choice is made again after each start. */
   readonly memory: AddressMemory | undefined;

@@ -23,7 +23,7 @@ interface Held {
 }
 
 /** What the device says of a signal, and the range of its value. */
-export interface DeviceDescription {
+interface DeviceDescription {
   readonly signal: PartialSignalMetadata;
   readonly range: { readonly min: number; readonly max: number } | undefined;
 }

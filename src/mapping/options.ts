@@ -90,5 +90,3 @@ export const tagOptions = z.strictObject({
 
 /** What becomes of the readings of one tag. */
 export type TagRule = z.output<typeof tagOptions>;
-/** Report by exception, as configured. */
-export type ReportOptions = z.output<typeof report>;

@@ -18,7 +18,7 @@ export interface ReportRule {
 }
 
 /** Puts a point that is to be stored where it belongs. */
-export type Emit = (state: InputState, time: EpochMicros, value: number) => void;
+type Emit = (state: InputState, time: EpochMicros, value: number) => void;
 
 /** Held points become due together at multiples of this, in milliseconds, however many inputs there are. */
 const dueGridMs = 50;

@@ -9,12 +9,12 @@ import { epochMicros } from "../../core/point.ts";
  * value. `refused`: no Input ID for it. `overflow`: the other side threw values away. `buffer`: points could not be
  * stored, or were lost from the buffer.
  */
-export const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "overflow", "buffer"] as const;
+const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "overflow", "buffer"] as const;
 /**
  * `open`: it goes on. `filling`: it is over, and its values are being looked for. `filled`: they have come, or there were
  * none. `partly`: of some tags only. `lost`: they will not come.
  */
-export const gapStates = ["open", "filling", "filled", "partly", "lost"] as const;
+const gapStates = ["open", "filling", "filled", "partly", "lost"] as const;
 
 const micros = z.int().transform(epochMicros);
 
@@ -50,8 +50,6 @@ export const gapSchema = z.object({
   asked: z.object({ tags: z.int(), inputs: z.array(z.string()) }).optional(),
 });
 export type Gap = z.output<typeof gapSchema>;
-export type GapCause = Gap["cause"];
-export type GapState = Gap["state"];
 
 /** Input IDs that a row names at most. */
 export const mostInputs = 1_000;

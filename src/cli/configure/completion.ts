@@ -5,7 +5,7 @@ import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { bashScript, fishScript, zshScript } from "./completion-scripts.ts";
 
-export const shells = ["bash", "zsh", "fish"] as const;
+const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 /** A command, or a group of commands, as it is typed after `tagferry`; the program itself is the empty text. */
@@ -16,7 +16,7 @@ export interface Place {
   /** Values of the first argument, where there are only these. */
   readonly values: readonly string[];
 }
-export interface Offered {
+interface Offered {
   readonly name: string;
   readonly what: string;
 }
@@ -39,7 +39,7 @@ export function completion(shell: Shell, program: Command, io: Pick<Console, "pr
 
 function placesOf(command: Command, path: readonly string[]): readonly Place[] {
   const help = command.createHelp();
-  const commands = help.visibleCommands(command).map((each) => ({ name: each.name(), what: firstOf(each) }));
+  const commands = help.visibleCommands(command).map((each) => ({ name: each.name(), what: briefly(each.description()) }));
   const own: Place = {
     path: path.join(" "),
     commands: commands.filter(({ name }) => name !== "help"),
@@ -53,10 +53,6 @@ function offered({ short, long, description, flags, argChoices }: Option): Offer
   const value = /<(?:file|dir)\b/.test(flags) ? "file" : /[<[]/.test(flags) ? "other" : "none";
   const names = [short, long].filter((name) => name !== undefined);
   return { names, what: briefly(description), value, choices: argChoices ?? [] };
-}
-
-function firstOf(command: Command): string {
-  return briefly(command.description());
 }
 
 /** Up to the first part of a sentence: a shell shows it in what is left of a line. */

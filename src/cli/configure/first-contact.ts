@@ -14,7 +14,7 @@ export interface AgentFolder {
   readonly configFile: string;
 }
 
-export interface FirstContact {
+interface FirstContact {
   /** `security.mode` of the source; undefined: the best that the server offers. */
   readonly securityMode: SourceAnswers["securityMode"];
   /** How to look into it. */

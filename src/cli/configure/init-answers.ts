@@ -43,7 +43,7 @@ const answersSchema = z.strictObject({
   sources: z.array(source).default([]),
 });
 
-export interface Answers extends Pick<InitOptions, "name" | "service" | "integration" | "password" | "sources"> {
+interface Answers extends Pick<InitOptions, "name" | "service" | "integration" | "password" | "sources"> {
   readonly offline?: boolean | undefined;
 }
 

@@ -9,7 +9,7 @@ export type PasswordPlace =
   /** Name of an environment variable. */
   | { readonly env: string };
 
-export type SecurityMode = (typeof securityModes)[number];
+type SecurityMode = (typeof securityModes)[number];
 
 /** Answers about one source. */
 export interface SourceAnswers {

@@ -16,7 +16,7 @@ export interface InitSecret {
 }
 
 /** The flags that name a password. */
-export interface PasswordFlags {
+interface PasswordFlags {
   readonly file: string;
   readonly env: string;
 }

@@ -15,12 +15,12 @@ import { askedSecret, type InitSecret, placedSecret, sourcePassword } from "./in
 import { answer, confirmed, type Interview, type Judge, judgedBy } from "./question.ts";
 
 /** A source, and the password that was typed for it. */
-export interface AskedSource {
+interface AskedSource {
   readonly source: InitSource;
   readonly secret?: InitSecret | undefined;
 }
 
-export interface SourceParts {
+interface SourceParts {
   /** The agent that reads it. */
   readonly place: AgentFolder;
   /** The sources before it. */

@@ -15,7 +15,7 @@ export function judgedBy(field: {
   return (text) => field.safeParse(text).error?.issues[0]?.message;
 }
 
-export interface Question {
+interface Question {
   /** As it is asked, without the colon. */
   readonly text: string;
   /** The answer that Enter stands for. */

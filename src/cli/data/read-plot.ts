@@ -10,7 +10,7 @@ import { plot, plotDots } from "../terminal/plot.ts";
 import { visible } from "../terminal/table.ts";
 import type { ReadItem } from "./read.ts";
 
-export interface PlotQuery {
+interface PlotQuery {
   readonly from: EpochMicros;
   readonly before: EpochMicros;
   /** Undefined: one that fits the picture, or the points themselves. */

@@ -4,7 +4,7 @@ import type { Looked } from "../shared/source-look.ts";
 import type { Screen } from "../terminal/screen.ts";
 import { columns, visible } from "../terminal/table.ts";
 
-export interface LiveRow {
+interface LiveRow {
   readonly source: string;
   readonly cells: readonly string[];
   readonly good: boolean;

@@ -8,8 +8,8 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count } from "../terminal/figures.ts";
 import { inspectBuffer, inspectedSegments, lostIn } from "./inspect-buffer.ts";
 
-export const exportFormats = ["csv", "ndjson"] as const;
-export type ExportFormat = (typeof exportFormats)[number];
+const exportFormats = ["csv", "ndjson"] as const;
+type ExportFormat = (typeof exportFormats)[number];
 
 export interface BufferExportOptions {
   readonly format: ExportFormat;

@@ -9,7 +9,7 @@ import { count, number, percent, span } from "../terminal/figures.ts";
 import { columns, visible } from "../terminal/table.ts";
 import { type AnsweredStatus, answeredStatus } from "./status-schema.ts";
 
-export interface StatusOptions extends AgentAddressOptions {
+interface StatusOptions extends AgentAddressOptions {
   readonly json?: boolean;
 }
 

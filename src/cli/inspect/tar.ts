@@ -3,7 +3,7 @@
 // Each file: a header of 512 bytes (name, mode, size and time as octal text, checksum), then its bytes, padded with
 // zeros to a multiple of 512. Two empty blocks end the archive. Names have at most 100 bytes, files less than 8 GiB.
 
-export interface TarFile {
+interface TarFile {
   readonly name: string;
   readonly data: Uint8Array;
 }

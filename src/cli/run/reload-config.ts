@@ -9,7 +9,7 @@ import type { Console } from "../terminal/console.ts";
 import type { ServiceManager } from "./service-manager.ts";
 
 /** What came of it. `ok: false`: the configuration is wrong or could not be taken up; the one before stays in effect. */
-export type Reloaded =
+type Reloaded =
   | ({ readonly ok: true; readonly warnings: readonly ConfigIssue[] } & Reload)
   | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };
 

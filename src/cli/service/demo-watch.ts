@@ -10,7 +10,7 @@ const outageMs = 5_000;
 const outageAt = 0.35;
 const outageAfterMs = 20_000;
 
-export interface Watched {
+interface Watched {
   readonly service: Service;
   readonly devices: DemoDevices;
   readonly agent: Agent;

@@ -26,7 +26,7 @@ import { typedAs } from "../terminal/typed-as.ts";
 import { version } from "../terminal/version.ts";
 import { watch } from "./demo-watch.ts";
 
-export interface DemoOptions {
+interface DemoOptions {
   /** Milliseconds; undefined: until a signal ends it. */
   readonly duration?: number;
   /** Folder to keep configuration, buffer and service data in; undefined: a temporary one, removed at the end. */

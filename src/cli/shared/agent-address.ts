@@ -62,7 +62,7 @@ export interface AgentCall {
   /** Milliseconds until nothing more is expected. */
   readonly withinMs?: number;
 }
-export interface AgentAnswer {
+interface AgentAnswer {
   readonly ok: boolean;
   readonly status: number;
   readonly text: string;

@@ -10,7 +10,7 @@ import { leavesMachine } from "../../lib/loopback.ts";
 import type { Console } from "../terminal/console.ts";
 import { type AgentAddressOptions, type AgentCall, callAgent, jsonOf } from "./agent-address.ts";
 
-export interface TokenOptions extends AgentAddressOptions {
+interface TokenOptions extends AgentAddressOptions {
   /** File with `http.token` in it. */
   readonly tokenFile?: string;
 }

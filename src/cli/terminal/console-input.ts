@@ -11,7 +11,7 @@ export interface ConsoleInput {
   ask(question: string, options?: { readonly hidden?: boolean }): Promise<string | undefined>;
 }
 
-export const maxInputBytes = 64 * 2 ** 20;
+const maxInputBytes = 64 * 2 ** 20;
 
 /** The input of this process. Untouched until it is asked for something. */
 export function processInput(): ConsoleInput & Disposable {

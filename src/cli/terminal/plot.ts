@@ -2,9 +2,9 @@
 import { number } from "./figures.ts";
 
 /** For each of as many steps of time as the picture has dots: the least and the greatest value; undefined: none. */
-export type PlotColumns = readonly ({ readonly min: number; readonly max: number } | undefined)[];
+type PlotColumns = readonly ({ readonly min: number; readonly max: number } | undefined)[];
 
-export interface PlotOptions {
+interface PlotOptions {
   /** Letters high. */
   readonly height: number;
   readonly from: string;

@@ -11,7 +11,7 @@ import type { Faults } from "./rpc-fault.ts";
  * A frame without faults: for each key its points by ascending time, nulls left out, of repeated times the last. Made
  * when they are asked for, so that only one series has to be there twice at a time.
  */
-export type CheckedFrame = ReadonlyMap<string, () => Columns>;
+type CheckedFrame = ReadonlyMap<string, () => Columns>;
 
 /** Reads `data`, which stands at `path` in the params. With faults the result means nothing. */
 export function checkFrame(data: unknown, path: string, faults: Faults): CheckedFrame {

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { InvalidResource, RpcErrorName } from "../../wire/rpc-error.ts";
 import { rpcErrors } from "../../wire/rpc-error.ts";
 
-export interface RpcFaultDetails {
+interface RpcFaultDetails {
   /** Dotted path → what is wrong there. */
   readonly params?: Readonly<Record<string, readonly string[]>>;
   readonly invalidResources?: readonly InvalidResource[];

@@ -8,7 +8,7 @@ import type { Method } from "../../wire/method.ts";
 import { methods } from "../../wire/method.ts";
 
 /** What happens, and what a client sees of it. */
-export const faultKinds = {
+const faultKinds = {
   refuse: "the connection is closed before the call is run",
   delay: "the call waits so long before it is run: delay=2s",
   status: "the call is not run, the answer has this HTTP status: status=500",

@@ -5,7 +5,7 @@ import { integrationId } from "../../wire/identifiers.ts";
 import { grants } from "../../wire/method.ts";
 import { parseFault } from "./fault.ts";
 
-export const integrationOptions = z
+const integrationOptions = z
   .strictObject({
     id: integrationId.describe("Integration ID; also the user name of basic authentication."),
     password: secret().optional().describe("Password of basic authentication."),
@@ -59,6 +59,4 @@ export const serviceOptions = z.strictObject({
 });
 
 export type ServiceOptions = z.output<typeof serviceOptions>;
-/** What stands in a file of options. */
-export type ServiceConfig = z.input<typeof serviceOptions>;
 export type IntegrationOptions = z.output<typeof integrationOptions>;

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { sameText } from "./same-text.ts";
 
-export interface TokenClaims {
+interface TokenClaims {
   /** Integration ID. */
   readonly integration: string;
   readonly clientId: string;

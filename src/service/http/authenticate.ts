@@ -10,7 +10,7 @@ import { sameText } from "./same-text.ts";
 /** The caller of a request, undefined when its `Authorization` header names none. */
 export type Authenticate = (request: IncomingMessage) => Caller | undefined;
 
-export interface AuthenticationParts {
+interface AuthenticationParts {
   readonly integrations: readonly IntegrationOptions[];
   readonly signer: TokenSigner;
   readonly clock: Clock;

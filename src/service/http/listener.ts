@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { AgentError } from "../../core/errors.ts";
 import type { ListenAddress } from "../../lib/fields.ts";
 
-export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
+type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export class Listener implements AsyncDisposable {
   readonly #handler: RequestHandler;

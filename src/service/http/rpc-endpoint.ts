@@ -23,7 +23,7 @@ import { continueIfAsked } from "./listener.ts";
 import { checkDeclaredBody, readBody, tooLarge } from "./request-body.ts";
 import type { Traffic } from "./traffic.ts";
 
-export interface RpcEndpointParts {
+interface RpcEndpointParts {
   readonly options: ServiceOptions;
   readonly runtime: Runtime;
   readonly authenticate: Authenticate;

@@ -13,12 +13,12 @@ import { checkDeclaredBody, readBody } from "./request-body.ts";
 import { sameText } from "./same-text.ts";
 
 /** "About 2 hours"; clients go by `expires_in`. */
-export const tokenSeconds = 7_200;
+const tokenSeconds = 7_200;
 /** A token lasts two hours, and a public client may need two requests for one. */
 const requestsPerMinute = 20;
 const maxBodyBytes = 16_384;
 
-export interface TokenEndpointParts {
+interface TokenEndpointParts {
   readonly options: ServiceOptions;
   readonly runtime: Runtime;
   readonly signer: TokenSigner;

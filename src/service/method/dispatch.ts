@@ -36,7 +36,7 @@ export interface RpcInput {
   readonly refusedInputs: readonly string[];
 }
 
-export interface RpcOutput {
+interface RpcOutput {
   /** Undefined: a notification, nothing goes back. */
   readonly body: string | undefined;
   /** Why the service itself failed; for the log. */

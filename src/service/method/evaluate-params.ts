@@ -10,7 +10,7 @@ import type { Item } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 
 /** What is made of the points of an item in each bucket. */
-export const aggregations = [
+const aggregations = [
   "count",
   "min",
   "max",
@@ -22,7 +22,7 @@ export const aggregations = [
   "state-percent",
   "state-rate",
 ] as const;
-export type Aggregation = (typeof aggregations)[number];
+type Aggregation = (typeof aggregations)[number];
 
 export interface ItemAggregation {
   readonly item: Item;
@@ -35,16 +35,16 @@ export interface ItemAggregation {
 }
 
 /** How the items of a group are brought together, bucket by bucket. */
-export const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
+const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
 export type GroupAggregation = (typeof groupAggregations)[number];
 
-export interface Group {
+interface Group {
   readonly items: readonly ItemAggregation[];
   readonly aggregation: GroupAggregation;
   readonly alias: string;
 }
 
-export interface Calculation {
+interface Calculation {
   readonly formula: Formula;
   readonly alias: string;
 }
@@ -53,7 +53,7 @@ const maxItems = 50;
 const maxCalculations = 100;
 const aliasPattern = /^[A-Za-z_][A-Za-z0-9_]{0,27}$/;
 /** Names that every formula has. */
-export const builtInNames = ["bucket_seconds", "time_seconds"];
+const builtInNames = ["bucket_seconds", "time_seconds"];
 
 /** Aliases are gathered in `aliases`: a calculation may name every item, and the calculations before it. */
 export function readItemAggregations(

@@ -57,7 +57,7 @@ function current({ params, store }: Call): object {
 }
 
 /** One column for an item, or with a rollup one for each aggregate. */
-export function columnsOf(store: Store, item: string, query: DataQuery): Column[] {
+function columnsOf(store: Store, item: string, query: DataQuery): Column[] {
   const blocks = itemBlocks(store, item, query.from, query.before);
   const bucketOf = bucketsOfQuery(query);
   if (!bucketOf) return [{ key: item, ...joined(blocks) }];

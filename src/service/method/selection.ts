@@ -12,7 +12,7 @@ export function speaksSpecified({ version, params }: Call, names: readonly strin
   return version !== "1.1" || names.some((name) => params[name] !== undefined && params[name] !== null);
 }
 
-export interface SelectionFormat {
+interface SelectionFormat {
   /** False: `data` is a map by ID. */
   readonly dataAsArray: boolean;
   /** False: `included` is one array of all types. */
@@ -46,7 +46,7 @@ export function readInclude(include: unknown, faults: Faults): boolean {
   return include.length > 0;
 }
 
-export interface SelectionParts {
+interface SelectionParts {
   readonly total: number;
   readonly format: SelectionFormat;
   readonly resources: readonly TypedResource[];

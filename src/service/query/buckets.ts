@@ -5,7 +5,7 @@ import type { TimeZone } from "../../lib/time-zone.ts";
 /** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
 export type Rollup = null | "window" | RfcDuration;
 
-export interface Bucket {
+interface Bucket {
   /** Microseconds since the epoch; inclusive. */
   readonly start: number;
   /** Exclusive. */

@@ -16,7 +16,7 @@ export class FormulaError extends Error {
 }
 
 /** What a formula may name. Columns have one value for each row. */
-export interface FormulaScope {
+interface FormulaScope {
   readonly rows: number;
   column(name: string): Float64Array;
   /** The column of an item with its gaps filled. */

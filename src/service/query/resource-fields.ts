@@ -3,7 +3,7 @@ import type { Item, Signal } from "../store/resource.ts";
 
 /** What a field holds. Times are milliseconds since the epoch, and RFC 3339 in filters. */
 export type FieldValue = string | number | boolean | null | readonly string[];
-export type FieldKind = "text" | "time" | "flag";
+type FieldKind = "text" | "time" | "flag";
 
 export interface Field<Resource> {
   readonly kind: FieldKind;

@@ -6,7 +6,7 @@ import type { Predicate } from "./filter.ts";
 import { parseFilter } from "./filter.ts";
 import type { FieldTable, FieldValue } from "./resource-fields.ts";
 
-export interface Query<Resource> {
+interface Query<Resource> {
   readonly include: boolean;
   readonly matches: Predicate<Resource>;
   readonly limit: number;
@@ -15,13 +15,13 @@ export interface Query<Resource> {
   compare(a: Resource, b: Resource): number;
 }
 
-export interface QueryBounds<Resource> {
+interface QueryBounds<Resource> {
   readonly fields: FieldTable<Resource>;
   readonly defaultLimit: number;
   readonly maxLimit: number;
 }
 
-export interface Selected<Resource> {
+interface Selected<Resource> {
   readonly resources: readonly Resource[];
   /** How many match, whatever limit and skip. */
   readonly total: number;

@@ -4,7 +4,7 @@ import type { Columns } from "../store/point-block.ts";
 import type { BucketOf } from "./buckets.ts";
 
 /** Buckets that hold points, by ascending start, in columns of one length. */
-export interface Aggregates {
+interface Aggregates {
   /** Start of each bucket, microseconds since the epoch. */
   readonly times: number[];
   readonly count: number[];

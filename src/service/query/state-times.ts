@@ -5,7 +5,7 @@ import type { Columns } from "../store/point-block.ts";
 import type { BucketOf } from "./buckets.ts";
 
 /** State → start of a bucket → microseconds in that state. */
-export type StateTimes = ReadonlyMap<number, ReadonlyMap<number, number>>;
+type StateTimes = ReadonlyMap<number, ReadonlyMap<number, number>>;
 
 /** How many buckets may still be filled. A single point can hold for 400 days of buckets of a microsecond. */
 export interface StateBudget {
@@ -15,7 +15,7 @@ export interface StateBudget {
 /** Buckets times states in one request. */
 export const maxStateBuckets = 1_000_000;
 
-export interface StateOptions {
+interface StateOptions {
   /** Where the last state ends at the latest, microseconds since the epoch: the end of the window, or now. */
   readonly until: number;
   /** A state is not known to last longer than this after its point, microseconds. */

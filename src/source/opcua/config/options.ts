@@ -243,4 +243,3 @@ export const opcuaTag = z
   });
 
 export type OpcuaOptions = z.output<typeof opcuaOptions>;
-export type OpcuaTag = z.output<typeof opcuaTag>;
