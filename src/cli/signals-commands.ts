@@ -28,7 +28,7 @@ export function addSignalsCommands(program: Command, io: Console, ended: (status
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample: tagferry signals save -c tagferry.yaml --dry-run")
     .action(async (options: SignalsOptions) =>
-      ended(await toItsEnd((await import("./data/signals.ts")).saveSignals(options, io), io)),
+      ended(await toItsEnd((await import("./data/signals.ts")).signalsSave(options, io), io)),
     );
   signals
     .command("publish")
@@ -45,6 +45,6 @@ With publish: createOnly in the configuration items that exist are left as they 
 Example: tagferry signals publish -c tagferry.yaml --dry-run`,
     )
     .action(async (options: SignalsOptions) =>
-      ended(await toItsEnd((await import("./data/signals.ts")).publishSignals(options, io), io)),
+      ended(await toItsEnd((await import("./data/signals.ts")).signalsPublish(options, io), io)),
     );
 }

@@ -6,7 +6,7 @@ import { checkNode } from "./check-node.ts";
 import type { Environment } from "./environment.ts";
 import { agentOptions, dataDirOf, httpOptions } from "./file-schema.ts";
 import { Issues } from "./issue.ts";
-import { child } from "./node.ts";
+import { childNode } from "./node.ts";
 import { readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
@@ -26,7 +26,7 @@ export async function agentPlace(file: string, environment: Environment): Promis
   if (root?.kind !== "map") return undefined;
   const empty = { ...root, entries: new Map() };
   const section = async (name: string) => {
-    const node = child(root, name);
+    const node = childNode(root, name);
     return node?.kind === "map" ? await replaceReferences(node, environment, unheard) : empty;
   };
   const http = checkNode(httpOptions, await section("http"), unheard);

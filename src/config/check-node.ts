@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { withoutUser } from "../lib/without-user.ts";
 import type { Issues, Place } from "./issue.ts";
-import { type ConfigNode, child, childPath, plain, type ScalarNode } from "./node.ts";
+import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";
 import { messageFor } from "./schema-message.ts";
 import { descriptionOf, isSecret, keysOf, schemasAt } from "./schema-walk.ts";
 import { listed, nearest } from "./suggest.ts";
@@ -41,7 +41,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, node: C
 
 function nodeAt(node: ConfigNode, path: readonly PropertyKey[]): ConfigNode | undefined {
   let found: ConfigNode | undefined = node;
-  for (const key of path) found = child(found, key);
+  for (const key of path) found = childNode(found, key);
   return found;
 }
 
@@ -161,7 +161,7 @@ function placeAt(node: ConfigNode, path: readonly PropertyKey[]): Place & { read
   let at = node.at;
   for (const [index, key] of path.entries()) {
     if (found.kind === "scalar" && found.broken) break;
-    const next = child(found, key);
+    const next = childNode(found, key);
     if (!next) {
       const rest = path
         .slice(index)

@@ -1,7 +1,7 @@
 // What only one source may use at a time, over all sources of one agent or of several.
 import type { Claim } from "../core/source.ts";
 import type { Issues, Place } from "./issue.ts";
-import { child, type MapNode } from "./node.ts";
+import { childNode, type MapNode } from "./node.ts";
 
 /** Which source claims what, by the key of the claim. */
 export type Claims = Map<string, Place & { readonly agent: string; readonly source: string }>;
@@ -14,7 +14,7 @@ export function enterClaims(
   { agent, claims, issues }: { readonly agent: string; readonly claims: Claims; readonly issues: Issues },
 ): void {
   for (const { key, field, message, hint } of entered) {
-    const place = child(node, field) ?? child(node, "url") ?? node;
+    const place = childNode(node, field) ?? childNode(node, "url") ?? node;
     const first = claims.get(key);
     if (!first) claims.set(key, { at: place.at, path: place.path, agent, source });
     else

@@ -4,7 +4,15 @@ import { unknownKey } from "./check-node.ts";
 import { cascadedKeys } from "./file-schema.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type Fields, layered, pick, substituteAll, type Variables } from "./layers.ts";
-import { type ConfigNode, child, childPath, entriesOf, type ListNode, type MapNode, type ScalarNode } from "./node.ts";
+import {
+  type ConfigNode,
+  childNode,
+  childPath,
+  entriesOf,
+  type ListNode,
+  type MapNode,
+  type ScalarNode,
+} from "./node.ts";
 import { suggestion } from "./suggest.ts";
 
 /** A tag with everything that its device, its source, its template and the defaults say. */
@@ -49,7 +57,7 @@ export function* expandTags(source: MapNode, parts: ExpandParts): Generator<Expa
     variables: variablesOf(source, new Map(), issues),
   };
   for (const tag of listOf(source, "tags", issues)) yield* expandTag(tag, scope, parts);
-  const devices = child(source, "devices");
+  const devices = childNode(source, "devices");
   if (devices && !driver.device) {
     issues.error({ at: devices.at, path: devices.path }, `${driver.type} has no devices`, "write the tags under tags");
     return;
@@ -80,7 +88,7 @@ function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readon
   for (const own of listOf(device, "tags", issues)) {
     const written = substituteAll(own.entries, variablesOf(own, scope.variables, issues));
     // The same input as a tag of the template: its fields go before the template's.
-    const base = child(own, "template")
+    const base = childNode(own, "template")
       ? undefined
       : [...open].find(({ fields }) => sameInput(fields.entries, written));
     if (base) {
@@ -91,14 +99,14 @@ function expandDevice(device: MapNode, above: Scope, parts: ExpandParts): readon
       };
     } else tags.push(...expandTag(own, scope, parts));
   }
-  if (!child(device, "template") && !child(device, "tags"))
+  if (!childNode(device, "template") && !childNode(device, "tags"))
     issues.error(device, "has no tags", "write tags, or the name of a template");
   return tags;
 }
 
 function expandTag(tag: MapNode, above: Scope, parts: ExpandParts): readonly ExpandedTag[] {
   const variables = variablesOf(tag, above.variables, parts.issues);
-  if (!child(tag, "template")) return [made(tag, above, variables, tag)];
+  if (!childNode(tag, "template")) return [made(tag, above, variables, tag)];
   const fields = without(tag.entries, tagKeys);
   return templateTags(tag, parts).map((from) => {
     const base = made(from, above, variables, tag);
@@ -128,7 +136,7 @@ function sameInput(a: Fields, b: Fields): boolean {
 
 /** The tags of the template, or of the list of templates, that `owner` names. */
 function templateTags(owner: MapNode, { templates, issues }: ExpandParts): readonly MapNode[] {
-  const named = child(owner, "template");
+  const named = childNode(owner, "template");
   if (!named) return [];
   return (named.kind === "list" ? named.items : [named]).flatMap((name) => {
     if (name.kind !== "scalar" || name.value === null) {
@@ -153,7 +161,7 @@ function templateTags(owner: MapNode, { templates, issues }: ExpandParts): reado
 
 /** Variables in `vars` of `node`, before those from further up. */
 function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables {
-  const vars = child(node, "vars");
+  const vars = childNode(node, "vars");
   if (!vars) return above;
   if (vars.kind !== "map") {
     issues.error(vars, "must be a map of names and values, as in { dev: hall1.m1 }");
@@ -171,7 +179,7 @@ function variablesOf(node: MapNode, above: Variables, issues: Issues): Variables
 
 /** The maps in the list at `key`; anything else there is an issue. */
 function listOf(owner: MapNode, key: string, issues: Issues): Iterable<MapNode> {
-  const list = child(owner, key);
+  const list = childNode(owner, key);
   if (!list || (list.kind === "scalar" && list.value === null)) return [];
   if (list.kind === "list") return mapsOf(list, issues);
   const entry = owner.entries.get(key);

@@ -84,7 +84,7 @@ export const sourceName = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, { error: "must be 1 to 64 letters, digits, - _ and ." });
 
-export const version = z.literal(1, { error: "must be 1, the version of this file's format" });
+export const formatVersion = z.literal(1, { error: "must be 1, the version of this file's format" });
 
 /** Sections that are checked as they stand, in the order of the reference. */
 export const sections = {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { unknownKey } from "./check-node.ts";
 import type { Environment } from "./environment.ts";
 import type { Issues } from "./issue.ts";
-import { type ConfigNode, child, type MapEntry, type MapNode, type ScalarNode } from "./node.ts";
+import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "./node.ts";
 import { fileProblem, readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
@@ -13,7 +13,7 @@ const included = ["version", "sources", "templates"];
 
 /** `root` with the sources and templates of every file that its `include` names; the files in the order of their names. */
 export async function readIncludes(root: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
-  const named = child(root, "include");
+  const named = childNode(root, "include");
   if (!named) return root;
   const entries = new Map(root.entries);
   entries.delete("include");

@@ -3,7 +3,7 @@ import { isInputId } from "../core/point.ts";
 import { literals, placeholders } from "../mapping/input-template.ts";
 import type { ExpandedTag } from "./expand.ts";
 import type { Issues, Place } from "./issue.ts";
-import { type ConfigNode, child, type ScalarNode } from "./node.ts";
+import { type ConfigNode, childNode, type ScalarNode } from "./node.ts";
 import { listed, nearest } from "./suggest.ts";
 
 /** Which tag uses which Input ID or template of one, over all sources. */
@@ -22,7 +22,7 @@ export function checkInput(
   inputs: UsedInputs,
   issues: Issues,
 ): void {
-  const node = child(tag.fields, "input");
+  const node = childNode(tag.fields, "input");
   // What is missing or no text is the schema's to complain about.
   if (node?.kind !== "scalar" || node.broken || node.text === "") return;
   const names = placeholders(node.text);
@@ -104,7 +104,7 @@ function claim(
   issues: Issues,
 ): void {
   // Where a template serves several devices, its line says nothing: the device does.
-  const place = origin.at === fields.at ? (child(fields, "input") ?? origin) : origin;
+  const place = origin.at === fields.at ? (childNode(fields, "input") ?? origin) : origin;
   const first = inputs.get(input);
   if (!first) {
     inputs.set(input, { at: place.at, path: place.path, shared });

@@ -10,12 +10,12 @@ import type { Claims } from "./claims.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { mapsOf } from "./expand.ts";
-import { cascadedOptions, dataDirOf, fileKeys, nameOf, sections, sourceName, version } from "./file-schema.ts";
+import { cascadedOptions, dataDirOf, fileKeys, formatVersion, nameOf, sections, sourceName } from "./file-schema.ts";
 import { readIncludes } from "./include.ts";
 import { type ConfigIssue, Issues } from "./issue.ts";
 import type { Fields } from "./layers.ts";
 import { warnLiteralSecrets } from "./literal-secrets.ts";
-import { type ConfigNode, child, type MapEntry, type MapNode } from "./node.ts";
+import { type ConfigNode, childNode, type MapEntry, type MapNode } from "./node.ts";
 import { readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
 import { checkSource } from "./source-config.ts";
@@ -98,7 +98,7 @@ function checkFile(
     );
   for (const key of root.entries.keys()) if (!fileKeys.includes(key)) unknownKey(root, key, fileKeys, issues);
   // One object of all sections, so that what is missing is found along with what is wrong.
-  const own = z.strictObject({ version, ...sections });
+  const own = z.strictObject({ version: formatVersion, ...sections });
   const checked = checkNode(own, only(root, Object.keys(own.shape)), issues);
   warnLiteralSecrets(own, root, issues);
   const defaults = defaultsOf(root, issues);
@@ -130,25 +130,25 @@ function checkFile(
   });
   for (const [name, node] of templates.nodes)
     if (!templates.used.has(name)) issues.warn(node, `template ${name} is not used`);
-  if (!child(root, "sources")) issues.warn(root, "has no sources: nothing will be read");
+  if (!childNode(root, "sources")) issues.warn(root, "has no sources: nothing will be read");
   if (!checked) return undefined;
   const { agent, service, buffer, http, log } = checked;
   if (service.url.startsWith("http:") && leavesMachine(service.url))
     issues.warn(
-      child(child(root, "service"), "url") ?? root,
+      childNode(childNode(root, "service"), "url") ?? root,
       "is not encrypted: the credentials and all values can be read by whoever is on the network",
       "https:// where the service offers it, with caFile where its authority is your own",
     );
   if (service.confirmation === "status")
     issues.warn(
-      child(child(root, "service"), "confirmation") ?? root,
+      childNode(childNode(root, "service"), "confirmation") ?? root,
       "counts points as delivered though no answer names their inputs: what the service drops without an error is lost",
       "named, where the service names the inputs it stored",
     );
   if (service.auth.basic?.password.reveal() === "") {
-    const basic = child(child(child(root, "service"), "auth"), "basic");
+    const basic = childNode(childNode(childNode(root, "service"), "auth"), "basic");
     issues.warn(
-      child(basic, "password") ?? root,
+      childNode(basic, "password") ?? root,
       "is empty: the service will refuse it",
       "what it refers to holds nothing yet",
     );
@@ -173,7 +173,7 @@ function only(node: MapNode, keys: readonly string[]): MapNode {
 
 /** `defaults`, checked by themselves: they may be wrong without any tag that uses them. */
 function defaultsOf(root: MapNode, issues: Issues): Fields {
-  const node = child(root, "defaults");
+  const node = childNode(root, "defaults");
   if (!node || (node.kind === "scalar" && node.broken)) return new Map();
   checkNode(cascadedOptions, node, issues);
   return node.kind === "map" ? node.entries : new Map();
@@ -200,7 +200,7 @@ function entriesOf(
   key: string,
   issues: Issues,
 ): MapNode["entries"] extends ReadonlyMap<string, infer Entry> ? [string, Entry][] : never {
-  const node = child(root, key);
+  const node = childNode(root, key);
   if (!node) return [];
   if (node.kind === "map") return [...node.entries];
   if (!(node.kind === "scalar" && node.broken))

@@ -59,7 +59,7 @@ export function childPath(path: string, key: string | number): string {
 }
 
 /** What stands at `key` of `node`, if anything does. */
-export function child(node: ConfigNode | undefined, key: PropertyKey): ConfigNode | undefined {
+export function childNode(node: ConfigNode | undefined, key: PropertyKey): ConfigNode | undefined {
   if (node?.kind === "map") return node.entries.get(String(key))?.value;
   if (node?.kind === "list") return node.items[Number(key)];
   return undefined;

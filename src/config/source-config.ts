@@ -10,7 +10,7 @@ import type { ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
 import type { Issues, Place } from "./issue.ts";
-import { type ConfigNode, child, type MapNode } from "./node.ts";
+import { type ConfigNode, childNode, type MapNode } from "./node.ts";
 import { SharedParts } from "./shared-parts.ts";
 import { listed, suggestion } from "./suggest.ts";
 
@@ -48,7 +48,7 @@ export function checkSource(name: string, node: ConfigNode, parts: SourceParts):
   if (options !== undefined) {
     tellFaults(driver.faults?.({ options, tags }) ?? [], written, expandTags(node, { ...parts, driver }), issues);
     for (const { field, message, hint } of driver.warnings?.(options) ?? [])
-      issues.warn(child(node, field) ?? node, message, hint);
+      issues.warn(childNode(node, field) ?? node, message, hint);
     claimConnection(name, node, driver.connection?.(options), driver, parts);
     enterClaims(driver.claims?.(options, { agent: parts.agent, source: name }) ?? [], name, node, parts);
   }
@@ -68,7 +68,7 @@ function tellFaults(
   let index = 0;
   for (const { fields, origin } of expandedTags)
     for (const { field, message, hint } of byTag.get(index++) ?? [])
-      issues.error(child(fields, field) ?? origin, message, hint);
+      issues.error(childNode(fields, field) ?? origin, message, hint);
 }
 
 /** Two sources would not wait for each other's answers. */
@@ -82,7 +82,7 @@ function claimConnection(
   if (connection === undefined) return;
   const key = `${driver.type} ${connection}`;
   const first = connections.get(key);
-  const place = child(node, "url") ?? node;
+  const place = childNode(node, "url") ?? node;
   if (!first) connections.set(key, { at: place.at, path: place.path, source });
   else
     issues.error(
@@ -98,7 +98,7 @@ function driverOf(node: ConfigNode, { drivers, issues }: SourceParts): Driver | 
       issues.error(node, "must be a map with a type, as in { type: mqtt, ... }");
     return undefined;
   }
-  const type = child(node, "type");
+  const type = childNode(node, "type");
   const types = drivers.map((driver) => driver.type);
   if (!type) {
     issues.error({ at: node.at, path: `${node.path}.type` }, "is missing", `may be ${listed(types, "or")}`);
@@ -145,16 +145,16 @@ function checkTag(expanded: ExpandedTag, driver: Driver, { inputs, issues }: Sou
   // What an address that is wrong captures is not known; the rest can be said all the same.
   const captured = address && (driver.captures?.(address) ?? []);
   checkInput(expanded, captured, rule?.shared === true, inputs, issues);
-  if (captured) checkSignalTexts(child(fields, "signal"), captured, issues);
+  if (captured) checkSignalTexts(childNode(fields, "signal"), captured, issues);
   if (rule) checkPercent(rule, fields, driver, issues);
   if (!rule || !address) return undefined;
   const tag = { ...address, every: rule.every, ...usedNames(rule, captured ?? []) };
   const ambiguity = ambiguityOf(driver, tag, rule);
-  const place = child(fields, "input") ?? fields;
+  const place = childNode(fields, "input") ?? fields;
   if (ambiguity?.always) issues.error(place, ambiguity.message, ambiguity.remedy);
   else if (ambiguity) issues.warn(place, ambiguity.message, ambiguity.remedy);
   for (const { field, message, hint } of driver.remarks?.(address, placeholders(rule.input)) ?? [])
-    issues.warn(child(fields, field) ?? fields, message, hint);
+    issues.warn(childNode(fields, field) ?? fields, message, hint);
   return { rule, tag };
 }
 
@@ -176,7 +176,7 @@ function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Drive
   if (report === undefined || report === "off" || typeof report.deadband === "number") return;
   if (driver.ranges === true || (valid?.min !== undefined && valid.max !== undefined)) return;
   issues.error(
-    child(child(fields, "report"), "deadband") ?? fields,
+    childNode(childNode(fields, "report"), "deadband") ?? fields,
     "is a share of a range that is not known",
     `write valid: { min: ..., max: ... } on the tag, or the dead band as a number: ${driver.type} devices state no range`,
   );

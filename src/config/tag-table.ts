@@ -5,7 +5,7 @@ import type { Environment } from "./environment.ts";
 import type { Issues } from "./issue.ts";
 import {
   type ConfigNode,
-  child,
+  childNode,
   childPath,
   entriesOf,
   type ListNode,
@@ -20,7 +20,7 @@ import { parseYaml } from "./yaml-file.ts";
 
 /** `root` with the rows of every table behind the entries of the list it stands beside. */
 export async function readTables(root: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
-  const sources = child(root, "sources");
+  const sources = childNode(root, "sources");
   if (sources?.kind !== "map") return root;
   const entries = new Map(sources.entries);
   for (const [name, entry] of sources.entries)
@@ -31,7 +31,7 @@ export async function readTables(root: MapNode, environment: Environment, issues
 
 async function readSource(source: MapNode, environment: Environment, issues: Issues): Promise<MapNode> {
   const whole = await appendRows(await appendRows(source, "tags", environment, issues), "devices", environment, issues);
-  const devices = child(whole, "devices");
+  const devices = childNode(whole, "devices");
   if (devices?.kind !== "list") return whole;
   const items: ConfigNode[] = [];
   for (const device of devices.items)

@@ -13,7 +13,7 @@ export function* csvRows<T>(
   read: CellReader<T>,
   firstLine = 1,
 ): Generator<T[], void, undefined> {
-  const between = RegExp.escape(separator);
+  const between = separator.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const cell = new RegExp(
     `(?:"([^"]*(?:""[^"]*)*)("?))?((?:(?!${between})[^\\r\\n])*)(${between}|\\r\\n|\\n|\\r|$)`,
     "y",
@@ -27,7 +27,11 @@ export function* csvRows<T>(
     if (quoted === undefined) row.push(read(rest, line, at - lineStart + 1, undefined));
     else {
       const fault =
-        closing === "" ? "has a quote that is not closed" : rest === "" ? undefined : "has text behind its closing quote";
+        closing === ""
+          ? "has a quote that is not closed"
+          : rest === ""
+            ? undefined
+            : "has text behind its closing quote";
       row.push(read(quoted.replaceAll('""', '"'), line, at - lineStart + 1, fault));
       const breaks = quoted.split("\n").length - 1;
       line += breaks;

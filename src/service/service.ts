@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../core/runtime.ts";
 import type { Fault } from "./config/fault.ts";
-import type { ServiceOptions } from "./config/options.ts";
+import type { LocalServiceOptions } from "./config/options.ts";
 import { signingKey, TokenSigner } from "./http/access-token.ts";
-import { Admission } from "./http/admission.ts";
+import { CallAdmission } from "./http/admission.ts";
 import { authentication } from "./http/authenticate.ts";
 import { CredentialRefusals } from "./http/credential-refusals.ts";
 import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
@@ -39,7 +39,11 @@ export interface Service extends AsyncDisposable {
  * Resolves when requests are taken. Rejects with `PORT_IN_USE`, `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
  * `BUFFER_NEWER`, or with `signal.reason`. Disposing waits for what is being stored.
  */
-export async function openService(options: ServiceOptions, runtime: Runtime, signal: AbortSignal): Promise<Service> {
+export async function openService(
+  options: LocalServiceOptions,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Service> {
   signal.throwIfAborted();
   await using opened = new AsyncDisposableStack();
   const store = opened.use(await StoreThread.open(options.data));
@@ -53,7 +57,7 @@ export async function openService(options: ServiceOptions, runtime: Runtime, sig
     runtime,
     authenticate: authentication({ integrations: options.integrations, signer, clock: runtime.clock, origin }),
     refusals,
-    admission: new Admission(runtime.clock, options.throttle),
+    admission: new CallAdmission(runtime.clock, options.throttle),
     traffic,
     store,
   });

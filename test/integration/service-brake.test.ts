@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
-import type { ServiceOptions } from "../../src/service/config/options.ts";
+import type { LocalServiceOptions } from "../../src/service/config/options.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
 
@@ -17,7 +17,7 @@ const body = JSON.stringify({
 const wrong = (n: number) => basic(integration, `wrong${n}`);
 
 /** A service on a clock that stands still; calls come from any address of the loopback. */
-async function braked(throttle: ServiceOptions["throttle"] = "off") {
+async function braked(throttle: LocalServiceOptions["throttle"] = "off") {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const service = await testService({ integrations, throttle }, runtime);

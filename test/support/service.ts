@@ -1,7 +1,7 @@
 // A local service for tests, and calls to it as a client would make them.
 import type { Runtime } from "../../src/core/runtime.ts";
 import { Secret } from "../../src/core/secret.ts";
-import type { ServiceOptions } from "../../src/service/config/options.ts";
+import type { LocalServiceOptions } from "../../src/service/config/options.ts";
 import type { Service } from "../../src/service/service.ts";
 import { openService } from "../../src/service/service.ts";
 import { testRuntime } from "./runtime.ts";
@@ -36,7 +36,7 @@ export interface TestService extends Service {
 
 /** In memory, unthrottled and with every grant, unless told otherwise. */
 export async function testService(
-  options: Partial<ServiceOptions> = {},
+  options: Partial<LocalServiceOptions> = {},
   runtime: Runtime = testRuntime(),
 ): Promise<TestService> {
   const service = await openService(

@@ -1,13 +1,13 @@
 // Completion scripts: one that bash and zsh understand, and one of fish. Each finds out how far the command is typed, its
 // place, and offers what may stand there; where a path or anything else may stand, the shell completes files.
-import type { OfferedOption, Place } from "./completion.ts";
+import type { CompletionPlace, OfferedOption } from "./completion.ts";
 
-export function bashScript(places: readonly Place[]): string {
+export function bashScript(places: readonly CompletionPlace[]): string {
   return `# bash completion of tagferry: source this file, or write it to /etc/bash_completion.d/tagferry
 ${bashFunction(places)}`;
 }
 
-function bashFunction(places: readonly Place[]): string {
+function bashFunction(places: readonly CompletionPlace[]): string {
   const values = places.flatMap(({ path, options }) => options.flatMap((option) => bashValue(path, option)));
   return `_tagferry() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" place="" offered="" i
@@ -40,7 +40,7 @@ function bashValue(path: string, { names, value, choices }: OfferedOption): read
   ];
 }
 
-export function zshScript(places: readonly Place[]): string {
+export function zshScript(places: readonly CompletionPlace[]): string {
   return `#compdef tagferry
 # zsh completion of tagferry: write this file as _tagferry into a folder of $fpath, or source it
 autoload -Uz bashcompinit && bashcompinit
@@ -50,7 +50,7 @@ if [[ "$funcstack[1]" == _tagferry ]]; then _bash_complete -o default -F _tagfer
 `;
 }
 
-export function fishScript(places: readonly Place[]): string {
+export function fishScript(places: readonly CompletionPlace[]): string {
   const lines = places.flatMap(({ path, commands, options, values }) => {
     const here = `complete -c tagferry -n ${quoted(`__tagferry_at "${path}"`)}`;
     return [
@@ -88,11 +88,11 @@ ${lines.join("\n")}
 }
 
 /** Places with one word more than their beginning, as `beginning word`: how a script goes from place to place. */
-function deeper(places: readonly Place[]): readonly string[] {
+function deeper(places: readonly CompletionPlace[]): readonly string[] {
   return places.filter(({ path }) => path !== "").map(({ path }) => (path.includes(" ") ? path : ` ${path}`));
 }
 
-function wordsOf({ commands, options, values }: Place): string {
+function wordsOf({ commands, options, values }: CompletionPlace): string {
   return [...commands.map(({ name }) => name), ...values, ...options.flatMap(({ names }) => names)].join(" ");
 }
 

@@ -9,7 +9,7 @@ const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 /** A command, or a group of commands, as it is typed after `tagferry`; the program itself is the empty text. */
-export interface Place {
+export interface CompletionPlace {
   readonly path: string;
   readonly commands: readonly Offered[];
   readonly options: readonly OfferedOption[];
@@ -37,10 +37,12 @@ export function completion(shell: Shell, program: Command, io: Pick<Console, "pr
   return exitStatus.done;
 }
 
-function placesOf(command: Command, path: readonly string[]): readonly Place[] {
+function placesOf(command: Command, path: readonly string[]): readonly CompletionPlace[] {
   const help = command.createHelp();
-  const commands = help.visibleCommands(command).map((each) => ({ name: each.name(), what: briefly(each.description()) }));
-  const own: Place = {
+  const commands = help
+    .visibleCommands(command)
+    .map((each) => ({ name: each.name(), what: briefly(each.description()) }));
+  const own: CompletionPlace = {
     path: path.join(" "),
     commands: commands.filter(({ name }) => name !== "help"),
     options: help.visibleOptions(command).map(offered),

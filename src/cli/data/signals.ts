@@ -37,7 +37,7 @@ export async function diffSignals(options: SignalsOptions, io: Console): Promise
 }
 
 /** Saves what is new or changed. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */
-export async function saveSignals(options: SignalsOptions, io: Console): Promise<ExitStatus> {
+export async function signalsSave(options: SignalsOptions, io: Console): Promise<ExitStatus> {
   await using work = await prepare(options, io);
   const { caller } = work.service;
   const plan = await planOf(work, false, io);
@@ -70,7 +70,7 @@ export async function saveSignals(options: SignalsOptions, io: Console): Promise
 }
 
 /** Publishes what is fit for it. Resolves with `failed` where the service refuses some. Rejects as `MethodCaller.call` does. */
-export async function publishSignals(options: SignalsOptions, io: Console): Promise<ExitStatus> {
+export async function signalsPublish(options: SignalsOptions, io: Console): Promise<ExitStatus> {
   await using work = await prepare(options, io);
   const refused: { input: string; reason: string }[] = [];
   let published = 0;

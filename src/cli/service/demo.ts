@@ -15,7 +15,7 @@ import { lastLine } from "../../demo/comparison.ts";
 import { type DemoDevices, openDevices } from "../../demo/devices.ts";
 import { readBackAndCompare } from "../../demo/read-back.ts";
 import { isAbort } from "../../lib/abort.ts";
-import type { ServiceOptions } from "../../service/config/options.ts";
+import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService, type Service } from "../../service/service.ts";
 import type { DetailOptions } from "../../web/details.ts";
 import { openWeb, type Web } from "../../web/server.ts";
@@ -115,7 +115,7 @@ async function withAnyPort<T>(port: number, open: (port: number) => Promise<T>):
   }
 }
 
-function serviceOptions(folder: string, port: number): ServiceOptions {
+function serviceOptions(folder: string, port: number): LocalServiceOptions {
   return {
     listen: { host: "127.0.0.1", port },
     data: join(folder, "service"),

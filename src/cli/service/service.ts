@@ -4,7 +4,7 @@ import { metricsRegistry } from "../../agent/process/metrics.ts";
 import { systemRuntime } from "../../agent/runtime.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { optionsFromFlags, type ServiceFlags } from "../../service/config/flags.ts";
-import type { ServiceOptions } from "../../service/config/options.ts";
+import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService } from "../../service/service.ts";
 import { type Console, stopped } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
@@ -12,7 +12,7 @@ import { surviveDefects } from "../terminal/survive-defects.ts";
 
 /** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed; with `failed` when the store has ended. */
 export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {
-  let options: ServiceOptions;
+  let options: LocalServiceOptions;
   try {
     options = await optionsFromFlags(flags);
   } catch (error) {

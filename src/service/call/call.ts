@@ -1,7 +1,7 @@
 // What a method is given, and what it gives back.
 import type { ApiVersion } from "../../wire/api-version.ts";
 import type { Grant } from "../../wire/method.ts";
-import type { Store } from "../store/store.ts";
+import type { ServiceStore } from "../store/store.ts";
 
 /** Who calls: an integration whose credentials were right. */
 export interface Caller {
@@ -9,16 +9,16 @@ export interface Caller {
   readonly grants: readonly Grant[];
 }
 
-export interface Call {
+export interface MethodCall {
   readonly params: Readonly<Record<string, unknown>>;
   readonly caller: Caller;
   readonly version: ApiVersion;
   /** Wall time of the service, microseconds since the epoch. */
   readonly now: number;
-  readonly store: Store;
+  readonly store: ServiceStore;
   /** Input IDs that an insert is to refuse, for drills. */
   readonly refusedInputs: readonly string[];
 }
 
 /** Throws `RpcFault`; then the store is as it was. */
-export type MethodHandler = (call: Call) => object;
+export type MethodHandler = (call: MethodCall) => object;

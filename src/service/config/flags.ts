@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { LineCounter, parseDocument } from "yaml";
 import { AgentError } from "../../core/errors.ts";
 import { grants } from "../../wire/method.ts";
-import type { ServiceOptions } from "./options.ts";
-import { serviceOptions } from "./options.ts";
+import type { LocalServiceOptions } from "./options.ts";
+import { localServiceOptions } from "./options.ts";
 
 /** Flags of `tagferry service`, as commander hands them out. */
 export interface ServiceFlags {
@@ -29,7 +29,7 @@ export interface ServiceFlags {
 }
 
 /** Rejects with `CONFIG_INVALID` that names every wrong flag and member. */
-export async function optionsFromFlags(flags: ServiceFlags): Promise<ServiceOptions> {
+export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServiceOptions> {
   const file = flags.config === undefined ? {} : await readConfig(flags.config);
   const given = defined({
     listen: flags.listen,
@@ -41,7 +41,7 @@ export async function optionsFromFlags(flags: ServiceFlags): Promise<ServiceOpti
     retention: flags.retention,
     faults: typeof flags.fault === "string" ? [flags.fault] : flags.fault,
   });
-  const parsed = serviceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
+  const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map(({ path, message }) => {
     const [first = ""] = path.map(String);

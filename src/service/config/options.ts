@@ -24,7 +24,7 @@ const integrationOptions = z
       context.addIssue({ code: "custom", message: "must have a password or client credentials", input: password });
   });
 
-export const serviceOptions = z.strictObject({
+export const localServiceOptions = z.strictObject({
   listen: listenAddress().describe("Address of the service, as in 127.0.0.1:8420."),
   data: z
     .string({ error: "must be given: a folder, or :memory: to keep nothing" })
@@ -58,5 +58,5 @@ export const serviceOptions = z.strictObject({
   retention: duration({ min: 60_000 }).optional().describe("Points older than this are deleted (default: kept)."),
 });
 
-export type ServiceOptions = z.output<typeof serviceOptions>;
+export type LocalServiceOptions = z.output<typeof localServiceOptions>;
 export type IntegrationOptions = z.output<typeof integrationOptions>;

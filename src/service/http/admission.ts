@@ -3,19 +3,19 @@ import type { Clock } from "../../core/runtime.ts";
 import type { ApiVersion } from "../../wire/api-version.ts";
 import { queueTimeouts, requestLimits } from "../../wire/limits.ts";
 import type { Method } from "../../wire/method.ts";
-import type { ServiceOptions } from "../config/options.ts";
+import type { LocalServiceOptions } from "../config/options.ts";
 import { HttpRefusal } from "./http-answer.ts";
 import { RateGate } from "./rate-gate.ts";
 
 /** More calls than this in one queue would all time out. */
 const maxQueued = 200;
 
-export class Admission {
+export class CallAdmission {
   readonly #clock: Clock;
-  readonly #throttle: ServiceOptions["throttle"];
+  readonly #throttle: LocalServiceOptions["throttle"];
   readonly #gates = new Map<string, { readonly gate: RateGate; queued: number }>();
 
-  constructor(clock: Clock, throttle: ServiceOptions["throttle"]) {
+  constructor(clock: Clock, throttle: LocalServiceOptions["throttle"]) {
     this.#clock = clock;
     this.#throttle = throttle;
   }

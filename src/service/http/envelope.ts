@@ -2,7 +2,7 @@
 // counted before megabytes become objects. Says nothing about whether the JSON is well-formed.
 import { skipSpace, skipString, skipValue } from "../call/json-bytes.ts";
 
-export interface Envelope {
+export interface RequestEnvelope {
   readonly method: string | undefined;
   /** Text of the id as it was sent, to be echoed as it came. */
   readonly id: string | undefined;
@@ -12,7 +12,7 @@ export interface Envelope {
  * Ends at `params` when it has both, as megabytes may follow; who parses the body then sees whether they were repeated
  * behind. Otherwise the last of repeated members counts, as in JSON.parse. Anything but an object has neither member.
  */
-export function scanEnvelope(body: Buffer): Envelope {
+export function scanEnvelope(body: Buffer): RequestEnvelope {
   let method: string | undefined;
   let id: string | undefined;
   let at = skipSpace(body, 0);

@@ -9,14 +9,14 @@ import type { Method } from "../../wire/method.ts";
 import type { Caller } from "../call/call.ts";
 import type { Fault, FaultKind } from "../config/fault.ts";
 import { FaultPlan } from "../config/fault.ts";
-import type { ServiceOptions } from "../config/options.ts";
+import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf } from "../method/dispatch.ts";
-import type { Answer, StoreThread } from "../worker/store-thread.ts";
-import type { Admission } from "./admission.ts";
+import type { StoreAnswer, StoreThread } from "../worker/store-thread.ts";
+import type { CallAdmission } from "./admission.ts";
 import type { Authenticate } from "./authenticate.ts";
 import { basicCredentials } from "./authenticate.ts";
 import type { CredentialRefusals } from "./credential-refusals.ts";
-import type { Envelope } from "./envelope.ts";
+import type { RequestEnvelope } from "./envelope.ts";
 import { scanEnvelope } from "./envelope.ts";
 import { HttpRefusal, send } from "./http-answer.ts";
 import { continueIfAsked } from "./listener.ts";
@@ -24,11 +24,11 @@ import { checkDeclaredBody, readBody, tooLarge } from "./request-body.ts";
 import type { Traffic } from "./traffic.ts";
 
 interface RpcEndpointParts {
-  readonly options: ServiceOptions;
+  readonly options: LocalServiceOptions;
   readonly runtime: Runtime;
   readonly authenticate: Authenticate;
   readonly refusals: CredentialRefusals;
-  readonly admission: Admission;
+  readonly admission: CallAdmission;
   readonly traffic: Traffic;
   readonly store: StoreThread;
 }
@@ -36,7 +36,7 @@ interface RpcEndpointParts {
 /** A request that was read whole, from a caller who is known. */
 interface Received {
   readonly body: Buffer;
-  readonly envelope: Envelope;
+  readonly envelope: RequestEnvelope;
   readonly method: Method | undefined;
   readonly version: ApiVersion;
   readonly caller: Caller;
@@ -199,7 +199,12 @@ async function failBefore(
 }
 
 /** The hosted service gives up on a call after 15 s in all, whether or not it has run. */
-async function within(answer: Promise<Answer>, ms: number, { clock }: Runtime, gone: AbortSignal): Promise<Answer> {
+async function within(
+  answer: Promise<StoreAnswer>,
+  ms: number,
+  { clock }: Runtime,
+  gone: AbortSignal,
+): Promise<StoreAnswer> {
   const timer = new AbortController();
   const late = clock.sleep(ms, AbortSignal.any([timer.signal, gone])).then(() => {
     throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it may have been run");

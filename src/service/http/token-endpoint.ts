@@ -1,7 +1,7 @@
 // POST /v1/oauth/token: client credentials in, a token out.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../../core/runtime.ts";
-import type { ServiceOptions } from "../config/options.ts";
+import type { LocalServiceOptions } from "../config/options.ts";
 import type { TokenSigner } from "./access-token.ts";
 import { canonicalAudience, isOwnAudience } from "./audience.ts";
 import { basicCredentials } from "./authenticate.ts";
@@ -19,7 +19,7 @@ const requestsPerMinute = 20;
 const maxBodyBytes = 16_384;
 
 interface TokenEndpointParts {
-  readonly options: ServiceOptions;
+  readonly options: LocalServiceOptions;
   readonly runtime: Runtime;
   readonly signer: TokenSigner;
   readonly refusals: CredentialRefusals;

@@ -1,7 +1,7 @@
 // platform.dataFrame: data of items, in the current dialect.
 import { defaultLimit, maxSelected } from "../../wire/limits.ts";
 import { rollupColumns } from "../../wire/select-result.ts";
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import type { DataQuery } from "../query/data-query.ts";
 import { bucketsOfQuery, readCurrentDataQuery } from "../query/data-query.ts";
@@ -12,13 +12,13 @@ import { readResourceQuery, select } from "../query/resource-query.ts";
 import { rollUp } from "../query/rollup.ts";
 import type { StateBudget } from "../query/state-times.ts";
 import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
-import { holdOf, itemBlocks, joined } from "../store/item-data.ts";
-import type { Item } from "../store/resource.ts";
-import type { Store } from "../store/store.ts";
+import { holdOf, itemBlocks, joinedBlocks } from "../store/item-data.ts";
+import type { StoredItem } from "../store/resource.ts";
+import type { ServiceStore } from "../store/store.ts";
 import { includedMember, readFormat, readInclude } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
 
-export function dataFrame({ params, store, now }: Call): object {
+export function selectDataFrame({ params, store, now }: MethodCall): object {
   const faults = new Faults();
   const bounds = { fields: itemFields, defaultLimit, maxLimit: maxSelected.itemsWithData };
   const query = readResourceQuery(params["query"], "query", bounds, faults);
@@ -50,11 +50,17 @@ export function lastOf(column: Column, last: number | undefined): Column {
   };
 }
 
-function columnsOf(store: Store, item: Item, query: DataQuery, now: number, budget: StateBudget): Column[] {
+function columnsOf(
+  store: ServiceStore,
+  item: StoredItem,
+  query: DataQuery,
+  now: number,
+  budget: StateBudget,
+): Column[] {
   const wanted = (key: string) => query.series === undefined || query.series.has(key) || query.series.has(item.id);
   const blocks = () => itemBlocks(store, item.id, query.from, query.before);
   const bucketOf = bucketsOfQuery(query);
-  if (!bucketOf) return wanted(item.id) ? [{ key: item.id, ...joined(blocks()) }] : [];
+  if (!bucketOf) return wanted(item.id) ? [{ key: item.id, ...joinedBlocks(blocks()) }] : [];
   if (item.attributes.type === "enum") {
     const states = stateTimes(blocks(), bucketOf, {
       until: Math.min(query.before, now),

@@ -3,13 +3,13 @@ import type { ApiVersion } from "../../wire/api-version.ts";
 import type { Method } from "../../wire/method.ts";
 import { grantOf, methods } from "../../wire/method.ts";
 import { rpcErrors } from "../../wire/rpc-error.ts";
-import type { Call, Caller, MethodHandler } from "../call/call.ts";
+import type { Caller, MethodCall, MethodHandler } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { checkShape } from "../call/check-shape.ts";
 import { readInsert } from "../call/insert-reader.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
-import type { Store } from "../store/store.ts";
-import { dataFrame } from "./data-frame.ts";
+import type { ServiceStore } from "../store/store.ts";
+import { selectDataFrame } from "./data-frame.ts";
 import { evaluate } from "./evaluate.ts";
 import { insert } from "./insert.ts";
 import { publishSignals } from "./publish-signals.ts";
@@ -69,7 +69,11 @@ const operations: Readonly<Record<Method, Operation>> = {
     versions: notIn10,
   },
   "platform.selectItems": { handler: selectItems, positions: ["items", "data"], versions: notIn10 },
-  "platform.dataFrame": { handler: dataFrame, positions: ["query", "data", "include", "format"], versions: only11 },
+  "platform.dataFrame": {
+    handler: selectDataFrame,
+    positions: ["query", "data", "include", "format"],
+    versions: only11,
+  },
   "platform.evaluate": {
     handler: evaluate,
     positions: ["items", "calculations", "data", "include", "format"],
@@ -81,7 +85,7 @@ const operations: Readonly<Record<Method, Operation>> = {
 const largeBytes = 65_536;
 
 /** Never throws. */
-export function dispatch(input: RpcInput, store: Store): RpcOutput {
+export function dispatch(input: RpcInput, store: ServiceStore): RpcOutput {
   const id = input.id ?? "null";
   try {
     const request = parse(input);
@@ -145,7 +149,7 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store: Store): object {
+function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store: ServiceStore): object {
   const { caller, version, now, namespace, refusedInputs } = input;
   const method = methodOf(String(request["method"]), namespace);
   const operation = method && operations[method];
@@ -157,7 +161,7 @@ function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store
     });
   const params = named(request["params"], operation.positions);
   checkShape(params);
-  return operation.handler({ params, caller, version, now, store, refusedInputs } satisfies Call);
+  return operation.handler({ params, caller, version, now, store, refusedInputs } satisfies MethodCall);
 }
 
 function named(params: unknown, positions: readonly string[]): Readonly<Record<string, unknown>> {

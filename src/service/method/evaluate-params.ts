@@ -6,8 +6,8 @@ import type { Formula } from "../query/formula.ts";
 import { constants, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readInteger, readResourceQuery, select } from "../query/resource-query.ts";
-import type { Item } from "../store/resource.ts";
-import type { Store } from "../store/store.ts";
+import type { StoredItem } from "../store/resource.ts";
+import type { ServiceStore } from "../store/store.ts";
 
 /** What is made of the points of an item in each bucket. */
 const aggregations = [
@@ -25,7 +25,7 @@ const aggregations = [
 type Aggregation = (typeof aggregations)[number];
 
 export interface ItemAggregation {
-  readonly item: Item;
+  readonly item: StoredItem;
   readonly aggregation: Aggregation;
   /** For the state aggregations. */
   readonly state: number;
@@ -58,7 +58,7 @@ const builtInNames = ["bucket_seconds", "time_seconds"];
 /** Aliases are gathered in `aliases`: a calculation may name every item, and the calculations before it. */
 export function readItemAggregations(
   items: unknown,
-  store: Store,
+  store: ServiceStore,
   aliases: Set<string>,
   faults: Faults,
 ): readonly ItemAggregation[] {
@@ -78,7 +78,12 @@ export function readItemAggregations(
 }
 
 /** Items that match a query, in the words of 1.2. */
-export function readGroups(groups: unknown, store: Store, aliases: Set<string>, faults: Faults): readonly Group[] {
+export function readGroups(
+  groups: unknown,
+  store: ServiceStore,
+  aliases: Set<string>,
+  faults: Faults,
+): readonly Group[] {
   return readEntries(groups, "groups", faults).flatMap(([entry, path]): Group[] => {
     const bounds = { fields: itemFields, defaultLimit: maxItems, maxLimit: maxItems };
     const query = readResourceQuery(entry["query"] ?? { filter: entry["filter"] }, `${path}.query`, bounds, faults);

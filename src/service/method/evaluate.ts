@@ -1,6 +1,6 @@
 // platform.evaluate: aggregates of items, and formulas over them, on one grid of buckets.
 
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { Faults, RpcFault } from "../call/rpc-fault.ts";
 import type { BucketOf } from "../query/buckets.ts";
 import type { DataQuery } from "../query/data-query.ts";
@@ -11,7 +11,7 @@ import { buildFrame } from "../query/frame-builder.ts";
 import { rollUp } from "../query/rollup.ts";
 import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks } from "../store/item-data.ts";
-import type { Store } from "../store/store.ts";
+import type { ServiceStore } from "../store/store.ts";
 import { lastOf } from "./data-frame.ts";
 import type { GroupAggregation, ItemAggregation } from "./evaluate-params.ts";
 import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
@@ -21,7 +21,7 @@ import { itemResource } from "./typed-resource.ts";
 /** Buckets times series. */
 const maxCells = 2_000_000;
 
-export function evaluate({ params, store, now }: Call): object {
+export function evaluate({ params, store, now }: MethodCall): object {
   const faults = new Faults();
   const aliases = new Set<string>();
   const items = readItemAggregations(params["items"], store, aliases, faults);
@@ -88,7 +88,7 @@ function gridOf({ from, before }: DataQuery, bucketOf: BucketOf, series: number)
 
 /** One value of an item for each bucket of the grid. */
 function aggregate(
-  store: Store,
+  store: ServiceStore,
   { item, aggregation, state, shift }: ItemAggregation,
   { from, before, rollup }: DataQuery,
   grid: readonly number[],

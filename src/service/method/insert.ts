@@ -1,12 +1,12 @@
 // integration.insert: stores the points of a frame, and creates signals for Input IDs that have none.
 import { signalSaveView } from "../../wire/signal-view.ts";
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { checkFrame } from "../call/check-frame.ts";
 import { Faults, RpcFault } from "../call/rpc-fault.ts";
 import { savedAttributes } from "../store/resource.ts";
 import { ownIntegration } from "./own-integration.ts";
 
-export function insert(call: Call): object {
+export function insert(call: MethodCall): object {
   const { store, now, params } = call;
   const faults = new Faults();
   const integration = ownIntegration(call, faults);

@@ -2,7 +2,7 @@
 import { resourceIdPattern } from "../../wire/identifiers.ts";
 import type { ItemSaveView } from "../../wire/signal-view.ts";
 import { itemSaveView } from "../../wire/signal-view.ts";
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import { readFlag, readSaveView } from "../call/save-view.ts";
@@ -15,7 +15,7 @@ interface Publication {
   readonly view: ItemSaveView;
 }
 
-export function publishSignals(call: Call): object {
+export function publishSignals(call: MethodCall): object {
   const { store, now, version, params } = call;
   const faults = new Faults();
   const integration = anyIntegration(params, faults);
@@ -46,7 +46,7 @@ export function publishSignals(call: Call): object {
   return { itemsBySignal };
 }
 
-function readItems({ params, store }: Call, integration: string, faults: Faults): readonly Publication[] {
+function readItems({ params, store }: MethodCall, integration: string, faults: Faults): readonly Publication[] {
   const items = params["itemsBySignal"];
   if (!isRecord(items)) {
     faults.add("itemsBySignal", items === undefined ? "required" : "must be an object");

@@ -1,18 +1,18 @@
 // Signals and items as the specification's dialect shows them.
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
-import type { Item, Signal } from "../store/resource.ts";
+import type { Signal, StoredItem } from "../store/resource.ts";
 import { contentHash } from "../store/resource.ts";
 
-export function signalView(signal: Signal): SignalSelectView {
-  return { ...itemView(signal), inputId: signal.input, item: signal.item };
+export function selectedSignalView(signal: Signal): SignalSelectView {
+  return { ...selectedItemView(signal), inputId: signal.input, item: signal.item };
 }
 
-export function itemView({
+export function selectedItemView({
   id,
   attributes,
   createdAt,
   updatedAt,
-}: Pick<Item, "id" | "attributes" | "createdAt" | "updatedAt">): ItemSelectView {
+}: Pick<StoredItem, "id" | "attributes" | "createdAt" | "updatedAt">): ItemSelectView {
   return {
     id,
     meta: { contentHash: contentHash(attributes), createdAt: metaTime(createdAt), updatedAt: metaTime(updatedAt) },

@@ -2,14 +2,14 @@
 import { isInputId } from "../../core/point.ts";
 import type { SignalSaveView } from "../../wire/signal-view.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import { readFlag, readSaveView } from "../call/save-view.ts";
 import { sameAttributes, savedAttributes } from "../store/resource.ts";
 import { ownIntegration } from "./own-integration.ts";
 
-export function saveSignals(call: Call): object {
+export function saveSignals(call: MethodCall): object {
   const { store, now, version } = call;
   const faults = new Faults();
   const integration = ownIntegration(call, faults);
@@ -38,7 +38,7 @@ export function saveSignals(call: Call): object {
   return { signalsByInput };
 }
 
-function readInputs(params: Call["params"], faults: Faults): ReadonlyMap<string, SignalSaveView> {
+function readInputs(params: MethodCall["params"], faults: Faults): ReadonlyMap<string, SignalSaveView> {
   const views = new Map<string, SignalSaveView>();
   // The current dialect's name; clients send either at any version.
   const given = (key: string) => params[key] !== undefined && params[key] !== null;

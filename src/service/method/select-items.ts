@@ -2,7 +2,7 @@
 import type { DataFrame } from "../../wire/data-frame.ts";
 import { defaultLimit, maxSelected } from "../../wire/limits.ts";
 import { rollupColumns } from "../../wire/select-result.ts";
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import type { DataQuery } from "../query/data-query.ts";
@@ -12,19 +12,19 @@ import { buildFrame } from "../query/frame-builder.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import { rollUp } from "../query/rollup.ts";
-import { itemBlocks, joined } from "../store/item-data.ts";
-import type { Store } from "../store/store.ts";
-import { itemView } from "./resource-view.ts";
+import { itemBlocks, joinedBlocks } from "../store/item-data.ts";
+import type { ServiceStore } from "../store/store.ts";
+import { selectedItemView } from "./resource-view.ts";
 import { currentDefaultLimit, readFormat, readInclude, selection, speaksSpecified } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
 
-export function selectItems(call: Call): object {
+export function selectItems(call: MethodCall): object {
   const { data } = call.params;
   const asksForData = isRecord(data) && data["include"] !== undefined && data["include"] !== null;
   return speaksSpecified(call, ["signals", "items"]) || asksForData ? specified(call) : current(call);
 }
 
-function specified({ params, store, now, version }: Call): object {
+function specified({ params, store, now, version }: MethodCall): object {
   const faults = new Faults();
   const data = readSpecifiedDataQuery(params["data"], now, version === "1.1", faults);
   const query = readResourceQuery(
@@ -36,7 +36,7 @@ function specified({ params, store, now, version }: Call): object {
   faults.throwIfAny();
   const { resources: selected } = select(store.resources.items(), query);
   const result: { items?: object; data?: DataFrame } = {};
-  if (query.include) result.items = Object.fromEntries(selected.map((item) => [item.id, itemView(item)]));
+  if (query.include) result.items = Object.fromEntries(selected.map((item) => [item.id, selectedItemView(item)]));
   if (data.include) {
     const columns = selected.flatMap(({ id }) => columnsOf(store, id, data));
     result.data = buildFrame(columns);
@@ -44,7 +44,7 @@ function specified({ params, store, now, version }: Call): object {
   return result;
 }
 
-function current({ params, store }: Call): object {
+function current({ params, store }: MethodCall): object {
   const faults = new Faults();
   const bounds = { fields: itemFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.items };
   const query = readResourceQuery(params["query"], "query", bounds, faults);
@@ -57,10 +57,10 @@ function current({ params, store }: Call): object {
 }
 
 /** One column for an item, or with a rollup one for each aggregate. */
-function columnsOf(store: Store, item: string, query: DataQuery): Column[] {
+function columnsOf(store: ServiceStore, item: string, query: DataQuery): Column[] {
   const blocks = itemBlocks(store, item, query.from, query.before);
   const bucketOf = bucketsOfQuery(query);
-  if (!bucketOf) return [{ key: item, ...joined(blocks) }];
+  if (!bucketOf) return [{ key: item, ...joinedBlocks(blocks) }];
   const aggregates = rollUp(blocks, bucketOf);
   return rollupColumns.map((name) => ({ key: `${item}_${name}`, times: aggregates.times, values: aggregates[name] }));
 }

@@ -1,23 +1,23 @@
 // admin.selectSignals: signals of an integration, and the items published from them.
 import { defaultLimit, maxSelected } from "../../wire/limits.ts";
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import { readFlag } from "../call/save-view.ts";
 import { signalFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
-import type { Item, Signal } from "../store/resource.ts";
-import type { Store } from "../store/store.ts";
+import type { Signal, StoredItem } from "../store/resource.ts";
+import type { ServiceStore } from "../store/store.ts";
 import { anyIntegration } from "./own-integration.ts";
-import { itemView, signalView } from "./resource-view.ts";
+import { selectedItemView, selectedSignalView } from "./resource-view.ts";
 import { currentDefaultLimit, readFormat, readInclude, selection, speaksSpecified } from "./selection.ts";
 import { itemResource, signalResource } from "./typed-resource.ts";
 
-export function selectSignals(call: Call): object {
+export function selectSignals(call: MethodCall): object {
   return speaksSpecified(call, ["signals", "items"]) ? specified(call) : current(call);
 }
 
-function specified({ params, store }: Call): object {
+function specified({ params, store }: MethodCall): object {
   const faults = new Faults();
   const integration = anyIntegration(params, faults);
   const query = readResourceQuery(
@@ -30,14 +30,15 @@ function specified({ params, store }: Call): object {
   faults.throwIfAny();
   const { resources: selected } = select(store.resources.signals(integration), query);
   const result: { signals?: object; items?: object } = {};
-  if (query.include) result.signals = Object.fromEntries(selected.map((signal) => [signal.id, signalView(signal)]));
+  if (query.include)
+    result.signals = Object.fromEntries(selected.map((signal) => [signal.id, selectedSignalView(signal)]));
   if (includeItems) {
-    result.items = Object.fromEntries(itemsOf(selected, store).map((item) => [item.id, itemView(item)]));
+    result.items = Object.fromEntries(itemsOf(selected, store).map((item) => [item.id, selectedItemView(item)]));
   }
   return result;
 }
 
-function current({ params, store }: Call): object {
+function current({ params, store }: MethodCall): object {
   const faults = new Faults();
   const integration = anyIntegration(params, faults);
   const bounds = { fields: signalFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.signals };
@@ -55,7 +56,7 @@ function current({ params, store }: Call): object {
 }
 
 /** Each item once, by creation. */
-function itemsOf(signals: readonly Signal[], store: Store): readonly Item[] {
+function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly StoredItem[] {
   const ids = new Set(signals.flatMap(({ item }) => item ?? []));
   return [...ids].toSorted().flatMap((id) => store.resources.item(id) ?? []);
 }

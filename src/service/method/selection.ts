@@ -1,5 +1,5 @@
 // What selects of the current dialect share: which dialect a request speaks, and the shape of an answer.
-import type { Call } from "../call/call.ts";
+import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import type { TypedResource } from "./typed-resource.ts";
@@ -8,7 +8,7 @@ import type { TypedResource } from "./typed-resource.ts";
 export const currentDefaultLimit = 20;
 
 /** At 1.1 too, a request that has one of these params of the specification is answered as the specification says. */
-export function speaksSpecified({ version, params }: Call, names: readonly string[]): boolean {
+export function speaksSpecified({ version, params }: MethodCall, names: readonly string[]): boolean {
   return version !== "1.1" || names.some((name) => params[name] !== undefined && params[name] !== null);
 }
 

@@ -1,6 +1,7 @@
 // Where the buckets of a rollup begin: at multiples of their width from an origin, not from the start of the query.
-import type { RfcDuration } from "../../wire/rfc-duration.ts";
+
 import type { TimeZone } from "../../lib/time-zone.ts";
+import type { RfcDuration } from "../../wire/rfc-duration.ts";
 
 /** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
 export type Rollup = null | "window" | RfcDuration;

@@ -1,4 +1,6 @@
 // Which points a data query is about: from when to when, how they are rolled up, and which series come back.
+
+import { timeZone, utc } from "../../lib/time-zone.ts";
 import { parseRfcDuration } from "../../wire/rfc-duration.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isRecord } from "../call/check-frame.ts";
@@ -7,7 +9,6 @@ import { readFlag } from "../call/save-view.ts";
 import type { BucketOf, BucketOptions, Rollup } from "./buckets.ts";
 import { bucketsOf, oneBucket } from "./buckets.ts";
 import { readInteger } from "./resource-query.ts";
-import { timeZone, utc } from "../../lib/time-zone.ts";
 
 export interface DataQuery {
   readonly include: boolean;

@@ -1,25 +1,26 @@
 // Points of an item: those of its signals, merged. On equal times the signal that was created last wins.
 import { parseRfcDuration } from "../../wire/rfc-duration.ts";
-import type { Columns } from "./point-block.ts";
+import type { PointColumns } from "./point-block.ts";
 import { mergeColumns } from "./point-block.ts";
-import type { Item } from "./resource.ts";
-import type { Store } from "./store.ts";
+import type { StoredItem } from "./resource.ts";
+import type { ServiceStore } from "./store.ts";
 
 /** By ascending time, from `from` to before `before`. */
-export function* itemBlocks(store: Store, item: string, from: number, before: number): Generator<Columns> {
+export function* itemBlocks(store: ServiceStore, item: string, from: number, before: number): Generator<PointColumns> {
   const [first, ...others] = store.resources.signalsOf(item);
   if (!first) return;
   if (others.length === 0) {
     yield* store.points.scan(first.number, from, before);
     return;
   }
-  let merged = joined(store.points.scan(first.number, from, before));
-  for (const signal of others) merged = mergeColumns(merged, joined(store.points.scan(signal.number, from, before)));
+  let merged = joinedBlocks(store.points.scan(first.number, from, before));
+  for (const signal of others)
+    merged = mergeColumns(merged, joinedBlocks(store.points.scan(signal.number, from, before)));
   yield merged;
 }
 
 /** One pair of columns for all of these. */
-export function joined(blocks: Iterable<Columns>): Columns {
+export function joinedBlocks(blocks: Iterable<PointColumns>): PointColumns {
   const all = [...blocks];
   const [only] = all;
   if (only && all.length === 1) return only;
@@ -37,6 +38,6 @@ export function joined(blocks: Iterable<Columns>): Columns {
 }
 
 /** How long a value of an item is known to hold, microseconds: its gap detection. */
-export function holdOf({ attributes: { gapDetection } }: Item): number {
+export function holdOf({ attributes: { gapDetection } }: StoredItem): number {
   return (gapDetection === null ? undefined : parseRfcDuration(gapDetection)?.micros) ?? Number.POSITIVE_INFINITY;
 }

@@ -4,8 +4,8 @@
 // Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
 // longer than itself, so that single points end up in full blocks after about ten rewrites each.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { Columns } from "./point-block.ts";
-import { decodeBlock, encodeBlock, indexOfTime, maxBlockPoints, mergeColumns, sliceColumns } from "./point-block.ts";
+import type { PointColumns } from "./point-block.ts";
+import { decodePoints, encodeBlock, indexOfTime, maxBlockPoints, mergeColumns, sliceColumns } from "./point-block.ts";
 
 export const pointTables = `
   CREATE TABLE IF NOT EXISTS block (
@@ -49,7 +49,7 @@ export class PointStore {
   }
 
   /** Stores `run` of a signal in place of what is there at the same times. Within a transaction of the caller. */
-  write(signal: number, run: Columns): void {
+  write(signal: number, run: PointColumns): void {
     for (let at = 0; at < run.times.length; ) {
       const time = run.times[at]!;
       const before = this.#key(this.#before.get(signal, time));
@@ -61,9 +61,9 @@ export class PointStore {
   }
 
   /** Points from `from` to before `before`, block by block, by ascending time. */
-  *scan(signal: number, from: number, before: number): Generator<Columns> {
+  *scan(signal: number, from: number, before: number): Generator<PointColumns> {
     for (const row of this.#scan.iterate(signal, from, before)) {
-      const block = decodeBlock(blob(row));
+      const block = decodePoints(blob(row));
       const start = indexOfTime(block.times, from);
       const end = indexOfTime(block.times, before, start);
       if (end > start) yield sliceColumns(block, start, end);
@@ -76,7 +76,7 @@ export class PointStore {
   }
 
   /** Stores a run that lies between the first time of `before` and that of `after`. */
-  #place(signal: number, run: Columns, before: BlockKey | undefined, after: BlockKey | undefined): void {
+  #place(signal: number, run: PointColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
     let merged = run;
     let left = before;
     if (left && left.last >= run.times[0]!) {
@@ -98,8 +98,8 @@ export class PointStore {
     }
   }
 
-  #take(block: BlockKey): Columns {
-    const columns = decodeBlock(blob(this.#data.get(block.number)));
+  #take(block: BlockKey): PointColumns {
+    const columns = decodePoints(blob(this.#data.get(block.number)));
     this.#delete.run(block.number);
     return columns;
   }
@@ -109,7 +109,7 @@ export class PointStore {
   }
 }
 
-function joins(block: BlockKey, run: Columns): boolean {
+function joins(block: BlockKey, run: PointColumns): boolean {
   return block.count <= run.times.length && block.count + run.times.length <= maxBlockPoints;
 }
 

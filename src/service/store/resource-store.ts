@@ -1,6 +1,6 @@
 // Signals and items: in memory for finding them, in SQLite for keeping them. Writes go to both, within a transaction.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { Attributes, Item, Signal } from "./resource.ts";
+import type { Attributes, Signal, StoredItem } from "./resource.ts";
 import { xidGenerator } from "./xid.ts";
 
 export const resourceTables = `
@@ -35,7 +35,7 @@ export class ResourceStore {
   readonly #signals = new Map<string, Signal>();
   readonly #byInput = new Map<string, Map<string, Signal>>();
   readonly #byItem = new Map<string, Map<string, Signal>>();
-  readonly #items = new Map<string, Item>();
+  readonly #items = new Map<string, StoredItem>();
 
   constructor(db: DatabaseSync) {
     this.#db = db;
@@ -76,12 +76,12 @@ export class ResourceStore {
     return this.#byInput.get(integration)?.values() ?? [];
   }
 
-  item(id: string): Item | undefined {
+  item(id: string): StoredItem | undefined {
     return this.#items.get(id);
   }
 
   /** By creation. */
-  items(): Iterable<Item> {
+  items(): Iterable<StoredItem> {
     return this.#items.values();
   }
 
@@ -118,15 +118,22 @@ export class ResourceStore {
     this.#keepSignal(signal);
   }
 
-  createItem(attributes: Attributes, visible: boolean, nowMs: number): Item {
+  createItem(attributes: Attributes, visible: boolean, nowMs: number): StoredItem {
     const id = this.#newId(Math.floor(nowMs / 1_000));
     const { lastInsertRowid } = this.#insertItem.run(id, visible ? 1 : 0, JSON.stringify(attributes), nowMs, nowMs);
-    const item: Item = { id, number: Number(lastInsertRowid), visible, attributes, createdAt: nowMs, updatedAt: nowMs };
+    const item: StoredItem = {
+      id,
+      number: Number(lastInsertRowid),
+      visible,
+      attributes,
+      createdAt: nowMs,
+      updatedAt: nowMs,
+    };
     this.#items.set(id, item);
     return item;
   }
 
-  updateItem(item: Item): void {
+  updateItem(item: StoredItem): void {
     this.#updateItem.run(item.visible ? 1 : 0, JSON.stringify(item.attributes), item.updatedAt, item.number);
     this.#items.set(item.id, item);
   }
@@ -172,7 +179,7 @@ function signalOf(row: unknown): Signal {
   };
 }
 
-function itemOf(row: unknown): Item {
+function itemOf(row: unknown): StoredItem {
   const { number, id, visible, attributes, created, updated } = row as Row;
   return {
     number,

@@ -23,7 +23,7 @@ export interface Signal extends Resource {
   readonly item: string | null;
 }
 
-export interface Item extends Resource {
+export interface StoredItem extends Resource {
   readonly visible: boolean;
 }
 

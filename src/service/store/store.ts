@@ -10,7 +10,7 @@ import { ResourceStore, resourceTables } from "./resource-store.ts";
 /** Layout of the tables; a file with a higher one was written by a newer version. */
 const layout = 1;
 
-export class Store implements Disposable {
+export class ServiceStore implements Disposable {
   readonly #db: DatabaseSync;
   readonly #lock: DatabaseSync | undefined;
   readonly resources: ResourceStore;
@@ -27,8 +27,8 @@ export class Store implements Disposable {
    * `data` is a folder, or `:memory:` to keep nothing. Throws `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or
    * `BUFFER_NEWER`.
    */
-  static open(data: string): Store {
-    if (data === ":memory:") return new Store(prepared(new DatabaseSync(":memory:")), undefined);
+  static open(data: string): ServiceStore {
+    if (data === ":memory:") return new ServiceStore(prepared(new DatabaseSync(":memory:")), undefined);
     try {
       mkdirSync(data, { recursive: true, mode: 0o700 });
     } catch (cause) {
@@ -37,7 +37,7 @@ export class Store implements Disposable {
     keepPrivate(data);
     const lock = locked(join(data, "lock"));
     try {
-      return new Store(prepared(new DatabaseSync(join(data, "service.sqlite"))), lock);
+      return new ServiceStore(prepared(new DatabaseSync(join(data, "service.sqlite"))), lock);
     } catch (error) {
       lock.close();
       throw error;

@@ -4,7 +4,7 @@ import { AgentError } from "../../core/errors.ts";
 import type { RpcInput } from "../method/dispatch.ts";
 import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
 
-export interface Answer {
+export interface StoreAnswer {
   /** Undefined: a notification. */
   readonly body: Uint8Array | undefined;
   readonly failure: string | undefined;
@@ -12,7 +12,7 @@ export interface Answer {
 
 export class StoreThread implements AsyncDisposable {
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<StoreAnswer>>();
   readonly #closed = Promise.withResolvers<void>();
   readonly #failed = Promise.withResolvers<Error>();
   #next = 0;
@@ -61,14 +61,14 @@ export class StoreThread implements AsyncDisposable {
   }
 
   /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
-  call(input: RpcInput): Promise<Answer> {
+  call(input: RpcInput): Promise<StoreAnswer> {
     const { buffer } = input.body;
     const transfer = buffer instanceof ArrayBuffer && wholeOf(input.body) ? [buffer] : [];
     return this.#ask((number) => ({ kind: "call", number, input }), transfer);
   }
 
   /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
-  expire(before: number): Promise<Answer> {
+  expire(before: number): Promise<StoreAnswer> {
     return this.#ask((number) => ({ kind: "expire", number, before }));
   }
 
@@ -79,10 +79,10 @@ export class StoreThread implements AsyncDisposable {
     await this.#closed.promise;
   }
 
-  #ask(request: (number: number) => WorkerRequest, transfer: ArrayBuffer[] = []): Promise<Answer> {
+  #ask(request: (number: number) => WorkerRequest, transfer: ArrayBuffer[] = []): Promise<StoreAnswer> {
     if (this.#ended) return Promise.reject(this.#ended);
     const number = this.#next++;
-    const waiting = Promise.withResolvers<Answer>();
+    const waiting = Promise.withResolvers<StoreAnswer>();
     this.#waiting.set(number, waiting);
     this.#send(request(number), transfer);
     return waiting.promise;

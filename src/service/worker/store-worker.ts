@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
-import { Store } from "../store/store.ts";
+import { ServiceStore } from "../store/store.ts";
 import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
 
 const port = parentPort;
@@ -10,7 +10,7 @@ if (!port) throw new Error("to be started as a worker");
 const reply = (message: WorkerReply, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
 try {
-  const store = Store.open(String(workerData));
+  const store = ServiceStore.open(String(workerData));
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
       case "call": {
@@ -41,7 +41,7 @@ try {
 }
 
 /** Why it failed, if it did: on a full disk even deleting can, and the next time may go better. */
-function expire(store: Store, before: number): string | undefined {
+function expire(store: ServiceStore, before: number): string | undefined {
   try {
     store.transaction(() => store.points.expire(before));
     return undefined;

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../src/core/point.ts";
+import { timeZone, utc } from "../../../src/lib/time-zone.ts";
 import { bucketsOf } from "../../../src/service/query/buckets.ts";
 import { rollUp } from "../../../src/service/query/rollup.ts";
 import { stateTimes } from "../../../src/service/query/state-times.ts";
-import { timeZone, utc } from "../../../src/lib/time-zone.ts";
 import { parseRfcDuration } from "../../../src/wire/rfc-duration.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/wire/timestamp.ts";
 import { runs } from "../../support/property.ts";

@@ -1,8 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Columns } from "../../../src/service/store/point-block.ts";
-import { decodeBlock, encodeBlock, mergeColumns } from "../../../src/service/store/point-block.ts";
+import type { PointColumns } from "../../../src/service/store/point-block.ts";
+import { decodePoints, encodeBlock, mergeColumns } from "../../../src/service/store/point-block.ts";
 import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
 import { runs } from "../../support/property.ts";
 
@@ -12,7 +12,7 @@ function memoryStore() {
   return { db, store: new PointStore(db) };
 }
 
-function columns(points: ReadonlyMap<number, number>): Columns {
+function columns(points: ReadonlyMap<number, number>): PointColumns {
   const sorted = [...points].toSorted(([a], [b]) => a - b);
   return {
     times: Float64Array.from(sorted, ([time]) => time),
@@ -45,12 +45,12 @@ test("a block is read back bit for bit, whatever its times", () => {
         let time = first;
         const times = Float64Array.from(points, ([step]) => (time += even ? points[0]![0] : step));
         const block = { times, values: Float64Array.from(points, ([, v]) => v) };
-        expect(decodeBlock(encodeBlock(block))).toEqual(block);
+        expect(decodePoints(encodeBlock(block))).toEqual(block);
         // SQLite hands out views at any offset.
         const bytes = encodeBlock(block);
         const shifted = new Uint8Array(bytes.length + 3);
         shifted.set(bytes, 3);
-        expect(decodeBlock(shifted.subarray(3))).toEqual(block);
+        expect(decodePoints(shifted.subarray(3))).toEqual(block);
       },
     ),
     runs(300),

@@ -7,7 +7,7 @@ import { PayloadError } from "./payload-error.ts";
 const maxDepth = 64;
 
 /** Reads numbers with the most significant byte first. Throws `PayloadError` at the end of the bytes. */
-export class ByteReader {
+export class DocumentReader {
   readonly #format: string;
   readonly #bytes: Uint8Array;
   readonly #view: DataView;

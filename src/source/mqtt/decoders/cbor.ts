@@ -1,6 +1,6 @@
 // Documents in CBOR (RFC 8949). Bytes stay bytes, for `bytes` of a tag; big numbers are integers; other tags say nothing
 // that a value could not do without.
-import { ByteReader, narrow } from "./byte-reader.ts";
+import { DocumentReader, narrow } from "./byte-reader.ts";
 
 const indefinite = 31;
 const breakByte = 0xff;
@@ -9,14 +9,14 @@ const maxBignum = 16;
 
 /** The document. Throws `PayloadError`. */
 export function cborDocument(payload: Uint8Array): unknown {
-  const reader = new ByteReader("CBOR", payload);
+  const reader = new DocumentReader("CBOR", payload);
   const document = item(reader, reader.unsigned(1));
   if (reader.left > 0) throw reader.wrong(`${reader.left} bytes behind its end`);
   return document;
 }
 
 /** What begins with `initial`, which has been read. */
-function item(reader: ByteReader, initial: number | bigint): unknown {
+function item(reader: DocumentReader, initial: number | bigint): unknown {
   const kind = Number(initial) >> 5;
   const info = Number(initial) & 0x1f;
   if (kind === 7) return simple(reader, info);
@@ -50,7 +50,7 @@ function item(reader: ByteReader, initial: number | bigint): unknown {
 }
 
 /** In a map without end only keys tell whether it goes on. */
-function pairs(reader: ByteReader, next: () => unknown, endless: boolean): () => unknown {
+function pairs(reader: DocumentReader, next: () => unknown, endless: boolean): () => unknown {
   let isKey = false;
   return () => {
     isKey = !isKey;
@@ -60,7 +60,7 @@ function pairs(reader: ByteReader, next: () => unknown, endless: boolean): () =>
 
 /** Of a text, or bytes, whose length was not known at its beginning. */
 function parts<T>(
-  reader: ByteReader,
+  reader: DocumentReader,
   is: (found: unknown) => found is T,
   next: () => unknown,
   ends: () => boolean,
@@ -81,7 +81,7 @@ function isText(found: unknown): found is string {
   return typeof found === "string";
 }
 
-function argument(reader: ByteReader, info: number): number | bigint {
+function argument(reader: DocumentReader, info: number): number | bigint {
   if (info < 24) return info;
   if (info === 24) return reader.unsigned(1);
   if (info === 25) return reader.unsigned(2);
@@ -90,7 +90,7 @@ function argument(reader: ByteReader, info: number): number | bigint {
   throw reader.wrong("a length that means nothing");
 }
 
-function simple(reader: ByteReader, info: number): unknown {
+function simple(reader: DocumentReader, info: number): unknown {
   if (info === 20 || info === 21) return info === 21;
   if (info === 22) return null;
   if (info === 25) return reader.float(2);
@@ -102,7 +102,7 @@ function simple(reader: ByteReader, info: number): unknown {
   return undefined;
 }
 
-function tagged(reader: ByteReader, tag: number | bigint): unknown {
+function tagged(reader: DocumentReader, tag: number | bigint): unknown {
   const [value] = reader.list(1, () => item(reader, reader.unsigned(1)));
   const sign = tag === 2 ? 1n : tag === 3 ? -1n : 0n;
   if (sign === 0n || !(value instanceof Uint8Array)) return value;

@@ -1,7 +1,7 @@
 // Lines of separated values.
 import { type CellReader, csvRows } from "../../../lib/csv.ts";
-import { PayloadError, sample } from "./payload-error.ts";
 import type { Decoder } from "./decoder.ts";
+import { PayloadError, sample } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
 export interface CsvOptions {

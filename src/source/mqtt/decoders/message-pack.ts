@@ -1,18 +1,18 @@
 // Documents in MessagePack. Bytes and extensions stay bytes, for `bytes` of a tag; timestamps are nanoseconds since 1970.
-import { ByteReader } from "./byte-reader.ts";
+import { DocumentReader } from "./byte-reader.ts";
 
 /** The extension that is a timestamp. */
 const timestamp = -1;
 
 /** The document. Throws `PayloadError`. */
 export function messagePackDocument(payload: Uint8Array): unknown {
-  const reader = new ByteReader("MessagePack", payload);
+  const reader = new DocumentReader("MessagePack", payload);
   const document = item(reader);
   if (reader.left > 0) throw reader.wrong(`${reader.left} bytes behind its end`);
   return document;
 }
 
-function item(reader: ByteReader): unknown {
+function item(reader: DocumentReader): unknown {
   const code = Number(reader.unsigned(1));
   const next = () => item(reader);
   if (code < 0x80) return code;
@@ -73,7 +73,7 @@ function width(power: number): 1 | 2 | 4 | 8 {
   return ([1, 2, 4, 8] as const)[power] ?? 8;
 }
 
-function extension(reader: ByteReader, length: number | bigint): unknown {
+function extension(reader: DocumentReader, length: number | bigint): unknown {
   const type = reader.signed(1);
   if (type !== timestamp) return reader.bytes(length);
   if (Number(length) === 4) return BigInt(reader.unsigned(4)) * 1_000_000_000n;

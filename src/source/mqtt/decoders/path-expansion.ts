@@ -3,7 +3,7 @@ import { child, innerDocument, type JsonPath, lookUp, type PathStep } from "./js
 import { PayloadError } from "./payload-error.ts";
 
 /** What `[*]` and `.**` may find in one message. More is refused: it would be a delivery that never ends. */
-export const maxElements = 10_000;
+const maxElements = 10_000;
 /** Levels that `.**` goes down. */
 const maxDepth = 32;
 

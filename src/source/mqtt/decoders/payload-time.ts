@@ -4,9 +4,9 @@ import type { AheadTime } from "../../../core/source.ts";
 import { unreachable } from "../../../core/unreachable.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
 import { formatDuration } from "../../../lib/duration.ts";
+import type { TimeZone } from "../../../lib/time-zone.ts";
 import { parseDecimal } from "./decimal.ts";
 import { scalarText } from "./json-path.ts";
-import type { TimeZone } from "../../../lib/time-zone.ts";
 
 /** Names of the formats a payload's time may have. */
 export const timeFormats = [

@@ -23,7 +23,7 @@ import type { NameTables } from "./name-tables.ts";
 import type { Route } from "./topic-router.ts";
 
 /** One message on its way through the tags that want it. */
-export interface Reception {
+interface Reception {
   readonly message: Message;
   readonly document: unknown;
   readonly arrival: EpochMicros;

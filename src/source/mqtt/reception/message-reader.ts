@@ -9,9 +9,9 @@ import { readTag } from "../reading/tag-reader.ts";
 import type { Route, TopicRouter } from "../reading/topic-router.ts";
 import type { UnknownTopics } from "../reading/unknown-topics.ts";
 import type { SparkplugHost } from "../sparkplug/host.ts";
-import type { Sink } from "../sparkplug/metric-readings.ts";
+import type { ReadingSink } from "../sparkplug/metric-readings.ts";
 
-export interface ReaderOptions {
+interface ReaderOptions {
   /** Bytes; larger payloads are not decoded. */
   readonly maxPayload: number;
   /** Reads what has format sparkplugB. */
@@ -42,7 +42,7 @@ export class MessageReader {
   }
 
   /** Adds the readings of `message` to `sink`. Never throws for what is in it. */
-  read(message: Message, arrival: EpochMicros, sink: Sink): void {
+  read(message: Message, arrival: EpochMicros, sink: ReadingSink): void {
     const { readings } = sink;
     const routes = this.#router.routes(message.topic);
     const told = this.#learnNames(message);

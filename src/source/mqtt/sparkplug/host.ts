@@ -11,7 +11,15 @@ import type { Route } from "../reading/topic-router.ts";
 import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/topic.ts";
 import { describeMetric } from "./description.ts";
 import { EdgeNode, type KnownMetric, type MetricRoom } from "./edge-node.ts";
-import { type Arrival, capturesOf, markStale, maxElements, readMetric, type Sink, wants } from "./metric-readings.ts";
+import {
+  type Arrival,
+  capturesOf,
+  markStale,
+  maxElements,
+  type ReadingSink,
+  readMetric,
+  wants,
+} from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import type { RebirthRequests } from "./rebirth.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
@@ -70,7 +78,7 @@ export class SparkplugHost {
    * Adds what the message says, and what waited for it, to `sink`. False: its topic is none of an edge node's data.
    * Throws `PayloadError` when the payload is not what the topic says.
    */
-  read(routes: readonly Route[], message: Message, time: EpochMicros, sink: Sink): boolean {
+  read(routes: readonly Route[], message: Message, time: EpochMicros, sink: ReadingSink): boolean {
     const { topic: address } = message;
     const topic = parseSparkplugTopic(address);
     if (!topic) return isHostTopic(address);
@@ -116,7 +124,7 @@ export class SparkplugHost {
   }
 
   /** Adds what messages say that have waited for `forMs` milliseconds or longer, 2 s if left out. */
-  releaseOverdue(time: EpochMicros, sink: Sink, forMs: number = reorderMs): void {
+  releaseOverdue(time: EpochMicros, sink: ReadingSink, forMs: number = reorderMs): void {
     for (const member of this.#waiting) this.#giveUp(member, forMs, time, sink);
   }
 
@@ -146,14 +154,14 @@ export class SparkplugHost {
     if (!item) this.#apply(arrival);
   }
 
-  #giveUp(member: Member, forMs: number, time: EpochMicros, sink: Sink): void {
+  #giveUp(member: Member, forMs: number, time: EpochMicros, sink: ReadingSink): void {
     const { waitingSince } = member.sequence;
     if (waitingSince === undefined || this.#parts.monotonic() - waitingSince < forMs) return;
     this.#release(member.sequence.giveUp(), member, sink);
     this.#ask(member.node, time);
   }
 
-  #release(waiting: Iterable<Waiting<Held | undefined>>, member: Member, sink: Sink): void {
+  #release(waiting: Iterable<Waiting<Held | undefined>>, member: Member, sink: ReadingSink): void {
     for (const { item } of waiting) {
       if (!item) continue;
       const { payload: bytes, weight, ...rest } = item;

@@ -13,7 +13,7 @@ import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
 import { qualityOf } from "./quality-code.ts";
 
 /** Where readings and descriptions go. */
-export interface Sink {
+export interface ReadingSink {
   readonly readings: Reading[];
   readonly descriptions: Description[];
 }
@@ -27,7 +27,7 @@ export interface Arrival {
   /** The topic as text. */
   readonly address: string;
   readonly time: EpochMicros;
-  readonly sink: Sink;
+  readonly sink: ReadingSink;
   readonly counts: MessageCounts;
   /** What the elements of arrays may still be of this message. */
   readonly room: { elements: number };

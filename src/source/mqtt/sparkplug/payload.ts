@@ -2,7 +2,7 @@
 import { inflateSync, unzipSync } from "node:zlib";
 import { PayloadError } from "../decoders/payload-error.ts";
 import { scalarOf } from "./datatype.ts";
-import { float32, float64, readFields } from "./protobuf.ts";
+import { float32OfBits, float64OfBits, readFields } from "./protobuf.ts";
 
 export interface SparkplugPayload {
   /** Milliseconds since 1970. */
@@ -88,8 +88,8 @@ function decodeMetric(bytes: Uint8Array, depth: number): SparkplugMetric {
     else if (number === 7) isNull = value === 1;
     else if (number === 9) properties = decodeProperties(asBytes(value));
     else if (number === 10 || number === 11) raw = asInteger(value);
-    else if (number === 12) raw = float32(Number(asInteger(value)));
-    else if (number === 13) raw = float64(BigInt(asInteger(value)));
+    else if (number === 12) raw = float32OfBits(Number(asInteger(value)));
+    else if (number === 13) raw = float64OfBits(BigInt(asInteger(value)));
     else if (number === 14) raw = value === 1;
     else if (number === 15) raw = asText(value);
     // Bytes, or a data set, of which no datatype makes a number.
@@ -131,8 +131,8 @@ function decodeProperty(bytes: Uint8Array): number | bigint | boolean | string |
   for (const { number, value } of readFields(bytes)) {
     if (number === 1) datatype = Number(asInteger(value));
     else if (number === 3 || number === 4) found = asInteger(value);
-    else if (number === 5) found = float32(Number(asInteger(value)));
-    else if (number === 6) found = float64(BigInt(asInteger(value)));
+    else if (number === 5) found = float32OfBits(Number(asInteger(value)));
+    else if (number === 6) found = float64OfBits(BigInt(asInteger(value)));
     else if (number === 7) found = value === 1;
     else if (number === 8) found = asText(value);
   }

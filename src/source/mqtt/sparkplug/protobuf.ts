@@ -1,9 +1,9 @@
 // Reads the wire format of Protocol Buffers, as much of it as Sparkplug needs. Pure.
-import { float32 as float32Format, shortestDecimal } from "../../../lib/shortest-decimal.ts";
+import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import { PayloadError } from "../decoders/payload-error.ts";
 
 /** One field as it stands in a message: a number for varints and fixed widths, bytes for everything with a length. */
-export interface Field {
+interface Field {
   readonly number: number;
   /** Integers beyond 2^53 come as bigints; of the fixed widths the raw bits. */
   readonly value: number | bigint | Uint8Array;
@@ -60,13 +60,13 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
 }
 
 /** The bits of a 32-bit float as the number that was meant: 0.1, not 0.10000000149011612. */
-export function float32(bits: number): number {
+export function float32OfBits(bits: number): number {
   scratch.setUint32(0, bits);
-  return shortestDecimal(scratch.getFloat32(0), float32Format);
+  return shortestDecimal(scratch.getFloat32(0), float32);
 }
 
 /** The bits of a 64-bit float as a number. */
-export function float64(bits: bigint): number {
+export function float64OfBits(bits: bigint): number {
   scratch.setBigUint64(0, bits);
   return scratch.getFloat64(0);
 }

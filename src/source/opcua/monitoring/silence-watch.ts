@@ -17,7 +17,7 @@ export interface SilenceOptions {
   readonly leftBehind: (subscription: number) => number;
 }
 
-export interface Watched {
+interface Watched {
   /** Whether the server has been asked, and could answer. */
   readonly waiting: () => boolean;
   /** The server lives and has nothing to do with this subscription any more. */

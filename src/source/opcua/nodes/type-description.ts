@@ -6,7 +6,7 @@ import type { Ua } from "../session/stack.ts";
 const hasDescription = "i=39";
 const hasComponent = "i=47";
 
-export interface Description {
+interface Description {
   /** NodeId of the dictionary. */
   readonly dictionary: string;
   /** Of the type, in it. */

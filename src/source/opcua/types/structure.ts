@@ -27,7 +27,7 @@ export interface KnownTypes {
 }
 
 /** Fields by name; of nested structures the values are fields again. */
-export type Fields = ReadonlyMap<string, VariantLike>;
+type Fields = ReadonlyMap<string, VariantLike>;
 
 /** Takes a structure apart. Undefined: nothing is known of it. Throws `RangeError` where the bytes do not fit the definition. */
 export function decodeStructure({ encoding, body }: EncodedStructure, known: KnownTypes): Fields | undefined {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { defaultTimeRule, type TimeRule } from "../../../../src/lib/device-time.ts";
-import { payloadTime } from "../../../../src/source/mqtt/decoders/payload-time.ts";
 import { timeZone } from "../../../../src/lib/time-zone.ts";
+import { payloadTime } from "../../../../src/source/mqtt/decoders/payload-time.ts";
 
 const now = epochMicros(Date.UTC(2026, 6, 1) * 1_000);
 const iso = (micros: ReturnType<typeof payloadTime>) =>
@@ -48,7 +48,8 @@ test.each([
 
 test("a local time that comes twice is the first of the two, one that is skipped is moved on", () => {
   const madrid = timeZone("Europe/Madrid");
-  const utc = (wall: string) => new Date((madrid?.fromLocal(Date.parse(`${wall}Z`) * 1_000) ?? Number.NaN) / 1_000).toISOString();
+  const utc = (wall: string) =>
+    new Date((madrid?.fromLocal(Date.parse(`${wall}Z`) * 1_000) ?? Number.NaN) / 1_000).toISOString();
   expect(utc("2025-10-26T02:30:00")).toBe("2025-10-26T00:30:00.000Z");
   expect(utc("2025-10-26T03:30:00")).toBe("2025-10-26T02:30:00.000Z");
   expect(utc("2026-03-29T02:30:00")).toBe("2026-03-29T01:30:00.000Z");
