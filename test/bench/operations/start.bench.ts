@@ -80,7 +80,8 @@ ${names.map((name) => `  ${name}: ${sources[name]}`).join("\n")}
 `,
   );
   const began = performance.now();
-  const child = spawn(process.execPath, [...nodeFlags, entry, "run", "-c", file], {
+  // `--final`: a stop that leaves its session for the next start would use up those of the server.
+  const child = spawn(process.execPath, [...nodeFlags, entry, "run", "--final", "-c", file], {
     stdio: ["ignore", "ignore", "pipe"],
     // As unit and image have it.
     env: { ...process.env, NODE_COMPILE_CACHE: cache, MALLOC_ARENA_MAX: "1" },
