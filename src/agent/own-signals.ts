@@ -9,8 +9,8 @@ import type { Captures, Reading, TagId } from "../core/source.ts";
 import { isAbort } from "../lib/abort.ts";
 import { type ConfiguredInputs, configuredInputs } from "../mapping/configured-inputs.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
-import { openMapping } from "../mapping/mapping.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
+import { openMapping } from "../mapping/source-mapping.ts";
 import type { Catalog } from "../upload/signals/catalog.ts";
 import type { UploadState } from "./status/status.ts";
 

@@ -1,6 +1,6 @@
 // What a driver knows of times of which values are missing, for the gap record of the agent.
 import type { EpochMicros } from "./point.ts";
-import type { Captures, TagId } from "./source.ts";
+import type { Captures, TagId } from "./tag.ts";
 
 /**
  * How values of the time since the connection before this one come after all. `kept`: the other side has kept all of

@@ -4,14 +4,12 @@ import type { Recovery, TagGap } from "./gap.ts";
 import type { EpochMicros } from "./point.ts";
 import type { Runtime } from "./runtime.ts";
 import type { PartialSignalMetadata } from "./signal.ts";
+import type { Captures, TagId } from "./tag.ts";
 
-/** Index of a configured tag within its source. */
-export type TagId = number & { readonly [tagId]: true };
-declare const tagId: unique symbol;
+export type { Captures, TagId };
+
 /** How far the device vouches for a value. OPC UA's words; drivers map theirs onto them. */
 export type Quality = "good" | "uncertain" | "bad";
-/** What a tag's template captured: levels of a topic, the name of a browsed node. */
-export type Captures = Readonly<Record<string, string>>;
 
 /** One value, or one failure to get it, as a device gave it. */
 export interface Reading {

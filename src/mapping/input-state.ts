@@ -2,7 +2,7 @@
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, TagId } from "../core/source.ts";
-import type { RepeatedTime } from "./time-faults.ts";
+import type { RepeatedTime } from "./repeated-time.ts";
 
 /** A tag as its inputs know it. */
 export interface InputTag {

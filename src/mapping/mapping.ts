@@ -1,28 +1,6 @@
 // From readings to points: finds each reading's input and applies the rules of its tag.
 import type { EpochMicros, InputId, Point } from "../core/point.ts";
-import type { Runtime } from "../core/runtime.ts";
-import type { SignalCatalog } from "../core/signal.ts";
-import type { Ambiguity, Captures, Delivery, FoundAddress, Quality, TagId } from "../core/source.ts";
-import type { AddressMemory } from "./address-memory.ts";
-import type { InputOwners } from "./input-owners.ts";
-import type { TagRule } from "./options.ts";
-import { SourceMapping } from "./source-mapping.ts";
-
-export interface MappingParts {
-  /** Name of the source, for logs and counters. */
-  readonly source: string;
-  /** `TagId` is the index in here. */
-  readonly rules: readonly TagRule[];
-  readonly catalog: SignalCatalog;
-  /** Who uses which Input ID, shared by all sources of an agent. Without it, inputs are unique within this source only. */
-  readonly owners?: InputOwners;
-  /** Without it, the address that feeds an Input ID is chosen again after each start. */
-  readonly addresses?: AddressMemory | undefined;
-  /** The tags whose addresses can come to one Input ID (`Driver.ambiguity`). */
-  readonly ambiguities?: ReadonlyMap<TagId, Ambiguity> | undefined;
-  /** Told of every input that begins or ends to give nothing usable. */
-  readonly watch?: InputWatch;
-}
+import type { Captures, Delivery, FoundAddress, Quality, TagId } from "../core/source.ts";
 
 /** Told while a delivery is mapped; must return quickly. */
 export interface InputWatch {
@@ -129,9 +107,4 @@ export interface RefusedInput {
   readonly remedy: string;
   /** Readings that were not stored. */
   readonly readings: number;
-}
-
-/** Ready when it returns. */
-export function openMapping(parts: MappingParts, runtime: Runtime): Mapping {
-  return new SourceMapping(parts, runtime);
 }

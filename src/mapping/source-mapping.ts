@@ -2,13 +2,14 @@
 import { type EpochMicros, epochMicros, type InputId, type Point } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
-import type { Captures, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
+import type { Ambiguity, Captures, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { AddressBinding } from "./address-binding.ts";
+import type { AddressMemory } from "./address-memory.ts";
 import { Converter, type Failure } from "./convert.ts";
 import { type InputOwners, inputOwners } from "./input-owners.ts";
 import { InputState, ReportState } from "./input-state.ts";
-import type { InputWatch, Mapping, MappingParts, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
+import type { InputWatch, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
 import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
 import { RefusedState } from "./refused-input.ts";
@@ -23,8 +24,29 @@ const maxRefusals = 100;
 /** An arrival this far before the previous one means that the clock was set back: a million readings read together span as much. */
 const clockStepUs = 1_000_000;
 
+export interface MappingParts {
+  /** Name of the source, for logs and counters. */
+  readonly source: string;
+  /** `TagId` is the index in here. */
+  readonly rules: readonly TagRule[];
+  readonly catalog: SignalCatalog;
+  /** Who uses which Input ID, shared by all sources of an agent. Without it, inputs are unique within this source only. */
+  readonly owners?: InputOwners;
+  /** Without it, the address that feeds an Input ID is chosen again after each start. */
+  readonly addresses?: AddressMemory | undefined;
+  /** The tags whose addresses can come to one Input ID (`Driver.ambiguity`). */
+  readonly ambiguities?: ReadonlyMap<TagId, Ambiguity> | undefined;
+  /** Told of every input that begins or ends to give nothing usable. */
+  readonly watch?: InputWatch;
+}
+
+/** Ready when it returns. */
+export function openMapping(parts: MappingParts, runtime: Runtime): Mapping {
+  return new SourceMapping(parts, runtime);
+}
+
 /** See `Mapping`. */
-export class SourceMapping implements Mapping {
+class SourceMapping implements Mapping {
   readonly #source: string;
   readonly #runtime: Runtime;
   readonly #catalog: SignalCatalog;

@@ -4,8 +4,9 @@ import { epochMicros } from "../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../src/core/signal.ts";
 import type { Captures, Reading, TagId } from "../../src/core/source.ts";
 import { inputOwners } from "../../src/mapping/input-owners.ts";
-import { type Mapping, type MappingParts, openMapping } from "../../src/mapping/mapping.ts";
+import type { Mapping } from "../../src/mapping/mapping.ts";
 import { type TagRule, tagOptions } from "../../src/mapping/options.ts";
+import { type MappingParts, openMapping } from "../../src/mapping/source-mapping.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";
 
 export interface TriedMapping {

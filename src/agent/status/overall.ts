@@ -1,14 +1,5 @@
 // The state of the agent in one line, worst first: the same words on the status page and in `tagferry status`.
-import type { BacklogStatus, SourceState, Status } from "./status.ts";
-
-/** `good`: nothing to do. `warn`: something is late or missing, and may come right by itself. `bad`: values are lost or refused, or a person is needed. */
-export type OverallLevel = "good" | "warn" | "bad";
-
-export interface Overall {
-  readonly level: OverallLevel;
-  /** `all well`, or what is not, worst first and separated by commas. */
-  readonly text: string;
-}
+import type { BacklogStatus, Overall, SourceState, Status } from "./status.ts";
 
 /** What people read for the state of a source. */
 export const sourceWords: Readonly<Record<SourceState, string>> = {

@@ -5,7 +5,13 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Quality, UnknownAddress } from "../../core/source.ts";
 import type { TimeFault } from "../../mapping/mapping.ts";
 import type { GapSummary } from "../gaps/gap.ts";
-import type { Overall } from "./overall.ts";
+
+export interface Overall {
+  /** `good`: nothing to do. `warn`: something is late or missing, and may come right by itself. `bad`: values are lost or refused, or a person is needed. */
+  readonly level: "good" | "warn" | "bad";
+  /** `all well`, or what is not, worst first and separated by commas. */
+  readonly text: string;
+}
 
 /** A snapshot, taken when asked. Plain data: what JSON makes of it is what `/api/status` answers. */
 export interface Status {

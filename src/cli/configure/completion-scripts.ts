@@ -1,6 +1,27 @@
 // Completion scripts: one that bash and zsh understand, and one of fish. Each finds out how far the command is typed, its
 // place, and offers what may stand there; where a path or anything else may stand, the shell completes files.
-import type { CompletionPlace, OfferedOption } from "./completion.ts";
+
+/** A command, or a group of commands, as it is typed after `tagferry`; the program itself is the empty text. */
+export interface CompletionPlace {
+  readonly path: string;
+  readonly commands: readonly Offered[];
+  readonly options: readonly OfferedOption[];
+  /** Values of the first argument, where there are only these. */
+  readonly values: readonly string[];
+}
+interface Offered {
+  readonly name: string;
+  readonly what: string;
+}
+export interface OfferedOption {
+  /** `-c`, `--config`. */
+  readonly names: readonly string[];
+  readonly what: string;
+  /** none: it takes no value. file: a path. other: anything. */
+  readonly value: "none" | "file" | "other";
+  /** Values, where there are only these. */
+  readonly choices: readonly string[];
+}
 
 export function bashScript(places: readonly CompletionPlace[]): string {
   return `# bash completion of tagferry: source this file, or write it to /etc/bash_completion.d/tagferry

@@ -3,32 +3,10 @@
 import type { Command, Option } from "commander";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { bashScript, fishScript, zshScript } from "./completion-scripts.ts";
+import { bashScript, type CompletionPlace, fishScript, type OfferedOption, zshScript } from "./completion-scripts.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
-
-/** A command, or a group of commands, as it is typed after `tagferry`; the program itself is the empty text. */
-export interface CompletionPlace {
-  readonly path: string;
-  readonly commands: readonly Offered[];
-  readonly options: readonly OfferedOption[];
-  /** Values of the first argument, where there are only these. */
-  readonly values: readonly string[];
-}
-interface Offered {
-  readonly name: string;
-  readonly what: string;
-}
-export interface OfferedOption {
-  /** `-c`, `--config`. */
-  readonly names: readonly string[];
-  readonly what: string;
-  /** none: it takes no value. file: a path. other: anything. */
-  readonly value: "none" | "file" | "other";
-  /** Values, where there are only these. */
-  readonly choices: readonly string[];
-}
 
 export function completion(shell: Shell, program: Command, io: Pick<Console, "print">): ExitStatus {
   const places = placesOf(program, []);

@@ -8,7 +8,7 @@ import type { Console } from "../terminal/console.ts";
 import { count } from "../terminal/figures.ts";
 import { plot, plotDots } from "../terminal/plot.ts";
 import { visible } from "../terminal/table.ts";
-import type { ReadItem } from "./read.ts";
+import type { ReadItem } from "./read-rows.ts";
 
 interface PlotQuery {
   readonly from: EpochMicros;

@@ -1,7 +1,14 @@
 // Data of the service as lines of CSV or NDJSON. Pure.
 import type { DataFrame } from "../../wire/data-frame.ts";
 import { csvCell, numberCell } from "../terminal/csv-cell.ts";
-import type { ReadItem } from "./read.ts";
+
+/** An item that is read, and whose points it has. */
+export interface ReadItem {
+  readonly input: string;
+  readonly item: string;
+  readonly unit: string;
+  readonly enumeration: boolean;
+}
 
 export type RowFormat = "csv" | "ndjson";
 

@@ -20,7 +20,7 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { visible } from "../terminal/table.ts";
 import { version } from "../terminal/version.ts";
 import { plotItems } from "./read-plot.ts";
-import { DataRows, type RowFormat } from "./read-rows.ts";
+import { DataRows, type ReadItem, type RowFormat } from "./read-rows.ts";
 
 export interface ReadOptions {
   readonly config: string;
@@ -33,14 +33,6 @@ export interface ReadOptions {
   readonly format: RowFormat | "plot";
   /** Letters in a line of a plot. */
   readonly width?: number;
-}
-
-/** An item that is read, and whose points it has. */
-export interface ReadItem {
-  readonly input: string;
-  readonly item: string;
-  readonly unit: string;
-  readonly enumeration: boolean;
 }
 
 /** Resolves with `failed` where an input cannot be read; the others are printed. Rejects as `MethodCaller.call` does. */

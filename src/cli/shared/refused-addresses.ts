@@ -6,7 +6,7 @@ import type { ConfiguredSource } from "../../config/config.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
 import type { InputOwners } from "../../mapping/input-owners.ts";
-import { openMapping } from "../../mapping/mapping.ts";
+import { openMapping } from "../../mapping/source-mapping.ts";
 
 /** How long it listens where only values tell the addresses, in milliseconds. */
 const listenMs = 2_000;

@@ -6,7 +6,8 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Delivery, Quality, Reading, Source, TagId } from "../../core/source.ts";
 import { isStillAhead } from "../../lib/device-time.ts";
 import type { InputOwners } from "../../mapping/input-owners.ts";
-import { type Mapping, openMapping, type RefusedInput, type TagState } from "../../mapping/mapping.ts";
+import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
+import { openMapping } from "../../mapping/source-mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { openBeside } from "./open-beside.ts";
 

@@ -8,7 +8,7 @@ import { writeHeapSnapshot } from "node:v8";
 import { processEnvironment } from "../../../src/config/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { inputOwners } from "../../../src/mapping/input-owners.ts";
-import { openMapping } from "../../../src/mapping/mapping.ts";
+import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import type { MqttTag } from "../../../src/source/mqtt/config/tag.ts";
 import { Reception } from "../../../src/source/mqtt/reception/reception.ts";
 import { testRuntime } from "../../support/runtime.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";
 import { openBuffer } from "../../../src/buffer/registry.ts";
 import { epochMicros } from "../../../src/core/point.ts";
-import { openMapping } from "../../../src/mapping/mapping.ts";
+import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import { reading, rule, tagId } from "../../support/mapping.ts";
 import { testRuntime } from "../../support/runtime.ts";
 

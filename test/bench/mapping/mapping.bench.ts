@@ -2,8 +2,8 @@
 // Run: node test/bench/mapping/mapping.bench.ts
 import type { z } from "zod";
 import { epochMicros } from "../../../src/core/point.ts";
-import { openMapping } from "../../../src/mapping/mapping.ts";
 import type { tagOptions } from "../../../src/mapping/options.ts";
+import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import { reading, rule, tagId } from "../../support/mapping.ts";
 import { testRuntime } from "../../support/runtime.ts";
 

@@ -9,7 +9,7 @@ import type { EpochMicros, InputId } from "../../../src/core/point.ts";
 import type { Runtime } from "../../../src/core/runtime.ts";
 import { compare } from "../../../src/demo/comparison.ts";
 import { openDevices } from "../../../src/demo/devices.ts";
-import { openMapping } from "../../../src/mapping/mapping.ts";
+import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";

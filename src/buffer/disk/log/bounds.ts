@@ -3,8 +3,8 @@ import { AgentError } from "../../../core/errors.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { Disk } from "../files/disk.ts";
 import type { Segment } from "../segments/segment.ts";
+import type { Moment, StoreOptions } from "./environment.ts";
 import type { Keeper } from "./keeper.ts";
-import type { Moment, StoreOptions } from "./store.ts";
 
 export class Bounds {
   readonly #options: StoreOptions;

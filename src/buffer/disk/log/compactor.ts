@@ -18,8 +18,8 @@ import { SeriesSorter } from "../format/series-sorter.ts";
 import { sealOf, writeSeal } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
+import type { Ground, Moment } from "./environment.ts";
 import type { Keeper } from "./keeper.ts";
-import type { Ground, Moment } from "./store.ts";
 
 /** What is under way lies in this file; left behind by a crash it is overwritten by the next one. */
 export const compactionFile = "compaction.tmp";

@@ -8,7 +8,7 @@ import type { BlockShelf } from "../blocks/block-shelf.ts";
 import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
 import type { Notes } from "../files/note.ts";
 import type { Segment } from "../segments/segment.ts";
-import type { Moment } from "./store.ts";
+import type { Moment } from "./environment.ts";
 
 export interface KeeperOptions {
   readonly disk: Disk;

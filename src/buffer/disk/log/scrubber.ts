@@ -9,8 +9,8 @@ import type { Notes } from "../files/note.ts";
 import { type Checksum, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import type { Segment } from "../segments/segment.ts";
+import type { Moment } from "./environment.ts";
 import type { Keeper } from "./keeper.ts";
-import type { Moment } from "./store.ts";
 
 const pieceBytes = 2 ** 20;
 const everyMs = 1_900;

@@ -14,8 +14,8 @@ import type { Admission } from "../segments/input-marks.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";
 import type { Bounds } from "./bounds.ts";
+import type { Ground, Moment, StoreOptions } from "./environment.ts";
 import type { Keeper } from "./keeper.ts";
-import type { Ground, Moment, StoreOptions } from "./store.ts";
 
 export interface SegmentLogOptions extends Pick<StoreOptions, "folder" | "segmentBytes"> {
   readonly ground: Ground;

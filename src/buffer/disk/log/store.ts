@@ -8,49 +8,18 @@ import { BlockShelf } from "../blocks/block-shelf.ts";
 import { KeptFile } from "../blocks/kept-file.ts";
 import type { BlockSettlement } from "../blocks/settlement-order.ts";
 import type { Taken, TakeRequest } from "../blocks/taking.ts";
-import type { Disk } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
 import { InputTable } from "../format/input-table.ts";
 import type { PointColumns } from "../format/point-columns.ts";
-import type { Checksum } from "../format/record.ts";
 import { recover } from "../recovery/recovery.ts";
 import { InputMarks } from "../segments/input-marks.ts";
 import type { Segment } from "../segments/segment.ts";
 import { mendSegment } from "../segments/segment-mending.ts";
 import { Bounds } from "./bounds.ts";
 import { Compactor } from "./compactor.ts";
+import type { Ground, Moment, StoreOptions } from "./environment.ts";
 import { Keeper } from "./keeper.ts";
 import { Scrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
-
-export interface StoreOptions {
-  readonly folder: string;
-  readonly integration: string;
-  /** Bytes. */
-  readonly maxSize: number;
-  readonly maxAgeMs: number;
-  /** Bytes. */
-  readonly reserveFreeDisk: number;
-  readonly whenFull: "dropOldest" | "block";
-  readonly segmentBytes: number;
-  /** Points of a record of a cold segment, at most; undefined: as many as are worth it. */
-  readonly coldPoints?: number | undefined;
-}
-
-/** What the store stands on. */
-export interface Ground {
-  readonly disk: Disk;
-  readonly checksum: Checksum;
-  /** Random integers from 0 to below 2^32. */
-  readonly random32: () => number;
-  readonly note: Notes;
-}
-
-/** The time of a call: wall time in microseconds, monotonic time in milliseconds. */
-export interface Moment {
-  readonly wall: number;
-  readonly monotonic: number;
-}
 
 /** An active segment with a backlog is sealed when it is this part of `maxAge` old, so that age drops little at once. */
 const agePart = 30;

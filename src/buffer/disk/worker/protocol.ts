@@ -6,7 +6,7 @@ import type { InputId } from "../../../core/point.ts";
 import type { ShelfBlock } from "../blocks/block-layout.ts";
 import type { Note } from "../files/note.ts";
 import type { PointColumns } from "../format/point-columns.ts";
-import type { Moment, StoreOptions } from "../log/store.ts";
+import type { Moment, StoreOptions } from "../log/environment.ts";
 import type { ThreadLink } from "./thread-link.ts";
 
 export type StoreRequest = { readonly now: Moment } & (

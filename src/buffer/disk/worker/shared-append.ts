@@ -3,7 +3,7 @@
 import type { BufferStats, Loss } from "../../../core/buffer.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { PointColumns } from "../format/point-columns.ts";
-import type { Moment } from "../log/store.ts";
+import type { Moment } from "../log/environment.ts";
 import type { StoreReply, StoreRequest } from "./protocol.ts";
 
 /** More points than that go in a message of their own. */

@@ -1,6 +1,5 @@
 // Lines of separated values.
 import { type CellReader, csvRows } from "../../../lib/csv.ts";
-import type { Decoder } from "./decoder.ts";
 import { PayloadError, sample } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
@@ -15,7 +14,7 @@ export interface CsvOptions {
  * Rows: `$[0][1]` is the second column of the first line; with a header `$[0].temp` is the column of that name. An empty
  * field is not there, nor is an empty line. A field is text; with a decimal comma one that is a number comes with a point.
  */
-export function csvDecoder({ separator, header, decimal }: CsvOptions): Decoder {
+export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload: Buffer) => unknown {
   const field: CellReader<string | undefined> = (text, _line, _column, fault) => {
     if (fault) throw new PayloadError(`is not CSV: ${sample(Buffer.from(text))} ${fault}`);
     const trimmed = text.trim();

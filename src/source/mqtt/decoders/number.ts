@@ -1,7 +1,6 @@
 // The payload as one number in text.
 
 import { parseDecimal } from "./decimal.ts";
-import type { Decoder } from "./decoder.ts";
 import { PayloadError, sample } from "./payload-error.ts";
 import { utf8 } from "./utf8.ts";
 
@@ -9,7 +8,7 @@ import { utf8 } from "./utf8.ts";
 const withUnit = /^([+-]?[\d.,]+(?:[eE][+-]?\d+)?)(?:\s*[A-Za-z%°µΩ‰][^\d]*)?$/u;
 
 /** Reads decimal numbers, with a unit behind them or not, and hexadecimal ones. Throws `PayloadError` for anything else. */
-export function numberDecoder(decimal: "." | ","): Decoder {
+export function numberDecoder(decimal: "." | ","): (payload: Buffer) => number | bigint {
   return (payload) => {
     const text = utf8(payload).trim();
     if (/^0x[0-9a-f]{1,16}$/i.test(text)) return hexadecimal(text);

@@ -90,10 +90,10 @@ function lineProtocol(payload: Buffer): readonly GuessedValue[] {
 }
 
 /** With a unit behind it, or with a decimal comma. */
-function number(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
+function number(payload: Buffer): readonly GuessedValue[] {
   for (const decimal of [".", ","] as const) {
     try {
-      const value = scalar(numberDecoder(decimal)(payload, now));
+      const value = scalar(numberDecoder(decimal)(payload));
       return [{ names: [], value, tag: { format: "number", ...(decimal === "," && { decimal }) } }];
     } catch (error) {
       if (!(error instanceof PayloadError)) throw error;
@@ -110,7 +110,7 @@ function csv(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   const separator = separators.find((each) => text.includes(each));
   if (separator === undefined) return [];
   const decimal = separator !== "," && /(?:^|[;\t])[+-]?\d+,\d+(?:$|[;\t])/m.test(text) ? "," : ".";
-  const rows = csvDecoder({ separator, header: false, decimal })(payload, now) as readonly (readonly string[])[]; // what the decoder gives
+  const rows = csvDecoder({ separator, header: false, decimal })(payload) as readonly (readonly string[])[]; // what the decoder gives
   const header = rows.length > 1 && rows[0]?.every((field) => field !== undefined && parseDecimal(field) === undefined);
   const [names = [], row] = header ? rows : [[], rows[0]];
   if (!row || row.length < 2 || rows.some(({ length }) => length !== row.length)) return [];

@@ -1,6 +1,5 @@
 // What a Sparkplug value is once its datatype is known. Pure.
 import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
-import type { RawValue } from "./payload.ts";
 
 export type Scalar = number | bigint | boolean | string;
 
@@ -23,7 +22,7 @@ const elementBytes: Readonly<Record<number, number>> = {
 const booleanArray = 32;
 
 /** The number or text; undefined for what is none: files, data sets, templates, arrays. */
-export function scalarOf(raw: RawValue, datatype: number): Scalar | undefined {
+export function scalarOf(raw: Scalar | object, datatype: number): Scalar | undefined {
   if (typeof raw === "object") return undefined;
   const bits = signedBits[datatype];
   if (bits === undefined || (typeof raw !== "number" && typeof raw !== "bigint")) return raw;
@@ -39,7 +38,7 @@ const maxElements = 10_000;
  * The elements of an array of numbers or booleans; undefined where `datatype` is none of those, or they are too many: more
  * than 10,000, or than `most`.
  */
-export function elementsOf(raw: RawValue, datatype: number, most: number): readonly Scalar[] | undefined {
+export function elementsOf(raw: Scalar | object, datatype: number, most: number): readonly Scalar[] | undefined {
   if (!(raw instanceof Uint8Array)) return undefined;
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
   const bound = Math.min(most, maxElements);

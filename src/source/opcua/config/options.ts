@@ -1,5 +1,6 @@
 // What may stand in the configuration of an OPC UA source and of its tags, checked and with every default.
 import { z } from "zod";
+import type { DriverConfig } from "../../../core/source.ts";
 import { defaultTimeRule, timeRuleFields } from "../../../lib/device-time.ts";
 import { duration, secret } from "../../../lib/fields.ts";
 import { parseField } from "../types/field.ts";
@@ -243,3 +244,8 @@ export const opcuaTag = z
   });
 
 export type OpcuaOptions = z.output<typeof opcuaOptions>;
+
+export interface OpcuaConfig extends DriverConfig<typeof opcuaOptions, typeof opcuaTag> {
+  /** Of a probe: the agent's data directory, where this user may not keep the certificates it meets. */
+  readonly forbiddenDir?: string;
+}

@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { epochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { DriverConfig, TagId } from "../../../core/source.ts";
+import type { TagId } from "../../../core/source.ts";
 import { numericNamespaces } from "../config/node-address.ts";
-import type { opcuaOptions, opcuaTag } from "../config/options.ts";
+import type { OpcuaConfig } from "../config/options.ts";
 import { HistoryMemory } from "../history/history-memory.ts";
 import { MonitoredGroups } from "../monitoring/monitored-groups.ts";
 import { Positions } from "../monitoring/positions.ts";
@@ -32,11 +32,6 @@ import { type Product, profileOf } from "../session/server-profile.ts";
 import { Services } from "../session/services.ts";
 import { loadStack, type Stack } from "../session/stack.ts";
 import { OpcuaSource } from "./source.ts";
-
-export interface OpcuaConfig extends DriverConfig<typeof opcuaOptions, typeof opcuaTag> {
-  /** Of a probe: the agent's data directory, where this user may not keep the certificates it meets. */
-  readonly forbiddenDir?: string;
-}
 
 const certificateWarningMs = 30 * 86_400_000;
 

@@ -3,6 +3,7 @@ import type { Recovery, TagGap } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, FoundAddress, Source, TagId } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
+import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
 import type { MonitoredGroups } from "../monitoring/monitored-groups.ts";
 import { type Failure, failureReading } from "../monitoring/monitoring.ts";
@@ -26,7 +27,6 @@ import { SessionKeeper } from "../session/session-keeper.ts";
 import type { Ua } from "../session/stack.ts";
 import { type DataValueLike, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { Intake } from "./intake.ts";
-import type { OpcuaConfig } from "./open.ts";
 
 export interface OpcuaSourceOptions {
   readonly ua: Ua;

@@ -1,18 +1,35 @@
 // Creates a subscription with explicit parameters that fit the publishing interval the server gives.
 import { AgentError } from "../../../core/errors.ts";
 import { orRefused } from "../session/failure.ts";
-import type { Counts, Obtaining, Subscription } from "./subscription.ts";
+import type { Link } from "../session/link.ts";
+import type { ServerFacts } from "../session/server-facts.ts";
+import type { Ua } from "../session/stack.ts";
+
+export interface Counts {
+  readonly publishingMs: number;
+  readonly keepAliveCount: number;
+  readonly lifetimeCount: number;
+}
+
+/** What subscriptions are created with. */
+export interface Creating {
+  readonly ua: Ua;
+  readonly link: Link;
+  readonly facts: ServerFacts;
+  /** What to ask for at a publishing interval. */
+  readonly counts: (publishingMs: number) => Counts;
+}
 
 /** Most readings in one notification message: bounds what may be on its way when the agent stops asking. */
 const mostPerMessage = 5_000;
 
 /** Rejects with `SOURCE_*` where the server refuses or cannot be asked. */
 export async function createSubscription(
-  { ua, link, facts, counts }: Obtaining,
+  { ua, link, facts, counts }: Creating,
   group: string,
   publishingMs: number,
   signal: AbortSignal,
-): Promise<Subscription> {
+) {
   const wanted = counts(publishingMs);
   const request = new ua.CreateSubscriptionRequest({
     ...requestedParameters(wanted),
@@ -35,7 +52,7 @@ export async function createSubscription(
     items: [],
     begun: false,
     firstSequence: 1,
-    origin: "new",
+    origin: "new" as const,
     former: undefined,
   };
 }
@@ -45,7 +62,7 @@ export async function createSubscription(
  * lifetime of 30 min would become 125 h, and a keep-alive of 10 s would come after 42 min. A server that refuses keeps its own.
  */
 async function fitCounts(
-  { ua, link, counts }: Pick<Obtaining, "ua" | "link" | "counts">,
+  { ua, link, counts }: Pick<Creating, "ua" | "link" | "counts">,
   subscriptionId: number,
   given: Counts,
   wanted: Counts,

@@ -4,9 +4,8 @@ import type { OpcuaOptions } from "../config/options.ts";
 import { orRefused, statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
-import type { ServerFacts } from "../session/server-facts.ts";
 import type { Ua } from "../session/stack.ts";
-import { createSubscription } from "./create-subscription.ts";
+import { type Counts, type Creating, createSubscription } from "./create-subscription.ts";
 import type { Positions } from "./positions.ts";
 
 export interface Subscription extends SubscriptionRecord {
@@ -29,21 +28,10 @@ export interface Former extends SubscriptionRecord {
 }
 
 /** What subscriptions are obtained with. */
-export interface Obtaining {
-  readonly ua: Ua;
-  readonly link: Link;
-  readonly facts: ServerFacts;
+export interface Obtaining extends Creating {
   readonly resumption: Resumption;
   readonly positions: Positions;
-  /** What to ask for at a publishing interval. */
-  readonly counts: (publishingMs: number) => Counts;
   readonly log: Logger;
-}
-
-export interface Counts {
-  readonly publishingMs: number;
-  readonly keepAliveCount: number;
-  readonly lifetimeCount: number;
 }
 
 /** What to ask a server for. */

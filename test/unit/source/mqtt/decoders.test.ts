@@ -46,7 +46,7 @@ test.each([
   ["NaN", ".", undefined],
   ["Infinity", ".", undefined],
 ] as const)("as a number %j with decimal sign %s is %s", (payload, decimal, value) => {
-  const read = () => numberDecoder(decimal)(Buffer.from(payload), now);
+  const read = () => numberDecoder(decimal)(Buffer.from(payload));
   if (value === undefined) expect(read).toThrow(PayloadError);
   else expect(read()).toBe(value);
 });
