@@ -22,7 +22,7 @@ export interface Point {
 // The hyphen is escaped so that the pattern also compiles with the `v` flag of HTML's `pattern` attribute.
 const inputIdPattern = /^[a-zA-Z0-9\-_:.#+/]{1,128}$/;
 
-/** Whether `text` may be an Input ID (service-interface.md, identifier formats). */
+/** Whether `text` may be an Input ID (the service accepts 1 to 128 characters of this set). */
 export function isInputId(text: string): text is InputId {
   return inputIdPattern.test(text);
 }

@@ -1,4 +1,4 @@
-// Formats of identifiers and keys (service-interface.md, identifier formats).
+// Formats that the service requires of identifiers and keys.
 import { z } from "zod";
 
 /** Integration, signal and item IDs: 12 bytes in lower-case base32hex. */

@@ -39,6 +39,14 @@ test("every relative link in a document leads somewhere", () => {
   expect(seen).toBeGreaterThan(30);
 });
 
+test("a source cites no document that is not in the repository", () => {
+  const present = new Set(documents.map((name) => basename(name)));
+  const cited = globSync("{src,test,packaging}/**/*.ts", { cwd: root }).flatMap((name) =>
+    [...textOf(name).matchAll(/^ *(?:\/\/|\*|\/\*\*) .*?([\w-]+\.md)\b/gm)].map(([, cite = ""]) => ({ name, cite })),
+  );
+  expect(cited.filter(({ cite }) => !present.has(cite))).toEqual([]);
+});
+
 test("every test that a promise about data names is there, and every promise names one", () => {
   const rows = textOf("docs/promises.md")
     .split("\n")

@@ -1,5 +1,5 @@
-// What systemd is told of a running agent: ready, reloading, stopping, and signs of life for its watchdog. Node cannot
-// open datagram sockets of the unix family, so systemd's own helper speaks (reliability.md, sd_notify).
+// Reports the agent's state to systemd (sd_notify): ready, reloading, stopping, and heartbeats for its watchdog. Node cannot
+// open Unix datagram sockets, so this runs systemd's own helper, systemd-notify.
 import type { Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 

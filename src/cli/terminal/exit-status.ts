@@ -1,4 +1,4 @@
-// What each exit status means (interface.md, commands).
+// What each exit status means. From 64 on they are those of sysexits.h.
 
 export const exitStatus = {
   done: 0,

@@ -28,7 +28,7 @@ const overflowUntold = {
 const known: readonly Known[] = [
   // Its queue drops the oldest value without a mark (asyncua 2.1, internal_subscription.py); opcua is the older package.
   { ...overflowUntold, fits: ({ manufacturer, uri }) => manufacturer === "FreeOpcUa" || uri.includes("freeopcua") },
-  // The mark came with 1.0 (issue 1505 of the project).
+  // The mark came with 1.0 (issue 1505 of open62541).
   { ...overflowUntold, fits: ({ uri, version }) => uri.includes("open62541") && /^v?0\./.test(version) },
 ];
 
