@@ -1,18 +1,25 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+import { longFiles, tierOf } from "./tiers.ts";
 
 const suite = (name: string, include: string[], extra: object = {}) => ({
   extends: true as const,
   test: { name, include, ...extra },
 });
 
-// `*.peer.test.ts` need brokers and servers that npm does not bring; `.ci/run` installs those and sets TAGFERRY_PEERS.
-const withPeers = process.env.TAGFERRY_PEERS !== undefined;
-const files = (folder: string) => (withPeers ? [`test/${folder}/**/*.peer.test.ts`] : [`test/${folder}/**/*.test.ts`]);
+const tier = tierOf(process.env);
+const peers = tier === "peers";
+const files = (folder: string) => [`test/${folder}/**/*${peers ? ".peer" : ""}.test.ts`];
+const notPeers = ["**/*.peer.test.ts", ...configDefaults.exclude];
+
+if (tier === "quick")
+  process.stderr.write(
+    `quick tier: leaves out ${longFiles.length} long test files; npm run test:full runs them, too\n`,
+  );
 
 export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,
-    exclude: withPeers ? [] : ["**/*.peer.test.ts", "**/node_modules/**"],
+    exclude: { quick: [...notPeers, ...longFiles], full: notPeers, peers: [] }[tier],
     testTimeout: 90_000,
     hookTimeout: 90_000,
     pool: "forks",
@@ -23,7 +30,7 @@ export default defineConfig({
       ? ["default", ["json", { outputFile: process.env.TAGFERRY_RESULTS }]]
       : ["default"],
     projects: [
-      suite("architecture", withPeers ? [] : ["test/architecture.test.ts"]),
+      suite("architecture", peers ? [] : ["test/architecture.test.ts"]),
       suite("unit", files("unit")),
       suite("contract", files("contract")),
       suite("integration", files("integration")),

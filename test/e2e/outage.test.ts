@@ -1,48 +1,6 @@
-// The service is away for half a minute in the middle of a run.
-import { expect, test } from "vitest";
-import { epochMicros } from "../../src/core/point.ts";
-import { readBack } from "../../src/demo/read-back.ts";
-import { startAgent } from "../support/agent-process.ts";
-import { eventually } from "../support/eventually.ts";
-import { openMqttBroker } from "../support/mqtt-broker.ts";
-import { hasDelivered, loadConfiguration, publishLoad } from "../support/mqtt-load.ts";
-import { testRuntime } from "../support/runtime.ts";
-import { integration, password, testService } from "../support/service.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+// The service is unavailable in the middle of a run. The long form is outage.peer.test.ts.
+import { test } from "vitest";
+import { outageDrill } from "./outage-drill.ts";
 
-const signal = new AbortController().signal;
-
-test("an outage of 30 s loses nothing, and afterwards no method is called more than once a second", async () => {
-  using folder = temporaryFolder();
-  const runtime = testRuntime();
-  const credentials = { username: "gw1", password: "secret" };
-  await using opened = await openMqttBroker({ credentials });
-  const broker = { url: opened.url, ...credentials };
-  await using service = await testService({ throttle: "queue" });
-  const from = runtime.clock.now();
-  await using agent = await startAgent({
-    folder: folder.path,
-    configuration: loadConfiguration(folder.path, service.url, broker),
-  });
-  await eventually(async () => (await agent.status()).sources[0]?.state === "online");
-
-  await using load = await publishLoad(broker, 200);
-  await eventually(async () => (await agent.status()).upload.points > 0);
-  await service.pause();
-  await runtime.clock.sleep(30_000, signal);
-  expect((await agent.status()).upload.state).toBe("retrying");
-  await service.resume();
-  const published = await load.end();
-  await load.publishLast();
-  await eventually(() => hasDelivered(agent), 60_000);
-
-  for (const { maxStartsPerSecond, smallestSpacingMs } of service.counters().values()) {
-    expect(maxStartsPerSecond).toBe(1);
-    expect(smallestSpacingMs).toBeGreaterThanOrEqual(1_000);
-  }
-  const before = epochMicros(runtime.clock.now() + 60e6);
-  const reader = { url: service.url, integration, password, apiVersion: "1.1beta1", namespace: "platform" } as const;
-  const stored = await readBack(reader, { from, before }, runtime, signal);
-  expect(published.length).toBeGreaterThan(5_000);
-  expect(published.filter(([input, value]) => stored.get(input)?.get(value)?.length !== 1)).toEqual([]);
-});
+test("an outage of 6 s loses nothing, and afterwards no method is called more than once a second", () =>
+  outageDrill(6));

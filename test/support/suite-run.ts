@@ -24,7 +24,7 @@ export interface SuiteRun {
 export async function runSuite({ files, peers, node = process.execPath, within = [], variables = {} }: SuiteRun) {
   using folder = temporaryFolder();
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(VITEST|TAGFERRY_|NODE_OPTIONS|NODE_V8)/.test(name),
+    ([name]) => !/^(VITEST|TAGFERRY_|NODE_OPTIONS|NODE_V8|npm_)/.test(name),
   );
   const [command = "", ...args] = [
     ...within,
