@@ -2,7 +2,7 @@
 
 import type { FrameFormat } from "../config/endpoint.ts";
 import type { UnitRequest } from "../config/pdu.ts";
-import { functionOf } from "../config/pdu.ts";
+import { dataBytes, functionOf } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";
 
 export interface ForeignBytes {
@@ -44,10 +44,13 @@ function framesOf(bytes: Uint8Array, request: UnitRequest) {
   const code = functionOf(request);
   const [first = 0, second = 0, third = 0] = bytes;
   if (first === request.unit && (second & 0x7f) === code) {
-    const size = second === code ? 5 + third : 5;
-    // As far as it is there: what follows may still be on its way.
-    if (bytes.length < size || hasChecksum(bytes.subarray(0, size)))
-      return { what: "RTU frames", scheme: "rtu+tcp", format: "rtu" } as const;
+    const isData = second === code;
+    const size = isData ? 5 + third : 5;
+    const rtu = { what: "RTU frames", scheme: "rtu+tcp", format: "rtu" } as const;
+    if (bytes.length >= size) return hasChecksum(bytes.subarray(0, size)) ? rtu : undefined;
+    // The rest, and the checksum, may still be on its way: then the length has to be the one that was asked for.
+    const isExpected = isData ? !("identity" in request) && third === dataBytes(request) : bytes.length > 2;
+    if (isExpected) return { ...rtu, what: "what looks like RTU frames" };
   }
   if (/^:[0-9A-F]{4,}/.test(textOf(bytes)))
     return { what: "ASCII frames", scheme: "ascii+tcp", format: "ascii" } as const;

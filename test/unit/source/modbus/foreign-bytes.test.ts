@@ -10,7 +10,7 @@ const text = (line: string) => new TextEncoder().encode(line);
 test.each([
   ["RTU", rtuCodec.encode({ unit: 3, pdu: data }), "RTU frames", "rtu+tcp://10.0.0.5:4001"],
   ["an exception in RTU", rtuCodec.encode({ unit: 3, pdu: Uint8Array.of(0x83, 2) }), "RTU frames", "rtu+tcp://"],
-  ["the beginning of RTU", rtuCodec.encode({ unit: 3, pdu: data }).slice(0, 5), "RTU frames", "rtu+tcp://"],
+  ["the beginning of RTU", rtuCodec.encode({ unit: 3, pdu: data }).slice(0, 5), "what looks like RTU", "rtu+tcp://"],
   ["ASCII", asciiCodec.encode({ unit: 3, pdu: data }), "ASCII frames", "ascii+tcp://10.0.0.5:4001"],
   ["a web server", text("HTTP/1.1 400 Bad Request\r\n\r\n"), "(HTTP/1.1 400 Bad Request)", "tcp://10.0.0.5:502"],
   ["an alert of TLS", Uint8Array.of(0x15, 3, 1, 0, 2, 2, 70), "TLS", "tcp://10.0.0.5:502"],
@@ -38,6 +38,7 @@ test("frames as expected, frames with a wrong checksum, and noise are nothing th
   expect(about(rtu, "rtu")).toBeUndefined();
   expect(about(mbapFrame(7, 3, data), "mbap")).toBeUndefined();
   expect(about(damaged, "mbap")).toBeUndefined();
+  expect(about(Uint8Array.of(3, 3, 9, 1), "mbap")).toBeUndefined();
   expect(about(Uint8Array.of(0xff, 0x80, 1, 2, 3, 4), "mbap")).toBeUndefined();
   expect(about(new Uint8Array(0), "mbap")).toBeUndefined();
 });
