@@ -5,8 +5,9 @@ import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import type { Reading } from "../../src/core/source.ts";
 import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
+import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { mbapFrame } from "../support/modbus-adversary.ts";
-import { allRead, latest, openModbusSource, readUntil } from "../support/modbus-source.ts";
+import { allRead, latest, modbusConfig, openModbusSource, readUntil } from "../support/modbus-source.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -182,4 +183,22 @@ test("a serial port that does not exist is SOURCE_UNREACHABLE, in words", async 
 test("unit 0 on a bus is refused: it addresses every unit at once", async () => {
   const opening = openModbusSource({ url: "rtu:///dev/ttyUSB0" }, [{ at: "hr:0", unit: 0 }], testRuntime(), signal());
   await expect(opening).rejects.toMatchObject({ code: "CONFIG_INVALID" });
+});
+
+test("what is known of a bus outlasts the connection: the next one begins with its other master", async () => {
+  await using gateway = await rtuGateway(([unit = 0, code = 0, , start = 0, , count = 0], socket) => {
+    const data = (from: number) =>
+      Uint8Array.of(code, count * 2, ...Array.from({ length: count }, () => [0, from]).flat());
+    socket.write(rtuCodec.encode({ unit, pdu: data(start) }));
+    // In answer to another client of the gateway.
+    socket.write(rtuCodec.encode({ unit: 9, pdu: Uint8Array.of(3, 2, 0, 99) }));
+  });
+  const config = modbusConfig({ url: gateway.url }, [{ at: "hr:10" }]);
+  const warned = async (enough: number) => {
+    await using source = await modbusDriver.open(config, testRuntime(), signal());
+    await readUntil(source, signal(), (all) => all.length >= enough);
+    return source.warnings?.().map(({ message }) => message);
+  };
+  expect(await warned(4)).toEqual([expect.stringContaining("another master reads on this bus (units 9)")]);
+  expect(await warned(1)).toEqual([expect.stringContaining("another master reads on this bus (units 9)")]);
 });

@@ -10,13 +10,13 @@ import { seeded } from "../support/runtime.ts";
 
 const values = Number(process.env.TAGFERRY_SHARED_BUS ?? 6_000);
 /** Buses at once, for each transport and disturbance. */
-const buses = Math.min(60, Math.max(1, Math.round(values / 6_000) * 4));
+const buses = Math.min(60, Math.max(1, Math.round(values / 3_000)));
 const timeoutMs = 120_000 + values * 20;
 
 const disturbances = {
   "replies that come again 20 ms later": { repeatMs: 20 },
   "another master that reads as much": { foreign: 0.2, foreignCounts: [2, 4] },
-  "both, and requests that are lost": { repeatMs: 20, foreign: 0.2, foreignCounts: [2, 4], lost: 0.02 },
+  "both, and requests that are lost": { repeatMs: 20, foreign: 0.2, foreignCounts: [2, 4], lost: 0.1 },
 } as const satisfies Record<string, Disturbances>;
 
 const cases = transports.flatMap((transport) =>

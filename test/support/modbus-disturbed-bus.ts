@@ -14,11 +14,16 @@ export interface Disturbances {
   readonly foreignCounts?: readonly number[];
   /** Share of its requests that are heard; default 0.5. Behind a gateway none is, on a line each. */
   readonly heard?: number;
-  /** Share of our requests that are lost, once the bus has shown how it is, from the hundredth on; default 0. */
+  /** Share of our requests that are lost, once the bus has shown how it is; default 0. */
   readonly lost?: number;
+  /** Most registers that a unit gives at once: more is refused with exception 3. Default: any number. */
+  readonly most?: number;
   /** Longest that a unit takes for an answer; default 5 ms. */
   readonly slowestMs?: number;
 }
+
+/** Reads of another master after which it is known, and requests where there is none. */
+const shownAfter = { foreign: 20, asked: 100 };
 
 export interface DisturbedBus {
   /** Bytes of the master; `send` carries bytes to it, now or later. */
@@ -37,7 +42,7 @@ export function wordOf(unit: number, address: number): number {
 
 export function disturbedBus(
   wire: Wire,
-  { repeatMs, foreign = 0, foreignCounts = [], heard = 0.5, lost = 0, slowestMs = 5 }: Disturbances,
+  { repeatMs, foreign = 0, foreignCounts = [], heard = 0.5, lost = 0, most, slowestMs = 5 }: Disturbances,
   random: () => number,
   later: (ms: number, then: () => void) => void,
 ): DisturbedBus {
@@ -46,13 +51,12 @@ export function disturbedBus(
   let repeated = 0;
   let others = 0;
 
-  const reply = (unit: number, code: number, start: number, count: number) =>
-    Buffer.from([
-      unit,
-      code,
-      2 * count,
-      ...Array.from({ length: count }, (_, i) => wordOf(unit, start + i)).flatMap((word) => [word >> 8, word & 0xff]),
-    ]);
+  const reply = (unit: number, code: number, start: number, count: number) => {
+    if (count > (most ?? count)) return Buffer.from([unit, code | 0x80, 3]);
+    const words = Array.from({ length: count }, (_, i) => wordOf(unit, start + i));
+    return Buffer.from([unit, code, 2 * count, ...words.flatMap((word) => [word >> 8, word & 0xff])]);
+  };
+  const isShown = () => (foreign > 0 ? others >= shownAfter.foreign : asked >= shownAfter.asked);
 
   return {
     get asked() {
@@ -100,7 +104,7 @@ export function disturbedBus(
         // Before our request is answered, or after it, or both.
         if (random() < foreign) at = elsewhere()(at);
         at += random() * slowestMs;
-        if (random() >= lost || asked < 100) answer(at, frameOf(wire, id, reply(unit, code, start, count)));
+        if (random() >= lost || !isShown()) answer(at, frameOf(wire, id, reply(unit, code, start, count)));
         if (random() < foreign) elsewhere()(at + 1);
       }
     },

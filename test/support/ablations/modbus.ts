@@ -4,6 +4,7 @@ import type { Ablation } from "./ablation.ts";
 const mbap = "unit/source/modbus/mbap-framing.test.ts";
 const bus = "unit/source/modbus/bus-framing.test.ts";
 const watch = "unit/source/modbus/bus-watch.test.ts";
+const lossy = "unit/source/modbus/lossy-bus.test.ts";
 const times = "unit/source/modbus/poll-times.test.ts";
 const silentDevices = "unit/source/modbus/silent-devices.test.ts";
 const poll = "unit/source/modbus/poll.test.ts";
@@ -189,17 +190,38 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "asking for another length than another master does",
     file: "source/modbus/connection/exchange.ts",
-    code: "const asked = framing.distinct?.(request) ?? request;",
-    without: "const asked = request;",
+    code: "=> (framing.distinct ? framing.distinct(request) : request);",
+    without: "=> request;",
     test: watch,
   },
   {
     safeguard: "asking for no length that is still to come",
-    file: "source/modbus/connection/bus-framing.ts",
-    code: "mayAsk(wider) && !this.#doubts.blur(wider)",
-    without: "mayAsk(wider)",
+    file: "source/modbus/connection/distinct-reads.ts",
+    code: "side.find((each) => !isBlurred(each)) ?? side[0]",
+    without: "side[0]",
     test: watch,
     name: "where more is asked for than another master does, a late answer",
+  },
+  {
+    safeguard: "asking for nothing whose answer could be another master's",
+    file: "source/modbus/connection/distinct-reads.ts",
+    code: " && !this.#isForeign(each, now);",
+    without: ";",
+    test: lossy,
+  },
+  {
+    safeguard: "taking a reply that was heard before for its repeat",
+    file: "source/modbus/connection/bus-framing.ts",
+    code: "    if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);\n",
+    without: "",
+    test: watch,
+  },
+  {
+    safeguard: "not counting what cannot be told apart as a silence",
+    file: "source/modbus/polling/poll.ts",
+    code: "      this.#unit.contested();\n",
+    without: '      this.#unit.failed("", 0);\n',
+    test: poll,
   },
   {
     safeguard: "giving the probe back while a block is taken apart",

@@ -9,9 +9,9 @@ import type { FrameFormat } from "../config/endpoint.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { mismatchOf, readAskedFor } from "../config/pdu.ts";
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
-import { type BusWatch, equal, kindOfReply } from "./bus-watch.ts";
+import { type BusWatch, equal } from "./bus-watch.ts";
 import { joined } from "./bytes.ts";
-import { Doubts } from "./doubts.ts";
+import { Doubts, kindOfReply } from "./doubts.ts";
 import { consequenceOf } from "./exceptions.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
 import type { Framing } from "./framing.ts";
@@ -134,24 +134,20 @@ export class BusFraming implements Framing {
     return this.#options.watch?.clearAt(request, since) ?? Number.NEGATIVE_INFINITY;
   }
 
-  distinct(request: UnitRequest): UnitRequest {
+  distinct(request: UnitRequest): UnitRequest | undefined {
     const { watch, mayAsk = () => true } = this.#options;
     if ("identity" in request || !watch) return request;
-    return watch.distinct(request, (wider) => mayAsk(wider) && !this.#doubts.blur(wider));
+    return watch.distinct(request, { mayAsk, isBlurred: (each) => this.#doubts.blur(each) });
   }
 
-  widened(request: UnitRequest, answer: Answer | undefined): boolean {
-    const { watch } = this.#options;
-    if ("identity" in request || !watch) return false;
-    if (answer?.kind !== "exception") {
-      watch.widened(request, answer ? "read" : "silent");
-      return false;
-    }
-    const consequence = consequenceOf(answer.code);
+  refusesMore(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean {
+    if ("identity" in request || "identity" in asked) return false;
+    const consequence = answer?.kind === "exception" ? consequenceOf(answer.code) : undefined;
     // Neither says anything of what was asked for.
     if (consequence === "busy" || consequence === "away") return false;
-    watch.widened(request, "refused");
-    return true;
+    const isRefused = consequence !== undefined && asked !== request;
+    this.#options.watch?.came(isRefused ? "refused" : answer ? "read" : "silent", asked, request);
+    return isRefused;
   }
 
   get settlesAt(): number | undefined {
@@ -165,7 +161,7 @@ export class BusFraming implements Framing {
     if (!request || !answer) return undefined;
     if (!other && !this.#contested.has(kindOfReply(request.unit, answer))) {
       const at = this.#answeredAt ?? this.#now();
-      this.#options.watch?.answered(request.unit, answer, at, at - this.#sentAt);
+      this.#options.watch?.answered(request.unit, at - this.#sentAt);
       return answer;
     }
     // What came may be the other master's alone.
@@ -183,6 +179,7 @@ export class BusFraming implements Framing {
     const held = this.#held;
     if (!current || !held) return undefined;
     const { request, blurred, earlier } = current;
+    if (this.#contested.has(kindOfReply(request.unit, held))) return undefined;
     this.#current = undefined;
     const lastHope = blurred && this.telling(request) === undefined;
     if (this.#heard > earlier || lastHope) this.#doubts.settle(request.unit);
@@ -220,8 +217,8 @@ export class BusFraming implements Framing {
       unit === request?.unit ? mismatchOf(pdu, request) : `unit ${unit} instead of ${request?.unit ?? "none"}`;
     const again = this.#inWindow.some((each) => equal(each, pdu));
     const further = this.#candidates.length > 0;
-    if (!doubtful && (mismatch !== undefined || further))
-      watch?.unsolicited(unit, pdu, again ? this.#answeredAt : undefined);
+    if (!doubtful && (mismatch !== undefined || further)) watch?.unsolicited(unit, pdu);
+    if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);
     watch?.heard(unit, pdu);
     if (again && watch?.repeating) {
       this.#discarded++;

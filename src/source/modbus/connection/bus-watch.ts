@@ -8,14 +8,13 @@
 //                     An answer is held for `holdMs`: where two different ones come, neither is taken.
 //   its request       request X --- request A --- reply to X
 //                     is heard on a line: until X is answered nothing of its kind is an answer of ours.
-//   a kind of reply   that was heard for another master is avoided: some registers more are asked for, and cut off.
+//   a kind of reply   that was heard for another master is avoided: see `distinct-reads`.
 import type { Clock } from "../../../core/runtime.ts";
 import type { SourceWarning } from "../../../core/source.ts";
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { protocolLimit } from "../config/pdu.ts";
-import { isRegisterTable } from "../config/value-type.ts";
+import { DistinctReads, type DistinctRules } from "./distinct-reads.ts";
 import type { Expected } from "./doubts.ts";
-import { expectedOf } from "./doubts.ts";
+import { expectedOf, kindOfReply, kindsOf } from "./doubts.ts";
 
 /** Twice what a radio link commonly takes to repeat a reply. Grows to half as much again as the longest repeat seen. */
 const shortestGapMs = 40;
@@ -34,9 +33,6 @@ const longestQuietMs = 300;
 const lateForMs = 10_000;
 /** Answers kept to recognise repeats by. */
 const mostRecent = 16;
-/** Registers, or bytes of bits, that are read along. */
-const mostMore = 4;
-const silencesToEnd = 2;
 /** Noise has a right checksum now and then. */
 const fewestSigns = 3;
 
@@ -53,6 +49,7 @@ interface Heard {
 export class BusWatch {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #longestHoldMs: number;
+  /** What may have been an answer of ours, be it taken or not. */
   #recent: Heard[] = [];
   /** When a reply of that kind was heard last. */
   readonly #lastOfKind = new Map<string, number>();
@@ -68,10 +65,7 @@ export class BusWatch {
   #longestRepeatMs = 0;
   #foreign = 0;
   readonly #foreignUnits = new Set<number>();
-  /** Kinds of replies that another master gets. */
-  readonly #foreignKinds = new Set<string>();
-  /** By unit, table and address: where the registers behind a block cannot be read along with it, and until when. */
-  readonly #ends = new Map<string, { readonly silences: number; readonly until: number }>();
+  readonly #reads = new DistinctReads(disturbedForMs);
 
   /** `longestHoldMs`: for an answer on a bus that is not known to be disturbed. */
   constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number) {
@@ -101,25 +95,27 @@ export class BusWatch {
     if (this.#foreignRequest?.kinds.includes(kind)) this.#foreignRequest = undefined;
   }
 
-  /**
-   * A reply that is about to be `heard` answers no request of ours, and is no late answer to one either. `sameAt`: when the
-   * same was heard in answer to the request that is under way; undefined: it was not.
-   */
-  unsolicited(unit: number, pdu: Uint8Array, sameAt?: number): void {
+  /** A reply that is about to be `heard` answers no request of ours, and is no late answer to one either. */
+  unsolicited(unit: number, pdu: Uint8Array): void {
     const { now } = this;
-    if (now - (this.#gaveUpAt.get(kindOfReply(unit, pdu)) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
+    const kind = kindOfReply(unit, pdu);
+    if (now - (this.#gaveUpAt.get(kind) ?? Number.NEGATIVE_INFINITY) < lateForMs) return;
     this.#sign(now);
     const isSame = (each: Heard) => each.unit === unit && equal(each.pdu, pdu) && now - each.at < longestGapMs;
-    const firstAt = this.awaited.includes(kindOfReply(unit, pdu))
-      ? undefined // Two masters that read the same are given the same.
-      : (sameAt ?? this.#recent.findLast(isSame)?.at);
-    if (firstAt !== undefined) {
+    // Two masters that read the same are given the same.
+    const first = this.awaited.includes(kind) ? undefined : this.#recent.findLast(isSame);
+    if (first) {
       this.#repeats++;
-      this.#longestRepeatMs = Math.max(this.#longestRepeatMs, now - firstAt);
+      this.#longestRepeatMs = Math.max(this.#longestRepeatMs, now - first.at);
     } else {
       this.#foreigner(unit, now);
-      this.#foreignKinds.add(kindOfReply(unit, pdu));
+      this.#reads.foreign(kind, now);
     }
+  }
+
+  /** A reply that was heard may be an answer of ours, now or late. */
+  mayBeOurs(unit: number, pdu: Uint8Array): void {
+    this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at: this.now }];
   }
 
   /** A request was heard that is not ours. `answer`: what its answer looks like, where that is known. */
@@ -130,13 +126,12 @@ export class BusWatch {
     if (!answer) return;
     const kinds = kindsOf(unit, answer);
     this.#foreignRequest = { kinds, at };
-    this.#foreignKinds.add(kinds[0] ?? "");
+    this.#reads.foreign(kinds[0] ?? "", at);
   }
 
-  /** `pdu` was taken for the answer of `unit`; it came at `at`, `tookMs` after its request. */
-  answered(unit: number, pdu: Uint8Array, at: number, tookMs: number): void {
+  /** An answer of `unit` was taken, which came `tookMs` after its request. */
+  answered(unit: number, tookMs: number): void {
     this.#answers++;
-    this.#recent = [...this.#recent.slice(1 - mostRecent), { unit, pdu, at }];
     this.took(unit, tookMs);
   }
 
@@ -165,50 +160,31 @@ export class BusWatch {
   holdMs(unit: number): number {
     if (this.#answers >= answersForTrust) return 0;
     const slowest = this.#slowestMs.get(unit);
-    if (this.now - this.#foreignAt < disturbedForMs)
-      return Math.min(Math.max(2 * (slowest ?? unknownHoldMs), unknownHoldMs), longestGapMs);
+    if (this.#isShared) return Math.min(Math.max(2 * (slowest ?? unknownHoldMs), unknownHoldMs), longestGapMs);
     return slowest === undefined ? unknownHoldMs : Math.min(Math.max(1.5 * slowest, 20), this.#longestHoldMs);
   }
 
-  /**
-   * Where another master reads: `request` with as many more registers or bits as make its answer unlike any that was heard
-   * for that, if that can be.
-   */
-  distinct(request: ReadRequest, mayAsk: (request: ReadRequest) => boolean): ReadRequest {
-    const { unit, table, start, count } = request;
-    if (this.now - this.#foreignAt >= disturbedForMs || this.#isEnd(request)) return request;
-    const isForeign = (each: ReadRequest) => this.#foreignKinds.has(kindsOf(unit, expectedOf(each))[0] ?? "");
-    const step = isRegisterTable(table) ? 1 : 8;
-    const wider = Array.from({ length: mostMore }, (_, i) => ({ ...request, count: count + (i + 1) * step }));
-    const fits = (each: ReadRequest) => each.count <= protocolLimit[table] && start + each.count <= 65_536;
-    return wider.find((each) => fits(each) && !isForeign(each) && mayAsk(each)) ?? request;
+  /** As `DistinctReads.choose`, where another master reads. */
+  distinct(request: ReadRequest, rules: DistinctRules): ReadRequest | undefined {
+    return this.#isShared ? this.#reads.choose(request, rules, this.now) : request;
   }
 
-  /**
-   * What came of reading more along with `request`. A single silence says nothing: on such a bus requests and replies get
-   * lost. After the second in a row more is not asked for again for a while.
-   */
-  widened(request: ReadRequest, outcome: "read" | "refused" | "silent"): void {
-    const end = endOf(request);
-    const silences = (this.#ends.get(end)?.silences ?? 0) + 1;
-    if (outcome === "read") this.#ends.delete(end);
-    else if (outcome === "refused") this.#ends.set(end, { silences: 0, until: Number.POSITIVE_INFINITY });
-    else
-      this.#ends.set(end, {
-        silences,
-        until: silences < silencesToEnd ? Number.NEGATIVE_INFINITY : this.now + disturbedForMs,
-      });
+  /** As `DistinctReads.came`, where another master reads. */
+  came(outcome: "read" | "refused" | "silent", asked: ReadRequest, request: ReadRequest): void {
+    if (this.#isShared) this.#reads.came(outcome, asked, request, this.now);
   }
 
   /** What disturbs the bus, or did within the last ten minutes. */
   get disturbances(): readonly Disturbance[] {
     if (this.now - this.#signAt >= disturbedForMs) return [];
     const found: Disturbance[] = [];
+    const untold = this.#reads.untold(this.now);
+    const without = untold && `; without a value, since it reads each length that can be asked for: ${untold}`;
     const units = [...this.#foreignUnits].toSorted((a, b) => a - b).join(", ");
     if (this.#foreign >= fewestSigns)
       found.push({
         kind: "another master",
-        message: `another master reads on this bus (units ${units}): what cannot be told from its replies is discarded, and polls take longer`,
+        message: `another master reads on this bus (units ${units}): what cannot be told from its replies is discarded, and polls take longer${without}`,
         remedy: "let one master poll the bus, or separate the two with a gateway that keeps their requests apart",
       });
     if (this.repeating)
@@ -224,8 +200,8 @@ export class BusWatch {
     return (this.#foreignRequest?.at ?? Number.NEGATIVE_INFINITY) + foreignAnswerMs;
   }
 
-  #isEnd(request: ReadRequest): boolean {
-    return this.now < (this.#ends.get(endOf(request))?.until ?? Number.NEGATIVE_INFINITY);
+  get #isShared(): boolean {
+    return this.now - this.#foreignAt < disturbedForMs;
   }
 
   #sign(at: number): void {
@@ -244,20 +220,6 @@ export class BusWatch {
     this.#foreignAt = at;
     this.#foreignUnits.add(unit);
   }
-}
-
-function endOf({ unit, table, start, count }: ReadRequest): string {
-  return `${unit} ${table} ${start + count}`;
-}
-
-/** Unit, function and length, which is all that an answer is known by; of an exception the function alone. */
-export function kindOfReply(unit: number, pdu: Uint8Array): string {
-  const [code = 0, bytes = 0] = pdu;
-  return code & 0x80 ? `${unit} ${code}` : `${unit} ${code} ${bytes}`;
-}
-
-function kindsOf(unit: number, { code, bytes }: Expected): readonly string[] {
-  return [`${unit} ${code} ${bytes}`, `${unit} ${code | 0x80}`];
 }
 
 export function equal(a: Uint8Array, b: Uint8Array): boolean {

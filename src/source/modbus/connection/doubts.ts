@@ -107,3 +107,14 @@ function fits({ code, bytes }: Expected, pdu: Uint8Array): boolean {
   const [first, second] = pdu;
   return first === code ? bytes === undefined || bytes === second : isException(pdu, code);
 }
+
+/** What an answer is known by on a bus: unit, function and length; of an exception the function alone. */
+export function kindOfReply(unit: number, pdu: Uint8Array): string {
+  const [code = 0, bytes = 0] = pdu;
+  return code & 0x80 ? `${unit} ${code}` : `${unit} ${code} ${bytes}`;
+}
+
+/** Of data, and of an exception. */
+export function kindsOf(unit: number, { code, bytes }: Expected): readonly string[] {
+  return [`${unit} ${code} ${bytes}`, `${unit} ${code | 0x80}`];
+}

@@ -38,3 +38,11 @@ export function isAlive(result: Result): boolean {
 export function isResponsive(result: Result): boolean {
   return isAlive(result) && !(result.kind === "exception" && consequenceOf(result.code) === "busy");
 }
+
+/** Why there is no value although something may have come. */
+export function describeContested({ always }: Extract<Result, { kind: "contested" }>): string {
+  const every = "another master on the bus reads each length that can be asked for";
+  return always
+    ? `${every}, so that no answer could be told apart`
+    : "no answer could be told from those to another master on the bus";
+}

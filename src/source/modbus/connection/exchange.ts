@@ -20,7 +20,9 @@ export type Result =
       readonly mismatch: string | undefined;
       readonly heard: boolean;
       readonly lateMs?: number | undefined;
-    };
+    }
+  /** On a bus: what came, if anything did, cannot be told from replies to another master. `always`: nothing was asked, since nothing could be. */
+  | { readonly kind: "contested"; readonly always: boolean };
 
 export interface Exchange extends AsyncDisposable {
   /** As `Framing.telling`. */
@@ -171,6 +173,12 @@ export function streamExchange(
     return Math.min(until, held.since + slowestTimeouts * longestTimeoutMs) - clock.monotonic();
   };
 
+  const distinct = (request: UnitRequest) => (framing.distinct ? framing.distinct(request) : request);
+
+  /** How long `asked` is to wait, which has waited from `since` on. */
+  const waitMs = (asked: UnitRequest, since: number) =>
+    Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs) - clock.monotonic();
+
   const attempt = (request: UnitRequest, timeoutMs: number, signal: AbortSignal) =>
     new Promise<Result | "contested">((resolve, reject) => {
       if (lost || signal.aborted) {
@@ -185,7 +193,7 @@ export function streamExchange(
         waiting ??= new AbortController();
         clock.sleep(ms, waiting.signal).then(then, () => {});
       };
-      // Timers run before sockets: what came while the process was held up is read first.
+      // As in `run`.
       const afterSockets = (then: () => void) => {
         overdue = setImmediate(then);
       };
@@ -258,7 +266,10 @@ export function streamExchange(
     });
 
   return {
-    telling: (request) => framing.telling(framing.distinct?.(request) ?? request),
+    telling(request) {
+      const asked = distinct(request);
+      return asked && framing.telling(asked);
+    },
     get lost() {
       return lost;
     },
@@ -275,24 +286,33 @@ export function streamExchange(
       if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
       expiredAt = undefined;
       for (let left = mostAttempts; left > 0; left--) {
-        const asked = framing.distinct?.(request) ?? request;
         const since = clock.monotonic();
-        const clearAt = () => Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs);
-        const clearInMs = () => clearAt() - clock.monotonic();
-        while (clearInMs() > 0) await clock.sleep(clearInMs(), signal);
+        let asked = distinct(request);
+        while (asked && waitMs(asked, since) > 0) {
+          await clock.sleep(waitMs(asked, since), signal);
+          // Timers run before sockets: what came while the process was held up is read first, and may change what to ask for.
+          await new Promise<void>((resolve) => void setImmediate(resolve));
+          asked = distinct(request);
+        }
+        if (!asked) return { kind: "contested", always: true };
         const result = await attempt(asked, timeoutMs, signal);
         if (result === "contested") continue;
-        if (asked === request) return result;
-        const isRefused = framing.widened?.(request, result.kind === "silence" ? undefined : result) ?? false;
-        if (result.kind === "data" && !("identity" in request))
-          return { ...result, bytes: result.bytes.subarray(0, dataBytes(request)) };
-        if (!isRefused) return result;
+        const answer = result.kind === "data" || result.kind === "exception" ? result : undefined;
+        if (framing.refusesMore?.(asked, request, answer)) continue;
+        return result.kind === "data" ? { ...result, bytes: cutOut(result.bytes, asked, request) } : result;
       }
-      return { kind: "silence", mismatch: framing.mismatch, heard: true };
+      return { kind: "contested", always: false };
     },
     async [Symbol.asyncDispose]() {
       lose(new AgentError("SOURCE_UNREACHABLE", "the connection was closed"));
       await stream[Symbol.asyncDispose]();
     },
   };
+}
+
+/** What answers `request` in the answer to `asked`. */
+function cutOut(bytes: Uint8Array, asked: UnitRequest, request: UnitRequest): Uint8Array {
+  if (asked === request || "identity" in asked || "identity" in request) return bytes;
+  const from = dataBytes({ ...request, count: request.start - asked.start });
+  return bytes.subarray(from, from + dataBytes(request));
 }

@@ -16,10 +16,13 @@ export interface Framing {
    * Throws `SOURCE_PROTOCOL` when what follows cannot be told apart any more: close the connection.
    */
   receive(chunk: Uint8Array): Uint8Array | undefined;
-  /** What to ask for instead of `request`, the beginning of whose answer is the answer to it; left out: `request`. */
-  distinct?(request: UnitRequest): UnitRequest;
-  /** What came of asking for more than `request`; undefined: silence. True: the unit refuses more, ask for `request` alone. */
-  widened?(request: UnitRequest, answer: Answer | undefined): boolean;
+  /**
+   * What to ask for instead of `request`, whose answer contains the answer to it; left out: `request`. Undefined: nothing, since
+   * no answer could be told from a reply to another master.
+   */
+  distinct?(request: UnitRequest): UnitRequest | undefined;
+  /** What came of asking for `asked`, which `distinct` gave; undefined: silence. True: the unit refuses what is more than `request`. */
+  refusesMore?(asked: UnitRequest, request: UnitRequest, answer: Answer | undefined): boolean;
   /**
    * When `request` may be sent, which has waited from `since` on, by the monotonic clock: before, something else may come that
    * looks like its answer. Left out: at once.

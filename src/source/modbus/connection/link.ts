@@ -131,7 +131,7 @@ export class Link implements AsyncDisposable {
     if (!telling) return await this.#exchangeOne(request, timeoutMs, signal, conclusive);
     const start = this.#runtime.clock.monotonic();
     const told = await this.#exchangeOne(telling, timeoutMs, signal, conclusive);
-    if (told.kind === "silence") return told;
+    if (told.kind === "silence" || told.kind === "contested") return told;
     const tookMs = this.#runtime.clock.monotonic() - start;
     const patienceMs = Math.min(tookMs * unsteadiness, timeoutMs * slowestTimeouts);
     return await this.#exchangeOne(request, Math.max(timeoutMs, patienceMs), signal, conclusive);
@@ -149,11 +149,13 @@ export class Link implements AsyncDisposable {
     const pause = this.#notBefore - clock.monotonic();
     if (pause > 0) await clock.sleep(pause, signal);
 
+    const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
     const start = clock.monotonic();
-    const result = await this.#exchange.run(request, timeoutMs + (this.#options.extraMs?.(request) ?? 0), signal);
+    const result = await this.#exchange.run(request, waitMs, signal);
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;
+    const answered = result.kind === "data" || result.kind === "exception";
     // Bytes that came since the last request are a sign of life, too: a unit may be slower than its time-out.
     const heard = this.#exchange.heardAt > this.#endedAt;
     this.#endedAt = end;
@@ -161,12 +163,11 @@ export class Link implements AsyncDisposable {
     const unit = String(request.unit);
     this.#countDiscarded();
     metrics.counter(requestsTotal).add(1, { source, unit, outcome: outcomes[result.kind] });
-    if (result.kind === "silence" && !result.heard && !heard) this.#hearNothing(request.unit, conclusive);
-    else {
+    if (answered || heard || (result.kind === "silence" && result.heard)) {
       this.#silent = 0;
       this.#silentUnits.clear();
-    }
-    if (result.kind !== "silence") {
+    } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive);
+    if (answered) {
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
       metrics.histogram(roundTrip).observe(result.tookMs / 1_000, { source });
@@ -189,10 +190,10 @@ export class Link implements AsyncDisposable {
     this.#silent++;
     if (conclusive) this.#silentUnits.add(unit);
     const expected = this.#answered.size > 0 ? this.#answered : this.#options.units;
-    if (this.#silent >= silentLimit && [...expected].every((other) => this.#silentUnits.has(other)))
-      throw new AgentError("SOURCE_UNREACHABLE", `not a byte came back for ${this.#silent} requests in a row`, {
-        ...(this.#options.silenceHint !== undefined && { hint: this.#options.silenceHint }),
-      });
+    if (this.#silent < silentLimit || ![...expected].every((other) => this.#silentUnits.has(other))) return;
+    const message = `not a byte came back for ${this.#silent} requests in a row`;
+    const { silenceHint: hint } = this.#options;
+    throw new AgentError("SOURCE_UNREACHABLE", message, { ...(hint !== undefined && { hint }) });
   }
 
   /** Gives the connection to others who want one of the device, unless it is used again at once. Never rejects. */
@@ -221,7 +222,9 @@ export class Link implements AsyncDisposable {
   }
 }
 
-const outcomes = { data: "ok", exception: "exception", silence: "timeout" } as const satisfies Record<
-  Result["kind"],
-  string
->;
+const outcomes = {
+  data: "ok",
+  exception: "exception",
+  silence: "timeout",
+  contested: "contested",
+} as const satisfies Record<Result["kind"], string>;

@@ -1,7 +1,7 @@
 // What is counted of Modbus, declared once.
 import type { HistogramDeclaration, MetricDeclaration } from "../../../core/runtime.ts";
 
-/** `outcome`: ok, exception, timeout. */
+/** `outcome`: ok, exception, timeout, contested (see `Result`). */
 export const requestsTotal: MetricDeclaration<"source" | "unit" | "outcome"> = {
   name: "source_modbus_requests_total",
   help: "Modbus requests by what became of them",

@@ -31,7 +31,7 @@ export class PatientLink implements AsyncDisposable {
   async read(request: UnitRequest, timeoutMs: number): Promise<Result> {
     try {
       const result = await this.#link.read(request, timeoutMs, this.#signal);
-      this.#answered ||= result.kind !== "silence";
+      this.#answered ||= result.kind === "data" || result.kind === "exception";
       return result;
     } catch (error) {
       if (!this.#answered || !(error instanceof AgentError)) throw error;

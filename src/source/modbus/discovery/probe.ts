@@ -10,7 +10,7 @@ import type { ReadRequest } from "../config/pdu.ts";
 import { decodeRegisters, scaled } from "../config/registers.ts";
 import type { RegisterTable } from "../config/value-type.ts";
 import { isRegisterTable, orders, registersOf } from "../config/value-type.ts";
-import { describeException } from "../connection/exceptions.ts";
+import { describeContested, describeException } from "../connection/exceptions.ts";
 import type { Result } from "../connection/exchange.ts";
 import { openLink } from "../polling/open.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
@@ -126,7 +126,7 @@ async function around(
       const result = await ask({ unit, table, start, count: end - start });
       if (result.kind === "data") return { start, bytes: result.bytes };
       if (result.kind === "silence") return { silence: `unit ${unit} did not answer${cameInstead(result)}` };
-      refusal = describeException(result.code);
+      refusal = result.kind === "contested" ? describeContested(result) : describeException(result.code);
     }
   return { refusal };
 }

@@ -1,6 +1,6 @@
 // From the configuration to a live source: chooses transport and frames, and connects.
 import { AgentError } from "../../../core/errors.ts";
-import type { Runtime } from "../../../core/runtime.ts";
+import type { Clock, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
 import { configFaults } from "../config/config-faults.ts";
 import type { FrameFormat } from "../config/endpoint.ts";
@@ -83,7 +83,7 @@ export async function openLink(
   const { url } = options;
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
-  const watch = new BusWatch(runtime.clock, url.transport === "serial" ? heldOnLineMs : heldBehindGatewayMs);
+  const watch = watchOf(options, runtime.clock);
   const late: LateAnswers = { doubts, mayAsk, watch, givenUp: new Map() };
   return await Link.open(
     {
@@ -100,6 +100,16 @@ export async function openLink(
     runtime,
     signal,
   );
+}
+
+const watches = new WeakMap<object, BusWatch>();
+
+/** The watch of the bus of a source: the same for all of its connections, whose `options` are one object. */
+function watchOf(options: ModbusOptions, clock: Clock): BusWatch {
+  const isLine = options.url.transport === "serial";
+  const watch = watches.get(options) ?? new BusWatch(clock, isLine ? heldOnLineMs : heldBehindGatewayMs);
+  watches.set(options, watch);
+  return watch;
 }
 
 /** What is known of answers that may still come on a bus, from one connection to the next. */

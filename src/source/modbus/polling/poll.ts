@@ -6,7 +6,7 @@ import { modiconNumber } from "../config/address.ts";
 import type { Cut } from "../config/plan.ts";
 import { plan, split } from "../config/plan.ts";
 import type { PollTarget } from "../config/wanted.ts";
-import { consequenceOf, describeException, isResponsive } from "../connection/exceptions.ts";
+import { consequenceOf, describeContested, describeException, isResponsive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/exchange.ts";
 import { FailureRuns, failuresToSplit, isTimeToSplit } from "./failure-runs.ts";
 import { LengthSearch } from "./length-search.ts";
@@ -135,12 +135,22 @@ export class Poll {
       // What was never answered is looked into at once, lest a tag be bad although it could be read.
       const isNew = silences === 1 && !this.#given.has(block);
       if (!isNew && silences < failuresToSplit) return fail(reason);
-      if (!(await this.#answersWithin(block, isNew ? 1 : triedValues, cycle.signal, isResponsive)))
-        return fail(isNew ? reason : this.#refuse(block, reason, false));
+      const isThere = isNew
+        ? split(block) && isResponsive((await this.#unit.probe(cycle.signal, block, true)).result)
+        : await this.#answersWithin(block, cycle.signal, isResponsive);
+      if (!isThere) return fail(isNew ? reason : this.#refuse(block, reason, false));
       const again = isNew ? await this.#attempt(block, cycle.signal) : attempt;
       // Perhaps the unit was only just switched on.
       if (!isSilent(again)) return this.#judge(block, again, cycle);
       return this.#fetchHalves(block, reason, cycle, new LengthSearch());
+    }
+    if (result.kind === "contested") {
+      this.#unit.contested();
+      const reason = describeContested(result);
+      // Less has other lengths.
+      return result.always && !isOfUnit && split(block)
+        ? this.#fetchHalves(block, reason, cycle, search)
+        : fail(reason);
     }
     if (result.kind === "data") {
       this.#unit.succeeded();
@@ -170,12 +180,11 @@ export class Poll {
   /** Whether the unit answers to less than `block`: not the first value alone, which may be what the trouble is about. */
   async #answersWithin(
     block: WantedBlock,
-    values: number,
     signal: AbortSignal,
     isAnswer: (result: Result) => boolean,
   ): Promise<boolean> {
     if (!split(block)) return false;
-    for (let i = 0; i < values; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
+    for (let i = 0; i < triedValues; i++) if (isAnswer((await this.#unit.probe(signal, block)).result)) return true;
     return false;
   }
 
@@ -183,7 +192,7 @@ export class Poll {
   async #isOfBlock(block: WantedBlock, signal: AbortSignal, search?: LengthSearch): Promise<boolean> {
     if (search) return split(block) !== undefined;
     if (!isTimeToSplit(this.#faults.add(block))) return false;
-    return await this.#answersWithin(block, triedValues, signal, ({ kind }) => kind === "data");
+    return await this.#answersWithin(block, signal, ({ kind }) => kind === "data");
   }
 
   /** Asks for less at once. Where that gives anything, it stays so, and is remembered; where all is refused, `block` is left alone for a while, `forLong` where the device cannot come to have it. */

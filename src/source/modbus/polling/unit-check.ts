@@ -6,7 +6,7 @@ import { formatDuration } from "../../../lib/duration.ts";
 import type { Block } from "../config/plan.ts";
 import { places } from "../config/plan.ts";
 import type { PollTarget, Wanted } from "../config/wanted.ts";
-import { describeException } from "../connection/exceptions.ts";
+import { describeContested, describeException } from "../connection/exceptions.ts";
 import type { Result } from "../connection/exchange.ts";
 import type { Link } from "../connection/link.ts";
 import { decodeBlock } from "./readings.ts";
@@ -58,7 +58,7 @@ async function checkUnit(
     const { table, start, count } = block;
     const waitMs = isLast && isThorough ? timeoutMs * patience : timeoutMs;
     const result = await link.read({ unit, table, start, count }, waitMs, signal, false);
-    const slowMs = result.kind === "silence" ? (result.lateMs ?? 0) : result.tookMs;
+    const slowMs = ("tookMs" in result ? result.tookMs : "lateMs" in result ? result.lateMs : undefined) ?? 0;
     if (slowMs > timeoutMs) return { device, ok: false, text: slowAnswers(slowMs) };
     if (result.kind === "data") return { device, ok: true, text: shown(block, result.bytes) };
     // A unit that refuses an address is there: that says more than a later silence.
@@ -84,6 +84,7 @@ function failureOf(
       text: `answers ${table}:${start} with ${describeException(result.code)}`,
       remedy: "tagferry browse shows which addresses the device has",
     };
+  if (result.kind === "contested") return { text: describeContested(result), remedy: "let one master poll the bus" };
   const instead = result.mismatch === undefined ? "" : `; what came instead had ${result.mismatch}`;
   return { text: `did not answer within ${formatDuration(waitMs)}${instead}`, remedy: hint };
 }

@@ -81,14 +81,17 @@ export class UnitReader {
     const isOnly = least !== undefined && isSame(least, block);
     if (least && !isOnly) {
       const probed = await this.#probe(least, signal);
-      if (!isResponsive(probed.result)) return { ...probed, isOfUnit: true };
+      if (!isResponsive(probed.result) && probed.result.kind !== "contested") return { ...probed, isOfUnit: true };
     }
     return { ...(await this.#request(block, signal, isOnly)), isOfUnit: false };
   }
 
-  /** Asks for one value: of `within`, or the one most likely to be answered. Resolves with what came of it. */
-  async probe(signal: AbortSignal, within?: WantedBlock): Promise<Asked> {
-    return await this.#probe(this.#probes.take(within), signal);
+  /**
+   * Asks for one value: of `within`, or the one most likely to be answered. Resolves with what came of it. `isGlance`: after a
+   * silence it is not waited for longer than the link's answers take.
+   */
+  async probe(signal: AbortSignal, within?: WantedBlock, isGlance = false): Promise<Asked> {
+    return await this.#probe(this.#probes.take(within), signal, isGlance);
   }
 
   succeeded(): void {
@@ -103,6 +106,11 @@ export class UnitReader {
       this.#runtime.log.warn({ unit: target.unit, reason }, "unit is down");
   }
 
+  /** What came says nothing of the unit. */
+  contested(): void {
+    this.#options.breaker.cancelled();
+  }
+
   /** That the unit did not answer, in words. */
   silence({ mismatch, lateMs }: Pick<Silence, "mismatch" | "lateMs">, ms: number): string {
     const { unit, timeoutMs } = this.#options.target;
@@ -115,8 +123,8 @@ export class UnitReader {
 
   #learn(block: WantedBlock, result: Result): void {
     if (result.kind === "data") this.#probes.answered(block);
-    else if (result.kind === "silence") this.#probes.silent(block);
-    if (result.kind === "silence") return;
+    else if (result.kind !== "exception") this.#probes.silent(block);
+    if (result.kind === "silence" || result.kind === "contested") return;
     if (result.tookMs > this.#options.target.timeoutMs) this.#slowMs = result.tookMs;
     else {
       this.#inTime = true;
@@ -124,18 +132,18 @@ export class UnitReader {
     }
   }
 
-  async #probe(least: WantedBlock, signal: AbortSignal): Promise<Asked> {
-    const asked = await this.#request(least, signal, true);
+  async #probe(least: WantedBlock, signal: AbortSignal, isGlance = false): Promise<Asked> {
+    const asked = await this.#request(least, signal, true, isGlance);
     if (isResponsive(asked.result)) this.succeeded();
     return asked;
   }
 
   /** Asks, and asks again while the unit says that it is busy, or where an answer may have been lost on the way. */
-  async #request(block: WantedBlock, signal: AbortSignal, isProbe: boolean): Promise<Asked> {
+  async #request(block: WantedBlock, signal: AbortSignal, isProbe: boolean, isGlance = false): Promise<Asked> {
     const { read, target, breaker } = this.#options;
     const { table, start, count } = block;
     // The probe that decides whether the unit is down is given all the time there is.
-    const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe);
+    const isBrief = breaker.brief && (breaker.down !== undefined || !isProbe || isGlance);
     const isPatient = isProbe && !isBrief && !this.#inTime && this.#options.mayBePatient();
     const shortMs = isBrief ? this.#options.briefly(target.timeoutMs) : target.timeoutMs;
     const timeoutMs = isPatient ? shortMs * patience : shortMs;
@@ -147,7 +155,7 @@ export class UnitReader {
         const busy = result.kind === "exception" && consequenceOf(result.code) === "busy";
         if (!busy || this.#busyLeft === 0 || breaker.down !== undefined) {
           this.#learn(block, result);
-          return { result, ms: result.kind === "silence" ? timeoutMs : result.tookMs };
+          return { result, ms: "tookMs" in result ? result.tookMs : timeoutMs };
         }
         this.#busyLeft--;
         await this.#runtime.clock.sleep(busyWaitMs, signal);

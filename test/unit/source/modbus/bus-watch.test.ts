@@ -111,34 +111,42 @@ test("an exception that was just heard holds up requests of any length of that f
   expect(watch.clearAt(read(20, 5))).toBe(40);
 });
 
-test("where another master reads, more is asked for than it does, unless the unit does not have more", () => {
+const rules = { mayAsk: () => true, isBlurred: () => false };
+
+test("where another master reads, more is asked for than it does, behind the block or before it", () => {
   const { watch, bus } = onBus();
-  const always = () => true;
-  expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 1));
+  expect(watch.distinct(read(8, 1), rules)).toEqual(read(8, 1));
   bus.receive(one(9));
   bus.receive(frame(1, 3, 4, 0, 1, 0, 2));
-  expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 3));
-  expect(watch.distinct(read(0, 1), () => false)).toEqual(read(0, 1));
-  expect(watch.distinct(read(0, 125), always)).toEqual(read(0, 125));
-  watch.widened(read(0, 1), "refused");
-  expect(watch.distinct(read(0, 1), always)).toEqual(read(0, 1));
+  expect(watch.distinct(read(8, 1), rules)).toEqual(read(8, 3));
+  watch.came("refused", read(8, 3), read(8, 1));
+  expect(watch.distinct(read(8, 1), rules)).toEqual(read(6, 3));
 });
 
-test("one request that is lost does not end asking for more than another master does, two in a row do for a while", async () => {
+test("where no length can be asked for that another master does not read, nothing is, and the blocks are named", async () => {
   const { clock, watch, bus } = onBus();
-  const wider = () => watch.distinct(read(0, 1), () => true).count;
-  bus.receive(one(9));
-  expect(wider()).toBe(2);
-  watch.widened(read(0, 1), "silent");
-  expect(wider()).toBe(2);
-  watch.widened(read(0, 1), "read");
-  watch.widened(read(0, 1), "silent");
-  expect(wider()).toBe(2);
-  watch.widened(read(0, 1), "silent");
-  expect(wider()).toBe(1);
+  for (let i = 0; i < 3; i++) bus.receive(one(i));
+  const none = { ...rules, mayAsk: () => false };
+  expect(watch.distinct(read(8, 1), none)).toBeUndefined();
+  expect(watch.disturbances[0]?.message).toMatch(/asked for: unit 1 hr:8 \(1\)$/);
+  // Of this length nothing was heard.
+  expect(watch.distinct(read(0, 125), none)).toEqual(read(0, 125));
+
   await clock.advance(600_000);
+  expect(watch.distinct(read(8, 1), none)).toEqual(read(8, 1));
+});
+
+test("where requests for more are not answered the others are tried, and in the end those again", () => {
+  const { watch, bus } = onBus();
   bus.receive(one(9));
-  expect(wider()).toBe(2);
+  const asked = Array.from({ length: 5 }, () => {
+    const each = watch.distinct(read(8, 1), rules) ?? read(0, 0);
+    watch.came("silent", each, read(8, 1));
+    return each;
+  });
+  expect(asked).toEqual([read(8, 2), read(7, 2), read(8, 2), read(7, 2), read(8, 2)]);
+  watch.came("read", read(7, 2), read(8, 1));
+  expect(watch.distinct(read(8, 1), rules)).toEqual(read(7, 2));
 });
 
 test("another master that never rests holds a request up for 300 ms and no longer", async () => {
@@ -215,7 +223,7 @@ test.each([6, 11])(
 
 test("after 5,000 answers in a row and nothing else the bus is ours alone, until something else is heard", () => {
   const { watch, bus } = onBus();
-  for (let i = 0; i < 5_000; i++) watch.answered(1, Uint8Array.of(3, 2, 0, 7), 0, 5);
+  for (let i = 0; i < 5_000; i++) watch.answered(1, 5);
   bus.begin(read(0, 1));
   expect(bus.receive(one(7))).toEqual(data(0, 7));
   bus.receive(one(9));
@@ -243,7 +251,7 @@ test("what disturbs the bus is named after the third sign, with what to do, unti
   expect(watch.disturbances).toEqual([]);
 });
 
-test("what was asked for beyond a request is cut off its answer, and not asked for again where the unit refuses it", async () => {
+test("what was asked for beyond a request is cut off its answer, and nothing is asked for where the unit refuses it", async () => {
   const { clock, watch, framing } = onBus();
   const sent: Uint8Array[] = [];
   let listener: ByteStreamListener | undefined;
@@ -271,9 +279,7 @@ test("what was asked for beyond a request is cut off its answer, and not asked f
   const refused = exchange.run(read(0, 1), 60_000, signal);
   listener?.data(frame(1, 0x83, 2));
   await clock.advance(1_000);
-  expect(sent.at(-1)).toEqual(frame(1, 3, 0, 0, 0, 1));
-  listener?.data(one(7));
-  await clock.advance(1_000);
-  expect(await refused).toMatchObject(data(0, 7));
+  expect(await refused).toEqual({ kind: "contested", always: true });
+  expect(sent).toHaveLength(2);
   expect(watch.disturbances).toHaveLength(1);
 });

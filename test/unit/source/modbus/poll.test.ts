@@ -22,7 +22,11 @@ const given = ({ start, count }: ReadRequest): Result => ({
 });
 
 /** One unit with a register a tag; `answer` says what it does. */
-function polled(addresses: readonly number[], answer: (request: ReadRequest) => Result | Promise<Result>) {
+function polled(
+  addresses: readonly number[],
+  answer: (request: ReadRequest) => Result | Promise<Result>,
+  briefly?: (ms: number) => number,
+) {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const config = modbusConfig(
@@ -40,13 +44,16 @@ function polled(addresses: readonly number[], answer: (request: ReadRequest) => 
       time: "poll",
       retries: 0,
       restMs: 0,
-      read: async (request) => {
+      read: async (request, timeoutMs) => {
         asked.push(request);
-        return await answer(request);
+        const result = await answer(request);
+        // Else silence takes no time.
+        if (briefly && result.kind === "silence") await clock.advance(timeoutMs);
+        return result;
       },
       isNearlyLost: () => false,
       mayBePatient: () => false,
-      briefly: (ms) => ms,
+      briefly: briefly ?? ((ms) => ms),
       breaker,
       learned: { cuts: () => cuts, add: (cut) => cuts.push(cut) },
     },
@@ -253,4 +260,26 @@ test("a block that holds what a device fails over is taken apart, and one that f
   }
   // Its blocks, and now and then two values of each.
   expect(asked.length - before).toBeLessThanOrEqual(100 * 4 + 2 * 2 * 6);
+});
+
+test("where no answer of a block's length can be told from another master's its parts are asked for, and the unit is not down", async () => {
+  const { breaker, cycle } = polled([0, 1, 2, 3], (request) =>
+    request.count > 2 ? { kind: "contested", always: true } : given(request),
+  );
+  expect((await cycle()).values).toEqual([0, 1, 2, 3]);
+
+  const alone = polled([7], () => ({ kind: "contested", always: true }));
+  for (let i = 0; i < 5; i++) expect((await alone.cycle()).values).toEqual([undefined]);
+  expect([breaker.down, alone.breaker.down]).toEqual([undefined, undefined]);
+});
+
+test("a unit that is dead from the start costs little more than one time-out where others answer", async () => {
+  const { clock, cycle } = polled(
+    [0, 1, 2, 3],
+    () => silence,
+    () => 50,
+  );
+  const start = clock.monotonic();
+  await cycle();
+  expect(clock.monotonic() - start).toBe(1_050);
 });

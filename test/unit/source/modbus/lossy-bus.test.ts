@@ -1,0 +1,123 @@
+// A second master on a bus on which requests are lost, in simulated time: the reply to a request of the other master must not
+// stand for an answer of ours that never came. A million values of each: `TAGFERRY_SHARED_BUS=1000000 npx vitest run …`.
+import { expect, test, vi } from "vitest";
+import { systemClock } from "../../../../src/lib/clock.ts";
+import { asciiCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
+import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
+import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
+import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
+import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
+import type { GivenUp, Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import { Link } from "../../../../src/source/modbus/connection/link.ts";
+import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
+import { seed } from "../../../support/property.ts";
+import { seeded, testRuntime } from "../../../support/runtime.ts";
+
+const wanted = Number(process.env.TAGFERRY_SHARED_BUS ?? 1_500);
+const timeoutMs = 400;
+/** As in the test with real transports: blocks of two units, and of two lengths. */
+const blocks = Array.from({ length: 8 }, (_, i) => ({
+  unit: 1 + (i % 2),
+  table: "hr" as const,
+  start: i * 40,
+  count: i % 4 === 3 ? 4 : 2,
+}));
+const disturbed: Disturbances = { repeatMs: 20, foreign: 0.2, foreignCounts: [2, 4], lost: 0.1 };
+
+type Kind = "rtu" | "ascii" | "rtu+tcp";
+
+/** So often in a hundred timers the process is held up, and all that is due then comes at once. */
+const heldUp = 1;
+const heldUpMs = 60;
+
+/** Time that passes only when nothing else is left to do. */
+function simulatedTime(random: () => number): Disposable & { until(done: () => boolean): Promise<void> } {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
+  return {
+    async until(done) {
+      while (!done()) {
+        for (let i = 0; i < 4; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+        if (random() * 100 < heldUp) vi.advanceTimersByTime(heldUpMs);
+        else vi.advanceTimersToNextTimer();
+      }
+    },
+    [Symbol.dispose]: () => void vi.useRealTimers(),
+  };
+}
+
+async function pollBus(kind: Kind, disturbances: Disturbances, values: number, own: number) {
+  const random = seeded(own);
+  using time = simulatedTime(random);
+  const clock = systemClock();
+  const bus = disturbedBus(kind === "ascii" ? "ascii" : "rtu", disturbances, random, (ms, then) => {
+    setTimeout(then, ms);
+  });
+  let listener: ByteStreamListener | undefined;
+  const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
+  const doubts = new Doubts();
+  const givenUp: GivenUp = new Map();
+  const codec = kind === "ascii" ? asciiCodec : rtuCodec;
+  const connect = async () =>
+    streamExchange(
+      {
+        listen(given) {
+          listener = given;
+        },
+        // What is on its way goes to whoever is connected then, and is read after all timers that are due.
+        write: (bytes) => bus.receive(bytes, (chunk) => void setImmediate(() => listener?.data(chunk))),
+        async [Symbol.asyncDispose]() {},
+      },
+      new BusFraming({ codec, reopen: kind === "rtu+tcp", doubts, watch }),
+      clock,
+      kind === "rtu+tcp" ? undefined : { quietMs: 20, guardMs: 50 },
+      givenUp,
+    );
+  const { signal } = new AbortController();
+  const options = { name: "bus", units: new Set([1, 2]), delayMs: 0, pauseAfterConnectMs: 0, connect };
+  const link = await Link.open(options, testRuntime({ clock }), signal);
+  const wrong: string[] = [];
+  const outcomes: Record<Result["kind"], number> = { data: 0, exception: 0, silence: 0, contested: 0 };
+  let done = false;
+  const polling = (async () => {
+    for (let i = 0; i < values; i++) {
+      const request = blocks[i % blocks.length]!;
+      const result = await link.read(request, timeoutMs, signal, false);
+      outcomes[result.kind]++;
+      if (result.kind === "data" && !Buffer.from(result.bytes).equals(honest(request)))
+        wrong.push(`read ${i}, ${JSON.stringify(request)}: ${Buffer.from(result.bytes).toString("hex")}`);
+    }
+  })().finally(() => {
+    done = true;
+  });
+  await time.until(() => done);
+  await polling;
+  return { wrong, outcomes, watch };
+}
+
+function honest({ unit, start, count }: (typeof blocks)[number]): Buffer {
+  const words = Array.from({ length: count }, (_, i) => wordOf(unit, start + i));
+  return Buffer.from(words.flatMap((word) => [word >> 8, word & 0xff]));
+}
+
+const timeout = 10_000 + wanted * 2;
+
+test.each(["rtu", "ascii", "rtu+tcp"] as const)(
+  `where requests are lost no reply to another master is a value over %s, seed ${seed}`,
+  { timeout },
+  async (kind) => {
+    const { wrong, outcomes, watch } = await pollBus(kind, disturbed, wanted, seed);
+
+    expect(wrong).toEqual([]);
+    expect(outcomes.data).toBeGreaterThan(wanted * 0.8);
+    expect(watch.disturbances.map((each) => each.kind)).toContain("another master");
+  },
+);
+
+test(`of a device that gives no more than another master reads no value is taken that could be its, seed ${seed}`, async () => {
+  const { wrong, outcomes, watch } = await pollBus("rtu", { ...disturbed, foreignCounts: [2], most: 2 }, 400, seed);
+
+  expect(wrong).toEqual([]);
+  expect(outcomes.contested).toBeGreaterThan(100);
+  expect(watch.disturbances[0]?.message).toContain("it reads each length that can be asked for: unit");
+});
