@@ -47,6 +47,25 @@ test("a device that is silent about every request across a hole gives the 19 tag
   expect(kept.losses).toEqual([]);
 });
 
+test("a device that closes the connection when asked for more than 20 registers, or across a hole, gives all that it has", async () => {
+  await using device = await modbusDevice();
+  const unit = device.unit(1);
+  unit.closesInstead = true;
+  unit.silentAbove = 20;
+  unit.ignore("hr", 9, 9);
+  const addresses = [...Array(60).keys()].filter((address) => address !== 9);
+  for (const address of addresses) unit.set("hr", address, [address]);
+  await using kept = keepReading(
+    { url: device.url, timeout },
+    addresses.map((address) => ({ at: `hr:${address}` })),
+  );
+
+  await eventually(() => isAllGood(addresses.length, kept.readings));
+
+  expect(latest(kept.readings).map(({ value }) => value)).toEqual(addresses);
+  expect(kept.losses).toEqual([]);
+});
+
 test("a tag about which the device is silent, be it the first, costs the others nothing for ever", async () => {
   await using device = await modbusDevice();
   device.unit(1).ignore("hr", 0, 0);

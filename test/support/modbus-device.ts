@@ -24,6 +24,8 @@ export interface DeviceUnit {
   silentAbove: number;
   /** Never answers requests that touch these addresses. */
   ignore(table: DeviceTable, from: number, to: number): void;
+  /** Ends the connection where it would not answer. */
+  closesInstead: boolean;
   /** Answers everything with this exception; undefined: as usual. */
   exception: number | undefined;
   /** Takes requests and never answers. */
@@ -67,6 +69,7 @@ const tables: Readonly<Record<number, DeviceTable>> = { 1: "co", 2: "di", 3: "hr
 class Unit implements DeviceUnit {
   maxCount = Number.POSITIVE_INFINITY;
   silentAbove = Number.POSITIVE_INFINITY;
+  closesInstead = false;
   exception: number | undefined;
   silent = false;
   identity: Readonly<Record<number, string>> = {};
@@ -165,6 +168,7 @@ export async function modbusDevice(port = 0): Promise<ModbusDevice> {
     }
     const identifies = code === 43 && model !== undefined && Object.keys(model.identity).length > 0;
     const pdu = identifies ? identification(frame[9]!, frame[10]!, model) : model?.answer(code, start, count);
+    if (!pdu && model?.closesInstead) socket.destroy();
     if (!pdu) return;
     const header = Buffer.from([frame[0]!, frame[1]!, 0, 0, 0, pdu.length + 1, device.echoUnit ?? unit]);
     mostInFlight = Math.max(mostInFlight, ++inFlight);

@@ -217,6 +217,13 @@ export const modbusAblations: readonly Ablation[] = [
     test: watch,
   },
   {
+    safeguard: "asking for less of a device that closes the connection",
+    file: "source/modbus/connection/link.ts",
+    code: ".catch((error: unknown) => this.#closed(error, conclusive))",
+    without: "",
+    test: silentDevices,
+  },
+  {
     safeguard: "not counting what cannot be told apart as a silence",
     file: "source/modbus/polling/poll.ts",
     code: "      this.#unit.contested();\n",

@@ -20,6 +20,8 @@ export type Result =
       readonly mismatch: string | undefined;
       readonly heard: boolean;
       readonly lateMs?: number | undefined;
+      /** That the device closed the connection instead of answering, in words. */
+      readonly closed?: string;
     }
   /** On a bus: what came, if anything did, cannot be told from replies to another master. `always`: nothing was asked, since nothing could be. */
   | { readonly kind: "contested"; readonly always: boolean };

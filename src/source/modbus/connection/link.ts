@@ -1,6 +1,6 @@
 // One connection and everyone who reads through it: one request in flight, pauses kept, reopened on demand when the
 // device closed it while idle, given up when it is silent.
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
 import type { Disturbance } from "./bus-watch.ts";
@@ -19,6 +19,8 @@ export interface LinkOptions {
   readonly extraMs?: (request: UnitRequest) => number;
   /** Whether the connection is closed when nobody has used it for a moment. */
   readonly closeAfterPoll?: boolean;
+  /** Whether the device can close the connection. */
+  readonly isCloseable?: boolean;
   /** What disturbs the bus. */
   readonly disturbances?: () => readonly Disturbance[];
   /** Between connecting and the first request. */
@@ -57,6 +59,8 @@ export class Link implements AsyncDisposable {
   /** Ends when the connection is used again, and with the link. */
   #lingering = new AbortController();
   #released = false;
+  /** Why the device closed the connection while a request was under way, the last time it did. */
+  #closedOver: AgentError | undefined;
 
   private constructor(options: LinkOptions, runtime: Runtime, exchange: Exchange) {
     this.#options = options;
@@ -151,7 +155,9 @@ export class Link implements AsyncDisposable {
 
     const waitMs = timeoutMs + (this.#options.extraMs?.(request) ?? 0);
     const start = clock.monotonic();
-    const result = await this.#exchange.run(request, waitMs, signal);
+    const result = await this.#exchange
+      .run(request, waitMs, signal)
+      .catch((error: unknown) => this.#closed(error, conclusive));
     const end = clock.monotonic();
     this.#notBefore = end + this.#options.delayMs;
     this.#busyMs += end - start;
@@ -166,7 +172,7 @@ export class Link implements AsyncDisposable {
     if (answered || heard || (result.kind === "silence" && result.heard)) {
       this.#silent = 0;
       this.#silentUnits.clear();
-    } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive);
+    } else if (result.kind === "silence") this.#hearNothing(request.unit, conclusive, result.closed !== undefined);
     if (answered) {
       if (result.kind === "exception")
         metrics.counter(exceptionsTotal).add(1, { source, unit, code: String(result.code) });
@@ -185,15 +191,29 @@ export class Link implements AsyncDisposable {
     this.#counted = discarded;
   }
 
+  /**
+   * A device may close the connection over what it is asked for: it did not answer, and the next request opens another one.
+   * One that never answered, and closes it over a single value, has none for us.
+   */
+  #closed(error: unknown, conclusive: boolean): Result {
+    if (this.#failure || !this.#options.isCloseable || (conclusive && this.#answered.size === 0)) throw error;
+    if (error !== this.#exchange.lost || !isAgentError(error, "SOURCE_UNREACHABLE")) throw error;
+    this.#closedOver = error;
+    return { kind: "silence", mismatch: undefined, heard: false, closed: error.message };
+  }
+
   /** Units behind a gateway may be dead alone; the connection is when nobody answers any more who could be expected to. */
-  #hearNothing(unit: number, conclusive: boolean): void {
+  #hearNothing(unit: number, conclusive: boolean, closed: boolean): void {
     this.#silent++;
     if (conclusive) this.#silentUnits.add(unit);
     const expected = this.#answered.size > 0 ? this.#answered : this.#options.units;
     if (this.#silent < silentLimit || ![...expected].every((other) => this.#silentUnits.has(other))) return;
     const message = `not a byte came back for ${this.#silent} requests in a row`;
     const { silenceHint: hint } = this.#options;
-    throw new AgentError("SOURCE_UNREACHABLE", message, { ...(hint !== undefined && { hint }) });
+    throw (
+      (closed ? this.#closedOver : undefined) ??
+      new AgentError("SOURCE_UNREACHABLE", message, { ...(hint !== undefined && { hint }) })
+    );
   }
 
   /** Gives the connection to others who want one of the device, unless it is used again at once. Never rejects. */
@@ -207,11 +227,11 @@ export class Link implements AsyncDisposable {
     await this.#exchange[Symbol.asyncDispose]();
   }
 
-  /** Some devices and gateways close a connection that was idle: that is no loss as long as the next one opens. */
+  /** Some devices and gateways close a connection that was idle, or over a request: that is no loss as long as the next one opens. */
   async #reopen(cause: AgentError, signal: AbortSignal): Promise<void> {
     const idleClose = this.#answered.size > 0 && cause.code === "SOURCE_UNREACHABLE";
     const ownDoing = this.#released || this.#exchange.stale;
-    if (!idleClose && !ownDoing) throw cause;
+    if (!idleClose && !ownDoing && cause !== this.#closedOver) throw cause;
     this.#countDiscarded();
     await this.#exchange[Symbol.asyncDispose]();
     this.#exchange = await this.#options.connect(signal);

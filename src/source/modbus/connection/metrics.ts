@@ -1,7 +1,7 @@
 // What is counted of Modbus, declared once.
 import type { HistogramDeclaration, MetricDeclaration } from "../../../core/runtime.ts";
 
-/** `outcome`: ok, exception, timeout, contested (see `Result`). */
+/** `outcome`: ok, exception, timeout (also where the device closed the connection), contested (see `Result`). */
 export const requestsTotal: MetricDeclaration<"source" | "unit" | "outcome"> = {
   name: "source_modbus_requests_total",
   help: "Modbus requests by what became of them",
@@ -22,7 +22,7 @@ export const discardedTotal: MetricDeclaration<"source"> = {
 
 export const reconnectsTotal: MetricDeclaration<"source"> = {
   name: "source_modbus_reconnects_total",
-  help: "Connections opened again on demand after the device had closed an idle one",
+  help: "Connections opened again on demand after the device had closed one",
   labels: ["source"],
 };
 

@@ -93,6 +93,7 @@ export async function openLink(
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       disturbances: () => watch.disturbances,
+      isCloseable: url.transport === "tcp",
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
       silenceHint: silenceHint(url),
       connect: (connecting) => connect(options, late, runtime, connecting),

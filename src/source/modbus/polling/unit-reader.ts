@@ -112,8 +112,9 @@ export class UnitReader {
   }
 
   /** That the unit did not answer, in words. */
-  silence({ mismatch, lateMs }: Pick<Silence, "mismatch" | "lateMs">, ms: number): string {
+  silence({ mismatch, lateMs, closed }: Pick<Silence, "mismatch" | "lateMs" | "closed">, ms: number): string {
     const { unit, timeoutMs } = this.#options.target;
+    if (closed !== undefined) return `unit ${unit} did not answer: ${closed}`;
     const again = ms < timeoutMs ? `, and now again not within ${formatDuration(Math.round(ms))}` : "";
     const silence = `unit ${unit} did not answer within ${formatDuration(timeoutMs)}${again}`;
     const slowMs = Math.max(lateMs ?? 0, this.#slowMs ?? 0);

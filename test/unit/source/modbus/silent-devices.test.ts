@@ -1,6 +1,6 @@
 // Polls over links that are lost and opened again, to a device that says nothing where others answer with an exception.
 import { expect, test } from "vitest";
-import { isAgentError } from "../../../../src/core/errors.ts";
+import { AgentError, isAgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
@@ -15,12 +15,16 @@ import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
 
-/** Polls a unit with a register a tag as a source does, `isSilent` about what the device says nothing to. */
+/**
+ * Polls a unit with a register a tag as a source does, `isSilent` about what the device says nothing to. `closes`: the device
+ * closes the connection instead.
+ */
 async function polled(
   addresses: readonly number[],
   isSilent: (start: number, count: number) => boolean,
   cycles: number,
-): Promise<{ values: readonly unknown[]; losses: number }> {
+  closes = false,
+): Promise<{ values: readonly unknown[]; losses: number; connections: number }> {
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const config = modbusConfig(
@@ -28,9 +32,12 @@ async function polled(
     addresses.map((address) => ({ at: `hr:${address}` })),
   );
   const targets = pollTargets(config);
-  const exchange: Exchange = {
+  let connections = 0;
+  const opened = (lost?: AgentError): Exchange => ({
     telling: () => undefined,
-    lost: undefined,
+    get lost() {
+      return lost;
+    },
     stale: false,
     discarded: 0,
     heardAt: Number.NEGATIVE_INFINITY,
@@ -38,17 +45,22 @@ async function polled(
       if ("identity" in request) throw new Error("never asked");
       const { start, count } = request;
       const silent = isSilent(start, count);
-      await clock.advance(silent ? timeoutMs : 10);
+      await clock.advance(silent && !closes ? timeoutMs : 10);
+      if (silent && closes) throw (lost = new AgentError("SOURCE_UNREACHABLE", "the device closed the connection"));
       if (silent) return { kind: "silence", mismatch: undefined, heard: false };
       const bytes = Array.from({ length: count }, (_, i) => [(start + i) >> 8, (start + i) & 0xff]).flat();
       return { kind: "data", bytes: Uint8Array.from(bytes), at: epochMicros(0), tookMs: 10 };
     },
     async [Symbol.asyncDispose]() {},
+  });
+  const open = async () => {
+    connections++;
+    return opened();
   };
   const cuts: Cut[] = [];
   const connect = async () => {
-    const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-    const link = await Link.open({ ...options, connect: async () => exchange }, runtime, signal);
+    const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0, isCloseable: true };
+    const link = await Link.open({ ...options, connect: open }, runtime, signal);
     const breaker = new Breaker(clock, runtime.random, new ProbeBudget(clock));
     return targets.map(
       (target) =>
@@ -82,7 +94,7 @@ async function polled(
     }
     await clock.advance(1_000);
   }
-  return { values: latest(readings).map((reading) => reading?.value), losses };
+  return { values: latest(readings).map((reading) => reading?.value), losses, connections };
 }
 
 const numbers = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
@@ -128,4 +140,35 @@ test("a table that is not there in blocks far apart does not end the connection 
   const { values } = await polled([0, 100, 200, 300, 400], (start) => start < 300, 10);
 
   expect(values).toEqual([undefined, undefined, undefined, 300, 400]);
+});
+
+test.each([1, 2, 5, 20, 59])(
+  "of a device that closes the connection when asked for more than %i registers 60 of 60 tags are read, and then it closes no more",
+  async (most) => {
+    const { values, losses, connections } = await polled(numbers(0, 60), (_start, count) => count > most, 10, true);
+    const longer = await polled(numbers(0, 60), (_start, count) => count > most, 30, true);
+
+    expect(values).toEqual(numbers(0, 60));
+    expect(losses).toBe(0);
+    expect(longer.connections).toBe(connections);
+  },
+);
+
+test.each([1, 9, 18])(
+  "of a device that closes the connection when asked across the hole at %i 19 of 19 tags are read",
+  async (hole) => {
+    const addresses = numbers(0, 20).filter((address) => address !== hole);
+    const isAcross = (start: number, count: number) => start <= hole && hole < start + count;
+    const { values, losses } = await polled(addresses, isAcross, 10, true);
+
+    expect(values).toEqual(addresses);
+    expect(losses).toBe(0);
+  },
+);
+
+test("a device that closes the connection over every request is lost, with the reason", async () => {
+  const { values, losses } = await polled(numbers(0, 4), () => true, 10, true);
+
+  expect(values.every((value) => value === undefined)).toBe(true);
+  expect(losses).toBeGreaterThan(0);
 });
