@@ -1,12 +1,11 @@
 // Where data from push-only libraries waits to be pulled. Never grows beyond its capacity.
-import { orAbort } from "./abort.ts";
+import { HandOver } from "./hand-over.ts";
 
 /** First in, first out, for one consumer. */
 export class BoundedQueue<T> {
   readonly #capacity: number;
+  readonly #handOver = new HandOver();
   #items: T[] = [];
-  #failure: { readonly error: unknown } | undefined;
-  #wake: PromiseWithResolvers<void> | undefined;
 
   constructor(capacity: number) {
     this.#capacity = capacity;
@@ -18,32 +17,24 @@ export class BoundedQueue<T> {
 
   /** False when it is full: the item was not taken, and what becomes of it is the caller's to decide and count. */
   offer(item: T): boolean {
-    if (this.#items.length >= this.#capacity || this.#failure) return false;
+    if (this.#items.length >= this.#capacity || this.#handOver.failed) return false;
     this.#items.push(item);
-    this.#wake?.resolve();
+    this.#handOver.notify();
     return true;
   }
 
-  /** No more items will come. What waits is still handed out, then `takeAll` rejects with `error`. */
+  /** As `HandOver.fail`. */
   fail(error: unknown): void {
-    this.#failure ??= { error };
-    this.#wake?.resolve();
+    this.#handOver.fail(error);
   }
 
-  /** Resolves with everything that waits, at most `max` and at least one. Rejects with the error of `fail` or with `signal.reason`. */
-  async takeAll(max: number, signal: AbortSignal): Promise<T[]> {
-    signal.throwIfAborted();
-    while (this.#items.length === 0) {
-      if (this.#failure) throw this.#failure.error;
-      this.#wake = Promise.withResolvers();
-      await orAbort(this.#wake.promise, signal);
-    }
-    return this.#items.length <= max ? this.#swap() : this.#items.splice(0, max);
-  }
-
-  #swap(): T[] {
-    const items = this.#items;
-    this.#items = [];
-    return items;
+  /** Resolves with everything that waits, at most `max` and at least one. Rejects as `HandOver.take` does. */
+  takeAll(max: number, signal: AbortSignal): Promise<T[]> {
+    return this.#handOver.take(() => {
+      if (this.#items.length > max) return this.#items.splice(0, max);
+      const items = this.#items;
+      this.#items = [];
+      return items.length > 0 ? items : undefined;
+    }, signal);
   }
 }

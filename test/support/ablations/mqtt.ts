@@ -26,10 +26,10 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "giving out what waits when the connection is lost",
-    file: "source/mqtt/reception/inbox.ts",
-    code: "      const batch = this.takeNow();\n      if (batch) return batch;\n      if (this.#failure) throw this.#failure.error;",
+    file: "lib/hand-over.ts",
+    code: "      const taken = takeNow();\n      if (taken !== undefined) return taken;\n      if (this.#failure) throw this.#failure.error;",
     without:
-      "      if (this.#failure) throw this.#failure.error;\n      const batch = this.takeNow();\n      if (batch) return batch;",
+      "      if (this.#failure) throw this.#failure.error;\n      const taken = takeNow();\n      if (taken !== undefined) return taken;",
     test: inbox,
     message: "Error: lost",
   },

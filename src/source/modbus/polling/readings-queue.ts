@@ -1,16 +1,15 @@
 // Where polled readings wait for the buffer. The field is not made to wait: when too much waits, the oldest is dropped,
 // counted, and told to each tag that it concerns.
 import type { Reading, TagId } from "../../../core/source.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { HandOver } from "../../../lib/hand-over.ts";
 
 export class ReadingsQueue {
   readonly #capacity: number;
+  readonly #handOver = new HandOver();
   #cycles: (readonly Reading[])[] = [];
   #size = 0;
   /** By tag: the last reading that was dropped, and how many were. Bounded by the number of tags. */
   #dropped = new Map<TagId, { readonly last: Reading; readonly count: number }>();
-  #failure: { readonly error: unknown } | undefined;
-  #wake: PromiseWithResolvers<void> | undefined;
 
   /** `capacity` in readings. A single cycle may exceed it. */
   constructor(capacity: number) {
@@ -23,7 +22,7 @@ export class ReadingsQueue {
 
   /** Takes the readings of a cycle. Gives how many older ones were dropped to make room. */
   offer(cycle: readonly Reading[]): number {
-    if (this.#failure || cycle.length === 0) return 0;
+    if (this.#handOver.failed || cycle.length === 0) return 0;
     let dropped = 0;
     while (this.#cycles.length > 0 && this.#size + cycle.length > this.#capacity) {
       const oldest = this.#cycles.shift() ?? [];
@@ -34,27 +33,25 @@ export class ReadingsQueue {
     }
     this.#cycles.push(cycle);
     this.#size += cycle.length;
-    this.#wake?.resolve();
+    this.#handOver.notify();
     return dropped;
   }
 
-  /** No more will come. What waits is still handed out, then `take` rejects with `error`. */
+  /** As `HandOver.fail`. */
   fail(error: unknown): void {
-    this.#failure ??= { error };
-    this.#wake?.resolve();
+    this.#handOver.fail(error);
   }
 
   /**
    * Resolves with what waits: whole cycles, about `max` readings, at least one. Readings that were dropped come first,
-   * as one bad reading for each tag. Rejects with the error of `fail` or with `signal.reason`.
+   * as one bad reading for each tag. Rejects as `HandOver.take` does.
    */
-  async take(max: number, signal: AbortSignal): Promise<readonly Reading[]> {
-    signal.throwIfAborted();
-    while (this.#cycles.length === 0) {
-      if (this.#failure) throw this.#failure.error;
-      this.#wake = Promise.withResolvers();
-      await orAbort(this.#wake.promise, signal);
-    }
+  take(max: number, signal: AbortSignal): Promise<readonly Reading[]> {
+    return this.#handOver.take(() => this.#takeNow(max), signal);
+  }
+
+  #takeNow(max: number): readonly Reading[] | undefined {
+    if (this.#cycles.length === 0) return undefined;
     const readings: Reading[] = [...this.#dropped.values()].map(({ last, count }) => ({
       ...last,
       value: undefined,

@@ -1,6 +1,6 @@
 // Readings between the socket and the pipeline: gathered into batches, acknowledged in the order they came.
 import type { Description, Reading } from "../../../core/source.ts";
-import { orAbort } from "../../../lib/abort.ts";
+import { HandOver } from "../../../lib/hand-over.ts";
 import type { HeldPacket } from "../connection/acknowledgement.ts";
 
 /** Messages that are stored together. */
@@ -29,11 +29,10 @@ export interface InboxOptions {
  */
 export class Inbox {
   readonly #options: InboxOptions;
+  readonly #handOver = new HandOver();
   #waiting: Batch[] = [];
   /** Every batch that is not acknowledged yet, oldest first: taken ones, then those that wait. */
   #unacknowledged: Batch[] = [];
-  #failure: { readonly error: unknown } | undefined;
-  #wake: PromiseWithResolvers<void> | undefined;
 
   constructor(options: InboxOptions) {
     this.#options = options;
@@ -67,7 +66,7 @@ export class Inbox {
     const [first] = this.#waiting;
     if (!first) return;
     if (hasContent(first)) {
-      this.#wake?.resolve();
+      this.#handOver.notify();
       return;
     }
     this.#waiting.shift();
@@ -75,16 +74,9 @@ export class Inbox {
     this.#options.onRoom();
   }
 
-  /** Resolves with the oldest batch, which has readings. Rejects with the error of `fail` once nothing waits, or with `signal.reason`. */
-  async take(signal: AbortSignal): Promise<Batch> {
-    signal.throwIfAborted();
-    for (;;) {
-      const batch = this.takeNow();
-      if (batch) return batch;
-      if (this.#failure) throw this.#failure.error;
-      this.#wake = Promise.withResolvers();
-      await orAbort(this.#wake.promise, signal);
-    }
+  /** Resolves with the oldest batch, which has readings. Rejects as `HandOver.take` does. */
+  take(signal: AbortSignal): Promise<Batch> {
+    return this.#handOver.take(() => this.takeNow(), signal);
   }
 
   /** The oldest batch that has readings; undefined: none waits. */
@@ -108,10 +100,9 @@ export class Inbox {
     if (held.length > 0) this.#options.acknowledge(held);
   }
 
-  /** Nothing more will come. */
+  /** As `HandOver.fail`. */
   fail(error: unknown): void {
-    this.#failure ??= { error };
-    this.#wake?.resolve();
+    this.#handOver.fail(error);
   }
 
   #isFull({ readings, held }: Batch): boolean {

@@ -3,6 +3,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { TagGap } from "../../../core/gap.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Description, Reading } from "../../../core/source.ts";
+import { orAbort } from "../../../lib/abort.ts";
 import { BoundedQueue } from "../../../lib/bounded-queue.ts";
 import type { Arrival, Backfill } from "../history/backfill.ts";
 import type { Item } from "../nodes/items.ts";
@@ -145,17 +146,7 @@ export class Intake {
 
   /** Resolves when there is room for more. Rejects with `signal.reason`. */
   async room(signal: AbortSignal): Promise<void> {
-    while (this.#queue.size >= fullAt) {
-      const aborted = Promise.withResolvers<never>();
-      const abort = () => aborted.reject(signal.reason);
-      signal.addEventListener("abort", abort, { once: true });
-      try {
-        signal.throwIfAborted();
-        await Promise.race([this.#roomier.promise, aborted.promise]);
-      } finally {
-        signal.removeEventListener("abort", abort);
-      }
-    }
+    while (this.#queue.size >= fullAt) await orAbort(this.#roomier.promise, signal);
   }
 
   #put(batch: Batch): void {

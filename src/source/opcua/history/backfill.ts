@@ -2,6 +2,7 @@
 // behind the live data.
 import type { TagGap } from "../../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import { HandOver } from "../../../lib/hand-over.ts";
 import { portableNodeId } from "../config/node-address.ts";
 import type { Item } from "../nodes/items.ts";
 import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
@@ -58,7 +59,7 @@ export class Backfill {
   /** How far the server's clock was seen to be ahead of ours, in microseconds. */
   #ahead = 0;
   #failed: Gap<Item>[] = [];
-  #wake = Promise.withResolvers<void>();
+  readonly #handOver = new HandOver();
 
   constructor(options: BackfillOptions) {
     this.#options = options;
@@ -192,7 +193,7 @@ export class Backfill {
   #open(gap: Gap<Item>): TagGap[] {
     this.#options.memory.opened(gap.key, gap.from, gap.causes);
     this.#gaps.add(gap);
-    this.#wake.resolve();
+    this.#handOver.notify();
     return tagGaps(gap, "open", gap.causes.has("overflow") ? "the server's queue was full" : "nobody was connected");
   }
 
@@ -211,31 +212,16 @@ export class Backfill {
     for (;;) {
       await this.#options.runtime.clock.sleep(retryMs, signal);
       for (const gap of this.#failed.splice(0)) this.#gaps.giveBack(gap);
-      if (this.#gaps.size > 0) this.#wake.resolve();
+      if (this.#gaps.size > 0) this.#handOver.notify();
     }
   }
 
   /** What fails for now is tried again, also by a later connection; it never ends the source. */
   async #fillAll(signal: AbortSignal): Promise<never> {
     for (;;) {
-      await this.#someGap(signal);
+      await this.#handOver.take(() => this.#gaps.size > 0 || undefined, signal);
       await this.#options.runtime.clock.sleep(settlingMs, signal);
       this.#failed.push(...(await this.#filler.fill(this.#gaps.take(), signal)));
-    }
-  }
-
-  async #someGap(signal: AbortSignal): Promise<void> {
-    const aborted = Promise.withResolvers<never>();
-    const abort = () => aborted.reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
-    try {
-      signal.throwIfAborted();
-      while (this.#gaps.size === 0) {
-        this.#wake = Promise.withResolvers();
-        await Promise.race([this.#wake.promise, aborted.promise]);
-      }
-    } finally {
-      signal.removeEventListener("abort", abort);
     }
   }
 
