@@ -1,6 +1,7 @@
 // Answers the requests of the main thread. All that the log thread does, without the thread.
 import { AgentError } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
+import { RateLimit } from "../../../lib/rate-limited-log.ts";
 import type { Taken } from "../blocks/taking.ts";
 import type { Disk } from "../files/disk.ts";
 import { diskErrorCode } from "../files/disk.ts";
@@ -10,7 +11,6 @@ import { readOnlyDisk } from "../files/read-only-disk.ts";
 import { keepSameTime } from "../format/point-columns.ts";
 import type { Checksum } from "../format/record.ts";
 import { Store } from "../log/store.ts";
-import { NoteLimiter } from "./note-limiter.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
 export interface ServerGround {
@@ -31,7 +31,7 @@ export class StoreServer {
   readonly #folder: string;
   /** What is at the path of the folder is not what was opened: nothing is written. */
   #isAway = false;
-  readonly #limiter = new NoteLimiter();
+  readonly #limit = new RateLimit();
   #notes: Note[] = [];
   /** Monotonic milliseconds of the request. */
   #now = 0;
@@ -51,8 +51,8 @@ export class StoreServer {
       this.#lock = ground.lock(options.folder);
       const disk = this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk);
       const note = (level: Note["level"], fields: Note["fields"], message: string) => {
-        const admitted = this.#limiter.admit({ level, fields, message }, this.#now);
-        if (admitted) this.#notes.push(admitted);
+        const admitted = this.#limit.admit(message, fields, this.#now);
+        if (admitted) this.#notes.push({ level, fields: admitted, message });
       };
       this.#store = new Store(options, { ...ground, disk, note }, now);
     }, options.folder);
