@@ -67,7 +67,7 @@ export async function openService(
     "/v1/rpc": { POST: (request, response) => rpc.handle(request, response) },
     "/metrics": {
       GET: async (_request, response) =>
-        send(response, 200, { "content-type": metricsType }, metricsText(traffic.counters())),
+        send(response, 200, { "content-type": metricsType }, await metricsText(traffic.counters())),
     },
     "/v1/oauth/token": { POST: (request, response) => tokens.handle(request, response) },
   };
