@@ -13,7 +13,7 @@ const maxQueued = 200;
 export class CallAdmission {
   readonly #clock: Clock;
   readonly #throttle: LocalServiceOptions["throttle"];
-  readonly #gates = new Map<string, { readonly gate: RateGate; queued: number }>();
+  readonly #gates = new Map<string, RateGate>();
 
   constructor(clock: Clock, throttle: LocalServiceOptions["throttle"]) {
     this.#clock = clock;
@@ -25,14 +25,13 @@ export class CallAdmission {
     if (this.#throttle === "off") return;
     const { requestsPerSecond } = requestLimits(method, version);
     const key = `${integration} ${method} ${requestsPerSecond}`;
-    let queue = this.#gates.get(key);
-    if (!queue) this.#gates.set(key, (queue = { gate: new RateGate(this.#clock, requestsPerSecond), queued: 0 }));
+    let gate = this.#gates.get(key);
+    if (!gate) this.#gates.set(key, (gate = new RateGate(this.#clock, requestsPerSecond)));
     if (this.#throttle === "reject") {
-      if (queue.queued === 0 && queue.gate.tryStart()) return;
-      throw tooMany(queue.gate.waitMs());
+      if (gate.tryStart()) return;
+      throw tooMany(gate.waitMs());
     }
-    if (queue.queued >= maxQueued) throw tooMany(queueTimeouts.queuedMs);
-    queue.queued++;
+    if (gate.waiting >= maxQueued) throw tooMany(queueTimeouts.queuedMs);
     const patience = new AbortController();
     const ended = AbortSignal.any([signal, patience.signal]);
     const timer = new AbortController();
@@ -41,10 +40,9 @@ export class CallAdmission {
       () => {},
     );
     try {
-      await queue.gate.start(ended);
+      await gate.start(ended);
     } finally {
       timer.abort();
-      queue.queued--;
     }
   }
 }

@@ -1,6 +1,6 @@
 // Lets calls of one method and integration start at the documented rate; the others wait their turn.
+import PQueue from "p-queue";
 import type { Clock } from "../../core/runtime.ts";
-import { orAbort } from "../../lib/abort.ts";
 
 /** First come, first served: never more than `count` starts in any span of `spanMs`. */
 export class RateGate {
@@ -9,7 +9,7 @@ export class RateGate {
   readonly #spanMs: number;
   /** The latest starts, at most `count` of them. */
   #starts: number[] = [];
-  #last: Promise<void> = Promise.resolve();
+  readonly #queue = new PQueue({ concurrency: 1 });
 
   constructor(clock: Clock, count: number, spanMs = 1_000) {
     this.#clock = clock;
@@ -30,19 +30,20 @@ export class RateGate {
     return true;
   }
 
+  /** Calls that wait for their start. */
+  get waiting(): number {
+    return this.#queue.size + this.#queue.pending;
+  }
+
   /** Resolves when the call may start. Rejects with `signal.reason`; then its place in the queue is free. */
   async start(signal: AbortSignal): Promise<void> {
-    const before = this.#last;
-    const turn = Promise.withResolvers<void>();
-    this.#last = turn.promise;
-    try {
-      await orAbort(before, signal);
-      for (let wait = this.waitMs(); wait > 0; wait = this.waitMs()) await this.#clock.sleep(wait, signal);
-      this.#start();
-    } finally {
-      // Who gives up must not let the next one pass those still before it.
-      void before.then(turn.resolve);
-    }
+    await this.#queue.add(
+      async () => {
+        for (let wait = this.waitMs(); wait > 0; wait = this.waitMs()) await this.#clock.sleep(wait, signal);
+        this.#start();
+      },
+      { signal },
+    );
   }
 
   #start(): void {
