@@ -1,9 +1,12 @@
 // Through a proxy, where the network allows no other way.
 import { createServer, request as send } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { authority } from "../support/certificate.ts";
 import { eventually } from "../support/eventually.ts";
 import { ScriptedService } from "../support/scripted-service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploading } from "../support/uploading.ts";
 
 /** Forwards whole requests and tunnels; says how many of each, and 407 while `closed`. */
@@ -67,4 +70,27 @@ test("every request goes through the proxy; one that wants a password keeps the 
   proxy.closed = false;
   await eventually(() => upload.reader.empty);
   expect(service.stored.size).toBe(1);
+});
+
+test("a service with TLS is reached through a tunnel; a proxy that wants a password holds the points", async () => {
+  using folder = temporaryFolder();
+  const { cert, issue } = authority();
+  const caFile = folder.file("ca.pem");
+  writeFileSync(caFile, cert);
+  await using service = await ScriptedService.open(issue({ names: ["localhost"] }));
+  await using proxy = await Proxy.open();
+  proxy.closed = true;
+  await using upload = await uploading({ url: service.url, speed: 200, service: { proxy: proxy.url, caFile } });
+  upload.reader.append({ a: [[1e15, 1]] });
+  await eventually(() => proxy.tunnels >= 2);
+  expect(upload.uploader.status()).toMatchObject({
+    state: "holding",
+    lastError: { message: expect.stringContaining("407"), current: true },
+  });
+  proxy.closed = false;
+  await eventually(() => upload.reader.empty);
+  service.certify(issue({ names: ["other"] }));
+  upload.reader.append({ a: [[1e15 + 1e6, 2]] });
+  await eventually(() => upload.uploader.status().lastError?.code === "SERVICE_UNTRUSTED");
+  expect([service.stored.size, proxy.forwarded]).toEqual([1, 0]);
 });

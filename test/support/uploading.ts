@@ -1,6 +1,5 @@
 // An uploader at work between a buffer in memory and a scripted service, in time that runs faster where that is wanted.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { ClientRequest } from "node:http";
 import { join } from "node:path";
 import type { Clock } from "../../src/core/runtime.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -45,13 +44,12 @@ export interface Departure {
 
 /** Notes when requests to `url` begin, in the time of the agent: unlike arrivals, that does not hang on the machine. */
 function departuresTo(url: string, clock: Clock): { readonly seen: Departure[]; readonly end: () => void } {
-  const channel = "http.client.request.created";
-  const { host } = new URL(url);
+  const channel = "undici:request:create";
+  const { origin } = new URL(url);
   const seen: Departure[] = [];
   const note = (message: unknown) => {
-    const { request } = message as { request: ClientRequest }; // as Node documents the channel
-    if (request.getHeader("host") === host)
-      seen.push({ at: clock.monotonic(), bytes: Number(request.getHeader("content-length")) });
+    const { request } = message as { request: { origin: string; body: Uint8Array } }; // as undici documents the channel
+    if (request.origin === origin) seen.push({ at: clock.monotonic(), bytes: request.body.length });
   };
   subscribe(channel, note);
   return { seen, end: () => void unsubscribe(channel, note) };
