@@ -72,6 +72,15 @@ export const modbusClientAlone: Plugin = {
   },
 };
 
+/** Of undici HTTP/1.1: its other half would load `node:http2`, 4 MB, and is not switched on. */
+export const undiciWithoutHttp2: Plugin = {
+  name: "undici without HTTP/2",
+  setup(build) {
+    build.onResolve({ filter: /^\.\/client-h2\.js$/ }, ({ path }) => ({ path, namespace: "no HTTP/2" }));
+    build.onLoad({ filter: /./, namespace: "no HTTP/2" }, nothing);
+  },
+};
+
 const nothing = () => ({ contents: "module.exports = {};" });
 
 /** Packages of mqtt.js for browsers, whose place Node takes: nothing of them is called here. */

@@ -1,7 +1,10 @@
 // F16, F23: a service that takes nothing, says nothing, or a byte a second, is not waited for longer than a request may take.
+import { writeFileSync } from "node:fs";
 import { test } from "vitest";
+import { authority } from "../support/certificate.ts";
 import { eventually } from "../support/eventually.ts";
 import { accepts, type Behaviour, ScriptedService } from "../support/scripted-service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { uploading } from "../support/uploading.ts";
 
 const start = Date.parse("2026-01-01T00:00:00Z") * 1_000;
@@ -46,29 +49,38 @@ test.concurrent.for([
   },
 );
 
-test.concurrent("F16: a connection that takes nothing more is given up after 20 to 40 s, however large the request is", {
-  timeout: 120_000,
-}, async ({ expect }) => {
-  await using service = await ScriptedService.open();
-  service.atHead = (incoming) => {
-    incoming.socket.pause();
-    return true;
-  };
-  await using upload = await uploading({ url: service.url, speed: 1 });
-  const inputs = Array.from({ length: 100 }, (_, k) => `line1.tag${k}`);
-  upload.reader.append(
-    Object.fromEntries(
-      inputs.map((input) => [input, Array.from({ length: 4_600 }, (_, i) => [start + i * 1e6, i / 7] as const)]),
-    ),
-  );
-  const status = await eventually(() => {
-    const now = upload.uploader.status();
-    return now.requests.failed > 0 && now;
-  }, 100_000);
-  expect(status.lastError?.message).toContain("nothing more of the request was taken for 20 s");
-  service.atHead = undefined;
-  await eventually(() => upload.reader.empty, 60_000);
-  expect([service.stored.size, upload.departures[0]?.bytes ?? 0]).toEqual([460_000, expect.toSatisfy(over7MiB)]);
-});
+test.concurrent.for(["http", "https"])(
+  "F16: a connection that takes nothing more is given up after 20 to 40 s, however large the request is (%s)",
+  {
+    timeout: 120_000,
+  },
+  async (protocol, { expect }) => {
+    using folder = temporaryFolder();
+    const { cert, issue } = authority();
+    const caFile = folder.file("ca.pem");
+    writeFileSync(caFile, cert);
+    const isTls = protocol === "https";
+    await using service = await ScriptedService.open(isTls ? issue({ names: ["localhost"] }) : undefined);
+    service.atHead = (incoming) => {
+      incoming.socket.pause();
+      return true;
+    };
+    await using upload = await uploading({ url: service.url, speed: 1, service: isTls ? { caFile } : {} });
+    const inputs = Array.from({ length: 100 }, (_, k) => `line1.tag${k}`);
+    upload.reader.append(
+      Object.fromEntries(
+        inputs.map((input) => [input, Array.from({ length: 4_600 }, (_, i) => [start + i * 1e6, i / 7] as const)]),
+      ),
+    );
+    const status = await eventually(() => {
+      const now = upload.uploader.status();
+      return now.requests.failed > 0 && now;
+    }, 100_000);
+    expect(status.lastError?.message).toContain("nothing more of the request was taken for 20 s");
+    service.atHead = undefined;
+    await eventually(() => upload.reader.empty, 60_000);
+    expect([service.stored.size, upload.departures[0]?.bytes ?? 0]).toEqual([460_000, expect.toSatisfy(over7MiB)]);
+  },
+);
 
 const over7MiB = (bytes: number) => bytes > 7 * 2 ** 20;

@@ -1,7 +1,8 @@
 // Through a proxy, where the network allows no other way.
+
+import { writeFileSync } from "node:fs";
 import { createServer, request as send } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { authority } from "../support/certificate.ts";
 import { eventually } from "../support/eventually.ts";

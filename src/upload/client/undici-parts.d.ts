@@ -18,6 +18,7 @@ declare module "undici/lib/core/connect.js" {
 }
 declare module "undici/lib/api/api-connect.js" {
   import type { Dispatcher } from "undici";
+
   const connect: Dispatcher["connect"];
   export default connect;
 }
