@@ -82,6 +82,7 @@ test("a failure closes the idle connections and leaves the request alone that an
   await expect(post.post(body, {}, 100, signal)).rejects.toMatchObject({ code: "SERVICE_UNREACHABLE" });
   answer();
   expect(await slow).toMatchObject({ text: "late" });
+  await new Promise(setImmediate);
   await post.post(body, {}, 100, signal);
   expect(peer.sockets.size).toBe(3);
 });
