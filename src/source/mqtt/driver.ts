@@ -7,6 +7,7 @@ import { mqttOptions } from "./config/options.ts";
 import { positionRemarks } from "./config/positions.ts";
 import { mqttTag } from "./config/tag.ts";
 import { tagCaptures } from "./config/tag-address.ts";
+import { rangeRemarks } from "./decoders/quality.ts";
 
 /** MQTT 5, 3.1.1 and 3.1 over TCP, TLS and WebSockets. The client library is loaded by `open`. */
 export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
@@ -18,7 +19,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   schemes: ["mqtt", "mqtts", "ws", "wss"],
   captures: tagCaptures,
   ambiguity: topicAmbiguity,
-  remarks: positionRemarks,
+  remarks: (tag, names) => [...positionRemarks(tag, names), ...rangeRemarks(tag)],
   warnings: connectionWarnings,
   claims: claimedSessions,
   async open(config, runtime, signal) {

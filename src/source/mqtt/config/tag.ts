@@ -89,9 +89,9 @@ const quality = z.strictObject({
     .meta({ examples: ["$.quality", ["$.StatusCode.Code", "$.StatusCode"]] }),
   good: goodCodes()
     .describe(
-      "Codes of good values; any other is bad. Two ascending numbers are a range, 'value/mask' means that these bits have this value; a list may contain codes, masks and ranges: [192, [216, 219]].",
+      "Codes of good values; any other is bad. 'value/mask' means that these bits have this value; a list may contain codes, masks and ranges: [192, [216, 219]]. Two ascending numbers alone are a range, with a warning, as they look like two codes: [[0, 192]] is a range without one.",
     )
-    .meta({ examples: [["GOOD"], [0, 0x00960000], "0x00000000/0xC0000000"] }),
+    .meta({ examples: [["GOOD"], [[0, 0x00960000]], "0x00000000/0xC0000000"] }),
 });
 
 const names = z.strictObject({

@@ -1,32 +1,81 @@
 // Which codes of a payload mean that a value is good: listed codes, a range, or the bits of a mask. Pure.
 import { z } from "zod";
+import type { ConfigWarning } from "../../../core/source.ts";
 import { scalarText } from "./json-path.ts";
 
 /** Plain data, so that configurations can be compared. */
 export type GoodCode =
   | { readonly code: string }
-  | { readonly from: number; readonly to: number }
+  /** `bare`: written as a list of two numbers, which looks like two codes. */
+  | { readonly from: number; readonly to: number; readonly bare?: true }
   | { readonly value: number; readonly mask: number };
 
-const maskText = /^(0x[0-9a-f]{1,8}|\d{1,10})\/(0x[0-9a-f]{1,8}|\d{1,10})$/i;
+/** A text with a slash that begins like a number is meant as a mask; any other text is a code. */
+const maskText = /^\s*(\d\S*)\s*\/\s*(\S+)\s*$/;
+const operand = /^(?:0x[0-9a-f]+|\d+)$/i;
+const highest = 0xffff_ffff;
 const range = z.tuple([z.number(), z.number()]);
 const code = z.union([z.string(), z.number(), z.boolean()]);
 
 /** The field of a schema: a mask, a range, or a list of codes, masks and ranges. */
 export function goodCodes() {
-  return z.union([z.string(), z.array(z.union([code, range])).min(1)]).transform((written): readonly GoodCode[] => {
-    if (typeof written === "string") return [goodCode(written)];
-    const [from, to] = written;
-    if (written.length === 2 && typeof from === "number" && typeof to === "number" && from < to) return [{ from, to }];
-    return written.map((each) => (Array.isArray(each) ? { from: each[0], to: each[1] } : goodCode(each)));
-  });
+  return z
+    .union([z.string(), z.array(z.union([code, range])).min(1)])
+    .transform((written, context): readonly GoodCode[] => {
+      const wrong = (message: string): readonly GoodCode[] => {
+        context.addIssue({ code: "custom", message, input: written });
+        return z.NEVER;
+      };
+      const list = typeof written === "string" ? [written] : written;
+      const [from, to] = list;
+      if (list.length === 2 && typeof from === "number" && typeof to === "number" && from < to)
+        return [{ from, to, bare: true }];
+      const codes: GoodCode[] = [];
+      for (const each of list) {
+        const found = Array.isArray(each) ? rangeOf(each) : goodCode(each);
+        if (typeof found === "string") return wrong(found);
+        codes.push(found);
+      }
+      return codes;
+    });
 }
 
-function goodCode(written: string | number | boolean): GoodCode {
-  const [, value, mask] = maskText.exec(String(written)) ?? [];
-  return value === undefined || mask === undefined
-    ? { code: String(written) }
-    : { value: Number(value), mask: Number(mask) };
+/** The range, or what is wrong with it. */
+function rangeOf([from, to]: readonly [number, number]): GoodCode | string {
+  return from <= to ? { from, to } : `has a range that no code is in: [${from}, ${to}]`;
+}
+
+/** The code or mask, or what is wrong with it. */
+function goodCode(written: string | number | boolean): GoodCode | string {
+  const [, left, right] = maskText.exec(String(written)) ?? [];
+  if (left === undefined || right === undefined) return { code: String(written) };
+  if (!operand.test(left) || !operand.test(right))
+    return `must be value/mask in numbers where a slash follows a number, as in "0x00/0xC0", is "${written}"`;
+  const [value, mask] = [Number(left), Number(right)];
+  if (value > highest || mask > highest) return `has a mask of more than 32 bits: "${written}"`;
+  if (mask === 0) return `has a mask without bits, by which every code is good: "${written}"`;
+  if ((value & ~mask) !== 0)
+    return `has a value with bits that are not in its mask, so that no code is good: "${written}"`;
+  return { value, mask };
+}
+
+/** Warns of two numbers that may be meant as two codes. */
+export function rangeRemarks({
+  quality,
+}: {
+  readonly quality?: { readonly good: readonly GoodCode[] } | undefined;
+}): readonly ConfigWarning[] {
+  return (quality?.good ?? []).flatMap((each) =>
+    "bare" in each
+      ? [
+          {
+            field: "quality",
+            message: `takes all codes from ${each.from} to ${each.to} for good: two ascending numbers are a range`,
+            hint: `good: [[${each.from}, ${each.to}]] says that this is meant; two single codes are good: ["${each.from}", "${each.to}"]`,
+          },
+        ]
+      : [],
+  );
 }
 
 /** Whether `found`, a code as it stands in a payload, is one of the good ones. */

@@ -1,6 +1,6 @@
 // Which codes are good: as listed, in a range, by a mask.
 import { expect, test } from "vitest";
-import { goodCodes, isGood } from "../../../../src/source/mqtt/decoders/quality.ts";
+import { goodCodes, isGood, rangeRemarks } from "../../../../src/source/mqtt/decoders/quality.ts";
 
 const isGoodFor = (good: unknown, code: unknown) => isGood(code, goodCodes().parse(good));
 
@@ -29,4 +29,31 @@ test.each<[string, unknown, readonly unknown[], readonly unknown[]]>([
 
 test("nothing at all is no list of good codes", () => {
   expect(goodCodes().safeParse([]).success).toBe(false);
+});
+
+test.each<[unknown, RegExp]>([
+  ["0x1FFFFFFFF/0xC0", /more than 32 bits/],
+  ["192/99999999999", /more than 32 bits/],
+  ["0xC1/0xC0", /bits that are not in its mask/],
+  ["0xC0/0", /mask without bits/],
+  ["0xZZ/0xC0", /value\/mask in numbers/],
+  ["192/0xC0x", /value\/mask in numbers/],
+  [["GOOD", "0xFF/0x0F"], /bits that are not in its mask/],
+  [[[219, 192]], /no code is in/],
+])("a mask or range that cannot be meant is an error: %j", (good, message) => {
+  expect(goodCodes().safeParse(good).error?.issues[0]?.message).toMatch(message);
+});
+
+test("a text with a slash that begins with no number is a code", () => {
+  expect(isGoodFor(["n/a", "GOOD/OK"], "n/a")).toBe(true);
+});
+
+test.each<[unknown, number]>([
+  [[0, 192], 1],
+  [[[0, 192]], 0],
+  [["0", "192"], 0],
+  [[192, 0], 0],
+  [[0, 192, 216], 0],
+])("two bare numbers that may be two codes are a warning: %j", (good, count) => {
+  expect(rangeRemarks({ quality: { good: goodCodes().parse(good) } })).toHaveLength(count);
 });
