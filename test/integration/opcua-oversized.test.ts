@@ -1,8 +1,11 @@
-// A server that sends a message without end: the agent hangs up before it takes the memory, whatever limits the server names.
-import { createServer } from "node:net";
+// How large a message may be: the agent hangs up on one without end before it takes the memory, and takes answers that are larger
+// than the requests that a server takes.
+import { connect, createServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
 import { largestMessageBytes } from "../../src/source/opcua/session/transport.ts";
-import { openOpcuaSource } from "../support/opcua-source.ts";
+import { eventually } from "../support/eventually.ts";
+import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = temporaryFolder();
@@ -81,4 +84,50 @@ test("a message without end is cut off where the agent's own limit is, and the o
   expect(server.hello).toEqual([largestMessageBytes]);
   // What lies in the buffers of the network comes on top.
   expect(server.sent).toBeLessThan(2 * largestMessageBytes);
+});
+
+/** The server behind it takes requests of one chunk of 8 KiB alone, by its own word; the answers are as large as ever. */
+async function smallRequests(port: number) {
+  const chunks: number[] = [];
+  const server = createServer((client) => {
+    const upstream = connect(port, "127.0.0.1");
+    let acknowledged = false;
+    for (const [from, to] of [[client, upstream] as const, [upstream, client] as const])
+      from.on("error", () => {}).on("close", () => to.destroy());
+    client.on("data", (data) => {
+      chunks.push(data.readUInt32LE(4));
+      upstream.write(data);
+    });
+    upstream.on("data", (data) => {
+      if (!acknowledged && data.toString("latin1", 0, 3) === "ACK") {
+        acknowledged = true;
+        // ReceiveBufferSize, MaxMessageSize and MaxChunkCount: what the server takes (OPC 10000-6, 7.1.2.4).
+        for (const [at, value] of [[12, 8_192] as const, [20, 8_192] as const, [24, 1] as const])
+          data.writeUInt32LE(value, at);
+      }
+      client.write(data);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return {
+    url: `opc.tcp://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`,
+    chunks,
+    [Symbol.dispose]: () => void server.close(),
+  };
+}
+
+test("answers may be larger than the requests that the server takes", async () => {
+  // Its endpoints alone, each with its certificate, are more than 8 KiB.
+  await using server = await opcuaServer({ folder: folder.file("server"), secure: "deprecated" });
+  using network = await smallRequests(server.port);
+  await using line = collect(
+    await openOpcuaSource({
+      stateDir: folder.file("small"),
+      options: { url: network.url, security: { mode: "none" } },
+      tags: [{ node: `nsu=${lineNamespace};s=Temp` }],
+    }),
+  );
+  await eventually(() => line.values(0).length > 0);
+  expect(Math.max(...network.chunks)).toBeLessThanOrEqual(8_192);
 });

@@ -125,11 +125,10 @@ const networkFaults: Readonly<Record<string, string>> = {
 };
 
 /** How the stack says that a message is larger than it takes. */
-const tooLarge = /max (?:message size exceeded: (\d+)|chunk count exceeded)/;
+const tooLarge = /max (?:message size|chunk count) exceeded/;
 
-/** Of the limits of both sides the smaller one holds. */
-function tooLargeError(error: Error, bytes: string | undefined, doing: string): AgentError {
-  const limit = formatByteSize(bytes === undefined ? largestMessageBytes : Number(bytes));
+function tooLargeError(error: Error, doing: string): AgentError {
+  const limit = formatByteSize(largestMessageBytes);
   return new AgentError("SOURCE_UNREACHABLE", `${doing}: the server sent a message of more than ${limit}`, {
     cause: error,
     hint: "leave large arrays and images out of the tags, or let the server send larger messages",
@@ -139,8 +138,7 @@ function tooLargeError(error: Error, bytes: string | undefined, doing: string): 
 /** Any failure as an `AgentError`: `SOURCE_REFUSED` where the server turned us away, else `SOURCE_UNREACHABLE`. What the stack says of it is the cause alone. */
 export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
-  const large = error instanceof Error ? tooLarge.exec(error.message) : null;
-  if (error instanceof Error && large) return tooLargeError(error, large[1], doing);
+  if (error instanceof Error && tooLarge.test(error.message)) return tooLargeError(error, doing);
   const status = statusOf(error);
   const remedy = remedies[status ?? ""];
   const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";

@@ -1,6 +1,6 @@
-// Bounds the memory that one message of a server may take. The stack receives as much as the server says that it takes itself
-// (the limits in its Acknowledge message, OPC 10000-6, 7.1.2.4), which may be 4 GiB: here the limits that the agent has sent in
-// its Hello message hold, whatever the server answers.
+// Bounds the memory that one message of a server may take, by the limits that the agent names in its Hello message. The limits in
+// the server's Acknowledge message are those of requests (OPC 10000-6, 7.1.2.4): a small device that takes requests of 8 KiB may
+// send far larger answers. The stack applies them to what it receives all the same, and they may be 4 GiB.
 import type { IClientTransportFactory } from "node-opcua-transport";
 
 /** A message is held as its chunks, in one piece and decoded: about four times this much at a time. */
@@ -14,18 +14,16 @@ const mostChunks = largestMessageBytes / 8_192;
 export function boundedTransports(factory: IClientTransportFactory): IClientTransportFactory {
   return {
     create(settings) {
-      const limits = { maxMessageSize: largestMessageBytes, maxChunkCount: mostChunks };
-      const transport = factory.create({ ...settings, ...limits });
+      const received = { maxMessageSize: largestMessageBytes, maxChunkCount: mostChunks };
+      const buffers = { receiveBufferSize: largestChunkBytes, sendBufferSize: largestChunkBytes };
+      const transport = factory.create({ ...settings, ...received, ...buffers });
       const limited = transport as unknown as Limited; // the interface leaves it out
       const setLimits = limited.setLimits.bind(transport);
-      limited.setLimits = (given) =>
-        setLimits({
-          ...given,
-          receiveBufferSize: Math.min(given.receiveBufferSize || largestChunkBytes, largestChunkBytes),
-          // 0: without limit.
-          maxMessageSize: Math.min(given.maxMessageSize || largestMessageBytes, largestMessageBytes),
-          maxChunkCount: Math.min(given.maxChunkCount || mostChunks, mostChunks),
-        });
+      limited.setLimits = (acknowledged) => {
+        // What the stack sends in one chunk: no more than the server receives.
+        acknowledged.sendBufferSize = Math.min(acknowledged.receiveBufferSize || largestChunkBytes, largestChunkBytes);
+        setLimits({ ...received, ...buffers, sendBufferSize: acknowledged.sendBufferSize });
+      };
       return transport;
     },
   };
@@ -33,7 +31,7 @@ export function boundedTransports(factory: IClientTransportFactory): IClientTran
 
 interface Limits {
   readonly receiveBufferSize: number;
-  readonly sendBufferSize: number;
+  sendBufferSize: number;
   readonly maxMessageSize: number;
   readonly maxChunkCount: number;
 }
