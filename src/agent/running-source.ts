@@ -5,7 +5,7 @@ import type { ConfiguredSource } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import { withoutUser } from "../lib/without-user.ts";
+import { withoutSecrets } from "../lib/without-secrets.ts";
 import type { InputOwners } from "../mapping/input-owners.ts";
 import type { Mapping } from "../mapping/mapping.ts";
 import { openMapping } from "../mapping/source-mapping.ts";
@@ -61,7 +61,7 @@ export function startSource(
   );
   gaps.names((tag, captures, address) => mapping.inputOf(tag, captures, address));
   const monitor = new SourceMonitor(
-    { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutUser(url) }) },
+    { name, type: driver.type, tags: tags.length, ...(url !== undefined && { url: withoutSecrets(url) }) },
     runtime,
   );
   const hold = new ClockHold(name, clockHold, own);

@@ -1,10 +1,11 @@
 // Checks a part of a configuration against its schema and puts what is wrong into words with a position.
 import type { z } from "zod";
-import { withoutUser } from "../lib/without-user.ts";
+import { shownValue } from "../lib/without-secrets.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";
 import { messageFor } from "./schema-message.ts";
-import { descriptionOf, isSecret, keysOf, schemasAt } from "./schema-walk.ts";
+import { descriptionOf, keysOf, schemasAt } from "./schema-walk.ts";
+import { isHidden } from "./secret-key.ts";
 import { listed, nearest } from "./suggest.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -87,7 +88,7 @@ function report(issue: Issue, schema: z.ZodType, node: ConfigNode, issues: Issue
     issue.code !== "invalid_key"
       ? shown(found, known)
       : undefined;
-  const text = withoutUser(actual === undefined ? message : `${message}, is ${actual}`);
+  const text = actual === undefined ? message : `${message}, is ${actual}`;
   issues.error(
     place,
     near === undefined ? text : `${text}; did you mean ${near}?`,
@@ -180,11 +181,11 @@ function placeAt(node: ConfigNode, path: readonly PropertyKey[]): Place & { read
 function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | undefined {
   if (found.kind === "map") return "a map";
   if (found.kind === "list") return "a list";
-  if (known.some(isSecret)) return undefined;
+  if (isHidden(found.path, known)) return undefined;
   if (found.reference !== undefined) return `what ${found.reference} gives`;
   if (found.value === null) return "empty";
   if (found.text === "") return "an empty text";
-  const whole = withoutUser(found.text);
+  const whole = shownValue(found.text);
   const text = whole.length > 80 ? `${whole.slice(0, 77)}...` : whole;
   const safe = text.replace(/\p{Cc}/gu, " ");
   if (typeof found.value !== "string") return safe;

@@ -1,18 +1,18 @@
 // The line of a file that an error is about, with a caret below the column, and no secret in it. The file may be no YAML
 // at all, so secrets are recognised by the keys before them: whatever follows such a key in its line is hidden unless it is
 // certain to be a reference or ends for certain.
-import { isPlaceOfSecret, isSecretKey } from "./secret-key.ts";
+import { namesSecret } from "../lib/without-secrets.ts";
+import { holdsCredentials, isHarmless, isSecretKey } from "./secret-key.ts";
 
 /** Lines longer than this are shown around the caret. */
 const longest = 100;
-/** Below these keys every value may be a secret, except those of `harmless`. */
-const credentials = /^(?:auth|basic|clientCredentials|credentials?|userCertificate)$/i;
-const harmless = /^(?:basic|clientCredentials|username|clientId|apiUrl)$/;
 const key = /(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\s|$)\s*/g;
 /** Without a space after the colon, as in JSON, or by mistake. */
 const tightKey = /(?<=^|[\s,[]|(?<!\$)\{)(["']?)([A-Za-z_][\w.-]*)\1\s*:(?=\S)(?!\/\/)/g;
+/** Without any colon, or with another sign in its place. */
+const word = /(?<![\w.-])(["']?)([A-Za-z_][\w-]*)\1\s*[\s=](?:[\s=]|->?>?)*(?=\S)/g;
 /** A whole value that is nothing but a reference. */
-const reference = /^(["']?)\$\{(?:file:|credential:)?[^}:]*\}\1(?=\s*(?:[,}\]#]|$))/;
+const reference = /^(["']?)\$\{(?:(?:file|credential):[^}:]*|[A-Za-z_]\w*)\}\1(?=\s*(?:[,}\]#]|$))/;
 const quoted = /^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*(?:[,}\]#]|$))/;
 const hidden = "***";
 
@@ -57,20 +57,20 @@ function secretRanges(lines: readonly string[], index: number): readonly Range[]
   const start = text.length - text.trimStart().length;
   if (parents.some(isSecretKey) || goesOn(lines, index)) return [[start, text.length]];
   const ranges: Range[] = [];
-  let within = parents.some((name) => credentials.test(name));
+  let within = parents.some(holdsCredentials);
   for (const match of keysOf(text)) {
     const name = match[2] ?? "";
     const from = match.index + match[0].length;
     if (from <= (ranges.at(-1)?.[1] ?? 0)) continue;
     const value = text.slice(from);
-    const group = credentials.test(name);
+    const group = holdsCredentials(name);
     if (group) within = true;
     if (group && (value === "" || value.startsWith("{"))) continue;
-    if (!group && !isSecretKey(name) && !(within && !harmless.test(name) && !isPlaceOfSecret(name))) continue;
+    if (!group && !isSecretKey(name) && !(within && !isHarmless(name))) continue;
     if (value === "" || reference.test(value)) continue;
     ranges.push([from, from + (quoted.exec(value)?.[0].length ?? value.length)]);
   }
-  return merged([...ranges, ...users(text), ...comment(text)]);
+  return merged([...ranges, ...users(lines, index), ...words(text), ...parameters(text), ...comment(text)]);
 }
 
 function keysOf(text: string): readonly RegExpExecArray[] {
@@ -81,9 +81,9 @@ function keysOf(text: string): readonly RegExpExecArray[] {
 function goesOn(lines: readonly string[], index: number): boolean {
   const above = lines.slice(0, index).findLast((line) => line.trim() !== "") ?? "";
   const last = keysOf(above).at(-1);
-  if (!last || !isSecretKey(last[2] ?? "")) return false;
-  const value = above.slice(last.index + last[0].length);
-  return value === "" || (/^["']/.test(value) && !quoted.test(value));
+  const [name, value] = [last?.[2] ?? "", above.slice((last?.index ?? 0) + (last?.[0].length ?? 0))];
+  if (holdsCredentials(name)) return /^[{[]?$/.test(value) && keysOf(lines[index] ?? "").length === 0;
+  return isSecretKey(name) && (value === "" || (/^["']/.test(value) && !quoted.test(value)));
 }
 
 /** Keys of the lines above that are indented less, each less than the one below it. */
@@ -105,12 +105,37 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** Name and password in addresses, up to the last @ of the line. */
-function users(text: string): readonly Range[] {
-  const match = /[a-z][a-z0-9+.-]*:\/\/(.*)@/i.exec(text);
-  return match
-    ? [[match.index + match[0].length - (match[1]?.length ?? 0) - 1, match.index + match[0].length - 1]]
-    : [];
+/**
+ * Name and password in addresses with a scheme or without: of the value that they stand in, everything up to the last @ of the
+ * line, or to the end where the value goes on to an @ in the lines below.
+ */
+function users(lines: readonly string[], index: number): readonly Range[] {
+  const text = lines[index] ?? "";
+  const below = lines.slice(index + 1);
+  const end = below.findIndex((line) => [...line.matchAll(key)].length > 0);
+  const goesOn = (end < 0 ? below : below.slice(0, end)).some((line) => line.includes("@"));
+  const to = goesOn ? text.length : text.lastIndexOf("@");
+  if (to <= 0) return [];
+  const before = [...text.matchAll(key)].findLast(
+    ({ index: at }) => at < to && /^\s*$|[-{[,]\s*$/.test(text.slice(0, at)),
+  );
+  const start = before ? before.index + before[0].length : text.length - text.trimStart().length;
+  const [opening = ""] = /^(?:[-[{"'\s]|[a-z][a-z0-9+.-]*:\/\/)*/i.exec(text.slice(start, to)) ?? [];
+  return start + opening.length < to ? [[start + opening.length, to]] : [];
+}
+
+/** `password rope`: a key that lacks its colon. */
+function words(text: string): readonly Range[] {
+  const match = [...text.matchAll(word)].find(([, , name = ""]) => isSecretKey(name));
+  return match ? [[match.index + match[0].length, text.length]] : [];
+}
+
+/** `?token=rope` in addresses. */
+function parameters(text: string): readonly Range[] {
+  return [...text.matchAll(/[?&;#]([^\s=&;?#]+)=([^\s&;#"']+)/g)].flatMap(
+    ({ index, 0: whole, 1: name = "", 2: value = "" }) =>
+      namesSecret(name) ? [[index + whole.length - value.length, index + whole.length] as const] : [],
+  );
 }
 
 /** People write passwords into comments. */

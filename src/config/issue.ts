@@ -1,4 +1,5 @@
 // What is wrong with a configuration, where it stands and how to mend it.
+import { withoutSecrets } from "../lib/without-secrets.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Position } from "./node.ts";
 
@@ -58,8 +59,12 @@ export class Issues {
       });
   }
 
-  #add(severity: ConfigIssue["severity"], place: Place, message: string, hint: string | undefined): void {
-    const { at, path } = place;
+  /** The one way for the text of a file into a message. */
+  #add(severity: ConfigIssue["severity"], place: Place, said: string, advice: string | undefined): void {
+    const { at } = place;
+    const path = withoutSecrets(place.path);
+    const message = withoutSecrets(said);
+    const hint = advice === undefined ? undefined : withoutSecrets(advice);
     // The file as such: no line of it is to blame.
     const whole = path === "" && "kind" in place;
     const key = `${at.file}:${at.line}:${at.column} ${message}`;

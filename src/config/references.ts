@@ -84,7 +84,7 @@ async function replaceIn(
     count++;
     const found: Found = match[0].endsWith("}")
       ? await find(match[1] ?? "", scalar, environment, read)
-      : { error: `has a reference without its closing brace: ${match[0]}` };
+      : { error: "has a reference without its closing brace" };
     if ("error" in found) {
       issues.error(scalar, found.error, found.hint ?? "written with $${ it is no reference");
       return { ...scalar, broken: true };
@@ -120,7 +120,7 @@ async function find(
   const [, name, fallback] = /^([A-Za-z_]\w*)(?::-(.*))?$/s.exec(inside) ?? [];
   if (name === undefined)
     return {
-      error: `is no reference: \${${inside}}`,
+      error: "holds something between ${ and } that is no reference",
       hint: "may be ${NAME}, ${NAME:-default}, ${file:/path} or ${credential:name}; written with $${ it is a text",
     };
   // `${constructor}` is not set either.

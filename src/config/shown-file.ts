@@ -1,15 +1,15 @@
 // A configuration file as it may be given away: without comments, secrets, and names and passwords in addresses.
-import { isMap, isPair, isScalar, isSeq, parseDocument, visit, type YAMLMap } from "yaml";
+import { isMap, isPair, isScalar, isSeq, parseDocument, Scalar, visit, type YAMLMap } from "yaml";
 import { z } from "zod";
 import type { Driver } from "../core/source.ts";
-import { withoutUser } from "../lib/without-user.ts";
+import { shownValue } from "../lib/without-secrets.ts";
 import { sections } from "./file-schema.ts";
-import { isSecret, schemasAt } from "./schema-walk.ts";
+import { schemasAt } from "./schema-walk.ts";
+import { isHidden, isHiddenKey, shownKey } from "./secret-key.ts";
 
-/** Of keys that are misspelled, or in files that another version wrote: what their names let fear. */
-const fearful = /pas+w|pass|pwd|secret|token|credential|private|api_?key|auth/i;
+const hidden = "***";
 /** References give nothing away, but what stands for them where there is nothing may. */
-const reference = /^\$\{[^}]*\}$/;
+const reference = /^\$\{(?:(?:file|credential):[^}]*|[A-Za-z_]\w*(?::-[^}]*)?)\}$/;
 
 /** Undefined: `text` is no YAML, so that nobody knows what in it is a secret. */
 export function shownFile(text: string, drivers: readonly Driver[]): string | undefined {
@@ -20,27 +20,35 @@ export function shownFile(text: string, drivers: readonly Driver[]): string | un
   const sources = document.get("sources");
   if (isMap(sources))
     for (const { key, value } of sources.items) if (isMap(value)) types.set(String(key), typeOf(value));
+  /** What anchors are called is the writer's choice. */
+  const anchors = new Map<string, string>();
   document.commentBefore = null;
   document.comment = null;
   visit(document, {
     Collection(_key, node) {
-      uncomment(node);
+      unmark(node, anchors);
     },
     Alias(_key, node) {
       uncomment(node);
+      const anchor = anchors.get(node.source);
+      if (anchor === undefined) return new Scalar(hidden);
+      node.source = anchor;
+      return undefined;
     },
     Scalar(key, node, ancestors) {
-      uncomment(node);
-      if (key === "key") return;
+      unmark(node, anchors);
       const path = pathTo([...ancestors, node]);
       const driver = drivers.find(({ type }) => path[0] === "sources" && type === types.get(String(path[1])));
       const schemas = driver ? schemasAt(driver.schema, path.slice(2)) : schemasAt(own, path);
-      const hidden =
-        schemas.some(isSecret) ||
-        (schemas.length === 0 && fearful.test(String(path.findLast((part) => typeof part === "string"))));
+      if (key === "key") {
+        node.value = isHiddenKey(path.join(".")) ? hidden : shownKey(String(node.value));
+        return;
+      }
+      const isSecretValue = isHidden(path.join("."), schemas);
       const written = typeof node.value === "string" ? node.value : undefined;
-      if (hidden) node.value = written !== undefined && reference.test(written) ? withoutDefault(written) : "***";
-      else if (written !== undefined) node.value = withoutUser(written);
+      if (isSecretValue)
+        node.value = written !== undefined && reference.test(written) ? withoutDefault(written) : hidden;
+      else if (written !== undefined) node.value = shownValue(written);
     },
   });
   // Texts that were folded over lines may be other ones now.
@@ -48,6 +56,18 @@ export function shownFile(text: string, drivers: readonly Driver[]): string | un
     if (isScalar(node) && typeof node.value === "string") delete node.source;
   });
   return document.toString({ lineWidth: 0 });
+}
+
+/** Without comment, tag and name of an anchor. */
+function unmark(
+  node: Parameters<typeof uncomment>[0] & { anchor?: string; tag?: string },
+  anchors: Map<string, string>,
+) {
+  uncomment(node);
+  delete node.tag;
+  if (node.anchor === undefined) return;
+  anchors.set(node.anchor, anchors.get(node.anchor) ?? `a${anchors.size + 1}`);
+  node.anchor = anchors.get(node.anchor) ?? "";
 }
 
 function uncomment(node: { comment?: string | null | undefined; commentBefore?: string | null | undefined }): void {

@@ -1,4 +1,5 @@
 // What the YAML parser complains about, in words that help somebody who does not know YAML's grammar.
+import { isSecretKey } from "./secret-key.ts";
 
 interface Explanation {
   readonly message: string;
@@ -12,7 +13,8 @@ export function explain(code: string, message: string, line: string, column: num
   const quotes = needsQuotes(line, column);
   if (quotes !== undefined)
     return { message: "is not YAML here", hint: `put the text in quotes: ${quotes}`, certain: true };
-  const [first = ""] = message.split("\n");
+  // Behind a colon the parser quotes what stands there, which may be a secret.
+  const [first = ""] = message.split(/\n|: /);
   const plain = `is not YAML here: ${first.charAt(0).toLowerCase()}${first.slice(1)}`;
   switch (code) {
     case "TAB_AS_INDENT":
@@ -73,7 +75,7 @@ function needsQuotes(line: string, column: number): string | undefined {
   if (!best) return undefined;
   const [, key = "", value = ""] = best;
   // What may be a secret is not repeated; a reference is none.
-  const shown = /pass|secret|token|key/i.test(key) && !/^\$\{[^}]*\}$/.test(value) ? "..." : value;
+  const shown = isSecretKey(key.replace(/:\s+$/, "")) && !/^\$\{[^}]*\}$/.test(value) ? "..." : value;
   return `${key}"${shown}"`;
 }
 

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { sourceName } from "../../config/file-schema.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
-import { withoutUser } from "../../lib/without-user.ts";
+import { holdsUser } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { browsedYaml } from "../discover/browsed-yaml.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
@@ -155,7 +155,7 @@ function typeOf(address: string): string | undefined {
 
 export const sourceAddressProblem: Judge = (url) => {
   // The configuration is not kept from other users, as the files of passwords are.
-  if (withoutUser(url) !== url)
+  if (holdsUser(url))
     return "name and password stand in --username and --source-password-file, not in the address";
   if (url === "simulator" || typeOf(url) !== undefined) return undefined;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));

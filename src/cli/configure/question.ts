@@ -1,6 +1,6 @@
 // One question of `init`: answered beforehand, by a person at the terminal, or by its default where nobody is asked.
 import { AgentError } from "../../core/errors.ts";
-import { withoutUser } from "../../lib/without-user.ts";
+import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
 
 /** Says why an answer is invalid; undefined: it is valid. */
@@ -51,7 +51,7 @@ export async function answer(question: Question, { io, unattended }: Interview):
   if (given !== undefined) {
     const wrong = judge(given);
     if (wrong === undefined) return given;
-    throw new AgentError("CONFIG_INVALID", `${flag} ${withoutUser(given)}: ${wrong}`);
+    throw new AgentError("CONFIG_INVALID", `${flag} ${withoutSecrets(given)}: ${wrong}`);
   }
   if (unattended) {
     if (decision === undefined) return usual;

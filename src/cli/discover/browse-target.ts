@@ -7,7 +7,7 @@ import { fileProblem } from "../../config/read-file.ts";
 import { AgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";
 import type { BrowseTarget, Driver } from "../../core/source.ts";
-import { withoutUser } from "../../lib/without-user.ts";
+import { holdsUser, withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";
 
@@ -60,10 +60,10 @@ function ofAddress(url: string | undefined) {
   if (url === undefined)
     throw new AgentError("CONFIG_INVALID", "say where to look: an address, or -c FILE with --source NAME");
   const driver = driverOf(url);
-  if (withoutUser(url) !== url)
+  if (holdsUser(url))
     throw new AgentError(
       "CONFIG_INVALID",
-      `${withoutUser(url)}: name and password stand in --username NAME --password-file FILE, not in the address`,
+      `${withoutSecrets(url)}: name and password stand in --username NAME --password-file FILE, not in the address`,
     );
   return { driver, target: { url } };
 }

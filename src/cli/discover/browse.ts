@@ -1,7 +1,7 @@
 // `tagferry browse`: what a broker, server or device offers, with the values it has now.
 import { AgentError, credentialsHint, isAgentError } from "../../core/errors.ts";
 import type { BrowsedNode, BrowseTarget, Driver } from "../../core/source.ts";
-import { withoutUser } from "../../lib/without-user.ts";
+import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
@@ -57,7 +57,7 @@ async function browseAt(
   io.progress(undefined);
   const { security } = target;
   if (options.json === true)
-    io.print(jsonOf({ url: withoutUser(target.url), type: driver.type, ...(security && { security }), nodes }));
+    io.print(jsonOf({ url: withoutSecrets(target.url), type: driver.type, ...(security && { security }), nodes }));
   else if (options.yaml === true) io.print(browsedYaml(nodes));
   else if (found === 0) io.print("nothing found");
   else io.complain(`${count(found, "node")} found`);
@@ -72,7 +72,7 @@ async function listEndpoints(
 ): Promise<ExitStatus> {
   const offered = await driver.endpoints?.(target, commandRuntime(), io.signal);
   if (!offered) throw new AgentError("CONFIG_INVALID", `${driver.type} knows no endpoints; leave --endpoints out`);
-  if (json === true) io.print(jsonOf({ url: withoutUser(target.url), type: driver.type, endpoints: offered }));
+  if (json === true) io.print(jsonOf({ url: withoutSecrets(target.url), type: driver.type, endpoints: offered }));
   else {
     const lines = offered.map(({ security, logins, address, certificate, warning }) => [
       security,

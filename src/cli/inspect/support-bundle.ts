@@ -11,7 +11,7 @@ import { fileProblem } from "../../config/read-file.ts";
 import { shownFile } from "../../config/shown-file.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
-import { withoutUser } from "../../lib/without-user.ts";
+import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { agentUrl, callAgent } from "../shared/agent-address.ts";
 import { callWithToken } from "../shared/agent-token.ts";
@@ -164,7 +164,7 @@ async function shown(file: string, { environment }: Console): Promise<string> {
 
 /** With every default, and what is included and expanded. */
 function effective(config: Config): string {
-  const plain = (_key: string, value: unknown) => (typeof value === "string" ? withoutUser(value) : value);
+  const plain = (_key: string, value: unknown) => (typeof value === "string" ? withoutSecrets(value) : value);
   const sources = config.sources.map(({ driver, ...source }) => ({ ...source, driver: driver.type }));
   return `${JSON.stringify({ ...config, sources }, plain, 1)}\n`;
 }
