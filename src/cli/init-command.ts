@@ -58,7 +58,7 @@ export function addInitCommand(program: Command, io: Console, ended: (status: Ex
       add({ trust }),
     )
     .addOption(modeOption((securityMode) => add({ securityMode })))
-    .option("--allow-insecure-password", "OPC UA: send the password to the source before it though nothing protects it")
+    .option("--allow-insecure-password", "send the password to the source before it though nothing protects it")
     .option("--offline", "contact no source: their tags are written by hand")
     .addHelpText(
       "after",

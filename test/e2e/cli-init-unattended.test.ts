@@ -110,6 +110,10 @@ test.each([
     "--source mqtt://***@broker:1883: name and password stand in --username and --source-password-file",
   ],
   [["--source", "simulator", "--name", "-x-"], "--name -x-: must be 1 to 64 letters"],
+  [
+    ["--source", "mqtt://192.0.2.1", "--username", "gw1", "--source-password-file", "service_password", "--offline"],
+    "mqtt://192.0.2.1 is not encrypted: everybody on the way can read the password; use mqtts://192.0.2.1 if the broker offers it, or --allow-insecure-password to send it",
+  ],
   [["--source", "mqtt://127.0.0.1:1", "--username", "gw1"], "--source-password-file or --source-password-env"],
   [
     ["--source", "mqtt://127.0.0.1:1", "--username", "gw1", "--source-password-env", "NO_SUCH"],
@@ -171,4 +175,20 @@ test("a certificate is trusted only by its thumbprint", async () => {
   expect(stdout).toContain("opcua reads ");
   expect(status).toBe(0);
   expect((await agent.run(["trust", "list"])).stdout).toContain(`${thumbprint} (trusted)`);
+});
+
+test("a password goes to a broker without TLS only where a person said so, and never to the file as a key of OPC UA", async () => {
+  using agent = await plant();
+  const broker = "--source mqtt://192.0.2.1 --username gw1 --source-password-file service_password".split(" ");
+
+  expect(await agent.init(...broker, "--allow-insecure-password", "--offline")).toMatchObject({ status: 0 });
+
+  expect(agent.written().sources.mqtt).toEqual({
+    type: "mqtt",
+    url: "mqtt://192.0.2.1",
+    username: "gw1",
+    password: "${file:service_password}",
+    tags: [],
+  });
+  expect(await agent.run(["check"])).toMatchObject({ status: 0 });
 });

@@ -188,3 +188,19 @@ test("a broker with TLS is asked about with the authority of its certificate", a
     caFile: folder.file("plant-ca.pem"),
   });
 });
+
+test("before a password goes out over a connection that is not encrypted, the person is asked", async () => {
+  using folder = temporaryFolder();
+  const file = folder.file("tagferry.yaml");
+  const service = ["gw1", "", integration, "", "canary-4e21"];
+
+  const { questions, stderr } = await command(["init", "--offline", "-c", file], {
+    answers: [...service, "mqtt://192.0.2.1", "gw1", "n", ""],
+  });
+
+  expect(questions.at(-2)).toContain("Send it all the same? y or n");
+  expect(stderr).toContain(
+    "The source is written without a login; if the broker offers TLS, write url: mqtts://192.0.2.1",
+  );
+  expect(parse(readFileSync(file, "utf8")).sources.mqtt).toEqual({ type: "mqtt", url: "mqtt://192.0.2.1", tags: [] });
+});

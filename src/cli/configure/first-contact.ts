@@ -1,6 +1,7 @@
 // What `init` decides before it looks into a server for the first time: whose certificate it is, or to do without security.
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { BrowseTarget, OfferedEndpoint } from "../../core/source.ts";
+import { leavesMachine } from "../../lib/loopback.ts";
 import { drivers } from "../../source/registry.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { visible } from "../terminal/table.ts";
@@ -86,6 +87,31 @@ export async function passwordWithoutSecurity(
     interview,
   );
   return allowed ? { allowInsecurePassword: true } : {};
+}
+
+/**
+ * Whether a user name and password may go to `url`: over an encrypted connection, to this machine itself, or because a person
+ * said so. Rejects as `answer` does.
+ */
+export async function loginAllowed(
+  { url, allowInsecurePassword }: SourceAnswers,
+  interview: Interview,
+): Promise<boolean> {
+  if (allowInsecurePassword === true || !/^(mqtt|ws):/i.test(url) || !leavesMachine(url)) return true;
+  const secure = url.replace(/^(mqtt|ws)/i, "$1s");
+  const allowed = await confirmed(
+    {
+      text: "  The connection is not encrypted: everybody on the way can read the password. Send it all the same?",
+      flag: "--allow-insecure-password",
+      decision: `${url} is not encrypted: everybody on the way can read the password; use ${secure} if the broker offers it, or --allow-insecure-password to send it all the same`,
+    },
+    interview,
+  );
+  if (!allowed)
+    interview.io.complain(
+      `  The source is written without a login; if the broker offers TLS, write url: ${secure}, with username and password`,
+    );
+  return allowed;
 }
 
 /** Nothing where the agent trusts the certificate already, or the person does not. Rejects as `answer` does. */

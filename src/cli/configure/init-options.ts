@@ -21,7 +21,7 @@ export interface SourceAnswers {
   readonly trust?: string | undefined;
   /** OPC UA: `security.mode` of the source; `none` reads it without security. */
   readonly securityMode?: SecurityMode | undefined;
-  /** OPC UA: sends the password though nothing protects it. */
+  /** Sends the password though nothing protects it. */
   readonly allowInsecurePassword?: boolean | undefined;
   /** MQTT: PEM file with the certificate authorities to trust. */
   readonly caFile?: string | undefined;

@@ -8,7 +8,7 @@ import { drivers } from "../../source/registry.ts";
 import { browsedYaml } from "../discover/browsed-yaml.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { count } from "../terminal/figures.ts";
-import { type AgentFolder, firstContact, passwordWithoutSecurity } from "./first-contact.ts";
+import { type AgentFolder, firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
 import type { InitSource } from "./init-file.ts";
 import type { SourceAnswers } from "./init-options.ts";
 import { askedSecret, type InitSecret, placedSecret, sourcePassword } from "./init-secrets.ts";
@@ -59,8 +59,10 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
   const found = { name, type, url, securityMode, caFile };
   if (username === "")
     return { source: { ...found, tags: await lookAt({ url: address, ...access }, parts, interview) } };
+  if (!(await loginAllowed(given, interview))) return { source: found };
   const secret = await passwordOf(given, name, target, interview);
-  const { trust, allowInsecurePassword = given.allowInsecurePassword } =
+  // Only OPC UA has it in its configuration.
+  const { trust, allowInsecurePassword = type === "opcua" ? given.allowInsecurePassword : undefined } =
     contact?.securityMode === "none"
       ? await passwordWithoutSecurity(given, contact, parts.place.dataDir, interview)
       : {};
@@ -155,8 +157,7 @@ function typeOf(address: string): string | undefined {
 
 export const sourceAddressProblem: Judge = (url) => {
   // The configuration is not kept from other users, as the files of passwords are.
-  if (holdsUser(url))
-    return "name and password stand in --username and --source-password-file, not in the address";
+  if (holdsUser(url)) return "name and password stand in --username and --source-password-file, not in the address";
   if (url === "simulator" || typeOf(url) !== undefined) return undefined;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));
   return `must be simulator, or begin with one of ${known.join(" ")}`;
