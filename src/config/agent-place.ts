@@ -32,5 +32,5 @@ export async function agentPlace(file: string, environment: Environment): Promis
   const http = checkNode(httpOptions, await section("http"), unheard);
   const agent = checkNode(agentOptions, await section("agent"), unheard);
   if (!http || !agent || unheard.errors > 0) return undefined;
-  return { listen: http.listen, token: http.token, dataDir: dataDirOf(agent.dataDir, environment) };
+  return { listen: http.listen, token: http.token, dataDir: dataDirOf(agent.dataDir, file, environment) };
 }

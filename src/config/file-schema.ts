@@ -22,7 +22,7 @@ export const agentOptions = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "Folder for the buffer, learned state and certificates. Default: $STATE_DIRECTORY, which systemd sets, else ./data.",
+      "Folder for the buffer, learned state and certificates. Default: $STATE_DIRECTORY, which systemd sets; /var/lib/tagferry for /etc/tagferry/tagferry.yaml; else ./data.",
     )
     .meta({ examples: ["/var/lib/tagferry"] }),
   unsyncedClock: z
@@ -105,10 +105,16 @@ export const fileKeys: readonly string[] = [
   "include",
 ];
 
-export function dataDirOf(given: string | undefined, { variables, cwd }: Environment): string {
+/** Where the package has the configuration, and its unit the data. */
+export const packaged = { config: "/etc/tagferry/tagferry.yaml", dataDir: "/var/lib/tagferry" } as const;
+
+/** Absolute path. `file`: of the configuration, in which `given` stands. */
+export function dataDirOf(given: string | undefined, file: string, { variables, cwd }: Environment): string {
   // systemd gives several folders separated by colons where the unit names several.
   const folder = variables.STATE_DIRECTORY?.split(":")[0];
-  return resolve(cwd, given ?? (folder || "data"));
+  // Only the unit is told its folder: a command that a person types must find the same one.
+  const usual = resolve(cwd, file) === packaged.config ? packaged.dataDir : "data";
+  return resolve(cwd, given ?? (folder || usual));
 }
 
 /** The name of the machine, as far as it may stand in an Input ID. */

@@ -35,7 +35,7 @@ export async function loadConfig(
 ): Promise<Config> {
   const issues = new Issues();
   const root = await readRoot(file, environment, issues);
-  const config = root && checkFile(root, { environment, drivers, issues, claims });
+  const config = root && checkFile(root, { file, environment, drivers, issues, claims });
   // Warnings about a file that is wrong would often be about what was meant otherwise.
   if (!config || issues.errors > 0)
     throw configError(
@@ -79,6 +79,7 @@ function withoutEmpty(root: MapNode): MapNode {
 }
 
 interface CheckParts {
+  readonly file: string;
   readonly environment: Environment;
   readonly drivers: readonly Driver[];
   readonly issues: Issues;
@@ -87,7 +88,7 @@ interface CheckParts {
 
 function checkFile(
   root: MapNode,
-  { environment, drivers, issues, claims }: CheckParts,
+  { file, environment, drivers, issues, claims }: CheckParts,
 ): Omit<Config, "warnings"> | undefined {
   // The check of every certificate that says nothing else would be off, in all of the process and without a word.
   if (environment.variables["NODE_TLS_REJECT_UNAUTHORIZED"] === "0")
@@ -157,7 +158,7 @@ function checkFile(
     agent: {
       ...agent,
       name: agentName,
-      dataDir: dataDirOf(agent.dataDir, environment),
+      dataDir: dataDirOf(agent.dataDir, file, environment),
     },
     service,
     buffer,

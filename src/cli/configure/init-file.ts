@@ -4,8 +4,6 @@ export interface InitAnswers {
   /** The file's name, for the commands in its comments. */
   readonly file: string;
   readonly agent: string;
-  /** `agent.dataDir`; undefined: the default. */
-  readonly dataDir?: string | undefined;
   readonly service: string;
   readonly integration: string;
   /** Whether the Integration ID is only an example. */
@@ -44,7 +42,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
 };
 
 export function initFile(answers: InitAnswers): string {
-  const { file, agent, dataDir, service, integration, exampleIntegration, password, sources } = answers;
+  const { file, agent, service, integration, exampleIntegration, password, sources } = answers;
   return `# yaml-language-server: $schema=./tagferry.schema.json
 # Configuration of tagferry. Every option: tagferry schema --reference
 #   tagferry check -c ${file}    every error with its line, or what it will cost
@@ -54,7 +52,7 @@ version: 1
 
 agent:
   name: ${text(agent)}    # in logs, metrics and the status page; another one for each agent of a plant
-  ${dataDir === undefined ? "# dataDir: /var/lib/tagferry" : `dataDir: ${text(dataDir)}`}    # the buffer; default: $STATE_DIRECTORY, else ./data
+  # dataDir: /var/lib/tagferry    # the buffer; default: $STATE_DIRECTORY, else /var/lib/tagferry for the package, ./data elsewhere
 
 service:
   url: ${text(service)}    # requests go to {url}/rpc

@@ -4,7 +4,6 @@ import { AgentError } from "../../core/errors.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
 import type { BrowsedDevice } from "../discover/browsed-json.ts";
 import { browsedYaml } from "../discover/browsed-yaml.ts";
-import { dataDirFor } from "../shared/default-config.ts";
 import type { InitAnswers, InitSource } from "./init-file.ts";
 import type { InitOptions } from "./init-options.ts";
 import { askedSecret, type InitSecret, placedSecret, referenceTo, servicePassword } from "./init-secrets.ts";
@@ -58,15 +57,14 @@ export async function askAll(options: InitOptions, target: string, interview: In
   const password = await passwordOfService(options, target, interview);
   const secrets = [password];
   const sources: InitSource[] = [];
-  const dataDir = dataDirFor(target, io.environment);
-  const place = { agent, dataDir: dataDirOf(dataDir, io.environment), configFile: target };
+  const place = { agent, dataDir: dataDirOf(undefined, target, io.environment), configFile: target };
   const parts = { place, others: sources, inputs: new Set<string>(), offline: options.offline };
   for await (const given of sourcesOf(options, interview)) {
     const { source, secret } = await askSource(given, parts, interview);
     sources.push(source);
     if (secret) secrets.push(secret);
   }
-  return { agent, dataDir, service: url, integration, password: password.reference, sources, secrets };
+  return { agent, service: url, integration, password: password.reference, sources, secrets };
 }
 
 /** Those that were given; else the person names one after the other. */
@@ -125,7 +123,6 @@ export async function foundDevices(
       : { reference: referenceTo(password.file), file: password.file };
   return {
     agent: name ?? nameOf(io.environment.hostname),
-    dataDir: dataDirFor(target, io.environment),
     service: service ?? localService,
     integration: integration ?? exampleIntegration,
     password: secret.reference,

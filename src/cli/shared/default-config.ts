@@ -2,33 +2,22 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { Environment } from "../../config/environment.ts";
+import { packaged } from "../../config/file-schema.ts";
 
-/** Where the package has it. */
-export const packagedConfig = "/etc/tagferry/tagferry.yaml";
 export const localConfig = "tagferry.yaml";
-/** The data directory of the unit, for commands that are not started by it. */
-const packagedData = "/var/lib/tagferry";
 /** For the help. */
-export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packagedConfig}`;
+export const defaultPlaces = `$TAGFERRY_CONFIG, ./${localConfig}, ${packaged.config}`;
 
 type Place = Pick<Environment, "variables" | "cwd">;
 
 /** The first of them that is given or there; the last where none is. */
 export function defaultConfig(environment: Place): string {
-  return givenConfig(environment) ?? packagedConfig;
+  return givenConfig(environment) ?? packaged.config;
 }
 
 /** As `defaultConfig`, for commands that need no configuration: undefined where there is none that this user may read. */
 export function readableConfig(environment: Place): string | undefined {
-  return givenConfig(environment) ?? (isThere(packagedConfig, constants.R_OK) ? packagedConfig : undefined);
-}
-
-/**
- * What `agent.dataDir` has to say in a new configuration at `target`, so that commands typed by a person look where the agent
- * does. Undefined: the default will do.
- */
-export function dataDirFor(target: string, { variables }: Pick<Environment, "variables">): string | undefined {
-  return target === packagedConfig && !variables.STATE_DIRECTORY ? packagedData : undefined;
+  return givenConfig(environment) ?? (isThere(packaged.config, constants.R_OK) ? packaged.config : undefined);
 }
 
 function givenConfig({ variables, cwd }: Place): string | undefined {

@@ -1,7 +1,9 @@
 // A configuration that is right: what the program gets of it.
 
+import { resolve } from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { agentPlace } from "../../../src/config/agent-place.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { complaints, environmentOf, head, load, withPassword } from "../../support/config.ts";
 
@@ -26,6 +28,22 @@ test("the data directory is systemd's first where the file names none", async ()
   const given = { ...withPassword, STATE_DIRECTORY: "/var/lib/tagferry:/var/lib/other" };
   expect((await load(head, given)).agent.dataDir).toBe("/var/lib/tagferry");
   expect((await load(`${head}agent: { dataDir: state }\n`, given)).agent.dataDir).toBe("/site/state");
+});
+
+test("commands look where the agent of the package keeps its data, though only its unit is told the folder", async () => {
+  const at = async (file: string, text: string, variables = {}) => {
+    const environment = environmentOf({ ...withPassword, ...variables }, { [resolve("/site", file)]: text });
+    const { agent } = await loadConfig(file, environment);
+    const place = await agentPlace(file, environment);
+    expect(place?.dataDir).toBe(agent.dataDir);
+    return agent.dataDir;
+  };
+  const packaged = "/etc/tagferry/tagferry.yaml";
+  expect(await at(packaged, head)).toBe("/var/lib/tagferry");
+  expect(await at("../etc/tagferry/tagferry.yaml", head)).toBe("/var/lib/tagferry");
+  expect(await at(packaged, head, { STATE_DIRECTORY: "/data" })).toBe("/data");
+  expect(await at(packaged, `${head}agent: { dataDir: /srv/data }\n`)).toBe("/srv/data");
+  expect(await at("/etc/other.yaml", head)).toBe("/site/data");
 });
 
 test("a version of the interface is the text that was written, not the number YAML makes of it", async () => {
@@ -214,6 +232,15 @@ test("a certificate that is not verified is warned of wherever there is one", as
   expect(await broker('url: "mqtt://127.0.0.1", servers: ["mqtts://b"], verify: none')).toContain(said);
   expect(await broker('url: "mqtt://127.0.0.1", verify: none')).not.toContain("verify");
   expect(await broker('url: "mqtts://broker.local", verify: ca')).not.toContain("verify");
+});
+
+test("one client identifier at two ports of a machine is a warning: they may be two brokers", async () => {
+  const said = await complaints(
+    `${head}sources: { a: { type: mqtt, url: 'mqtt://b', clientId: x, tags: [{ input: a, topic: a }] }, b: { type: mqtt, url: 'mqtts://b', clientId: x, tags: [{ input: b, topic: a }] } }\n`,
+    withPassword,
+  );
+  expect(said).toMatch(/warning: sources\.b\.clientId {2}is client identifier x at b, as source a\n.*if both ports/);
+  expect(said).not.toContain("at b:");
 });
 
 test.each([
