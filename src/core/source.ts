@@ -222,6 +222,8 @@ export interface Claim {
   readonly message: string;
   /** What to write instead. */
   readonly hint: string;
+  /** Whether two sources with this key need not disturb each other: a warning instead of an error. */
+  readonly uncertain?: boolean;
 }
 
 /** Several addresses that can come to one Input ID. */

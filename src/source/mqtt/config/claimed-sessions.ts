@@ -17,18 +17,35 @@ export function clientIdOf({ clientId }: Pick<Options, "clientId">, { agent, sou
 
 export function claimedSessions(options: Options, owner: SourceOwner): readonly Claim[] {
   const clientId = clientIdOf(options, owner);
-  const brokers = new Set([options.url, ...options.servers].map(brokerOf));
-  return [...brokers].map((broker) => ({
-    key: JSON.stringify([broker, clientId]),
-    field: "clientId",
-    message: `is client identifier ${clientId} at ${broker}`,
-    hint: "the broker ends the connection of one whenever the other connects; give one of them another clientId (default: <agent.name>-<source name>, so two agents need two names)",
-  }));
+  const brokers = [options.url, ...options.servers].map(brokerOf);
+  const ends = "the broker ends the connection of one whenever the other connects";
+  const another =
+    "give one of them another clientId (default: <agent.name>-<source name>, so two agents need two names)";
+  const claims = (places: readonly string[], hint: string, uncertain: boolean) =>
+    [...new Set(places)].map((place) => ({
+      key: JSON.stringify([place, clientId]),
+      field: "clientId",
+      message: `is client identifier ${clientId} at ${place}`,
+      hint,
+      uncertain,
+    }));
+  return [
+    ...claims(
+      brokers.map(({ host, port }) => `${host}:${port}`),
+      `${ends}; ${another}`,
+      false,
+    ),
+    ...claims(
+      brokers.map(({ host }) => host),
+      `if both ports belong to one broker, ${ends}: ${another}`,
+      true,
+    ),
+  ];
 }
 
-/** `host:port`, the same for all ways to write it. */
-function brokerOf(url: string): string {
+/** The same for all ways to write it. */
+function brokerOf(url: string): { readonly host: string; readonly port: string } {
   const { protocol, hostname, port } = new URL(url.toLowerCase());
   const host = /^(localhost|\[::1\])$/.test(hostname) ? "127.0.0.1" : hostname;
-  return `${host}:${port === "" ? usualPorts[protocol] : port}`;
+  return { host, port: port === "" ? (usualPorts[protocol] ?? "") : port };
 }

@@ -10,10 +10,18 @@ const soonMs = 30_000;
 const soonAfterMs = 120_000;
 /** Suspicious connections in a row before it is called a takeover. A network that is cut looks the same a few times. */
 const suspicious = 5;
+/**
+ * A proxy that cuts every 60 s looks like another agent that waits 60 s, but for its precision: pauses of agents differ by up to a
+ * fifth (`TakeoverPause`). Connections longer than `soonMs` that lasted alike, within so many milliseconds, so often in a row.
+ */
+const alikeMs = 500;
+const oftenAlike = 4;
 
 /** Of one source, over its connections. */
 export class TakeoverWatch {
   #closings = 0;
+  #lastedMs = 0;
+  #alike = 0;
 
   /** A connection could not be opened: the broker was not there, or it refused. */
   openFailed(): void {
@@ -23,7 +31,10 @@ export class TakeoverWatch {
   /** A connection that was good for `lastedMs` has ended. Gives the error that names the cause. */
   lost(error: AgentError, attempt: Attempt, { lastedMs, silent }: { lastedMs: number; silent: boolean }): AgentError {
     const isSoon = lastedMs < (this.#closings < suspicious ? soonMs : soonAfterMs);
-    this.#closings = silent && isSoon ? this.#closings + 1 : 0;
+    const isAlike = lastedMs >= soonMs && Math.abs(lastedMs - this.#lastedMs) < alikeMs;
+    this.#alike = isAlike ? this.#alike + 1 : 0;
+    this.#lastedMs = lastedMs;
+    this.#closings = silent && isSoon && this.#alike < oftenAlike ? this.#closings + 1 : 0;
     return this.#closings < suspicious ? error : explainRepeatedClosing(attempt, this.#closings);
   }
 }

@@ -2,6 +2,8 @@
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { TakeoverWatch } from "../../../../src/source/mqtt/connection/takeover-watch.ts";
+import { seed } from "../../../support/property.ts";
+import { seeded } from "../../../support/runtime.ts";
 
 const closed = new AgentError("SOURCE_UNREACHABLE", "closed");
 const attempt = { url: "mqtt://b", username: undefined, clientId: "north-hall", protocolVersion: 4 } as const;
@@ -19,6 +21,27 @@ test("the fifth connection in a row that a broker accepts and closes is a takeov
     "SOURCE_TAKEN_OVER",
     "SOURCE_TAKEN_OVER",
   ]);
+});
+
+test("a proxy that cuts every 60 s, once a takeover was suspected, is none", () => {
+  const watch = new TakeoverWatch();
+  for (let i = 0; i < 5; i++) lost(watch);
+  const codes = [60_004, 60_150, 59_990, 60_010, 60_000, 60_020, 60_030].map((lastedMs) => lost(watch, { lastedMs }));
+  expect(codes.slice(4)).toEqual(["SOURCE_UNREACHABLE", "SOURCE_UNREACHABLE", "SOURCE_UNREACHABLE"]);
+});
+
+test("two agents that wait in turn stay a takeover, however long it goes on", () => {
+  const watch = new TakeoverWatch();
+  const random = seeded(seed);
+  for (let i = 0; i < 5; i++) lost(watch);
+  let missed = 0;
+  for (let i = 0; i < 500; i++) {
+    if (lost(watch, { lastedMs: 60_000 + 12_000 * random() }) === "SOURCE_TAKEN_OVER") continue;
+    // By chance the pauses were alike. Then it connects at once, and both take the session from each other again.
+    missed++;
+    for (let k = 0; k < 5; k++) lost(watch);
+  }
+  expect(missed).toBeLessThan(10);
 });
 
 test.each<[string, (watch: TakeoverWatch) => void]>([
