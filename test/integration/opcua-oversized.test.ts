@@ -81,7 +81,7 @@ test("a message without end is cut off where the agent's own limit is, and the o
     message: expect.stringContaining("the server sent a message of more than 32 MiB"),
   });
   await server.hungUp;
-  expect(server.hello).toEqual([largestMessageBytes]);
+  expect(new Set(server.hello)).toEqual(new Set([largestMessageBytes]));
   // What lies in the buffers of the network comes on top.
   expect(server.sent).toBeLessThan(2 * largestMessageBytes);
 });

@@ -123,7 +123,7 @@ async function answersOthers(client: Client, { options }: LinkOptions, signal: A
 
 const answerWithinMs = 1_500;
 /** Time for the first attempt to take a session up; the next ones have twice the time each, for servers that are slow. */
-const takeUpWithinMs = 3_000;
+const takeUpWithinMs = 2_000;
 
 /** Activates the session of an earlier connection on this one (OPC 10000-4, 5.7.3), with all that waits in it. */
 async function takeUp(
