@@ -31,7 +31,7 @@ export interface Milo extends AsyncDisposable {
 
 /** Resolves when it answers. Rejects when Java, Maven or its packages cannot be had. */
 export async function milo({ folder, port = 0, before = [] }: MiloOptions): Promise<Milo> {
-  const program = await built();
+  const program = await miloProgram();
   const classPath = `${join(program, "classes")}:${join(program, "lib", "*")}`;
   const held = new Set<string>();
   const server = await peerServer(
@@ -54,7 +54,7 @@ export async function milo({ folder, port = 0, before = [] }: MiloOptions): Prom
 }
 
 /** Folder of the compiled server, in the user's cache; made when this very source has not been compiled yet. */
-async function built(): Promise<string> {
+export async function miloProgram(): Promise<string> {
   const source = join(import.meta.dirname, "milo");
   const pom = join(source, "pom.xml");
   const parts = await Promise.all([pom, join(source, "src/main/java/MiloServer.java")].map((file) => readFile(file)));

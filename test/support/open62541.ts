@@ -42,7 +42,7 @@ export interface Open62541 extends AsyncDisposable {
 /** Resolves when it answers. Rejects when it cannot be built. */
 export async function open62541(options: Open62541Options = {}): Promise<Open62541> {
   const { port = 0, mostSessions = 0, mostSubscriptions = 0, fastestPublishing = 0, identity } = options;
-  const program = await built();
+  const program = await open62541Program();
   const waiting: ((counted: Counted) => void)[] = [];
   const numbers = [port, mostSessions, mostSubscriptions, fastestPublishing].map(String);
   const files = identity ? [identity.certificateFile, identity.keyFile] : [];
@@ -66,7 +66,7 @@ export async function open62541(options: Open62541Options = {}): Promise<Open625
 }
 
 /** Path of the compiled server. */
-function built(): Promise<string> {
+export function open62541Program(): Promise<string> {
   const server = join(import.meta.dirname, "open62541/server.c");
   return peerProgram(`open62541-${source.version}`, [server], async (making, output) => {
     const library = join(peerCache, `open62541-library-${source.version}`);
