@@ -210,6 +210,13 @@ export const modbusAblations: readonly Ablation[] = [
     test: lossy,
   },
   {
+    safeguard: "no late answer while another master waits for one like it",
+    file: "source/modbus/connection/bus-framing.ts",
+    code: "    if (this.#contested.has(kindOfReply(request.unit, held))) return undefined;\n",
+    without: "",
+    test: watch,
+  },
+  {
     safeguard: "taking a reply that was heard before for its repeat",
     file: "source/modbus/connection/bus-framing.ts",
     code: "    if (doubtful || mismatch === undefined) watch?.mayBeOurs(unit, pdu);\n",

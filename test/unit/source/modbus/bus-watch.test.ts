@@ -283,3 +283,16 @@ test("what was asked for beyond a request is cut off its answer, and nothing is 
   expect(sent).toHaveLength(2);
   expect(watch.disturbances).toHaveLength(1);
 });
+
+test("what was held back for a late answer is not taken either while another master waits for one like it", () => {
+  for (const isAsked of [true, false]) {
+    const { bus } = onBus();
+    bus.begin(read(0, 1));
+    bus.abandon();
+    bus.begin(read(20, 1));
+    if (isAsked) bus.receive(frame(1, 3, 0, 50, 0, 1));
+    bus.receive(one(7));
+    bus.receive(one(8));
+    expect(bus.expire()).toEqual(isAsked ? undefined : data(0, 8));
+  }
+});
