@@ -1,0 +1,55 @@
+// docs/architecture.md follows a reading through the files. Each of its lists is a tree of imports.
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const root = resolve(import.meta.dirname, "../..");
+const text = readFileSync(join(root, "docs/architecture.md"), "utf8");
+
+interface Step {
+  readonly depth: number;
+  readonly file: string;
+  /** The file it is indented below. Undefined: the first of a list. */
+  readonly parent?: string;
+}
+
+function stepsOf(document: string): readonly Step[] {
+  const path: string[] = [];
+  return [...document.matchAll(/^( *)- `(src\/[^`]+\.ts)`:/gm)].map(([, indent = "", file = ""]) => {
+    const depth = indent.length / 2;
+    path.length = depth;
+    path[depth] = file;
+    const parent = path[depth - 1];
+    return parent === undefined ? { depth, file } : { depth, file, parent };
+  });
+}
+
+const importsOf = (file: string) =>
+  [...readFileSync(join(root, file), "utf8").matchAll(/(?:from\s+|import\s*\(?\s*)["'](\.{1,2}\/[^"']+)["']/g)].map(
+    ([, target = ""]) => relative(root, resolve(root, dirname(file), target)),
+  );
+
+const steps = stepsOf(text);
+
+test("every file that the document names exists", () => {
+  const named = [...text.matchAll(/`((?:src|test)\/[\w./-]+)`/g)].map(([, file = ""]) => file);
+  expect(named.length).toBeGreaterThan(80);
+  expect(named.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+});
+
+test("every step is imported by the file that it is indented below", () => {
+  const children = steps.filter(({ parent }) => parent !== undefined);
+  expect(children.length).toBeGreaterThan(60);
+  const wrong = children.filter(({ file, parent = "" }) => !importsOf(parent).includes(file));
+  expect(wrong.map(({ file, parent }) => `${parent} does not import ${file}`)).toEqual([]);
+});
+
+test("the lists of the protocols end where they meet, and the mapping goes on from there", () => {
+  const meets = steps.filter(({ file }) => file === "src/core/source.ts").map(({ parent }) => parent);
+  expect(meets).toEqual([
+    "src/source/mqtt/reception/source.ts",
+    "src/source/modbus/polling/source.ts",
+    "src/source/opcua/connection/source.ts",
+    "src/agent/pipeline.ts",
+  ]);
+});
