@@ -7,7 +7,6 @@ import type { ShelfBlock } from "../blocks/block-layout.ts";
 import type { Note } from "../files/note.ts";
 import type { PointColumns } from "../format/point-columns.ts";
 import type { Moment, StoreOptions } from "../log/environment.ts";
-import type { ThreadLink } from "./thread-link.ts";
 
 export type StoreRequest = { readonly now: Moment } & (
   | {
@@ -68,11 +67,6 @@ export interface StoreStart {
   readonly now: Moment;
   /** It was open before in this process: a folder that is not there, or empty, is not made into a new buffer. */
   readonly again: boolean;
-}
-
-/** The same for a thread of its own. */
-export interface ThreadStart extends StoreStart {
-  readonly link: ThreadLink;
 }
 
 /** The log, wherever it runs. Calls are answered in their order. */
