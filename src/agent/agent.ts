@@ -78,7 +78,7 @@ export interface WaitingAgent extends Agent {
 
 /**
  * Resolves once the buffer is open and the sources are started; what they and the service do from then on shows in
- * `status`. Rejects with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER` or with `signal.reason`.
+ * `status`. Rejects with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, `BUFFER_OLDER` or with `signal.reason`.
  */
 export async function openAgent(...given: Parameters<typeof openWaitingAgent>): Promise<Agent> {
   const agent = await openWaitingAgent(...given);

@@ -18,7 +18,7 @@ export interface OpenBufferOptions {
 
 /**
  * Resolves when the buffer can be appended to and read, in a time that does not depend on how much it holds. Rejects
- * with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, or with `signal.reason`. What is damaged is set aside
+ * with `DATA_DIR_IN_USE`, `DATA_DIR_UNWRITABLE`, `BUFFER_NEWER`, `BUFFER_OLDER`, or with `signal.reason`. What is damaged is set aside
  * and never keeps it from opening. `thread` is one that was started before.
  */
 export function openBuffer(

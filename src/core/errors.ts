@@ -38,6 +38,11 @@ export const errorCodes = {
     exit: 1,
     hint: "the data directory was written by a newer version; install that version again",
   },
+  BUFFER_OLDER: {
+    retryable: false,
+    exit: 1,
+    hint: "nothing was changed: deliver the backlog with the version that wrote it, then move the folder away, or set another agent.dataDir",
+  },
   BUFFER_MISSING: {
     retryable: false,
     exit: 1,

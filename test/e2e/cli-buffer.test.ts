@@ -146,10 +146,10 @@ test("a buffer of a newer version is not guessed at", async () => {
   cpSync(home.file("buffer"), home.file("newer"), { recursive: true });
   rmSync(join(home.file("newer"), "LOCK"), { force: true });
   const line = `tagferry buffer 99 ${"0".repeat(32)}`;
-  const { crc32c } = await import("../../src/buffer/disk/files/crc32c.ts");
+  const { crc32 } = await import("../../src/buffer/disk/files/crc32.ts");
   writeFileSync(
     join(home.file("newer"), "FORMAT"),
-    `${line} ${crc32c(new TextEncoder().encode(line)).toString(16).padStart(8, "0")}\n`,
+    `${line} ${crc32(new TextEncoder().encode(line)).toString(16).padStart(8, "0")}\n`,
   );
   const { status, stderr } = await command(["buffer", "verify", home.file("newer")]);
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("install that version again") });

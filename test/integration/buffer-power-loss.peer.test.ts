@@ -1,7 +1,7 @@
 // The log on real file systems whose power is cut while it appends.
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
 import type { Disk } from "../../src/buffer/disk/files/disk.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";
@@ -80,7 +80,7 @@ function open(disk: Disk, folder: string, random: () => number, at: number): Sto
     segmentBytes: 65_536,
   } as const;
   const random32 = () => Math.floor(random() * 2 ** 32);
-  const ground = { disk, checksum: crc32c, random32, note() {} };
+  const ground = { disk, checksum: crc32, random32, note() {} };
   return new Store({ folder, integration: "plant", ...limits }, ground, moment(at));
 }
 

@@ -1,5 +1,5 @@
 // Flips single bits of a segment of 64 KiB and looks at what the real scan makes of each.
-import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
 import type { Checksum } from "../../src/buffer/disk/format/record.ts";
 import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/format/segment-index.ts";
@@ -7,7 +7,7 @@ import { append, folder, openStore, type Triple } from "./disk-store.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
 /** A whole, sealed segment of at most 64 KiB. */
-export function fullSegment(checksum: Checksum = crc32c): Uint8Array {
+export function fullSegment(checksum: Checksum = crc32): Uint8Array {
   const disk = new MemoryDisk();
   const { store } = openStore(disk, { segmentBytes: 65_536, checksum });
   for (let i = 0; store.stats().segments < 2; i++)
@@ -34,7 +34,7 @@ export interface FlipCounts {
  * `bits` are numbers of bits from the beginning of the file. The checksum of a range that the flip does not touch is
  * the one of the range as it was, so it is not made again: that is what makes half a million flips quick.
  */
-export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: Checksum = crc32c): FlipCounts {
+export function flipBits(segment: Uint8Array, bits: Iterable<number>, checksum: Checksum = crc32): FlipCounts {
   const bytes = segment.slice();
   const known = new Map<number, number>();
   let flipped = -1;

@@ -1,7 +1,7 @@
 // Stores on a disk in memory, and buffers over such stores without a thread, for tests of the log.
 
 import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
-import { crc32c } from "../../src/buffer/disk/files/crc32c.ts";
+import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
 import type { Disk } from "../../src/buffer/disk/files/disk.ts";
 import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
 import type { Note } from "../../src/buffer/disk/files/note.ts";
@@ -29,7 +29,7 @@ export interface OpenedStore {
 }
 
 export function openStore(disk: Disk, setup: StoreSetup = {}): OpenedStore {
-  const { checksum = crc32c, seed = 1, at = 0, ...options } = setup;
+  const { checksum = crc32, seed = 1, at = 0, ...options } = setup;
   const random = seeded(seed);
   const notes: Note[] = [];
   disk.makeFolder(options.folder ?? folder);
@@ -131,7 +131,7 @@ export function inProcess(
     let failure: AgentError | undefined;
     const server = new StoreServer(start, {
       disk,
-      checksum: crc32c,
+      checksum: crc32,
       random32: () => Math.floor(random() * 2 ** 32),
       lock,
     });

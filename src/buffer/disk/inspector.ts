@@ -8,14 +8,20 @@ import type { InputId } from "../../core/point.ts";
 import type { BufferState, LeasedLoss } from "./accounts/buffer-state.ts";
 import { Coverage } from "./accounts/coverage.ts";
 import { StateFile } from "./accounts/state-file.ts";
-import { crc32c } from "./files/crc32c.ts";
+import { crc32 } from "./files/crc32.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
 import { readFormatFile } from "./format/format-file.ts";
 import { readPoints } from "./format/payload.ts";
 import { isPayloadWhole, readRecordHeader } from "./format/record.ts";
 import { parseSegmentName, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
 import { type Damage, type SegmentIndex, scanSegment } from "./format/segment-index.ts";
-import { commonStream, findFiles, ownSegments } from "./segments/segment-finding.ts";
+import {
+  commonStream,
+  type FoundFile,
+  findFiles,
+  ownSegments,
+  refuseOtherVersions,
+} from "./segments/segment-finding.ts";
 
 export interface InspectedSegment {
   readonly name: string;
@@ -59,6 +65,7 @@ export class BufferInspector {
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #state: BufferState | undefined;
+  readonly #format: ReturnType<typeof readFormatFile>;
   readonly #stream: string | undefined;
   #listed: readonly string[] = [];
   #names: string[] = [];
@@ -68,7 +75,8 @@ export class BufferInspector {
     disk.list(folder);
     this.#folder = folder;
     this.#disk = disk;
-    const format = formatOf(disk, folder);
+    this.#format = formatOf(disk, folder);
+    const format = typeof this.#format === "object" ? this.#format.stream : undefined;
     this.#stream = format;
     const { states } = StateFile.read(disk, folder);
     this.#state = states.find(({ state }) => format === undefined || state.stream === format)?.state;
@@ -83,9 +91,9 @@ export class BufferInspector {
     }
   }
 
-  /** The version cannot be read by this program: nothing below is to be trusted. */
-  get isNewer(): boolean {
-    return readFormatFile(this.#disk, this.#folder) === "newer";
+  /** Throws `BUFFER_NEWER` or `BUFFER_OLDER` where a program of another version wrote the folder, which cannot be read here. */
+  checkVersion(): void {
+    refuseOtherVersions(this.#folder, this.#format, this.#files());
   }
 
   /** Undefined: both copies are damaged or not there. */
@@ -113,8 +121,12 @@ export class BufferInspector {
     return this.#names;
   }
 
+  #files(): FoundFile[] {
+    return findFiles({ disk: this.#disk, folder: this.#folder, note: () => {} });
+  }
+
   #namesOf(there: readonly string[]): string[] {
-    const files = findFiles({ disk: this.#disk, folder: this.#folder, note: () => {} });
+    const files = this.#files();
     const stream = this.#stream ?? commonStream(files);
     const own = new Set(
       stream === undefined ? [] : ownSegments(this.#disk, this.#folder, files, stream).map(({ name }) => name),
@@ -189,8 +201,8 @@ export class BufferInspector {
   ): void {
     const at = index.offsets[record]!;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const header = readRecordHeader(bytes, view, at, index.salt, crc32c);
-    if (!header || !isPayloadWhole(bytes, at, header, crc32c)) return;
+    const header = readRecordHeader(bytes, view, at, index.salt, crc32);
+    if (!header || !isPayloadWhole(bytes, at, header, crc32)) return;
     try {
       readPoints(bytes, at, header, visit);
     } catch {
@@ -217,7 +229,7 @@ export class BufferInspector {
       const next = names[names.indexOf(name) + 1];
       const limit = parseSegmentName(next ?? "")?.first ?? Number.POSITIVE_INFINITY;
       const options = { first: place.first, salt: header?.salt, limit, end: undefined };
-      const index = scanSegment(bytes, { ...options, durable: this.#state?.durable ?? 0, checksum: crc32c });
+      const index = scanSegment(bytes, { ...options, durable: this.#state?.durable ?? 0, checksum: crc32 });
       return { bytes, header, index };
     } catch (error) {
       if (diskErrorCode(error) === "ENOENT") return undefined;
@@ -227,13 +239,12 @@ export class BufferInspector {
   }
 }
 
-/** UUID of the buffer; undefined where nothing says it. */
-function formatOf(disk: Disk, folder: string): string | undefined {
+/** A FORMAT that the disk does not give says nothing; the segments speak for themselves. */
+function formatOf(disk: Disk, folder: string): ReturnType<typeof readFormatFile> {
   try {
-    const format = readFormatFile(disk, folder);
-    return typeof format === "object" ? format.stream : undefined;
+    return readFormatFile(disk, folder);
   } catch {
-    return undefined;
+    return "missing";
   }
 }
 

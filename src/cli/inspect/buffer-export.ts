@@ -19,7 +19,7 @@ export interface BufferExportOptions {
 
 /**
  * Writes the points in the order they were stored, within a record by input. Resolves with `failed`, after a last line
- * that says what is missing, where not all could be read. Rejects with `BUFFER_MISSING` or `BUFFER_NEWER`.
+ * that says what is missing, where not all could be read. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`.
  */
 export async function bufferExport(
   directory: string,

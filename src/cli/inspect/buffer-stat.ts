@@ -7,7 +7,7 @@ import { count } from "../terminal/figures.ts";
 import { columns } from "../terminal/table.ts";
 import { between, damageOf, inspectBuffer, inspectedSegments, lostIn, type OpenedBuffer } from "./inspect-buffer.ts";
 
-/** Rejects with `BUFFER_MISSING` or `BUFFER_NEWER`. Damage is shown and no failure: `verify` is for that. */
+/** Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. Damage is shown and no failure: `verify` is for that. */
 export async function bufferStat(
   directory: string,
   { json = false }: { readonly json?: boolean },

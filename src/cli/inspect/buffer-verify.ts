@@ -4,7 +4,7 @@ import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { count } from "../terminal/figures.ts";
 import { damageOf, inspectBuffer, inspectedSegments, lostIn } from "./inspect-buffer.ts";
 
-/** Resolves with `failed` where anything is damaged. Rejects with `BUFFER_MISSING` or `BUFFER_NEWER`. */
+/** Resolves with `failed` where anything is damaged. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
 export async function bufferVerify(
   directory: string,
   { json = false }: { readonly json?: boolean },

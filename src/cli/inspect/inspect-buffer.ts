@@ -16,15 +16,14 @@ export interface OpenedBuffer {
   readonly inspector: BufferInspector;
 }
 
-/** `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING` or `BUFFER_NEWER`. */
+/** `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
 export function inspectBuffer(directory: string): OpenedBuffer {
   const disk = nodeDisk();
   const given = resolve(directory);
   const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));
   if (folder === undefined) throw new AgentError("BUFFER_MISSING", `${given} holds no buffer${why(given)}`);
   const inspector = new BufferInspector(folder, disk);
-  if (isNewer(inspector))
-    throw new AgentError("BUFFER_NEWER", `${folder} was written by a newer version and cannot be read`);
+  inspector.checkVersion();
   return { folder, inspector };
 }
 
@@ -34,15 +33,6 @@ function why(folder: string): string {
     return "";
   } catch (error) {
     return `: ${fileProblem(error).replace("such file", "such folder")}`;
-  }
-}
-
-function isNewer(inspector: BufferInspector): boolean {
-  try {
-    return inspector.isNewer;
-  } catch {
-    // A FORMAT that the disk does not give says nothing; the segments speak for themselves.
-    return false;
   }
 }
 

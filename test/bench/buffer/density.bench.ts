@@ -5,7 +5,7 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
 import { ByteWriter } from "../../../src/buffer/disk/files/bytes.ts";
-import { crc32c } from "../../../src/buffer/disk/files/crc32c.ts";
+import { crc32 } from "../../../src/buffer/disk/files/crc32.ts";
 import { InputTable } from "../../../src/buffer/disk/format/input-table.ts";
 import { readPoints } from "../../../src/buffer/disk/format/payload.ts";
 import { readRecordHeader, recordBytes } from "../../../src/buffer/disk/format/record.ts";
@@ -51,7 +51,7 @@ function measure(columns: Columns) {
   const points = inOrder(columns, inputs);
   const run = () => {
     const encoder = new SegmentEncoder(
-      { salt: 1, checksum: crc32c, compress: coldCompress },
+      { salt: 1, checksum: crc32, compress: coldCompress },
       { sorter: new SeriesSorter(), out: new ByteWriter() },
     );
     for (let at = 0; at < points.count; at += slab)
@@ -66,7 +66,7 @@ function measure(columns: Columns) {
   const read = () => {
     let count = 0;
     for (let at = 0; at < bytes.length; ) {
-      const header = readRecordHeader(bytes, view, at, 1, crc32c)!;
+      const header = readRecordHeader(bytes, view, at, 1, crc32)!;
       if (header.type === 1) readPoints(bytes, at, header, () => count++);
       at += recordBytes(header.length);
     }

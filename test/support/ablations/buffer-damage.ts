@@ -22,14 +22,14 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "the checksum of a segment's header",
     file: "buffer/disk/format/segment-header.ts",
-    code: '  if (view.getUint32(4_092, true) !== crc32c(bytes, 0, 4_092)) return "damaged";\n',
+    code: '  if (view.getUint32(4_092, true) !== crc32(bytes, 0, 4_092)) return "damaged";\n',
     without: "",
     test: "unit/buffer/disk/bit-flips.test.ts",
   },
   {
     safeguard: "the checksum of the state",
     file: "buffer/disk/accounts/state-file.ts",
-    code: '  if (view.getUint32(20, true) !== crc32c(bytes, headerBytes, end)) return "damaged";\n',
+    code: '  if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";\n',
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
   },

@@ -16,7 +16,7 @@
 //  24  header CRC  u32   over bytes 0 to 23
 
 import { ByteReader, ByteWriter } from "../files/bytes.ts";
-import { crc32c } from "../files/crc32c.ts";
+import { crc32 } from "../files/crc32.ts";
 import { type Disk, type DiskFile, diskErrorCode, isFull, readFile, withRetries, writeFully } from "../files/disk.ts";
 import { type BufferState, readState, writeState } from "./buffer-state.ts";
 
@@ -84,8 +84,8 @@ export class StateFile {
     bytes.set(magic);
     view.setFloat64(8, this.#generation + 1, true);
     view.setUint32(16, used - headerBytes, true);
-    view.setUint32(20, crc32c(bytes, headerBytes, used), true);
-    view.setUint32(24, crc32c(bytes, 0, 24), true);
+    view.setUint32(20, crc32(bytes, headerBytes, used), true);
+    view.setUint32(24, crc32(bytes, 0, 24), true);
     const slot = this.#writeFreeSlot(bytes, used, sync);
     this.#generation++;
     this.#slots[slot] = this.#generation;
@@ -162,8 +162,8 @@ function readSlot(disk: Disk, path: string): { generation: number; state: Buffer
   if (bytes.length < headerBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = headerBytes + view.getUint32(16, true);
-  if (view.getUint32(24, true) !== crc32c(bytes, 0, 24) || end > bytes.length) return "damaged";
-  if (view.getUint32(20, true) !== crc32c(bytes, headerBytes, end)) return "damaged";
+  if (view.getUint32(24, true) !== crc32(bytes, 0, 24) || end > bytes.length) return "damaged";
+  if (view.getUint32(20, true) !== crc32(bytes, headerBytes, end)) return "damaged";
   try {
     return { generation: view.getFloat64(8, true), state: readState(new ByteReader(bytes, headerBytes, end)) };
   } catch {

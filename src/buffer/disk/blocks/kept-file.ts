@@ -6,7 +6,7 @@
 //
 // Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
 import { isInputId } from "../../../core/point.ts";
-import { crc32c } from "../files/crc32c.ts";
+import { crc32 } from "../files/crc32.ts";
 import {
   type Disk,
   type DiskFile,
@@ -193,5 +193,5 @@ function lineOf(value: Content | NamedInput): Uint8Array {
 }
 
 function checksumText(json: Uint8Array): string {
-  return crc32c(json).toString(16).padStart(8, "0");
+  return crc32(json).toString(16).padStart(8, "0");
 }

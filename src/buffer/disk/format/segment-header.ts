@@ -1,9 +1,9 @@
 // The first 4 KiB of a segment: what it is, whose it is and where it stands in the log.
 //
 //     0  magic        8     "TFSEG\r\n\x1a"
-//     8  major, minor u8×2  of the format; another major is refused
+//     8  major, minor u8×2  of the format: 2, 0; another major is refused
 //    10  kind         u8    0 hot (records as they came), 1 cold (rewritten by series)
-//    11  checksum     u8    1: CRC-32C
+//    11  checksum     u8    2: CRC-32
 //    12  salt         u32   random; every record repeats it
 //    16  stream       16    UUID of the buffer
 //    32  first        f64   sequence number of the first point
@@ -11,10 +11,10 @@
 //    48  generation   u32   0 as first written, one more each time the segment was rewritten
 //    52  integration  u16 length, then text (at most 255 bytes)
 //  4092  CRC          u32   over all before
-import { crc32c } from "../files/crc32c.ts";
+import { crc32 } from "../files/crc32.ts";
 
 export const segmentHeaderBytes = 4_096;
-export const formatMajor = 1;
+export const formatMajor = 2;
 const formatMinor = 0;
 const magic = Uint8Array.from([0x54, 0x46, 0x53, 0x45, 0x47, 0x0d, 0x0a, 0x1a]);
 
@@ -36,7 +36,7 @@ export function writeSegmentHeader(header: SegmentHeader): Uint8Array<ArrayBuffe
   bytes[8] = formatMajor;
   bytes[9] = formatMinor;
   bytes[10] = header.kind === "cold" ? 1 : 0;
-  bytes[11] = 1;
+  bytes[11] = 2;
   view.setUint32(12, header.salt, true);
   bytes.set(Buffer.from(header.stream, "hex").subarray(0, 16), 16);
   view.setFloat64(32, header.first, true);
@@ -45,15 +45,17 @@ export function writeSegmentHeader(header: SegmentHeader): Uint8Array<ArrayBuffe
   const integration = new TextEncoder().encode(header.integration).subarray(0, 255);
   view.setUint16(52, integration.length, true);
   bytes.set(integration, 54);
-  view.setUint32(4_092, crc32c(bytes, 0, 4_092), true);
+  view.setUint32(4_092, crc32(bytes, 0, 4_092), true);
   return bytes;
 }
 
-/** The header; `damaged` when it is none or not whole; `newer` when only a later version can read what follows. */
-export function readSegmentHeader(bytes: Uint8Array): SegmentHeader | "damaged" | "newer" {
+/** The header; `damaged` when it is none or not whole; `newer` or `older` when only a program of that kind can read what follows. */
+export function readSegmentHeader(bytes: Uint8Array): SegmentHeader | "damaged" | "newer" | "older" {
   if (bytes.length < segmentHeaderBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
+  // Before the checksum, which was of another kind.
+  if (bytes[8]! < formatMajor) return "older";
   const view = new DataView(bytes.buffer, bytes.byteOffset, segmentHeaderBytes);
-  if (view.getUint32(4_092, true) !== crc32c(bytes, 0, 4_092)) return "damaged";
+  if (view.getUint32(4_092, true) !== crc32(bytes, 0, 4_092)) return "damaged";
   if (bytes[8]! > formatMajor) return "newer";
   return {
     kind: bytes[10] === 1 ? "cold" : "hot",

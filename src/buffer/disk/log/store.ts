@@ -45,7 +45,7 @@ export class Store {
   #degraded: string | undefined;
   #oldest: { readonly time: number | undefined } | undefined;
 
-  /** Throws `BUFFER_NEWER`, or what the disk throws where the folder cannot be used at all. */
+  /** Throws `BUFFER_NEWER`, `BUFFER_OLDER`, or what the disk throws where the folder cannot be used at all. */
   constructor(options: StoreOptions, ground: Ground, now: Moment) {
     const { disk, checksum, note } = ground;
     const { folder, segmentBytes } = options;

@@ -2,7 +2,6 @@
 //
 // What was written but never acknowledged may be there or not. So the end of the newest segment is cut at its last whole
 // record, it is sealed there, and the log goes on in a new segment: nothing is ever written behind a torn end.
-import { AgentError } from "../../../core/errors.ts";
 import { Accounts } from "../accounts/accounts.ts";
 import type { BufferState } from "../accounts/buffer-state.ts";
 import type { RemovedRange } from "../accounts/removed-ranges.ts";
@@ -13,7 +12,13 @@ import { formatFileName, readFormatFile, writeFormatFile } from "../format/forma
 import type { Checksum } from "../format/record.ts";
 import { parseSegmentName } from "../format/segment-header.ts";
 import type { Segment } from "../segments/segment.ts";
-import { commonStream, type FoundFile, findFiles, hasStream } from "../segments/segment-finding.ts";
+import {
+  commonStream,
+  type FoundFile,
+  findFiles,
+  hasStream,
+  refuseOtherVersions,
+} from "../segments/segment-finding.ts";
 import { openSegments } from "../segments/segment-opening.ts";
 import { reconcile } from "./reconciling.ts";
 import { applySettled, describes } from "./settled-state.ts";
@@ -40,12 +45,12 @@ export interface Recovered {
   readonly stateFile: StateFile;
 }
 
-/** Rejects with `BUFFER_NEWER` before anything was written. Throws what the disk throws where the folder cannot be used at all. */
+/** Throws `BUFFER_NEWER` or `BUFFER_OLDER` before anything was written. Throws what the disk throws where the folder cannot be used at all. */
 export function recover(options: RecoveryOptions): Recovered {
   const { disk, folder, note } = options;
   const format = withRetries(() => readFormatFile(disk, folder));
-  if (format === "newer") throw newer(folder);
   const found = findFiles(options);
+  refuseOtherVersions(folder, format, found);
   const { states, slots } = StateFile.read(disk, folder);
   const written = typeof format === "object" ? format.stream : undefined;
   const stream = streamOf(written, found, states) ?? options.newStream;
@@ -133,8 +138,4 @@ function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): v
     if (!isFull(error) && diskErrorCode(error) !== "EIO") throw error;
     note("warn", { part: "buffer", err: String(error) }, `${formatFileName} could not be written`);
   }
-}
-
-function newer(folder: string): AgentError {
-  return new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
 }

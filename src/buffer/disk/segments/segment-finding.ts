@@ -2,10 +2,11 @@
 // the UUID of the buffer and names its place in the log. Whatever else has the name of one is looked at by
 // `segment-opening.ts`: its records prove it, or it is moved to quarantine. It never changes the sequence.
 import { AgentError } from "../../../core/errors.ts";
-import { crc32c } from "../files/crc32c.ts";
+import { crc32 } from "../files/crc32.ts";
 import { type Disk, diskErrorCode, readFile, readFully, withRetries } from "../files/disk.ts";
 import type { Notes } from "../files/note.ts";
 import { moveAside } from "../files/quarantine.ts";
+import type { readFormatFile } from "../format/format-file.ts";
 import {
   parseSegmentName,
   readSegmentHeader,
@@ -25,6 +26,8 @@ export interface FoundFile {
   /** What the name says. Undefined: it is no name of a segment. */
   readonly place: { readonly first: number; readonly attempt: number } | undefined;
   readonly header: FoundHeader;
+  /** The header says that an older program wrote it. */
+  readonly isOlder: boolean;
 }
 
 /** A file that is one of the segments, or may be. */
@@ -49,10 +52,29 @@ export function findFiles({ disk, folder, note }: FindingOptions): FoundFile[] {
       const header = headerOf(disk, `${folder}/${name}`, (error) =>
         note("error", { part: "buffer", segment: name, err: String(error) }, "a segment cannot be read"),
       );
-      if (header === "newer")
-        throw new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
-      return { name, place: parseSegmentName(name), header };
+      if (header === "newer") throw newerBuffer(folder);
+      const isOlder = header === "older";
+      return { name, place: parseSegmentName(name), header: isOlder ? "damaged" : header, isOlder };
     });
+}
+
+/**
+ * Throws `BUFFER_NEWER` or `BUFFER_OLDER` where a program of another version wrote the folder. A damaged version number alone
+ * does not make a buffer older: FORMAT or a segment that this program can read outweighs it.
+ */
+export function refuseOtherVersions(
+  folder: string,
+  format: ReturnType<typeof readFormatFile>,
+  files: readonly FoundFile[],
+): void {
+  if (format === "newer") throw newerBuffer(folder);
+  if (typeof format === "object" || files.some(({ header }) => typeof header === "object")) return;
+  if (format === "older" || files.some(({ isOlder }) => isOlder))
+    throw new AgentError("BUFFER_OLDER", `the buffer in ${folder} has the format of an older version`);
+}
+
+function newerBuffer(folder: string): AgentError {
+  return new AgentError("BUFFER_NEWER", `the buffer in ${folder} was written by a newer version`);
 }
 
 /** UUID that most of the files name. */
@@ -147,16 +169,16 @@ function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number
   if (header === "damaged") return -1;
   try {
     const bytes = readFile(disk, path);
-    const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), header.salt, crc32c);
+    const seal = readSeal(bytes.subarray(Math.max(0, bytes.length - sealBytes)), header.salt, crc32);
     const { first, salt } = header;
-    const options = { first, salt, limit: Number.POSITIVE_INFINITY, durable: 0, checksum: crc32c };
+    const options = { first, salt, limit: Number.POSITIVE_INFINITY, durable: 0, checksum: crc32 };
     return seal?.endSequence ?? scanSegment(bytes, { ...options, end: undefined }).endSequence;
   } catch {
     return -1;
   }
 }
 
-function headerOf(disk: Disk, path: string, onError: (error: unknown) => void): FoundHeader | "newer" {
+function headerOf(disk: Disk, path: string, onError: (error: unknown) => void): FoundHeader | "newer" | "older" {
   try {
     return withRetries(() => {
       const file = disk.open(path, "read");

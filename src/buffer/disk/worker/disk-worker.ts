@@ -1,13 +1,13 @@
 // The log thread: the one place that writes, reads and syncs, with calls that block. A disk that hangs holds up nothing else.
 import { randomBytes } from "node:crypto";
-import { crc32c } from "../files/crc32c.ts";
+import { crc32 } from "../files/crc32.ts";
 import { lockFolder } from "../files/lock.ts";
-import { runLogThread } from "./log-thread.ts";
 import { nodeDisk } from "../files/node-disk.ts";
+import { runLogThread } from "./log-thread.ts";
 
 runLogThread({
   disk: nodeDisk(),
-  checksum: crc32c,
+  checksum: crc32,
   random32: () => randomBytes(4).readUInt32LE(),
   lock: lockFolder,
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { crc32c } from "../../../../src/buffer/disk/files/crc32c.ts";
+import { crc32 } from "../../../../src/buffer/disk/files/crc32.ts";
 import { formatFileName } from "../../../../src/buffer/disk/format/format-file.ts";
 import type { InputId } from "../../../../src/core/point.ts";
 import { append, folder, moment, openStore, settle, type Triple, take, takeAll } from "../../../support/disk-store.ts";
@@ -379,14 +379,45 @@ describe("what is found at the start", () => {
     const disk = new MemoryDisk();
     append(openStore(disk).store, polls(1));
     const [name = ""] = disk.list(folder).filter((entry) => entry.startsWith("seg-"));
-    const line = "tagferry buffer 2 x";
-    const sum = crc32c(new TextEncoder().encode(line)).toString(16).padStart(8, "0");
+    const line = "tagferry buffer 3 x";
+    const sum = crc32(new TextEncoder().encode(line)).toString(16).padStart(8, "0");
     disk.change(`${folder}/${formatFileName}`, () => new TextEncoder().encode(`${line} ${sum}\n`));
     const before = disk.list(folder).map((entry) => [entry, disk.content(`${folder}/${entry}`)]);
     expect(name).not.toBe("");
 
     expect(() => openStore(disk)).toThrow(expect.objectContaining({ code: "BUFFER_NEWER" }));
     expect(disk.list(folder).map((entry) => [entry, disk.content(`${folder}/${entry}`)])).toEqual(before);
+  });
+
+  const olderFormat = new TextEncoder().encode(`tagferry buffer 1 ${"0".repeat(32)} 01234567\n`);
+  const makeOlder = (disk: MemoryDisk, name: string) => disk.change(`${folder}/${name}`, (bytes) => bytes.with(8, 1));
+
+  test.each([
+    ["with its segments", { format: true, segments: true }],
+    ["without its FORMAT", { format: false, segments: true }],
+    ["that is empty", { format: true, segments: false }],
+  ])("a buffer of an older version %s is refused and not touched", (_, { format, segments }) => {
+    const disk = new MemoryDisk();
+    append(openStore(disk).store, polls(1));
+    for (const name of disk.list(folder).filter((entry) => entry.startsWith("seg-")))
+      if (segments) makeOlder(disk, name);
+      else disk.remove(`${folder}/${name}`);
+    if (format) disk.change(`${folder}/${formatFileName}`, () => olderFormat);
+    else disk.remove(`${folder}/${formatFileName}`);
+    const before = disk.list(folder).map((entry) => [entry, disk.content(`${folder}/${entry}`)]);
+
+    expect(() => openStore(disk)).toThrow(expect.objectContaining({ code: "BUFFER_OLDER" }));
+    expect(disk.list(folder).map((entry) => [entry, disk.content(`${folder}/${entry}`)])).toEqual(before);
+  });
+
+  test.each(["FORMAT", "segment"])("a damaged version in the %s is damage, and costs no point", (damaged) => {
+    const disk = new MemoryDisk();
+    append(openStore(disk).store, polls(3));
+    const [segment = ""] = disk.list(folder).filter((entry) => entry.startsWith("seg-"));
+    if (damaged === "segment") makeOlder(disk, segment);
+    else disk.change(`${folder}/${formatFileName}`, () => olderFormat);
+
+    expect(byTime(takeAll(openStore(disk).store))).toEqual(byTime(polls(3)));
   });
 
   test("without FORMAT and state everything is delivered again, and nothing is lost", () => {
