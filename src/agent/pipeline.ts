@@ -1,5 +1,5 @@
 // The loop that carries data from one source to the disk: open, read, map, append, acknowledge, open again.
-import type { PointBuffer } from "../core/buffer.ts";
+import type { AppendOptions, PointBuffer } from "../core/buffer.ts";
 import type { AgentError } from "../core/errors.ts";
 import { isAgentError } from "../core/errors.ts";
 import type { Point } from "../core/point.ts";
@@ -13,6 +13,7 @@ import type { SourceGaps } from "./gaps/source-gaps.ts";
 import type { SourceMonitor } from "./status/source-monitor.ts";
 import { TakeoverPause } from "./upkeep/takeover-pause.ts";
 
+const polled: AppendOptions = { awaited: false };
 /** Deliveries that wait for the gap record, at most. */
 const mostOwed = 100;
 
@@ -51,7 +52,7 @@ export async function runPipeline(parts: PipelineParts, runtime: Runtime, signal
   }
   parts.hold?.close();
   await holding;
-  await store(parts.mapping.flush(), false, parts, runtime, signal);
+  await store(parts.mapping.flush(), polled, parts, runtime, signal);
   parts.monitor.stopped();
 }
 
@@ -76,7 +77,7 @@ async function readUntilLost(
       arrived();
       const points = mapping.map(delivery);
       monitor.delivered(delivery.readings.length, points.length);
-      if (!(await store(points, delivery.awaited, parts, runtime, signal))) continue;
+      if (!(await store(points, delivery, parts, runtime, signal))) continue;
       gaps?.delivered(delivery);
       if (await isRecorded(delivery, owed, gaps)) delivery.ack();
     }
@@ -109,7 +110,7 @@ async function isRecorded(delivery: Delivery, owed: Delivery[], gaps: PipelinePa
  */
 async function store(
   points: readonly Point[],
-  awaited: boolean,
+  { awaited, hurry }: AppendOptions,
   { buffer, monitor, gaps }: PipelineParts,
   runtime: Runtime,
   signal: AbortSignal,
@@ -120,7 +121,7 @@ async function store(
     try {
       gaps?.storing();
       // Not given `signal`: what has been read when the agent stops is still stored, which takes one sync.
-      await buffer.append(points, { awaited }, new AbortController().signal);
+      await buffer.append(points, { awaited, hurry }, new AbortController().signal);
       monitor.bufferFailed(undefined);
       gaps?.bufferFailed(undefined);
       return true;
@@ -143,7 +144,7 @@ async function releaseHeldPoints(parts: PipelineParts, runtime: Runtime, signal:
     await untilAborted(runtime.clock.sleep(waitMs, signal), signal);
     if (signal.aborted) return;
     try {
-      await store(parts.mapping.due(), false, parts, runtime, signal);
+      await store(parts.mapping.due(), polled, parts, runtime, signal);
     } catch (error) {
       // Nothing but a defect of ours ends here; it must not end the source.
       runtime.log.error({ err: error }, "held points could not be stored");

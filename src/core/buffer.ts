@@ -38,6 +38,8 @@ export type Lane = "live" | "backlog";
 export interface AppendOptions {
   /** True when a device waits for the acknowledgement: sync after `ackDelay`; else within `sync`. */
   readonly awaited: boolean;
+  /** As `Delivery.hurry`: the points may wait longer for others, and are synced without delay once it resolves. */
+  readonly hurry?: Promise<void> | undefined;
 }
 
 export interface TakeOptions {

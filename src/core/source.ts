@@ -86,6 +86,11 @@ export interface Delivery {
   readonly gaps?: readonly TagGap[];
   /** Whether somebody on the other side waits for `ack`: then the disk is synced at once, else with `buffer.sync`. */
   readonly awaited: boolean;
+  /**
+   * Resolves when the device sends no more, or soon will not, before this is acknowledged: to gather for longer is in vain.
+   * Never rejects. Left out: the driver cannot tell, and the delivery waits for others shortly.
+   */
+  readonly hurry?: Promise<void>;
   /** Tells the device that the readings are on disk: PUBACK in MQTT, nothing in Modbus. Not called: the delivery may come again. */
   ack(): void;
 }

@@ -101,14 +101,14 @@ test("a folder that cannot be made is said to be unwritable", async () => {
 
 const point = (second: number) => ({ input: "a" as InputId, time: epochMicros(1.7e15 + second * 1e6), value: second });
 
-async function gathering() {
+async function gathering(ackDelay = "auto") {
   const disk = new MemoryDisk();
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const options = {
     directory: "/data/buffer",
     integration: "plant",
-    config: bufferOptions.parse({}),
+    config: bufferOptions.parse({ ackDelay }),
     segmentBytes: 65_536,
   };
   const buffer = await openDiskBuffer(options, runtime, never, inProcess(disk));
@@ -135,6 +135,38 @@ test("an append is done when its sync is: after ackDelay where a device waits, e
   expect(done).toEqual(["polled"]);
   await clock.advance(2);
   expect(done).toEqual(["polled", "along", "awaited"]);
+});
+
+test("an append whose source tells when to hurry waits longer for others, and not once it tells", async () => {
+  const { clock, buffer } = await gathering();
+  const done: string[] = [];
+  const append = (second: number, hurry: Promise<void>) =>
+    buffer.append([point(second)], { awaited: true, hurry }, never).then(() => done.push(`at ${second}`));
+  const calm = new Promise<void>(() => {});
+  const hurry = Promise.withResolvers<void>();
+  void append(1, calm);
+  await clock.advance(49);
+  expect(done).toEqual([]);
+  await clock.advance(2);
+  expect(done).toEqual(["at 1"]);
+
+  void append(2, calm);
+  void append(3, hurry.promise);
+  await clock.advance(10);
+  hurry.resolve();
+  await clock.advance(1);
+  expect(done).toEqual(["at 1", "at 2", "at 3"]);
+});
+
+test("ackDelay bounds the wait whatever the source tells", async () => {
+  const { clock, buffer } = await gathering("2ms");
+  let isDone = false;
+  const hurry = new Promise<void>(() => {});
+  void buffer.append([point(1)], { awaited: true, hurry }, never).then(() => (isDone = true));
+  await clock.advance(1);
+  expect(isDone).toBe(false);
+  await clock.advance(2);
+  expect(isDone).toBe(true);
 });
 
 test("many appends share one sync, and one that holds much does not wait", async () => {

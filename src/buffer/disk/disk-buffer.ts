@@ -27,6 +27,9 @@ const tickMs = 2_000;
 /** A step of work that can wait takes some 10 ms of the log thread: a tenth of a core at most. */
 const workEveryMs = 100;
 
+/** What `ackDelay: auto` means, in milliseconds: in general, and where the source tells when waiting is in vain. */
+const autoAckDelay = { ms: 5, hurryMs: 50 };
+
 /** Of a series that goes out alone, in a request: a time of 27 bytes and a value. Series that share their times take less. */
 const bytesPerPoint = 32;
 
@@ -95,11 +98,11 @@ class DiskBuffer implements PointBuffer {
     this.#metrics.update(this.#stats);
     this.#commit = new GroupCommit({
       clock: runtime.clock,
-      ackDelayMs: config.ackDelay,
+      ackDelayMs: config.ackDelay === "auto" ? autoAckDelay.ms : config.ackDelay,
+      hurryDelayMs: config.ackDelay === "auto" ? autoAckDelay.hurryMs : config.ackDelay,
       syncMs: config.sync,
       send: async (group, newInputs) => {
-        const transfer = [group.inputs.buffer, group.times.buffer, group.values.buffer];
-        await this.#call({ kind: "append", newInputs, group }, transfer);
+        await this.#call({ kind: "append", newInputs, group }, [group.times.buffer]);
         this.#reader?.wake();
       },
     });
@@ -110,7 +113,7 @@ class DiskBuffer implements PointBuffer {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#closing.signal.aborted) return Promise.reject(closedError());
     try {
-      return orAbort(this.#commit.append(points, options.awaited), signal);
+      return orAbort(this.#commit.append(points, options), signal);
     } catch (error) {
       return Promise.reject(error);
     }

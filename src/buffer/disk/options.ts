@@ -25,9 +25,12 @@ export const bufferOptions = z.strictObject({
     .describe(
       "How long points that nobody waits for may gather before they are synced to disk: what a power cut may cost of polled tags.",
     ),
-  ackDelay: duration({ max: 1_000 })
-    .prefault("5ms")
-    .describe("How long points whose acknowledgement a device waits for may gather, so that one sync serves many."),
+  ackDelay: z
+    .union([z.literal("auto"), duration({ max: 1_000 })])
+    .default("auto")
+    .describe(
+      "How long points whose acknowledgement a device waits for may gather at most, so that one sync serves many. auto, the default: up to 50ms for MQTT, and at once when the broker sends no more before it gets acknowledgements; 5ms for others.",
+    ),
 });
 
 export type BufferOptions = z.output<typeof bufferOptions>;

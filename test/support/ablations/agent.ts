@@ -8,8 +8,8 @@ export const agentAblations: readonly Ablation[] = [
   {
     safeguard: "waiting for the disk before the acknowledgement",
     file: "agent/pipeline.ts",
-    code: "if (!(await store(points, delivery.awaited, parts, runtime, signal))) continue;",
-    without: "void store(points, delivery.awaited, parts, runtime, signal);",
+    code: "if (!(await store(points, delivery, parts, runtime, signal))) continue;",
+    without: "void store(points, delivery, parts, runtime, signal);",
     test: pipeline,
   },
   {
@@ -22,14 +22,14 @@ export const agentAblations: readonly Ablation[] = [
   {
     safeguard: "storing what was read when the agent stops",
     file: "agent/pipeline.ts",
-    code: "{ awaited }, new AbortController().signal)",
-    without: "{ awaited }, signal)",
+    code: "{ awaited, hurry }, new AbortController().signal)",
+    without: "{ awaited, hurry }, signal)",
     test: pipeline,
   },
   {
     safeguard: "storing what is held back when the agent stops",
     file: "agent/pipeline.ts",
-    code: "  await store(parts.mapping.flush(), false, parts, runtime, signal);\n",
+    code: "  await store(parts.mapping.flush(), polled, parts, runtime, signal);\n",
     without: "",
     test: pipeline,
   },

@@ -17,7 +17,7 @@ test("what is left out gets its default", async () => {
     unsyncedClock: "hold",
     ownSignals: { every: 10_000 },
   });
-  expect(config.buffer).toMatchObject({ maxSize: 2 * 2 ** 30, sync: 250, ackDelay: 5, whenFull: "dropOldest" });
+  expect(config.buffer).toMatchObject({ maxSize: 2 * 2 ** 30, sync: 250, ackDelay: "auto", whenFull: "dropOldest" });
   expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8421 });
   expect(config.log.level).toBe("info");
   expect(config.service).toMatchObject({ apiVersion: "1.1beta1", namespace: "platform", maxLag: 10_000 });

@@ -1,14 +1,18 @@
 // Gathers points of many calls into one write and one sync.
+
+import type { AppendOptions } from "../../../core/buffer.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { InputId, Point } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
 import { InputTable } from "../format/input-table.ts";
-import { keepSameTime, type PointColumns } from "../format/point-columns.ts";
+import { keepSameTime, type PointColumns, pointColumns } from "../format/point-columns.ts";
 
 export interface GroupCommitOptions {
   readonly clock: Clock;
-  /** Milliseconds that points may gather for when somebody waits for their acknowledgement. */
+  /** Milliseconds that points may gather for when a device waits for their acknowledgement. */
   readonly ackDelayMs: number;
+  /** The same where the device tells when it waits in vain. */
+  readonly hurryDelayMs: number;
   /** Milliseconds that others may gather for. */
   readonly syncMs: number;
   /** Resolves when the points are durable. `newInputs` are the Input IDs that follow those of earlier calls. */
@@ -29,7 +33,7 @@ export class GroupCommit {
   readonly #options: GroupCommitOptions;
   readonly #inputs = new InputTable();
   #inputsSent = 0;
-  #columns = columns(1_024);
+  #columns = pointColumns(1_024);
   #count = 0;
   #gathering: Group | undefined;
   #sending: Promise<void> | undefined;
@@ -40,19 +44,19 @@ export class GroupCommit {
   }
 
   /** Resolves when the points are durable; rejects as `send` does. Throws `TypeError` for times that are no microseconds. */
-  append(points: readonly Point[], awaited: boolean): Promise<void> {
+  append(points: readonly Point[], { awaited, hurry }: AppendOptions): Promise<void> {
     if (points.length === 0) return Promise.resolve();
     for (const { time } of points)
       if (!Number.isSafeInteger(time)) throw new TypeError(`a time must be whole microseconds, is ${time}`);
-    const { clock, ackDelayMs, syncMs } = this.#options;
+    const { clock, ackDelayMs, hurryDelayMs, syncMs } = this.#options;
     const now = clock.monotonic();
     this.#gather(points);
-    const dueAt = this.#count >= enough ? now : now + (awaited ? ackDelayMs : Math.max(syncMs, ackDelayMs));
-    this.#gathering ??= { done: Promise.withResolvers(), dueAt };
-    this.#gathering.dueAt = Math.min(this.#gathering.dueAt, dueAt);
-    const { promise } = this.#gathering.done;
+    const delayMs = awaited ? (hurry ? hurryDelayMs : ackDelayMs) : Math.max(syncMs, ackDelayMs);
+    const group = (this.#gathering ??= { done: Promise.withResolvers(), dueAt: Number.POSITIVE_INFINITY });
+    group.dueAt = Math.min(group.dueAt, this.#count >= enough ? now : now + delayMs);
+    void hurry?.then(() => this.#hurry(group));
     this.#sendWhenDue();
-    return promise;
+    return group.done.promise;
   }
 
   /** Who receives the groups has changed and knows no Input IDs yet. */
@@ -63,21 +67,20 @@ export class GroupCommit {
   /** Sends what has gathered and resolves when nothing is on its way any more. */
   async flush(): Promise<void> {
     while (this.#gathering || this.#sending) {
-      if (this.#gathering) this.#gathering.dueAt = Number.NEGATIVE_INFINITY;
-      this.#sendWhenDue();
+      if (this.#gathering) this.#hurry(this.#gathering);
       await this.#sending;
     }
   }
 
+  #hurry(group: Group): void {
+    group.dueAt = Number.NEGATIVE_INFINITY;
+    this.#sendWhenDue();
+  }
+
   #gather(points: readonly Point[]): void {
     const needed = this.#count + points.length;
-    if (needed > this.#columns.inputs.length) {
-      const grown = columns(2 ** Math.ceil(Math.log2(needed)));
-      grown.inputs.set(this.#columns.inputs);
-      grown.times.set(this.#columns.times);
-      grown.values.set(this.#columns.values);
-      this.#columns = grown;
-    }
+    if (needed > this.#columns.count)
+      this.#columns = copyOf(this.#columns, this.#count, 2 ** Math.ceil(Math.log2(needed)));
     const { inputs, times, values } = this.#columns;
     let at = this.#count;
     for (const { input, time, value, sameTime } of points) {
@@ -106,24 +109,18 @@ export class GroupCommit {
     });
   }
 
-  async #send(group: Group): Promise<void> {
+  async #send({ done }: Group): Promise<void> {
     const count = this.#count;
     this.#count = 0;
-    const { inputs, times, values } = this.#columns;
-    const part = {
-      inputs: inputs.slice(0, count),
-      times: times.slice(0, count),
-      values: values.slice(0, count),
-      count,
-    };
-    if (inputs.length > 16 * enough) this.#columns = columns(1_024);
+    const group = copyOf(this.#columns, count, count);
+    if (this.#columns.count > 16 * enough) this.#columns = pointColumns(1_024);
     const newInputs = this.#inputs.since(this.#inputsSent);
     this.#inputsSent += newInputs.length;
     try {
-      await this.#options.send(part, newInputs);
-      group.done.resolve();
+      await this.#options.send(group, newInputs);
+      done.resolve();
     } catch (error) {
-      group.done.reject(error);
+      done.reject(error);
     }
   }
 
@@ -145,8 +142,13 @@ export class GroupCommit {
   }
 }
 
-function columns(size: number): Omit<PointColumns, "count"> {
-  return { inputs: new Uint32Array(size), times: new Float64Array(size), values: new Float64Array(size) };
+/** The first `count` points, in columns for `size`. */
+function copyOf({ inputs, times, values }: PointColumns, count: number, size: number): PointColumns {
+  const copy = pointColumns(size);
+  copy.inputs.set(inputs.subarray(0, count));
+  copy.times.set(times.subarray(0, count));
+  copy.values.set(values.subarray(0, count));
+  return copy;
 }
 
 /** What a caller gets for an append after the buffer was closed. */

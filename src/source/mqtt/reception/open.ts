@@ -47,12 +47,13 @@ async function openAt(
 ): Promise<Source> {
   const { name, tags, options } = config;
   const { maxPayload, requestRebirth, session } = options;
+  const { receiveMaximum } = session;
   const clientId = clientIdOf(options, { agent: config.agent, source: name });
   const state = await loadSessionState(config.stateDir, { url, clientId }, log);
   const namesFile = new NamesFile(config.stateDir, url, log);
   const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});
   const onNames = () => namesFile.save(names.known);
-  const receiving = { source: name, tags, maxPayload, requestRebirth, names, onNames };
+  const receiving = { source: name, tags, maxPayload, requestRebirth, receiveMaximum, names, onNames };
   const attach = (link: Link) => new Reception(receiving, runtime, link);
   const connecting = { url, options, clientId, state, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);

@@ -18,6 +18,7 @@ import { RebirthRequests } from "../sparkplug/rebirth.ts";
 import { ScopeCaptures } from "../topics/scope.ts";
 import { type Batch, Inbox } from "./inbox.ts";
 import { MessageReader } from "./message-reader.ts";
+import { SendWindow } from "./send-window.ts";
 
 export interface ReceptionOptions {
   /** Name of the source in metrics. */
@@ -27,6 +28,8 @@ export interface ReceptionOptions {
   readonly maxPayload: number;
   /** Whether unknown Sparkplug edge nodes are asked to introduce themselves. */
   readonly requestRebirth: boolean;
+  /** Messages that the broker may send unacknowledged; left out: it does not say. */
+  readonly receiveMaximum?: number;
   /** Names that devices told before; left out: none. */
   readonly names?: NameTables;
   /** Called when they told new ones. */
@@ -56,10 +59,13 @@ export class Reception implements MessageHandler {
   readonly #inbox: Inbox;
   readonly #reader: MessageReader;
   readonly #sparkplug: SparkplugHost;
+  readonly #window: SendWindow;
   readonly #unknown = new UnknownTopics();
   readonly #counts = new MessageCounts();
   /** Time of arrival of the messages that are being read; undefined between turns of the event loop. */
   #arrival: EpochMicros | undefined;
+  /** Messages of this turn that are to be acknowledged. */
+  #arrived = 0;
   #stalledSince: number | undefined;
   #taken: (readings: readonly Reading[]) => void = () => {};
   readonly #firstStall = Promise.withResolvers<void>();
@@ -73,6 +79,7 @@ export class Reception implements MessageHandler {
     this.#maxPayload = maxPayload;
     this.#log = new RateLimitedLog(runtime);
     this.#link = link;
+    this.#window = new SendWindow(options.receiveMaximum);
     this.#inbox = new Inbox({
       maxReadings,
       acknowledge: (held) => this.#acknowledge(held),
@@ -103,6 +110,7 @@ export class Reception implements MessageHandler {
     // Messages of one chunk are read in one turn of the event loop and share a time, which packs well.
     const arrival = (this.#arrival ??= this.#beginTurn());
     this.#counts.received++;
+    if (message.held !== undefined) this.#arrived++;
     if (message.skippedBytes !== undefined) this.#noteOversized(message.topic, message.skippedBytes);
     this.#inbox.put(message.held, (sink) => this.#reader.read(message, arrival, sink));
     if (!this.#inbox.full) return true;
@@ -185,11 +193,17 @@ export class Reception implements MessageHandler {
 
   #delivery(batch: Batch): Delivery {
     this.#taken(batch.readings);
+    const isHeld = batch.held.length > 0;
+    const hurry = isHeld
+      ? new Promise<void>((resolve) => this.#window.waiting(this.#runtime.clock.monotonic(), resolve))
+      : undefined;
     return {
       readings: batch.readings,
       descriptions: batch.descriptions,
-      awaited: batch.held.length > 0 || batch.readings.length >= crowd,
+      awaited: isHeld || batch.readings.length >= crowd,
+      ...(hurry && { hurry }),
       ack: () => {
+        if (hurry) this.#window.stored(this.#runtime.clock.monotonic());
         this.#inbox.release(batch);
         this.#counts.publish(this.#runtime.metrics, this.#source);
       },
@@ -213,6 +227,8 @@ export class Reception implements MessageHandler {
     // Runs when every message of the chunk has been read: the library goes from one to the next by `process.nextTick`.
     queueMicrotask(() => {
       this.#arrival = undefined;
+      this.#window.received(this.#arrived, this.#runtime.clock.monotonic());
+      this.#arrived = 0;
       this.#inbox.settle();
       this.#counts.publish(this.#runtime.metrics, this.#source);
     });
@@ -243,6 +259,7 @@ export class Reception implements MessageHandler {
 
   #acknowledge(held: readonly HeldPacket[]): void {
     this.#counts.acknowledged += held.length;
+    this.#window.acknowledged(held.length);
     this.#link.acknowledge(held);
   }
 }

@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import type { Captures } from "../../../../src/core/source.ts";
 import { Reception } from "../../../../src/source/mqtt/reception/reception.ts";
 import { mqttConfig } from "../../../support/mqtt-source.ts";
-import { testRuntime } from "../../../support/runtime.ts";
+import { ManualClock, testRuntime } from "../../../support/runtime.ts";
+
+const never = new AbortController().signal;
 
 test("100,000 topics that come round in turn are looked up once each", async () => {
   const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/{n}" }] });
@@ -23,4 +25,44 @@ test("100,000 topics that come round in turn are looked up once each", async () 
 
   expect(seen).toHaveLength(2);
   expect(seen[1]).toBe(seen[0]);
+});
+
+test("a delivery hurries once half of the learned window is in flight", async () => {
+  const { tags } = mqttConfig({ options: { url: "mqtt://broker" }, tags: [{ topic: "line/{n}" }] });
+  const clock = new ManualClock();
+  const acknowledged: number[] = [];
+  const link = { acknowledge: (held: readonly number[]) => acknowledged.push(...held), publish() {}, resume() {} };
+  const options = { source: "hall", tags, maxPayload: 100, requestRebirth: false };
+  const reception = new Reception(options, testRuntime({ clock }), link);
+  let sent = 0;
+  const send = async (messages: number) => {
+    for (let i = 0; i < messages; i++)
+      reception.receive({ topic: "line/1", payload: Buffer.from("1"), retained: false, held: ++sent });
+    await clock.advance(0);
+  };
+  const take = async () => {
+    const delivery = await reception.take(never);
+    let isHurried = false;
+    void delivery.hurry?.then(() => (isHurried = true));
+    return { ack: delivery.ack, isHurried: () => isHurried };
+  };
+
+  // The broker has a backlog and sends 20 at a time.
+  for (let round = 0; round < 2; round++) {
+    await send(20);
+    const delivery = await take();
+    await clock.advance(50);
+    expect(delivery.isHurried()).toBe(false);
+    delivery.ack();
+  }
+  // The backlog is gone.
+  await send(9);
+  const slow = await take();
+  await clock.advance(10);
+  expect(slow.isHurried()).toBe(false);
+  await send(1);
+  expect(slow.isHurried()).toBe(true);
+  slow.ack();
+
+  expect(acknowledged).toEqual(Array.from({ length: 49 }, (_, i) => i + 1));
 });
