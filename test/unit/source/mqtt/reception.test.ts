@@ -44,7 +44,7 @@ test("a delivery hurries once half of the learned window is in flight", async ()
     const delivery = await reception.take(never);
     let isHurried = false;
     void delivery.hurry?.then(() => (isHurried = true));
-    return { ack: delivery.ack, isHurried: () => isHurried };
+    return { ack: () => delivery.ack(), isHurried: () => isHurried };
   };
 
   // The broker has a backlog and sends 20 at a time.
