@@ -253,6 +253,13 @@ export const modbusAblations: readonly Ablation[] = [
     test: watch,
   },
   {
+    safeguard: "reading what came before the next request is sent",
+    file: "source/modbus/connection/exchange.ts",
+    code: "          await new Promise<void>((resolve) => void setImmediate(resolve));\n",
+    without: "",
+    test: exchange,
+  },
+  {
     safeguard: "reading what came before an answer that was held is taken",
     file: "source/modbus/connection/exchange.ts",
     code: "() => afterSockets(settleHeld)",

@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
+import { epochMicros } from "../../../../src/core/point.ts";
 import { systemClock } from "../../../../src/lib/clock.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
@@ -129,6 +130,39 @@ test("an answer that is contradicted while the process is held up is not taken",
     expect(await exchange.run(read, 1_000, signal)).toMatchObject({ kind: "silence", heard: true });
   }
   await new Promise<void>((resolve) => server.close(() => resolve()));
+});
+
+test("what came while the process was held up is read before the next request is sent, which waits for it again", async () => {
+  let now = 0;
+  const wakers: (() => void)[] = [];
+  const clock = {
+    now: () => epochMicros(now * 1_000),
+    monotonic: () => now,
+    sleep: () => new Promise<void>((resolve) => void wakers.push(resolve)),
+  };
+  const wake = async () => {
+    wakers.shift()?.();
+    for (let i = 0; i < 5; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+  };
+  const { stream, written, say } = scripted();
+  const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch: new BusWatch(clock, 100) });
+  const exchange = streamExchange(stream, framing, clock);
+  const stop = new AbortController();
+  const first = exchange.run(read, 60_000, stop.signal);
+  say(rtuCodec.encode({ unit: 1, pdu: word(7) }));
+  await wake();
+  expect(await first).toMatchObject({ kind: "data", bytes: Uint8Array.of(0, 7) });
+
+  const second = exchange.run({ ...read, start: 20 }, 60_000, stop.signal).catch(() => {});
+  now = 60;
+  setImmediate(() => say(rtuCodec.encode({ unit: 1, pdu: word(7) })));
+  await wake();
+  expect(written).toHaveLength(1);
+  now = 200;
+  await wake();
+  expect(written).toHaveLength(2);
+  stop.abort();
+  await second;
 });
 
 test("a connection that is lost fails the request under way and every later one", async () => {
