@@ -45,6 +45,11 @@ export class AddressBinding {
     if (this.#parts.ambiguities.has(state.tag)) this.#parts.memory?.remember(state.tag, state.input, address);
   }
 
+  /** Something else could feed `state` after a restart. */
+  contested({ tag, input, boundTo }: InputState): void {
+    this.#parts.memory?.remember(tag, input, boundTo);
+  }
+
   /** `readings` of `address` cannot be stored, since another one feeds `state`. */
   refuse(state: InputState, address: string, readings: number): void {
     const known = this.#refused.get(state);
@@ -53,8 +58,8 @@ export class AddressBinding {
       known?.set(address, before + readings);
       return;
     }
+    this.contested(state);
     if (this.#listed >= mostListed) return;
-    this.#parts.memory?.remember(state.tag, state.input, state.boundTo);
     this.#listed++;
     if (known) known.set(address, readings);
     else this.#refused.set(state, new Map([[address, readings]]));

@@ -4,8 +4,10 @@ import type { TagId } from "../core/source.ts";
 
 /** For one source. */
 export interface AddressMemory {
+  /** Every Input ID of which an address is remembered. */
+  inputs(): Iterable<{ readonly tag: TagId; readonly input: InputId; readonly address: string }>;
   /** The address that fed `input` before. Undefined: none is remembered. */
   recall(tag: TagId, input: InputId): string | undefined;
-  /** Called once when an address begins to feed `input`, and again when a second address is refused. Returns at once. */
+  /** Called when an address begins to feed `input`, and whenever another one is refused. Returns at once. */
   remember(tag: TagId, input: InputId, address: string): void;
 }

@@ -5,9 +5,13 @@ import type { InputState, InputTag } from "./input-state.ts";
 /** An input of a tag that claims its Input ID. */
 export interface Feeder extends Pick<InputState, "input" | "address"> {
   readonly of: Pick<InputTag, "id" | "source" | "shared">;
+  /** The tag had the Input ID before the start, and has not claimed it since. */
+  readonly reserved?: true;
 }
 
 export interface InputOwners {
+  /** Keeps an Input ID for a tag that had it before the start, until the tag claims it. */
+  reserve(feeder: Feeder): void;
   /**
    * Undefined: `feeder` may feed its Input ID from now on, because it is the only one, or because all that feed it are
    * shared. Else the feeder that has the Input ID.
@@ -28,21 +32,18 @@ export function inputOwners(): InputOwners {
   const owners = new Map<InputId, Feeder | readonly Feeder[]>();
   const arrivals = new Map<InputId, Pick<InputState, "arrival">>();
   return {
+    reserve(feeder) {
+      if (!owners.has(feeder.input)) owners.set(feeder.input, feeder);
+    },
     claim(feeder) {
       const { input } = feeder;
-      const owner = owners.get(input);
-      if (owner === undefined) {
-        owners.set(input, feeder);
-        return undefined;
-      }
-      const all = asList(owner);
+      const all = asList(owners.get(input)).filter(({ reserved, of }) => !(reserved && of === feeder.of));
       const other = all.find(({ of }) => !(of.shared && feeder.of.shared));
-      if (other === undefined) owners.set(input, [...all, feeder]);
+      if (other === undefined) owners.set(input, all.length === 0 ? feeder : [...all, feeder]);
       return other;
     },
     owns(feeder) {
-      const owner = owners.get(feeder.input);
-      return owner !== undefined && asList(owner).includes(feeder);
+      return asList(owners.get(feeder.input)).includes(feeder);
     },
     arrivalOf(input) {
       const known = arrivals.get(input);
@@ -65,6 +66,7 @@ export function inputOwners(): InputOwners {
 }
 
 /** One feeder is kept without a list around it: there may be 100,000 of them. */
-function asList(owner: Feeder | readonly Feeder[]): readonly Feeder[] {
+function asList(owner: Feeder | readonly Feeder[] | undefined): readonly Feeder[] {
+  if (owner === undefined) return [];
   return "of" in owner ? [owner] : owner;
 }

@@ -12,6 +12,8 @@ export interface InputTag {
   readonly shared: boolean;
   /** Whether every value of a time is stored (`sameTime: keep`). */
   readonly keepsSameTime: boolean;
+  /** Another tag was refused the Input ID of `state`, which is one of this tag. */
+  contested(state: InputState): void;
 }
 
 /** A value and its time, kept apart from points so that nothing is allocated for a reading that is not stored. */

@@ -5,14 +5,11 @@ import type { RefusedInput } from "./mapping.ts";
 
 const anotherInput = "change `input` or `maxInputs` of this tag";
 const anotherTag = "give one of the tags another `input`, or write `shared: true` on both of them";
-const sameTag =
-  "what differs cannot stand in an Input ID, or `input` does not use it: use another name that the address captures, or write `shared: true`";
 
 export class RefusedState {
   readonly tag: TagId;
   readonly input: string;
   readonly reason: string;
-  readonly #source: string;
   /** Who has the Input ID. Undefined: it is none. */
   readonly owner: Feeder | undefined;
   readonly #remedy: string;
@@ -20,9 +17,8 @@ export class RefusedState {
   address = "";
   readings = 0;
 
-  constructor(source: string, tag: TagId, input: string, reason: string, owner?: Feeder, remedy = anotherInput) {
+  constructor(tag: TagId, input: string, reason: string, owner?: Feeder, remedy = anotherInput) {
     this.#remedy = remedy;
-    this.#source = source;
     this.tag = tag;
     this.input = input;
     this.reason = reason;
@@ -32,8 +28,7 @@ export class RefusedState {
   describe(): RefusedInput {
     const { tag, input, address, reason, readings, owner } = this;
     if (owner === undefined) return { tag, input, address, reason, remedy: this.#remedy, readings };
-    const { id, source } = owner.of;
-    const remedy = id === tag && source === this.#source ? sameTag : anotherTag;
-    return { tag, input, address, fedBy: { source, address: owner.address }, reason, remedy, readings };
+    const fedBy = { source: owner.of.source, address: owner.address };
+    return { tag, input, address, fedBy, reason, remedy: anotherTag, readings };
   }
 }

@@ -84,6 +84,10 @@ class SourceMapping implements Mapping {
     const ready = this.#readyMaker();
     this.#tags = rules.map((rule, index) => ready(rule, index as TagId));
     for (const tag of this.#tags) tag.claimFixed();
+    for (const { tag, input, address } of addresses?.inputs() ?? []) {
+      const of = this.#tags[tag];
+      if (of) this.#owners.reserve({ input, address, of, reserved: true });
+    }
   }
 
   map({ readings, descriptions, alive }: Parameters<Mapping["map"]>[0]): readonly Point[] {
@@ -178,6 +182,7 @@ class SourceMapping implements Mapping {
       claim: (state) => this.#owners.claim(state),
       opened: (state, tag, captures) => this.#open(state, tag, captures),
       refused: (state) => this.#tellRefused(state.describe()),
+      contested: (state) => this.#addresses.contested(state),
     };
     return (rule, id) => {
       const { values, scale, offset, valid, align: alignMs } = rule;

@@ -17,6 +17,8 @@ export interface TagInputsParts {
   /** Called once for each new state. Its captures are not kept: they are the driver's, which may forget them. */
   readonly opened: (state: InputState, tag: TagInputs, captures: Captures) => void;
   readonly refused: (state: RefusedState) => void;
+  /** Another tag was refused the Input ID of this state. */
+  readonly contested: (state: InputState) => void;
 }
 
 /** Most refused IDs that are remembered of a tag; further ones are counted, and tried again with each reading. */
@@ -75,6 +77,10 @@ export class TagInputs implements InputTag {
 
   get keepsSameTime(): boolean {
     return this.rule.sameTime === "keep";
+  }
+
+  contested(state: InputState): void {
+    this.#parts.contested(state);
   }
 
   /** Claims a fixed Input ID, before any reading. */
@@ -140,6 +146,11 @@ export class TagInputs implements InputTag {
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
     const state = new InputState(this, input);
     const owner = this.#parts.claim(state);
+    if (owner instanceof InputState) {
+      // Other captures came to the same Input ID: the address decides which of them feed it.
+      if (owner.of === this) return owner;
+      owner.of.contested(owner);
+    }
     if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
     if (this.#template) {
       this.#template.inputs++;
@@ -152,7 +163,7 @@ export class TagInputs implements InputTag {
   #refuse(key: string, input: string, reason: string, owner?: Feeder): RefusedState {
     const template = this.#template;
     if (template && template.refusals >= maxRefused) return this.#tooManyRefused(template, input);
-    const state = new RefusedState(this.#parts.source, this.id, input, reason, owner);
+    const state = new RefusedState(this.id, input, reason, owner);
     if (template) {
       template.refusals++;
       template.byKey.set(key, state);
@@ -174,7 +185,7 @@ export class TagInputs implements InputTag {
   }
 
   #counted(input: string, reason: string, remedy?: string): RefusedState {
-    const state = new RefusedState(this.#parts.source, this.id, input, reason, undefined, remedy);
+    const state = new RefusedState(this.id, input, reason, undefined, remedy);
     this.#parts.refused(state);
     return state;
   }

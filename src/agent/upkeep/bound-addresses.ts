@@ -7,14 +7,16 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { ConfiguredSource } from "../../config/config.ts";
+import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import type { TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import type { AddressMemory } from "../../mapping/address-memory.ts";
 
 const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
 
-/** Input IDs remembered of each tag: more than an agent has. Beyond it the one remembered first is forgotten. */
+/** Input IDs remembered of each tag: more than an agent has. Beyond it the one that has been unused for longest is forgotten. */
 const mostInputs = 200_000;
 
 /** Milliseconds between two writes: a first start may bind thousands of addresses. */
@@ -57,13 +59,27 @@ export class BoundAddresses implements AsyncDisposable {
   of({ name, tags, rules }: Pick<ConfiguredSource, "name" | "tags" | "rules">): AddressMemory {
     const known = this.#sources.get(name) ?? new Map<string, Map<string, string>>();
     // There may be 100,000 tags, and hardly one whose address has to be remembered.
-    const keyAt = (tag: number) => keyOf(tags[tag], rules[tag]?.input ?? "");
-    const keys = new Set(known.size === 0 ? [] : tags.keys().map(keyAt));
-    const kept = new Map([...known].filter(([key]) => keys.has(key)));
+    const keys: string[] = [];
+    const keyAt = (tag: number) => (keys[tag] ??= keyOf(tags[tag], rules[tag]?.input ?? ""));
+    const ids = new Map(known.size === 0 ? [] : tags.keys().map((tag) => [keyAt(tag), tag as TagId]));
+    const kept = new Map([...known].filter(([key]) => ids.has(key)));
     this.#sources.set(name, kept);
     if (kept.size < known.size) this.#changed();
     return {
-      recall: (tag, input) => (kept.size === 0 ? undefined : kept.get(keyAt(tag))?.get(input)),
+      *inputs() {
+        for (const [key, inputs] of kept) {
+          const tag = ids.get(key);
+          if (tag === undefined) continue;
+          // What was written by `remember` is an Input ID.
+          for (const [input, address] of inputs) yield { tag, input: input as InputId, address };
+        }
+      },
+      recall: (tag, input) => {
+        const inputs = kept.size === 0 ? undefined : kept.get(keyAt(tag));
+        const address = inputs?.get(input);
+        if (address !== undefined && inputs?.delete(input)) inputs.set(input, address);
+        return address;
+      },
       remember: (tag, input, address) => {
         const key = keyAt(tag);
         const inputs = kept.get(key) ?? new Map<string, string>();

@@ -8,8 +8,8 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "the choice among addresses that was made when a second one came",
     file: "mapping/address-binding.ts",
-    code: "    this.#parts.memory?.remember(state.tag, state.input, state.boundTo);\n    this.#listed++;",
-    without: "    this.#listed++;",
+    code: "    this.contested(state);\n",
+    without: "",
     test: "unit/mapping/addresses.test.ts",
     name: "whose rival was refused",
   },

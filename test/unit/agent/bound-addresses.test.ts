@@ -21,7 +21,9 @@ test("an address that feeds an Input ID feeds it after a restart, as long as the
     memory.remember(tagId(0), input, "b/temp");
   }
   await using bound = await BoundAddresses.open(path, testRuntime());
-  expect(bound.of(source("+/temp")).recall(tagId(0), input)).toBe("b/temp");
+  const again = bound.of(source("+/temp"));
+  expect(again.recall(tagId(0), input)).toBe("b/temp");
+  expect([...again.inputs()]).toEqual([{ tag: tagId(0), input, address: "b/temp" }]);
   expect(bound.of(source("c/temp")).recall(tagId(0), input)).toBeUndefined();
 });
 

@@ -8,6 +8,22 @@ import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 const ambiguities = new Map([[tagId(0), { message: "several", remedy: "use {path}" }]]);
 const from = (address: string) => ({ address });
 
+/** What is remembered across restarts of one source. */
+function memory() {
+  const kept = new Map<string, string>();
+  const addresses: AddressMemory = {
+    recall: (tag, input) => kept.get(`${tag} ${input}`),
+    remember: (tag, input, address) => void kept.set(`${tag} ${input}`, address),
+    *inputs() {
+      for (const [key, address] of kept) {
+        const [tag = "", input = ""] = key.split(" ");
+        yield { tag: tagId(Number(tag)), input: input as InputId, address }; // as it was remembered
+      }
+    },
+  };
+  return { kept, addresses };
+}
+
 test("values of a second address are refused, counted and listed with both addresses and the remedy", () => {
   const { read, mapping, runtime } = tryMapping([{ input: "line3.{name}" }], { ambiguities });
   const captures = { name: "Current" };
@@ -114,11 +130,7 @@ test("several tags feed one Input ID where all of them are shared, and only then
 });
 
 test("the choice among addresses is remembered, and nothing is where each has an Input ID of its own", () => {
-  const kept = new Map<string, string>();
-  const addresses: AddressMemory = {
-    recall: (tag, input) => kept.get(`${tag} ${input}`),
-    remember: (tag, input, address) => void kept.set(`${tag} ${input}`, address),
-  };
+  const { kept, addresses } = memory();
   const rules = [{ input: "a" }, { input: "b" }];
   const before = tryMapping(rules, { addresses, ambiguities });
   before.read(1, from("x/temp"));
@@ -131,11 +143,7 @@ test("the choice among addresses is remembered, and nothing is where each has an
 });
 
 test("an address whose rival was refused feeds its Input ID after a restart, too, whichever comes first", () => {
-  const kept = new Map<string, string>();
-  const addresses: AddressMemory = {
-    recall: (tag, input) => kept.get(`${tag} ${input}`),
-    remember: (tag, input, address) => void kept.set(`${tag} ${input}`, address),
-  };
+  const { kept, addresses } = memory();
   const before = tryMapping([{}], { addresses });
   before.read(1, from("x/temp"));
   expect(kept.size).toBe(0);
@@ -144,6 +152,58 @@ test("an address whose rival was refused feeds its Input ID after a restart, too
   const { read } = tryMapping([{}], { addresses });
   expect(read(3, from("b/temp"))).toEqual([]);
   expect(read(4, from("x/temp"))).toEqual([["a", 4]]);
+});
+
+test("after a restart every Input ID has the address that it had, however many second addresses were refused", () => {
+  const { addresses } = memory();
+  const names = Array.from({ length: 300 }, (_, i) => `n${i}`);
+  const before = tryMapping([{ input: "{name}" }], { addresses });
+  for (const room of ["x", "b"])
+    for (const name of names) before.read(1, { captures: { name }, address: `${room}/${name}` });
+
+  const { read } = tryMapping([{ input: "{name}" }], { addresses });
+  for (const name of names) expect(read(2, { captures: { name }, address: `b/${name}` })).toEqual([]);
+  for (const name of names) expect(read(3, { captures: { name }, address: `x/${name}` })).toEqual([[name, 3]]);
+});
+
+test("names that come to one Input ID do not change places at a restart", () => {
+  const { addresses } = memory();
+  const cold = (name: string) => ({ captures: { name }, address: `hall/${name}` });
+  const before = tryMapping([{ input: "{name}" }], { addresses });
+  expect(before.read(1, cold("Cold Room"))).toEqual([["Cold_Room", 1]]);
+  expect(before.read(2, cold("Cold_Room"))).toEqual([]);
+
+  const { read, mapping } = tryMapping([{ input: "{name}" }], { addresses });
+  expect(read(3, cold("Cold_Room"))).toEqual([]);
+  expect(read(4, cold("Cold Room"))).toEqual([["Cold_Room", 4]]);
+  expect(mapping.refusals()).toMatchObject([{ address: "hall/Cold_Room", fedBy: { address: "hall/Cold Room" } }]);
+  expect(mapping.tags()).toHaveLength(1);
+});
+
+test("of two tags that come to one Input ID the same one feeds it after a restart, also where the other one comes first", () => {
+  const memories = { one: memory(), two: memory() };
+  const start = () => {
+    const owners = inputOwners();
+    const open = (source: "one" | "two") =>
+      tryMapping([{ input: "{name}" }], { source, owners, addresses: memories[source].addresses });
+    return { one: open("one"), two: open("two") };
+  };
+  const names = Array.from({ length: 150 }, (_, i) => `n${i}`);
+  const readAll = ({ read }: ReturnType<typeof tryMapping>, source: string) =>
+    names.flatMap((name) => read(1, { captures: { name }, address: `${source}/${name}` }));
+  const before = start();
+  expect(readAll(before.one, "one")).toHaveLength(names.length);
+  expect(readAll(before.two, "two")).toEqual([]);
+
+  const after = start();
+  expect(readAll(after.two, "two")).toEqual([]);
+  expect(after.two.mapping.refusals().find(({ input }) => input === "n0")?.fedBy).toEqual({
+    source: "one",
+    address: "one/n0",
+  });
+  expect(readAll(after.one, "one")).toHaveLength(names.length);
+  after.one.mapping[Symbol.dispose]();
+  expect(readAll(after.two, "two")).toHaveLength(names.length);
 });
 
 test("second addresses are listed up to a bound and counted beyond it", () => {

@@ -65,16 +65,17 @@ test("captures from which no Input ID can be made are refused, counted and said 
 
 test("two names that come to the same Input ID are not mixed: the second is refused", () => {
   const { read, mapping } = tryMapping([{ input: "x.{name}" }]);
-  expect(read(1, { captures: { name: "a b" } })).toEqual([["x.a_b", 1]]);
-  expect(read(2, { captures: { name: "a_b" } })).toEqual([]);
-  expect(read(3, { captures: { name: "a b" } })).toEqual([["x.a_b", 3]]);
+  const named = (name: string) => ({ captures: { name }, address: `hall/${name}` });
+  expect(read(1, named("a b"))).toEqual([["x.a_b", 1]]);
+  expect(read(2, named("a_b"))).toEqual([]);
+  expect(read(3, named("a b"))).toEqual([["x.a_b", 3]]);
   expect(mapping.refusals()).toMatchObject([
     {
       tag: 0,
       input: "x.a_b",
-      reason: "is fed already by bus1: hr:0",
+      reason: "second address of this Input ID, which hall/a b feeds",
       readings: 1,
-      remedy: expect.stringContaining("use another name"),
+      remedy: expect.stringContaining("another name"),
     },
   ]);
 });
