@@ -96,4 +96,12 @@ export const bufferAccountAblations: readonly Ablation[] = [
     without: "",
     test: "unit/buffer/disk/buffer-metrics.test.ts",
   },
+  {
+    safeguard: "the state says what is removed with the points that are leased of it",
+    file: "buffer/disk/blocks/dropped-blocks.ts",
+    code: "      const loss = lossOf(block);\n      removed.lose(block.first, block.end, loss.points, block.reason);\n",
+    without: "      const loss = lossOf(block);\n",
+    test: "unit/buffer/disk/accounts.test.ts",
+    name: "while blocks of it are leased",
+  },
 ];

@@ -87,8 +87,8 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "the state lists what is leased of dropped segments",
     file: "buffer/disk/log/keeper.ts",
-    code: "const leased = shelf.dropped.list();",
-    without: "const leased: never[] = [];",
+    code: "...shelf.dropped.state() };",
+    without: "leased: [], removed: accounts.removed.list() };",
     test: "unit/buffer/disk/overflow.test.ts",
   },
   {

@@ -42,11 +42,19 @@ export class RemovedRanges {
   /** Points of these numbers, which are in it, turned out to be lost. */
   lose(first: number, end: number, lost: number, reason: string): void {
     let left = lost;
-    this.#ranges = this.#ranges.map((range) => {
-      if (range.first < first || range.end > end || (range.reason !== reason && range.reason !== "")) return range;
-      const points = Math.min(left, range.end - range.first - range.lost);
+    this.#ranges = this.#ranges.flatMap((range) => {
+      if (range.first >= end || range.end <= first || (range.reason !== reason && range.reason !== "")) return [range];
+      // Delivered stretches may be one with their neighbours.
+      const [from, to] =
+        range.lost > 0 ? [range.first, range.end] : [Math.max(first, range.first), Math.min(end, range.end)];
+      const points = Math.min(left, to - from - range.lost);
       left -= points;
-      return points > 0 ? { ...range, lost: range.lost + points, reason } : range;
+      const part = { first: from, end: to, lost: range.lost + points, reason: range.lost + points > 0 ? reason : "" };
+      const others = [
+        { ...range, end: from },
+        { ...range, first: to },
+      ];
+      return points > 0 ? [others[0]!, part, others[1]!].filter((each) => each.first < each.end) : [range];
     });
   }
 

@@ -3,6 +3,7 @@
 import type { Accounts } from "../accounts/accounts.ts";
 import type { LeasedLoss } from "../accounts/buffer-state.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
+import { type RemovedRange, RemovedRanges } from "../accounts/removed-ranges.ts";
 import type { SeriesOut } from "./series-out.ts";
 
 /** Earliest and latest time of the points that a block holds of a series, by its place in the segment's dictionary. */
@@ -63,9 +64,15 @@ export class DroppedBlocks {
     for (const id of this.#blocks.keys()) this.release(id);
   }
 
-  /** What would be lost with the process, for the state. */
-  list(): LeasedLoss[] {
-    return [...this.#blocks.values()].map((block) => ({ reason: block.reason, ...lossOf(block) }));
+  /** What would be lost with the process, for the state, and what is removed if it is. */
+  state(): { readonly leased: readonly LeasedLoss[]; readonly removed: readonly RemovedRange[] } {
+    const removed = new RemovedRanges(this.#accounts.removed.list());
+    const leased = [...this.#blocks.values()].map((block) => {
+      const loss = lossOf(block);
+      removed.lose(block.first, block.end, loss.points, block.reason);
+      return { reason: block.reason, ...loss };
+    });
+    return { leased, removed: removed.list() };
   }
 }
 

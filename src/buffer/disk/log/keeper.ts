@@ -166,16 +166,15 @@ export class Keeper {
 
   #state(now: Moment): BufferState {
     const { accounts, integration, shelf, stream } = this.#options;
-    const { opens, next, origin, settled, refused, duplicates, collided, losses, removed } = accounts;
+    const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
     const segments = this.#removed.slice();
     for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
     const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
-    const leased = shelf.dropped.list();
     const times = timesOf(this.#options.segments);
     const starts = this.#options.segments.map(({ first }) => first);
-    const gone = { losses: losses.list(), removed: removed.list() };
-    return { stream, ...counts, integration, leased, segments, newest, ...times, ...gone, starts };
+    const gone = { losses: losses.list(), ...shelf.dropped.state() };
+    return { stream, ...counts, integration, segments, newest, ...times, ...gone, starts };
   }
 }
 

@@ -16,6 +16,7 @@ class History {
   readonly #points: ("stored" | "settled" | "lost")[] = [];
   /** Segments that somebody took out of the folder. */
   readonly #away = new Map<string, Uint8Array>();
+  #leased: NonNullable<ReturnType<typeof take>>[] = [];
   #seconds = 0;
   #opens = 0;
   #store = this.#open();
@@ -43,6 +44,19 @@ class History {
     settle(this.#store, block, inputs, refused);
     for (const point of block.points) if (inputs?.includes(point[0]) ?? true) this.#points[numberOf(point)] = "settled";
     this.#store.release([block.id]);
+  }
+
+  /** Of what is on its way to the service nothing is known before it is settled. */
+  lease(most: number): void {
+    const block = take(this.#store, "backlog", most);
+    if (block) this.#leased.push(block);
+  }
+
+  settleLeased(): void {
+    for (const block of this.#leased.splice(0)) {
+      settle(this.#store, block, undefined, 0);
+      for (const point of block.points) this.#points[numberOf(point)] = "settled";
+    }
   }
 
   /** As when an outage lasts. */
@@ -89,6 +103,7 @@ class History {
   }
 
   start(unreadable?: number): void {
+    this.#leased = [];
     const names = this.#segments();
     // Of the newest one nothing says how much is in it.
     const name = unreadable === undefined ? undefined : names.slice(0, -1)[unreadable % names.length];
@@ -209,10 +224,29 @@ test("a compacted segment that the disk does not give at a start holds the point
   expect(history.counts).toMatchObject({ stored: 180, settled: 30, lost: 0 });
 });
 
+test("a segment that is deleted while blocks of it are leased counts once when it is put back after a kill", () => {
+  const history = new History();
+  history.append(100);
+  history.stop(true);
+  history.start();
+  history.append(10);
+  history.lease(40);
+  history.remove(0);
+  history.compact();
+  history.settle(1_000, undefined, 0);
+  history.stop(false);
+  history.putBack(0);
+  history.start();
+
+  expect(history.counts).toMatchObject({ stored: 100, settled: 10, lost: 0 });
+});
+
 type Deed =
   | { readonly kind: "append"; readonly points: number }
   | { readonly kind: "settle"; readonly most: number; readonly inputs: number; readonly refused: number }
   | { readonly kind: "compact" }
+  | { readonly kind: "lease"; readonly most: number }
+  | { readonly kind: "settleLeased" }
   | { readonly kind: "remove"; readonly which: number }
   | {
       readonly kind: "restart";
@@ -240,6 +274,11 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: "compact" as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("lease" as const), most: fc.integer({ min: 1, max: 80 }) }),
+  },
+  { weight: 1, arbitrary: fc.constant({ kind: "settleLeased" as const }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("remove" as const), which }) },
   {
     weight: 3,
@@ -271,6 +310,12 @@ test("after any history every point is settled, lost or stored, and each is coun
             break;
           case "compact":
             history.compact();
+            break;
+          case "lease":
+            history.lease(each.most);
+            break;
+          case "settleLeased":
+            history.settleLeased();
             break;
           case "remove":
             history.remove(each.which);
