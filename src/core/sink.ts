@@ -35,8 +35,11 @@ export type Outcome =
   | { readonly kind: "throttled"; readonly retryAfterMs: number }
   /** HTTP 401, 403, 3xx, −32003: hold everything, renew, tell. */
   | { readonly kind: "unauthorized"; readonly reason: string }
-  /** Not known to be stored: again, with back-off. */
-  | { readonly kind: "unavailable"; readonly cause: Error };
+  /**
+   * Not known to be stored: again, with back-off. `isServerError`: an answer said so, HTTP 5xx or an error of JSON-RPC, so
+   * something in the request may be the cause.
+   */
+  | { readonly kind: "unavailable"; readonly cause: Error; readonly isServerError?: boolean };
 
 /** The destination. Never throws for what network or service do: that is the outcome. Decides nothing about retries. */
 export interface Sink extends AsyncDisposable {

@@ -176,13 +176,16 @@ test.concurrent.for(faults)(
       new Map(points.flatMap(([input, of]) => of.map(([at, value]) => [`${input} ${time(at)}`, value]))),
     );
     expect(service.signals.get(described)).toMatchObject({ engUnit: "V" });
-    expect(upload.uploader.status()).toMatchObject({
+    const status = upload.uploader.status();
+    expect(status).toMatchObject({
       rejected: 0,
       points: 10,
-      requests: { accepted: 1 },
       signals: { saved: 1, refused: [] },
       lastError: { current: false },
     });
+    // After half a minute of server errors one series goes out by itself first.
+    expect([1, 2]).toContain(status.requests.accepted);
+    expect(status.parked.refused).toBe(0);
     expectWithinLimits(upload, service);
   },
 );

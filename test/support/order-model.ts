@@ -17,7 +17,7 @@ import { failure, MemoryDisk } from "./memory-disk.ts";
 import { type Difference, differencesOf } from "./order-oracle.ts";
 import type { OrderModelOptions, Sample, Step } from "./order-story.ts";
 import { ManualClock, seeded, testRuntime } from "./runtime.ts";
-import { poisonFrom, SinkWorld } from "./scripted-sink.ts";
+import { failingFrom, poisonFrom, SinkWorld } from "./scripted-sink.ts";
 
 const inputs = ["a", "b", "c"] as InputId[]; // they are valid ones
 const maxLagMs = 5_000;
@@ -145,7 +145,7 @@ export class OrderModel {
       const point = {
         input: inputs[input]!,
         time: { fresh: second, same, old }[time],
-        value: value === "poison" ? poisonFrom + ++this.#lastValue : this.#lastValue,
+        value: this.#valueOf(value),
         ...(((this.#options.keep ?? 0) & (1 << input)) !== 0 && { sameTime: "keep" as const }),
       };
       earlier.push(point);
@@ -153,6 +153,11 @@ export class OrderModel {
     });
     this.#messages.push(message);
     this.#deliver(this.#messages.length - 1);
+  }
+
+  #valueOf(value: Sample["value"]): number {
+    if (value === "poison") return poisonFrom + ++this.#lastValue;
+    return value === "failing" ? failingFrom + ++this.#lastValue : this.#lastValue;
   }
 
   /** As a broker does: in order, and again what was not acknowledged. */
@@ -263,7 +268,7 @@ export class OrderModel {
     await this.#through(reader[Symbol.asyncDispose]());
   }
 
-  /** All is well from now on, until everything is delivered. */
+  /** All is well from now on, until everything is delivered; first without the inputs over which the service fails. */
   async #end(): Promise<void> {
     this.#service.isAway = false;
     this.#service.script.length = 0;
@@ -273,17 +278,27 @@ export class OrderModel {
     this.#isFull = false;
     this.#unread = "none";
     const { buffer } = this.#life;
+    const points = this.#messages.flat();
+    const failing = new Set(points.filter(({ value }) => value >= failingFrom).map(({ input }) => input));
+    const others = points.filter(({ input }) => !failing.has(input));
+    if (failing.size > 0)
+      await this.#until(() => differencesOf(others, this.#rejects, this.#service.stored).length === 0);
+    this.#service.fails = false;
+    await this.#until(() => this.#acknowledged === this.#messages.length && buffer.stats().unsettledPoints === 0);
+    await this.#stopUploading();
+    await this.#through(buffer[Symbol.asyncDispose]());
+    const { losses } = buffer.stats();
+    if (losses.length > 0) throw new Error(`points were lost: ${JSON.stringify(losses)}`);
+  }
+
+  async #until(isOver: () => boolean): Promise<void> {
     const until = this.#world.monotonic() + longestMs;
     do {
       await this.#world.advance(1_000);
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#world.monotonic() > until)
-        throw new Error(`${buffer.stats().unsettledPoints} points are not delivered`);
-    } while (this.#acknowledged < this.#messages.length || buffer.stats().unsettledPoints > 0);
-    await this.#stopUploading();
-    await this.#through(buffer[Symbol.asyncDispose]());
-    const { losses } = buffer.stats();
-    if (losses.length > 0) throw new Error(`points were lost: ${JSON.stringify(losses)}`);
+        throw new Error(`${this.#life.buffer.stats().unsettledPoints} points are not delivered`);
+    } while (!isOver());
   }
 
   /** Lets time pass until it settles. */

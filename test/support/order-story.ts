@@ -10,14 +10,15 @@ export interface Sample {
   readonly time: "fresh" | "same" | "old";
   /** Which earlier point, or how many seconds ago. */
   readonly back: number;
-  readonly value: "new" | "last" | "poison";
+  /** `poison`: refused for good. `failing`: the service answers 500 to whatever carries it. */
+  readonly value: "new" | "last" | "poison" | "failing";
 }
 
 export type Step =
   | { readonly do: "append"; readonly samples: readonly Sample[] }
   | { readonly do: "pass"; readonly ms: number }
   | { readonly do: "answer"; readonly answers: readonly Answer[] }
-  | { readonly do: "outage"; readonly isAway: boolean }
+  | { readonly do: "outage"; readonly isAway: boolean | "answering" }
   /** kill -9. What was not acknowledged is delivered again, and at least the last `again` messages. */
   | { readonly do: "kill"; readonly again: number }
   /** The same, and of what was not synced each write may be lost. */
@@ -57,6 +58,7 @@ const sample: fc.Arbitrary<Sample> = fc.record({
     { weight: 16, arbitrary: fc.constant("new" as const) },
     { weight: 2, arbitrary: fc.constant("last" as const) },
     { weight: 1, arbitrary: fc.constant("poison" as const) },
+    { weight: 1, arbitrary: fc.constant("failing" as const) },
   ),
 });
 
@@ -84,7 +86,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 8,
-    arbitrary: fc.record({ do: fc.constant("pass" as const), ms: fc.constantFrom(3, 150, 500, 1_100, 3_000, 12_000) }),
+    arbitrary: fc.record({
+      do: fc.constant("pass" as const),
+      ms: fc.constantFrom(3, 150, 500, 1_100, 3_000, 12_000, 60_000),
+    }),
   },
   {
     weight: 6,
@@ -93,7 +98,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       answers: fc.array(answer, { minLength: 1, maxLength: 4 }),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("outage" as const), isAway: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("outage" as const),
+      isAway: fc.constantFrom(true, false, "answering" as const),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("kill" as const), again: fc.nat(6) }) },
   {
     weight: 1,

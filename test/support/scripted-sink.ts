@@ -10,7 +10,7 @@ export type Answer =
   | { readonly kind: "refuse"; readonly named: number }
   /** −32021. What is neither `refused` nor `unnamed` is accepted; what is `unnamed` is stored all the same. */
   | { readonly kind: "partial"; readonly refused: number; readonly unnamed: number }
-  /** `stored`: the service stored the frame, and its answer got lost. */
+  /** `stored`: the service stored the frame, and its answer got lost; else it answers 500. */
   | { readonly kind: "unavailable"; readonly stored: boolean }
   | { readonly kind: "throttled" }
   /** 413, whatever its size. */
@@ -20,6 +20,8 @@ export type Answer =
 
 /** The service refuses frames that hold such a value, whenever they come. */
 export const poisonFrom = 1e6;
+/** While it `fails`, the service answers 500 to frames that hold such a value. */
+export const failingFrom = 2e6;
 
 interface Data {
   readonly times: readonly string[];
@@ -34,8 +36,10 @@ export class SinkWorld {
   readonly stored = new Map<string, number>();
   /** Answers to the next requests; then all are accepted. */
   readonly script: Answer[] = [];
-  /** Nothing is answered but `unavailable`. */
-  isAway = false;
+  /** Nothing is answered, or only 500. */
+  isAway: boolean | "answering" = false;
+  /** It fails over values from `failingFrom` on. */
+  fails = true;
   /** Larger requests are answered with 413. */
   mostBytes = Number.POSITIVE_INFINITY;
   /** Mask of the inputs that −32021 names, whatever the script says. */
@@ -62,14 +66,21 @@ export class SinkWorld {
   #answer(frame: Frame): Outcome {
     this.requests++;
     const { data } = (JSON.parse(Buffer.from(frame.body).toString()) as { params: { data: Data } }).params; // what FrameWriter wrote
-    if (this.isAway) return { kind: "unavailable", cause: new Error("the service is away") };
+    if (this.isAway !== false)
+      return {
+        kind: "unavailable",
+        cause: new Error("the service is away"),
+        isServerError: this.isAway === "answering",
+      };
     if (frame.body.length > this.mostBytes) return { kind: "tooLarge" };
+    if (this.fails && hasValue(data, failingFrom))
+      return { kind: "unavailable", cause: new Error("HTTP 500"), isServerError: true };
     const answer = this.#next();
     const all = this.inputs.filter((input) => input in data.series);
     const isIn = (mask: number) => (input: InputId) => (mask & (1 << this.inputs.indexOf(input))) !== 0;
     if (answer.kind === "unavailable") {
       if (answer.stored && !isPoisoned(data)) this.#store(data, all);
-      return { kind: "unavailable", cause: new Error("no answer") };
+      return { kind: "unavailable", cause: new Error("no answer"), isServerError: !answer.stored };
     }
     if (answer.kind === "throttled") return { kind: "throttled", retryAfterMs: 700 };
     if (answer.kind === "tooLarge") return { kind: "tooLarge" };
@@ -111,6 +122,10 @@ function microsOf(text: string): number {
   return Date.parse(`${second}Z`) * 1_000 + Number(fraction.padEnd(6, "0"));
 }
 
-function isPoisoned({ series }: Data): boolean {
-  return Object.values(series).some((values) => values.some((value) => value !== null && value >= poisonFrom));
+function isPoisoned(data: Data): boolean {
+  return hasValue(data, poisonFrom, failingFrom);
+}
+
+function hasValue({ series }: Data, from: number, to = Number.POSITIVE_INFINITY): boolean {
+  return Object.values(series).some((values) => values.some((value) => value !== null && value >= from && value < to));
 }

@@ -30,7 +30,7 @@ export type Verdict =
   | { readonly kind: "partly"; readonly error: RpcErrorObject }
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
   /** `answered`: it was the service that said so, in JSON-RPC, rather than the network or something in between. */
-  | { readonly kind: "unavailable"; readonly cause: Error; readonly answered: boolean }
+  | (Extract<Outcome, { readonly kind: "unavailable" }> & { readonly answered: boolean })
   /** `answered`: the same, rather than the credentials: the method, or something in the call, is not permitted. */
   | { readonly kind: "unauthorized"; readonly reason: string; readonly answered: boolean }
   | Exclude<
@@ -157,7 +157,7 @@ function verdictOnError(error: RpcErrorObject, clean: Clean): Verdict {
     case rpcErrors.tryAgain.code:
       return { kind: "throttled", retryAfterMs: 1_000 };
     default:
-      return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", reason), answered: true };
+      return { ...unavailable(reason), answered: true, isServerError: true };
   }
 }
 
@@ -182,7 +182,7 @@ function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): 
   if (status === 429) return { kind: "throttled", retryAfterMs: waitMs };
   if (after !== undefined && (status >= 500 || status === 408 || status === 425))
     return { kind: "throttled", retryAfterMs: waitMs };
-  return unavailable(reason);
+  return { ...unavailable(reason), isServerError: status >= 500 };
 }
 
 function excerpt(text: string): string {
@@ -190,8 +190,8 @@ function excerpt(text: string): string {
   return line === "" ? "" : `: ${line.slice(0, 200)}`;
 }
 
-function unavailable(message: string, cause?: unknown): Verdict {
-  return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message, { cause }), answered: false };
+function unavailable(message: string): Extract<Verdict, { readonly kind: "unavailable" }> {
+  return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message), answered: false };
 }
 
 function unreachableBy(error: unknown): AgentError {

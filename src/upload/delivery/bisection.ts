@@ -101,6 +101,23 @@ export class Bisection {
     return undefined;
   }
 
+  /** The service fails over what `next` gave: whatever has other inputs goes first. Points of one input keep their order. */
+  postpone(): void {
+    const inputs = new Set<InputId>();
+    const behind: Suspect[] = [];
+    const others: Suspect[] = [];
+    for (const suspect of this.#suspects.splice(0).toReversed()) {
+      const { columns } = suspect.portion;
+      if (behind.length > 0 && !columns.some(({ input }) => inputs.has(input))) {
+        others.unshift(suspect);
+        continue;
+      }
+      for (const { input } of columns) inputs.add(input);
+      behind.unshift(suspect);
+    }
+    this.#suspects.push(...behind, ...others);
+  }
+
   /** What `next` gave is too large for a request. */
   split(): void {
     const suspect = this.#suspects.pop();

@@ -6,6 +6,7 @@ import type { Sink } from "../../core/sink.ts";
 import type { Pacer } from "../client/pacer.ts";
 import type { Catalog } from "../signals/catalog.ts";
 import { Bisection } from "./bisection.ts";
+import { FailureSearch } from "./failure-search.ts";
 import { Intake } from "./intake.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import { Loader } from "./loader.ts";
@@ -101,11 +102,10 @@ export class Dispatcher {
     this.#parked = parked;
     const except = () => parked.except;
     this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
-    this.#loader = new Loader({ window, bisection: this.#bisection, clock, integration, limit, maxLagMs, holds });
-    this.#outcomes = new OutcomeHandler(
-      { ...parts, window, parked, bisection: this.#bisection, loader: this.#loader },
-      runtime,
-    );
+    const bisection = this.#bisection;
+    const search = new FailureSearch(clock);
+    this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, holds });
+    this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
     const { random } = runtime;
     this.#probes = new RetryProbes({ intake: this.#intake, loader: this.#loader, parked, window, random });
   }

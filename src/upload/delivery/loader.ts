@@ -8,7 +8,9 @@ import type { Candidate } from "../packing/cluster.ts";
 import { Envelope, type FramePlan, firstRequestId } from "../packing/frame-plan.ts";
 import { FrameWriter } from "../packing/frame-writer.ts";
 import { Packer } from "../packing/packer.ts";
+import type { SeriesQueue } from "../series/series-queue.ts";
 import type { Bisection } from "./bisection.ts";
+import type { FailureSearch } from "./failure-search.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import type { Portion, PortionColumn } from "./portion.ts";
 import type { Shipment } from "./shipment.ts";
@@ -17,6 +19,7 @@ import type { Window } from "./window.ts";
 export interface LoaderParts {
   readonly window: Window;
   readonly bisection: Bisection;
+  readonly search: FailureSearch;
   readonly clock: Clock;
   readonly integration: string;
   readonly limit: LearnedLimit;
@@ -24,6 +27,9 @@ export interface LoaderParts {
   /** Whether the points of an input have to wait for its metadata. */
   readonly holds: (input: InputId) => boolean;
 }
+
+/** Which series may be in a request; undefined: all. */
+type Choice = ((queue: SeriesQueue) => boolean) | undefined;
 
 /** Answers name every series; this many make 6 MB of answer at most. */
 const mostSeries = 20_000;
@@ -80,8 +86,10 @@ export class Loader {
       return this.#suspect();
     }
     this.#suspectsTurn = true;
-    const lane = this.#lane();
-    return (await this.#fresh(lane)) ?? (await this.#fresh(lane === "live" ? "backlog" : "live"));
+    const { search } = this.#parts;
+    const shipment = await this.#ofEither(this.#lane(), search.next());
+    // Where only suspects are left, or none of them can go out, the next ones have their turn.
+    return shipment ?? (search.isOn ? await this.#ofEither(this.#lane(), search.next()) : undefined);
   }
 
   /** When the oldest point of a lane that may go out was taken, on the monotonic clock in milliseconds. */
@@ -101,13 +109,17 @@ export class Loader {
     return waited >= Math.min(this.#parts.maxLagMs / 2 - 1_000, 2_000) ? "live" : "backlog";
   }
 
-  *#candidates(lane: Lane): Generator<Candidate> {
+  *#candidates(lane: Lane, may?: Choice): Generator<Candidate> {
     const { window, holds } = this.#parts;
     for (const queue of window.queues(lane))
-      if (queue.count > 0 && !holds(queue.input)) yield { queue, since: window.since(queue) };
+      if (queue.count > 0 && !holds(queue.input) && may?.(queue) !== false) yield { queue, since: window.since(queue) };
   }
 
-  async #fresh(lane: Lane): Promise<Shipment | undefined> {
+  async #ofEither(lane: Lane, may: Choice): Promise<Shipment | undefined> {
+    return (await this.#fresh(lane, may)) ?? (await this.#fresh(lane === "live" ? "backlog" : "live", may));
+  }
+
+  async #fresh(lane: Lane, may: Choice): Promise<Shipment | undefined> {
     const { window, clock, maxLagMs } = this.#parts;
     const patienceMs = lane === "live" ? maxLagMs * urgentShare : backlogPatienceMs;
     const limits = {
@@ -116,8 +128,8 @@ export class Loader {
       maxSeries: mostSeries,
       urgentBefore: clock.monotonic() - patienceMs,
     };
-    const riders = lane === "backlog" ? this.#candidates("live") : [];
-    const plan = await inSlices(this.#packer.plan(this.#candidates(lane), limits, riders));
+    const riders = lane === "backlog" ? this.#candidates("live", may) : [];
+    const plan = await inSlices(this.#packer.plan(this.#candidates(lane, may), limits, riders));
     if (!plan) return undefined;
     this.#liveInARow = lane === "live" ? this.#liveInARow + 1 : 0;
     if (lane === "backlog") this.#sparse = plan.nulls > plan.points;

@@ -38,7 +38,7 @@ export const orderAblations: readonly Ablation[] = [
   },
   {
     safeguard: "parking an input with all of its points",
-    file: "upload/delivery/outcome-handler.ts",
+    file: "upload/delivery/point-disposition.ts",
     code: "[...columns, ...bisection.withdraw(input)]",
     without: "columns",
     test: model,

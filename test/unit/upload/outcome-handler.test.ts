@@ -4,6 +4,7 @@ import { AgentError } from "../../../src/core/errors.ts";
 import type { InputId } from "../../../src/core/point.ts";
 import type { Outcome } from "../../../src/core/sink.ts";
 import { Bisection } from "../../../src/upload/delivery/bisection.ts";
+import { FailureSearch } from "../../../src/upload/delivery/failure-search.ts";
 import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/delivery/outcome-handler.ts";
 import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
 import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
@@ -20,6 +21,7 @@ const refused: Outcome = { kind: "refused", code: -32_602, reason: "no", inputs:
 
 function openStory(others: Partial<OutcomeHandlerParts> = {}) {
   const log: string[] = [];
+  const clock = new ManualClock();
   const bisection = new Bisection();
   let written: () => void = () => {};
   const parts = {
@@ -36,10 +38,10 @@ function openStory(others: Partial<OutcomeHandlerParts> = {}) {
     tally: { accepted: () => {}, failed: () => {}, trouble: () => {}, rejected: () => log.push("counted") },
     parked: { draining: () => [], named: () => {} },
     limit: { least: false, forget: () => {}, accepted: () => {} },
+    search: new FailureSearch(clock),
     maxLagMs: 30_000,
     ...others,
   } as unknown as OutcomeHandlerParts; // what is used of them
-  const clock = new ManualClock();
   // The longest waits that may be drawn.
   const handler = new OutcomeHandler(parts, { ...testRuntime({ clock }), random: () => 1 });
   const wait = async (outcome: Outcome) => (await handler.handle(fresh, outcome)).waitMs;

@@ -1,6 +1,7 @@
 // Inputs that the service does not take beside others that it takes: what it is asked, and what an operator reads.
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
+import type { Frame } from "../../../src/core/sink.ts";
 import { SimulatedDelivery, storesOthers } from "../../support/simulated-delivery.ts";
 
 const many = Array.from({ length: 100 }, (_, i) => `tag${i}` as InputId);
@@ -237,4 +238,74 @@ test("a restart finds many refused inputs again with a few requests", async () =
   expect(vain.length).toBeLessThanOrEqual(1 + 60 / 5);
   expect(delivery.parked.refused).toBe(refused.size);
   expect(delivery.requests.filter(({ outcome }) => outcome === "accepted").length).toBeGreaterThan(45);
+});
+
+const fails = { kind: "unavailable", cause: new Error("HTTP 500"), isServerError: true } as const;
+const failsOver = (isBad: (frame: Frame) => boolean) => (frame: Frame) =>
+  isBad(frame) ? fails : storesOthers(() => false)(frame);
+const accepted = ({ outcome }: { readonly outcome: string }) => outcome === "accepted";
+
+test("a point over which the service fails within any request is found, parked and tried again, and others go on", async () => {
+  let isTaken = false;
+  const bad = many[37]!;
+  await using delivery = await SimulatedDelivery.start(failsOver(({ inputs }) => !isTaken && inputs.includes(bad)));
+  delivery.append(...many);
+  await delivery.pass(300, ...many);
+  expect(delivery.parked.first).toMatchObject([{ input: bad, reason: "HTTP 500" }]);
+  expect(delivery.parked.refused).toBe(1);
+  expect(delivery.runtime.lines.filter(({ fields }) => fields.reason === "HTTP 500").length).toBeGreaterThan(0);
+
+  const before = delivery.requests.length;
+  await delivery.pass(60, ...many);
+  const taken = delivery.requests.slice(before).filter(accepted);
+  expect(taken.length).toBeGreaterThanOrEqual((60 * 4) / 5);
+  expect(Math.max(...taken.map(({ points }) => points))).toBeGreaterThanOrEqual(many.length - 1);
+
+  isTaken = true;
+  await delivery.pass(400);
+  expect(delivery.parked.refused).toBe(0);
+  expect(delivery.reader.empty).toBe(true);
+});
+
+test("many inputs over which the service fails are found, and all others are delivered", async () => {
+  const bad = new Set(many.filter((_, i) => i % 9 === 0));
+  await using delivery = await SimulatedDelivery.start(
+    failsOver(({ inputs }) => inputs.some((input) => bad.has(input))),
+  );
+  delivery.append(...many);
+  await delivery.pass(600, ...many);
+
+  expect(delivery.parked.refused).toBe(bad.size);
+  const lately = delivery.requests.slice(-60).filter(accepted);
+  expect(Math.max(...lately.map(({ inputs }) => inputs.length))).toBe(many.length - bad.size);
+});
+
+test("a service that answers 500 to everything parks nothing, and two requests after it is back all is delivered", async () => {
+  let isDown = true;
+  await using delivery = await SimulatedDelivery.start(failsOver(() => isDown));
+  delivery.append(...many);
+  await delivery.pass(3_600);
+  expect(delivery.state).toMatchObject({ state: "unreachable", points: 0 });
+
+  isDown = false;
+  await delivery.pass(60);
+  expect(delivery.reader.empty).toBe(true);
+  expect(delivery.requests.filter(accepted).map(({ points }) => points)).toEqual([1, many.length - 1]);
+  expect(delivery.runtime.lines.map(({ message }) => message)).not.toContain(
+    "the service does not take some inputs; their points stay in the buffer and are tried again",
+  );
+});
+
+test("a point over which the service fails is found, too, among points that the service refused together", async () => {
+  const [bad, invalid] = [many[37]!, many[61]!];
+  await using delivery = await SimulatedDelivery.start((frame) => {
+    if (frame.inputs.includes(invalid)) return { kind: "refused", code: -32_602, reason: "invalid", inputs: [] };
+    return failsOver(({ inputs }) => inputs.includes(bad))(frame);
+  });
+  delivery.append(...many);
+  await delivery.pass(600, "good");
+
+  expect(delivery.parked.first).toMatchObject([{ input: bad }]);
+  // The other one was refused for good.
+  expect(delivery.reader.waiting + delivery.reader.out).toBe(1);
 });
