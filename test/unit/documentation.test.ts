@@ -58,6 +58,10 @@ test("every test that a promise about data names is there, and every promise nam
   expect(named.filter(([, files]) => files.length === 0).map(([row]) => row)).toEqual([]);
   const files = named.flatMap(([, each]) => each);
   expect(files.filter((file) => !existsSync(join(root, "test", file)))).toEqual([]);
+  const titles = rows.flatMap((row) => [...row.matchAll(/`([^`\s]+\.test\.ts)` "([^"]+)"/g)]);
+  expect(titles.length).toBeGreaterThan(10);
+  const isMissing = ([, file = "", title = ""]: readonly string[]) => !textOf(`test/${file}`).includes(`"${title}`);
+  expect(titles.filter(isMissing).map(([cell]) => cell)).toEqual([]);
 });
 
 test("every test that the first five minutes name is there", () => {
