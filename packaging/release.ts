@@ -76,6 +76,8 @@ async function bundle(folder: string): Promise<Metafile> {
           out: basename(file, ".ts"),
         }),
       ),
+      // Loaded by `require` with the first regular expression of a filter.
+      { in: "re2js", out: "node_modules/re2js/index" },
     ],
     bundle: true,
     platform: "node",

@@ -4,8 +4,7 @@ import { isRecord } from "../call/check-frame.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
 import type { StepBudget } from "./linear-regex.ts";
-import { LinearRegex, RegexBudgetError } from "./linear-regex.ts";
-import { RegexSyntaxError } from "./regex-syntax.ts";
+import { LinearRegex, RegexBudgetError, RegexSyntaxError } from "./linear-regex.ts";
 import type { Field, FieldTable, FieldValue } from "./resource-fields.ts";
 
 export type Predicate<Resource> = (resource: Resource) => boolean;
@@ -13,7 +12,7 @@ export type Predicate<Resource> = (resource: Resource) => boolean;
 /** Bounds on what a filter may cost. */
 const maxDepth = 16;
 const maxConditions = 1_000;
-/** Steps of matching regular expressions: well under a second. */
+/** Steps of compiling and matching regular expressions: a second or less. */
 const maxRegexSteps = 20_000_000;
 
 /** Reads the filter at `path`. With faults the result means nothing. Null and absent filters match everything. */
@@ -181,11 +180,11 @@ function matchesRegex(field: Field<never>, pattern: unknown, at: string, faults:
   if (typeof pattern !== "string") faults.add(at, "must be a text");
   if (field.kind !== "text" || typeof pattern !== "string") return () => true;
   try {
-    const regex = new LinearRegex(pattern);
+    const regex = new LinearRegex(pattern, budget);
     const test = (value: Scalar) => typeof value === "string" && regex.test(value, budget);
     return (value) => (isList(value) ? value.some(test) : test(value));
   } catch (error) {
-    if (!(error instanceof RegexSyntaxError)) throw error;
+    if (!(error instanceof RegexSyntaxError || error instanceof RegexBudgetError)) throw error;
     faults.add(at, error.message);
     return () => true;
   }

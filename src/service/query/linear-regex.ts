@@ -1,19 +1,9 @@
-// Regular expressions whose cost grows with the length of the text and never explodes: all alternatives are followed at
-// once (Thompson's construction), nothing is tried again.
-import type { CharTest, RegexNode } from "./regex-syntax.ts";
-import { isWord, parseRegex, RegexSyntaxError } from "./regex-syntax.ts";
+// Regular expressions of filters: the syntax and the engine of RE2, whose time grows with the length of the text and never
+// explodes, and bounds on what those of one request cost together.
+import { createRequire } from "node:module";
+import type { RE2JS } from "re2js";
 
-type Instruction =
-  | { readonly kind: "char"; readonly test: CharTest }
-  | { readonly kind: "at"; readonly where: "start" | "end" | "word" | "noWord" }
-  | { readonly kind: "fork"; first: number; second: number }
-  | { readonly kind: "jump"; to: number }
-  | { readonly kind: "match" };
-
-/** Repetitions are written out, so this bounds what `((a{100}){100})` may become. */
-const maxInstructions = 2_000;
-
-/** Spent by matching; shared by everything one request matches. */
+/** Spent by compiling and matching; shared by everything one request matches. */
 export interface StepBudget {
   left: number;
 }
@@ -23,119 +13,72 @@ export class RegexBudgetError extends Error {
   override readonly name = "RegexBudgetError";
 }
 
+/** The reason is for the author of the pattern. */
+export class RegexSyntaxError extends Error {
+  override readonly name = "RegexSyntaxError";
+}
+
+const maxPattern = 1_000;
+/** Characters once repetitions are written out, which the engine does before it tells how many instructions they make. */
+const maxWrittenOut = 100_000;
+/** RE2 allows no more, also where repetitions are in each other. */
+const maxCopies = 1_000;
+const maxInstructions = 2_000;
+/** Compiling an instruction takes as long as so many steps of matching, which take 20 to 50 ns. */
+const stepsToCompile = 100;
+
 /** Tells whether a text contains a match. Unanchored, as in most query languages. */
 export class LinearRegex {
-  readonly #program: readonly Instruction[];
+  readonly #regex: RE2JS;
 
-  /** Throws `RegexSyntaxError`. */
-  constructor(pattern: string) {
-    const program: Instruction[] = [];
-    emit(parseRegex(pattern), program);
-    program.push({ kind: "match" });
-    this.#program = program;
+  /** Throws `RegexSyntaxError` or `RegexBudgetError`. */
+  constructor(pattern: string, budget: StepBudget = { left: Number.POSITIVE_INFINITY }) {
+    if (pattern.length > maxPattern) throw new RegexSyntaxError(`must have at most ${maxPattern} characters`);
+    const writtenOut = pattern.length * copies(pattern);
+    if (writtenOut > maxWrittenOut) throw new RegexSyntaxError("has too many repetitions");
+    spend(budget, writtenOut * stepsToCompile);
+    this.#regex = compiled(pattern);
+    if (this.#regex.programSize() > maxInstructions) throw new RegexSyntaxError("has too many repetitions");
   }
 
-  /** Throws `RegexBudgetError`. */
+  /** Throws `RegexBudgetError`. Each character may cost a step of each instruction, so that many are spent. */
   test(text: string, budget: StepBudget): boolean {
-    const program = this.#program;
-    const codes = Array.from(text, (char) => char.codePointAt(0) ?? 0);
-    let current: number[] = [];
-    let next: number[] = [];
-    const seen = new Int32Array(program.length).fill(-1);
-    const pending: number[] = [];
-    // Follows what costs no character; true when the match is reached.
-    const add = (threads: number[], start: number, at: number): boolean => {
-      pending.push(start);
-      for (let pc = pending.pop(); pc !== undefined; pc = pending.pop()) {
-        if (seen[pc] === at) continue;
-        seen[pc] = at;
-        budget.left--;
-        const instruction = program[pc]!;
-        if (instruction.kind === "match") {
-          pending.length = 0;
-          return true;
-        }
-        if (instruction.kind === "char") threads.push(pc);
-        else if (instruction.kind === "jump") pending.push(instruction.to);
-        else if (instruction.kind === "fork") pending.push(instruction.second, instruction.first);
-        else if (holds(instruction.where, codes, at)) pending.push(pc + 1);
-      }
-      return false;
-    };
-    for (let at = 0; ; at++) {
-      if (add(current, 0, at)) return true;
-      if (at === codes.length) return false;
-      if (budget.left < 0) throw new RegexBudgetError("the regular expressions of this filter take too long");
-      const code = codes[at]!;
-      for (const pc of current) {
-        const instruction = program[pc]!;
-        if (instruction.kind === "char" && instruction.test(code) && add(next, pc + 1, at + 1)) return true;
-      }
-      budget.left -= current.length;
-      [current, next] = [next, current];
-      next.length = 0;
-    }
+    spend(budget, (text.length + 1) * this.#regex.programSize());
+    // Not `test()` of the library: it keeps states of 4 kB for each expression, ten thousand of them.
+    return this.#regex.matcher(text).find();
   }
 }
 
-function emit(node: RegexNode, program: Instruction[]): void {
-  if (program.length > maxInstructions) throw new RegexSyntaxError("has too many repetitions");
-  switch (node.kind) {
-    case "char":
-    case "at":
-      program.push(node);
-      break;
-    case "all":
-      for (const part of node.parts) emit(part, program);
-      break;
-    case "any": {
-      const ends: { to: number }[] = [];
-      for (const [index, part] of node.parts.entries()) {
-        const last = index === node.parts.length - 1;
-        const fork = { kind: "fork" as const, first: program.length + 1, second: 0 };
-        if (!last) program.push(fork);
-        emit(part, program);
-        if (last) continue;
-        const jump = { kind: "jump" as const, to: 0 };
-        program.push(jump);
-        ends.push(jump);
-        fork.second = program.length;
-      }
-      for (const jump of ends) jump.to = program.length;
-      break;
-    }
-    case "repeat":
-      emitRepeat(node, program);
-      break;
-    default:
-      node satisfies never;
-  }
+function spend(budget: StepBudget, steps: number): void {
+  budget.left -= steps;
+  if (budget.left < 0) throw new RegexBudgetError("the regular expressions of this filter take too long");
 }
 
-function emitRepeat({ part, min, max }: RegexNode & { readonly kind: "repeat" }, program: Instruction[]): void {
-  for (let i = 0; i < min; i++) emit(part, program);
-  if (max === Number.POSITIVE_INFINITY) {
-    const fork = { kind: "fork" as const, first: program.length + 1, second: 0 };
-    program.push(fork);
-    emit(part, program);
-    program.push({ kind: "jump", to: fork.first - 1 });
-    fork.second = program.length;
-    return;
-  }
-  const forks: { second: number }[] = [];
-  for (let i = min; i < max; i++) {
-    const fork = { kind: "fork" as const, first: program.length + 1, second: 0 };
-    program.push(fork);
-    forks.push(fork);
-    emit(part, program);
-  }
-  for (const fork of forks) fork.second = program.length;
+/** How often a part of the pattern may be written out, at most: the largest repetitions of all depths multiply. */
+function copies(pattern: string): number {
+  // Brackets in quotes and in classes are none.
+  const bare = pattern.replaceAll(/\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|[^\]])*\]/gs, "_");
+  const largest: number[] = [];
+  let depth = 0;
+  for (const [found, least, most] of bare.matchAll(/[()]|\{(\d+),?(\d*)\}/g))
+    if (found === "(") depth++;
+    else if (found === ")") depth--;
+    else largest[depth] = Math.max(largest[depth] ?? 1, Number(most || least));
+  return Math.min(
+    maxCopies,
+    Object.values(largest).reduce((product, count) => product * count, 1),
+  );
 }
 
-function holds(where: "start" | "end" | "word" | "noWord", codes: readonly number[], at: number): boolean {
-  if (where === "start") return at === 0;
-  if (where === "end") return at === codes.length;
-  const before = at > 0 && isWord(codes[at - 1]!);
-  const after = at < codes.length && isWord(codes[at]!);
-  return (before !== after) === (where === "word");
+function compiled(pattern: string): RE2JS {
+  // Loaded with the first expression: most requests have none.
+  const { RE2JS: engine } = createRequire(import.meta.url)("re2js") as typeof import("re2js"); // what the package has
+  try {
+    return engine.compile(pattern, engine.DISABLE_UNICODE_GROUPS);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new RegexSyntaxError(reason.replace(/^error parsing regexp:/, "is no regular expression of RE2:"), {
+      cause: error,
+    });
+  }
 }

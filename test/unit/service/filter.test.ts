@@ -132,3 +132,17 @@ test("a regular expression that takes too long over all signals is refused, not 
   }).toThrow(RpcFault);
   expect(performance.now() - start).toBeLessThan(5_000);
 });
+
+test("many regular expressions that are large written out are refused before all of them are compiled", () => {
+  const faults = new Faults();
+  const $or = Array.from({ length: 900 }, () => ({ name: { $regex: `(?:${"a".repeat(90)}){900}` } }));
+  parseFilter({ $or }, signalFields, "f", faults);
+  const said = ["has too many repetitions", "the regular expressions of this filter take too long"];
+  expect(() => faults.throwIfAny()).toThrow(
+    expect.objectContaining({
+      details: {
+        params: expect.objectContaining({ "f.$or.0.name.$regex": [said[0]], "f.$or.9.name.$regex": [said[1]] }),
+      },
+    }),
+  );
+});

@@ -44,11 +44,16 @@ test("it matches what JavaScript's regular expressions match", () => {
   }));
   const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "1", ".", " ", "é", "-", "]", "_"), maxLength: 8 });
   fc.assert(
-    fc.property(pattern, text, (source, subject) => {
-      // JavaScript reads `[]` as an empty class, RE2 a first `]` as itself.
-      const expected = new RegExp(source.replaceAll("[]a]", "[\\]a]"), "u").test(subject);
-      expect(matches(source, subject)).toBe(expected);
-    }),
+    // JavaScript tries again and again: with a longer pattern one run may take minutes.
+    fc.property(
+      pattern.filter(({ length }) => length <= 60),
+      text,
+      (source, subject) => {
+        // JavaScript reads `[]` as an empty class, RE2 a first `]` as itself.
+        const expected = new RegExp(source.replaceAll("[]a]", "[\\]a]"), "u").test(subject);
+        expect(matches(source, subject)).toBe(expected);
+      },
+    ),
     runs(1_200),
   );
 });
