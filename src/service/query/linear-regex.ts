@@ -1,7 +1,7 @@
 // Regular expressions of filters: the syntax and the engine of RE2, whose time grows with the length of the text and never
 // explodes, and bounds on what those of one request cost together.
 import { createRequire } from "node:module";
-import type { RE2JS } from "re2js";
+import type * as Re2 from "re2js";
 
 /** Spent by compiling and matching; shared by everything one request matches. */
 export interface StepBudget {
@@ -29,7 +29,7 @@ const stepsToCompile = 100;
 
 /** Tells whether a text contains a match. Unanchored, as in most query languages. */
 export class LinearRegex {
-  readonly #regex: RE2JS;
+  readonly #regex: Re2.RE2JS;
 
   /** Throws `RegexSyntaxError` or `RegexBudgetError`. */
   constructor(pattern: string, budget: StepBudget = { left: Number.POSITIVE_INFINITY }) {
@@ -70,9 +70,9 @@ function copies(pattern: string): number {
   );
 }
 
-function compiled(pattern: string): RE2JS {
+function compiled(pattern: string): Re2.RE2JS {
   // Loaded with the first expression: most requests have none.
-  const { RE2JS: engine } = createRequire(import.meta.url)("re2js") as typeof import("re2js"); // what the package has
+  const { RE2JS: engine } = createRequire(import.meta.url)("re2js") as typeof Re2; // what the package has
   try {
     return engine.compile(pattern, engine.DISABLE_UNICODE_GROUPS);
   } catch (error) {
