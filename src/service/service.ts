@@ -1,6 +1,7 @@
 // The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../core/runtime.ts";
+import type { PageFile } from "../lib/page-files.ts";
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
 import { signingKey, TokenSigner } from "./http/access-token.ts";
@@ -14,7 +15,6 @@ import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { TokenEndpoint } from "./http/token-endpoint.ts";
 import type { MethodTraffic } from "./http/traffic.ts";
 import { Traffic } from "./http/traffic.ts";
-import type { PageFile } from "./timeline-files.ts";
 import { loadTimelineFiles } from "./timeline-files.ts";
 import { StoreThread } from "./worker/store-thread.ts";
 
