@@ -3,11 +3,6 @@ import PQueue from "p-queue";
 import type { Clock } from "../../core/runtime.ts";
 import type { Turns } from "./turns.ts";
 
-/** The slice of p-queue that gives order and concurrency; its own interval runs on the wall clock and is not used. */
-interface Queue {
-  add<T>(task: () => Promise<T>): Promise<T>;
-}
-
 /** What is always allowed for the way to the service, and what at most, in milliseconds. */
 const usualTransit = 50;
 const mostTransit = 500;
@@ -19,7 +14,8 @@ const turnPatienceMs = 60_000;
 
 /** Spacing on the monotonic clock. Counts from its creation, so that not even a crash loop goes over the rate. */
 export class Pacer {
-  readonly #queue: Queue = new PQueue({ concurrency: 1 });
+  /** Order and concurrency. Its own interval runs on the wall clock and is not used. */
+  readonly #queue = new PQueue({ concurrency: 1 });
   readonly #clock: Clock;
   readonly #intervalMs: number;
   readonly #turns: Turns | undefined;
