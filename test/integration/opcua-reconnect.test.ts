@@ -1,6 +1,5 @@
 // Servers that are reached in a roundabout way, or answer not at all where they should refuse.
 import { afterAll, expect, test } from "vitest";
-import { eventually } from "../support/eventually.ts";
 import { beforeRequest } from "../support/opcua-requests.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
@@ -55,16 +54,4 @@ test("a server that lists no endpoints for a forwarded port is asked by its own 
   await using line = collect(await openOpcuaSource({ stateDir: folder.file("behind"), options, tags }));
   await line.reading(({ quality }) => quality === "good");
   expect(forward.connections).toBeGreaterThan(0);
-});
-
-test("a network that heals while it is tried is noticed by the same attempt, though it swallowed the first greeting", async () => {
-  await using server = await opcuaServer({ folder: folder.file("healed") });
-  await using network = await tcpProxy(server.port);
-  network.muteDevice();
-  const options = { url: `opc.tcp://127.0.0.1:${network.port}`, security };
-  const opening = openOpcuaSource({ stateDir: folder.file("greeted"), options, tags });
-  await Promise.race([opening, eventually(() => network.swallowed > 0)]);
-  network.mend();
-  await using line = collect(await opening);
-  await line.reading(({ quality }) => quality === "good");
 });

@@ -61,6 +61,8 @@ export class OpcuaSource implements Source {
   readonly #backfill: Backfill;
   readonly #describing: Describing;
   readonly #reread: Reread;
+  /** New subscriptions of which nothing has come, though the first values are due with the first publishing interval. */
+  readonly #unheard = new Set<number>();
   readonly #keeper: SessionKeeper;
   /** Gaps of earlier connections that are looked for again. */
   readonly #leftOver: readonly TagGap[];
@@ -136,6 +138,12 @@ export class OpcuaSource implements Source {
     await this.#describe(running);
     this.#tell(monitoring.failures);
     if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
+    // Servers were seen that send the first values in answer to a request of the connection before.
+    for (const { id, origin, publishingMs } of monitoring.subscriptions)
+      if (origin !== "kept" && publishingMs <= soonMs) {
+        this.#unheard.add(id);
+        this.#reread.add(monitoring.items(id));
+      }
     const background = this.#work(AbortSignal.any([signal, stop.signal]));
     try {
       for (;;) yield await this.#intake.next(signal);
@@ -232,7 +240,8 @@ export class OpcuaSource implements Source {
     this.#describing.add(
       values.flatMap(([item, { statusCode }]) => (semanticsChanged(statusCode.value) ? [item] : [])),
     );
-    for (const [item] of values) this.#reread.arrived(item);
+    const first = this.#unheard.delete(id);
+    for (const item of first ? monitoring.items(id) : values.map(([each]) => each)) this.#reread.arrived(item);
     await resolver.structures.learn(values, signal);
     const acknowledge = async () => {
       // In this order: what the server has thrown away nobody must take for missing.
@@ -257,5 +266,7 @@ export class OpcuaSource implements Source {
   }
 }
 
+/** Publishing intervals of which the first is over before `Reread` reads. */
+const soonMs = 1_000;
 /** How long values wait for the descriptions of what they are of. */
 const describedWithinMs = 5_000;

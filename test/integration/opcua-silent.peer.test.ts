@@ -1,0 +1,35 @@
+// Networks and servers that say nothing where an answer is due, and how soon the agent is back.
+import { afterAll, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { beforeRequest } from "../support/opcua-requests.ts";
+import { opcuaServer } from "../support/opcua-server.ts";
+import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { tcpProxy } from "../support/tcp-proxy.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
+const security = { mode: "none" };
+const tags = [{ path: "Line/Temp" }];
+
+test("a network that heals while it is tried is noticed by the same attempt, though it swallowed the first greeting", async () => {
+  await using server = await opcuaServer({ folder: folder.file("healed") });
+  await using network = await tcpProxy(server.port);
+  network.muteDevice();
+  const options = { url: `opc.tcp://127.0.0.1:${network.port}`, security };
+  const opening = openOpcuaSource({ stateDir: folder.file("greeted"), options, tags });
+  await Promise.race([opening, eventually(() => network.swallowed > 0)]);
+  network.mend();
+  await using line = collect(await opening);
+  await line.reading(({ quality }) => quality === "good");
+});
+
+test("first values that a new subscription never sends are read", async () => {
+  await using server = await opcuaServer({
+    folder: folder.file("mute"),
+    meddle: (changed) => beforeRequest(changed, "Publish", () => false),
+  });
+  const setup = { stateDir: folder.file("mute-state"), options: { url: server.url, security }, tags };
+  await using line = collect(await openOpcuaSource(setup));
+  await line.reading(({ quality }) => quality === "good");
+});
