@@ -3,7 +3,7 @@
 import { isInputId } from "../../core/point.ts";
 import { sameLength } from "../../wire/data-frame.ts";
 import { isExact, parseTimestamp } from "../../wire/timestamp.ts";
-import type { PointColumns } from "../store/point-block.ts";
+import type { BlockColumns } from "../store/point-block.ts";
 import { ColumnFrame } from "./insert-reader.ts";
 import type { Faults } from "./rpc-fault.ts";
 
@@ -11,11 +11,11 @@ import type { Faults } from "./rpc-fault.ts";
  * A frame without faults: for each key its points by ascending time, nulls left out, of repeated times the last. Made
  * when they are asked for, so that only one series has to be there twice at a time.
  */
-type CheckedFrame = ReadonlyMap<string, () => PointColumns>;
+type CheckedFrame = ReadonlyMap<string, () => BlockColumns>;
 
 /** Reads `data`, which stands at `path` in the params. With faults the result means nothing. */
 export function checkFrame(data: unknown, path: string, faults: Faults): CheckedFrame {
-  const frame = new Map<string, () => PointColumns>();
+  const frame = new Map<string, () => BlockColumns>();
   if (data instanceof ColumnFrame) {
     const { times, series } = data;
     const order = ascending(times) ? undefined : stableOrder(times);
@@ -81,7 +81,7 @@ function columnsOf(
   times: Float64Array,
   values: ArrayLike<number | null>,
   order: Uint32Array | undefined,
-): PointColumns {
+): BlockColumns {
   if (order === undefined && values instanceof Float64Array && !values.includes(Number.NaN)) return { times, values };
   const outTimes = new Float64Array(times.length);
   const outValues = new Float64Array(times.length);

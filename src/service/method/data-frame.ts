@@ -13,7 +13,7 @@ import { rollUp } from "../query/rollup.ts";
 import type { StateBudget } from "../query/state-times.ts";
 import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks, joinedBlocks } from "../store/item-data.ts";
-import type { StoredItem } from "../store/resource.ts";
+import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { includedMember, readFormat, readInclude } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
@@ -52,7 +52,7 @@ export function lastOf(column: Column, last: number | undefined): Column {
 
 function columnsOf(
   store: ServiceStore,
-  item: StoredItem,
+  item: ItemRecord,
   query: DataQuery,
   now: number,
   budget: StateBudget,

@@ -6,7 +6,7 @@ import type { Formula } from "../query/formula.ts";
 import { constants, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readInteger, readResourceQuery, select } from "../query/resource-query.ts";
-import type { StoredItem } from "../store/resource.ts";
+import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 
 /** What is made of the points of an item in each bucket. */
@@ -25,7 +25,7 @@ const aggregations = [
 type Aggregation = (typeof aggregations)[number];
 
 export interface ItemAggregation {
-  readonly item: StoredItem;
+  readonly item: ItemRecord;
   readonly aggregation: Aggregation;
   /** For the state aggregations. */
   readonly state: number;

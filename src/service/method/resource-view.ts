@@ -1,6 +1,6 @@
 // Signals and items as the specification's dialect shows them.
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
-import type { Signal, StoredItem } from "../store/resource.ts";
+import type { ItemRecord, Signal } from "../store/resource.ts";
 import { contentHash } from "../store/resource.ts";
 
 export function selectedSignalView(signal: Signal): SignalSelectView {
@@ -12,7 +12,7 @@ export function selectedItemView({
   attributes,
   createdAt,
   updatedAt,
-}: Pick<StoredItem, "id" | "attributes" | "createdAt" | "updatedAt">): ItemSelectView {
+}: Pick<ItemRecord, "id" | "attributes" | "createdAt" | "updatedAt">): ItemSelectView {
   return {
     id,
     meta: { contentHash: contentHash(attributes), createdAt: metaTime(createdAt), updatedAt: metaTime(updatedAt) },

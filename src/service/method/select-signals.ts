@@ -6,7 +6,7 @@ import { Faults } from "../call/rpc-fault.ts";
 import { readFlag } from "../call/save-view.ts";
 import { signalFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
-import type { Signal, StoredItem } from "../store/resource.ts";
+import type { ItemRecord, Signal } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { anyIntegration } from "./own-integration.ts";
 import { selectedItemView, selectedSignalView } from "./resource-view.ts";
@@ -56,7 +56,7 @@ function current({ params, store }: MethodCall): object {
 }
 
 /** Each item once, by creation. */
-function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly StoredItem[] {
+function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly ItemRecord[] {
   const ids = new Set(signals.flatMap(({ item }) => item ?? []));
   return [...ids].toSorted().flatMap((id) => store.resources.item(id) ?? []);
 }

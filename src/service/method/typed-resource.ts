@@ -1,6 +1,6 @@
 // Signals and items as the current dialect shows them: with type, attributes and relationships, and a hash of each.
 import { createHash } from "node:crypto";
-import type { Attributes, Signal, StoredItem } from "../store/resource.ts";
+import type { Attributes, ItemRecord, Signal } from "../store/resource.ts";
 import { metaTime } from "./resource-view.ts";
 
 export interface TypedResource {
@@ -27,7 +27,7 @@ export function signalResource(signal: Signal): TypedResource {
   };
 }
 
-export function itemResource(item: StoredItem): TypedResource {
+export function itemResource(item: ItemRecord): TypedResource {
   return { id: item.id, type: "items", ...describe(item, { ...shown(item.attributes), visible: item.visible }, {}) };
 }
 
@@ -38,7 +38,7 @@ function shown(attributes: Attributes) {
 }
 
 function describe(
-  { attributes: { annotations }, createdAt, updatedAt }: Signal | StoredItem,
+  { attributes: { annotations }, createdAt, updatedAt }: Signal | ItemRecord,
   attributes: object,
   relationships: object,
 ): Pick<TypedResource, "meta" | "attributes" | "relationships"> {

@@ -1,5 +1,5 @@
 // The fields of signals and items that filters and sorting may name.
-import type { Signal, StoredItem } from "../store/resource.ts";
+import type { ItemRecord, Signal } from "../store/resource.ts";
 
 /** What a field holds. Times are milliseconds since the epoch, and RFC 3339 in filters. */
 export type FieldValue = string | number | boolean | null | readonly string[];
@@ -18,7 +18,7 @@ type Readers<Resource> = Readonly<Record<string, Field<Resource>>>;
 const text = <Resource>(read: (resource: Resource) => FieldValue): Field<Resource> => ({ kind: "text", read });
 const time = <Resource>(read: (resource: Resource) => number): Field<Resource> => ({ kind: "time", read });
 
-const shared: Readers<Signal | StoredItem> = {
+const shared: Readers<Signal | ItemRecord> = {
   id: text(({ id }) => id),
   name: text(({ attributes }) => attributes.name),
   description: text(({ attributes }) => attributes.description),
@@ -40,20 +40,20 @@ const ofSignals: Readers<Signal> = {
   integration: text(({ integration }) => integration),
 };
 
-const ofItems: Readers<StoredItem> = {
+const ofItems: Readers<ItemRecord> = {
   ...shared,
   visible: { kind: "flag", read: ({ visible }) => visible },
 };
 
 export const signalFields: FieldTable<Signal> = (path) => keyed(path) ?? named(ofSignals, path);
-export const itemFields: FieldTable<StoredItem> = (path) => keyed(path) ?? named(ofItems, path);
+export const itemFields: FieldTable<ItemRecord> = (path) => keyed(path) ?? named(ofItems, path);
 
 function named<Resource>(readers: Readers<Resource>, path: string): Field<Resource> | undefined {
   return Object.hasOwn(readers, path) ? readers[path] : undefined;
 }
 
 /** `labels.<key>` and `annotations.<key>`. */
-function keyed(path: string): Field<Signal | StoredItem> | undefined {
+function keyed(path: string): Field<Signal | ItemRecord> | undefined {
   const dot = path.indexOf(".");
   if (dot < 0 || dot === path.length - 1) return undefined;
   const key = path.slice(dot + 1);

@@ -1,6 +1,6 @@
 // Aggregates points into buckets.
 
-import type { PointColumns } from "../store/point-block.ts";
+import type { BlockColumns } from "../store/point-block.ts";
 import type { BucketOf } from "./buckets.ts";
 
 /** Buckets that hold points, by ascending start, in columns of one length. */
@@ -18,7 +18,7 @@ interface Aggregates {
 }
 
 /** `blocks` by ascending time. */
-export function rollUp(blocks: Iterable<PointColumns>, bucketOf: BucketOf): Aggregates {
+export function rollUp(blocks: Iterable<BlockColumns>, bucketOf: BucketOf): Aggregates {
   const buckets: Aggregates = { times: [], count: [], min: [], max: [], sum: [], avg: [], first: [], last: [] };
   let end = Number.NEGATIVE_INFINITY;
   let start = 0;

@@ -1,7 +1,7 @@
 // How long a signal was in each of its states, bucket by bucket.
 
 import { RpcFault } from "../call/rpc-fault.ts";
-import type { PointColumns } from "../store/point-block.ts";
+import type { BlockColumns } from "../store/point-block.ts";
 import type { BucketOf } from "./buckets.ts";
 
 /** State → start of a bucket → microseconds in that state. */
@@ -28,7 +28,7 @@ interface StateOptions {
  * the window is not known and counts for no state. Throws -32602 when the budget is spent.
  */
 export function stateTimes(
-  blocks: Iterable<PointColumns>,
+  blocks: Iterable<BlockColumns>,
   bucketOf: BucketOf,
   { until, maxHold, budget }: StateOptions,
 ): StateTimes {

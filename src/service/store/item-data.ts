@@ -1,12 +1,12 @@
 // Points of an item: those of its signals, merged. On equal times the signal that was created last wins.
 import { parseRfcDuration } from "../../wire/rfc-duration.ts";
-import type { PointColumns } from "./point-block.ts";
+import type { BlockColumns } from "./point-block.ts";
 import { mergeColumns } from "./point-block.ts";
-import type { StoredItem } from "./resource.ts";
+import type { ItemRecord } from "./resource.ts";
 import type { ServiceStore } from "./store.ts";
 
 /** By ascending time, from `from` to before `before`. */
-export function* itemBlocks(store: ServiceStore, item: string, from: number, before: number): Generator<PointColumns> {
+export function* itemBlocks(store: ServiceStore, item: string, from: number, before: number): Generator<BlockColumns> {
   const [first, ...others] = store.resources.signalsOf(item);
   if (!first) return;
   if (others.length === 0) {
@@ -20,7 +20,7 @@ export function* itemBlocks(store: ServiceStore, item: string, from: number, bef
 }
 
 /** One pair of columns for all of these. */
-export function joinedBlocks(blocks: Iterable<PointColumns>): PointColumns {
+export function joinedBlocks(blocks: Iterable<BlockColumns>): BlockColumns {
   const all = [...blocks];
   const [only] = all;
   if (only && all.length === 1) return only;
@@ -38,6 +38,6 @@ export function joinedBlocks(blocks: Iterable<PointColumns>): PointColumns {
 }
 
 /** How long a value of an item is known to hold, microseconds: its gap detection. */
-export function holdOf({ attributes: { gapDetection } }: StoredItem): number {
+export function holdOf({ attributes: { gapDetection } }: ItemRecord): number {
   return (gapDetection === null ? undefined : parseRfcDuration(gapDetection)?.micros) ?? Number.POSITIVE_INFINITY;
 }

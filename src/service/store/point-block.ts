@@ -10,7 +10,7 @@
 // So a point costs 8 bytes on an even grid, 12 with irregular times less than 71 minutes apart, else 16.
 
 /** Points by strictly ascending time, in columns of one length. */
-export interface PointColumns {
+export interface BlockColumns {
   /** Microseconds since the epoch. */
   readonly times: Float64Array;
   readonly values: Float64Array;
@@ -20,7 +20,7 @@ export const maxBlockPoints = 1_024;
 const headerBytes = 24;
 
 /** At least one point. */
-export function encodeBlock({ times, values }: PointColumns): Uint8Array {
+export function encodeBlock({ times, values }: BlockColumns): Uint8Array {
   const count = times.length;
   const first = times[0] ?? 0;
   const form = formOf(times);
@@ -39,7 +39,7 @@ export function encodeBlock({ times, values }: PointColumns): Uint8Array {
   return new Uint8Array(buffer);
 }
 
-export function decodePoints(bytes: Uint8Array): PointColumns {
+export function decodePoints(bytes: Uint8Array): BlockColumns {
   // A view needs an offset that is a multiple of 8; what SQLite hands out begins where it likes.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : bytes.slice();
   const { buffer, byteOffset } = aligned;
@@ -81,7 +81,7 @@ function formOf(times: Float64Array): 0 | 1 | 2 {
 }
 
 /** Both together; where they share a time `later` counts. */
-export function mergeColumns(earlier: PointColumns, later: PointColumns): PointColumns {
+export function mergeColumns(earlier: BlockColumns, later: BlockColumns): BlockColumns {
   const length = earlier.times.length + later.times.length;
   const times = new Float64Array(length);
   const values = new Float64Array(length);
@@ -104,7 +104,7 @@ export function mergeColumns(earlier: PointColumns, later: PointColumns): PointC
 }
 
 /** Views of the points with index `from` to before `to`. */
-export function sliceColumns({ times, values }: PointColumns, from: number, to: number): PointColumns {
+export function sliceColumns({ times, values }: BlockColumns, from: number, to: number): BlockColumns {
   return from === 0 && to === times.length
     ? { times, values }
     : { times: times.subarray(from, to), values: values.subarray(from, to) };

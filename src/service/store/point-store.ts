@@ -4,7 +4,7 @@
 // Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
 // longer than itself, so that single points end up in full blocks after about ten rewrites each.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { PointColumns } from "./point-block.ts";
+import type { BlockColumns } from "./point-block.ts";
 import { decodePoints, encodeBlock, indexOfTime, maxBlockPoints, mergeColumns, sliceColumns } from "./point-block.ts";
 
 export const pointTables = `
@@ -49,7 +49,7 @@ export class PointStore {
   }
 
   /** Stores `run` of a signal in place of what is there at the same times. Within a transaction of the caller. */
-  write(signal: number, run: PointColumns): void {
+  write(signal: number, run: BlockColumns): void {
     for (let at = 0; at < run.times.length; ) {
       const time = run.times[at]!;
       const before = this.#key(this.#before.get(signal, time));
@@ -61,7 +61,7 @@ export class PointStore {
   }
 
   /** Points from `from` to before `before`, block by block, by ascending time. */
-  *scan(signal: number, from: number, before: number): Generator<PointColumns> {
+  *scan(signal: number, from: number, before: number): Generator<BlockColumns> {
     for (const row of this.#scan.iterate(signal, from, before)) {
       const block = decodePoints(blob(row));
       const start = indexOfTime(block.times, from);
@@ -76,7 +76,7 @@ export class PointStore {
   }
 
   /** Stores a run that lies between the first time of `before` and that of `after`. */
-  #place(signal: number, run: PointColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
+  #place(signal: number, run: BlockColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
     let merged = run;
     let left = before;
     if (left && left.last >= run.times[0]!) {
@@ -98,7 +98,7 @@ export class PointStore {
     }
   }
 
-  #take(block: BlockKey): PointColumns {
+  #take(block: BlockKey): BlockColumns {
     const columns = decodePoints(blob(this.#data.get(block.number)));
     this.#delete.run(block.number);
     return columns;
@@ -109,7 +109,7 @@ export class PointStore {
   }
 }
 
-function joins(block: BlockKey, run: PointColumns): boolean {
+function joins(block: BlockKey, run: BlockColumns): boolean {
   return block.count <= run.times.length && block.count + run.times.length <= maxBlockPoints;
 }
 

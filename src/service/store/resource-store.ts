@@ -1,6 +1,6 @@
 // Signals and items: in memory for finding them, in SQLite for keeping them. Writes go to both, within a transaction.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { Attributes, Signal, StoredItem } from "./resource.ts";
+import type { Attributes, ItemRecord, Signal } from "./resource.ts";
 import { xidGenerator } from "./xid.ts";
 
 export const resourceTables = `
@@ -35,7 +35,7 @@ export class ResourceStore {
   readonly #signals = new Map<string, Signal>();
   readonly #byInput = new Map<string, Map<string, Signal>>();
   readonly #byItem = new Map<string, Map<string, Signal>>();
-  readonly #items = new Map<string, StoredItem>();
+  readonly #items = new Map<string, ItemRecord>();
 
   constructor(db: DatabaseSync) {
     this.#db = db;
@@ -76,12 +76,12 @@ export class ResourceStore {
     return this.#byInput.get(integration)?.values() ?? [];
   }
 
-  item(id: string): StoredItem | undefined {
+  item(id: string): ItemRecord | undefined {
     return this.#items.get(id);
   }
 
   /** By creation. */
-  items(): Iterable<StoredItem> {
+  items(): Iterable<ItemRecord> {
     return this.#items.values();
   }
 
@@ -118,10 +118,10 @@ export class ResourceStore {
     this.#keepSignal(signal);
   }
 
-  createItem(attributes: Attributes, visible: boolean, nowMs: number): StoredItem {
+  createItem(attributes: Attributes, visible: boolean, nowMs: number): ItemRecord {
     const id = this.#newId(Math.floor(nowMs / 1_000));
     const { lastInsertRowid } = this.#insertItem.run(id, visible ? 1 : 0, JSON.stringify(attributes), nowMs, nowMs);
-    const item: StoredItem = {
+    const item: ItemRecord = {
       id,
       number: Number(lastInsertRowid),
       visible,
@@ -133,7 +133,7 @@ export class ResourceStore {
     return item;
   }
 
-  updateItem(item: StoredItem): void {
+  updateItem(item: ItemRecord): void {
     this.#updateItem.run(item.visible ? 1 : 0, JSON.stringify(item.attributes), item.updatedAt, item.number);
     this.#items.set(item.id, item);
   }
@@ -179,7 +179,7 @@ function signalOf(row: unknown): Signal {
   };
 }
 
-function itemOf(row: unknown): StoredItem {
+function itemOf(row: unknown): ItemRecord {
   const { number, id, visible, attributes, created, updated } = row as Row;
   return {
     number,

@@ -23,7 +23,7 @@ export interface Signal extends Resource {
   readonly item: string | null;
 }
 
-export interface StoredItem extends Resource {
+export interface ItemRecord extends Resource {
   readonly visible: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { PointColumns } from "../../../src/service/store/point-block.ts";
+import type { BlockColumns } from "../../../src/service/store/point-block.ts";
 import { decodePoints, encodeBlock, mergeColumns } from "../../../src/service/store/point-block.ts";
 import { PointStore, pointTables } from "../../../src/service/store/point-store.ts";
 import { runs } from "../../support/property.ts";
@@ -12,7 +12,7 @@ function memoryStore() {
   return { db, store: new PointStore(db) };
 }
 
-function columns(points: ReadonlyMap<number, number>): PointColumns {
+function columns(points: ReadonlyMap<number, number>): BlockColumns {
   const sorted = [...points].toSorted(([a], [b]) => a - b);
   return {
     times: Float64Array.from(sorted, ([time]) => time),
