@@ -5,6 +5,7 @@ import type { ProbeOptions } from "./discover/probe.ts";
 import type { TestOptions } from "./discover/test.ts";
 import type { TrustOptions } from "./discover/trust.ts";
 import { configOption } from "./shared/config-option.ts";
+import { addressExamples, devicesWith, protocolsOf, protocolsWith } from "./shared/protocols.ts";
 import type { Console } from "./terminal/console.ts";
 import { durationArgument } from "./terminal/duration-argument.ts";
 import type { ExitStatus } from "./terminal/exit-status.ts";
@@ -12,28 +13,29 @@ import { toItsEnd } from "./terminal/to-its-end.ts";
 import { judged } from "./terminal/wrong-use.ts";
 
 export function addDeviceCommands(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
+  const secured = protocolsOf("security");
   program
     .command("browse")
-    .description("list what an OPC UA server, an MQTT broker or a Modbus device offers, with its values")
-    .argument(
-      "[url]",
-      "opc.tcp://host:4840, mqtt://host:1883, tcp://host:502?unit=1&from=0&to=2000, rtu:///dev/ttyUSB0 …",
-    )
+    .description(`list what ${devicesWith("browse")} offers, with its values`)
+    .argument("[url]", `${addressExamples().join(", ")} …; registers are narrowed down by ?unit=1&from=0&to=2000`)
     .option("--yaml", "print tags to paste into a configuration")
     .option("--json", "print JSON")
-    .option("--endpoints", "OPC UA: list the ways into the server and what protects each")
+    .option("--endpoints", `${secured}: list the ways into the server and what protects each`)
     .addOption(configOption(io, "configuration that --source stands in"))
     .option("--source <name>", "look as this source does: its address, login, security and the agent's certificate")
     .option("--username <name>", "user name, where the device asks for one")
     .option("--password-file <file>", "file with the password in it")
-    .option("--user-cert <file>", "OPC UA: certificate to log in with")
-    .option("--user-key <file>", "OPC UA: its key")
-    .option("--security-mode <mode>", "OPC UA: none, sign or signAndEncrypt; default: none where the server allows it")
-    .option("--policy <name>", "OPC UA: security policy, as in Basic256Sha256")
+    .option("--user-cert <file>", `${secured}: certificate to log in with`)
+    .option("--user-key <file>", `${secured}: its key`)
+    .option(
+      "--security-mode <mode>",
+      `${secured}: none, sign or signAndEncrypt; default: none where the server allows it`,
+    )
+    .option("--policy <name>", `${secured}: security policy, as in Basic256Sha256`)
     .addOption(replyUnitOption())
     .option(
       "--trust <thumbprint>",
-      "OPC UA: trust the server's certificate, after comparing it: this once, with --source for good",
+      `${secured}: trust the server's certificate, after comparing it: this once, with --source for good`,
     )
     .addHelpText(
       "after",
@@ -48,7 +50,9 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --yaml`,
 
   program
     .command("probe")
-    .description("show one place of a Modbus device in every type and order; exit status 1 where none is as expected")
+    .description(
+      `show one place of ${devicesWith("probe")} in every type and order; exit status 1 where none is as expected`,
+    )
     .argument("<url>", "tcp://host:502, rtu:///dev/ttyUSB0?baudRate=19200&parity=even …")
     .requiredOption("--at <address>", "where to look, as in hr:100 or 40101")
     .option("--unit <number>", "unit identifier", unitArgument, 1)
@@ -85,7 +89,7 @@ Example: tagferry test -c tagferry.yaml --once`,
 
   const trust = program
     .command("trust")
-    .description("certificates of OPC UA servers: which of them the agent believes")
+    .description(`certificates of ${protocolsWith("certificates")} servers: which of them the agent believes`)
     .addHelpText("after", "\nExample: tagferry trust list -c tagferry.yaml");
   const dataDirectory = configOption(io, "configuration of the agent");
   trust
@@ -120,7 +124,7 @@ Example: tagferry test -c tagferry.yaml --once`,
 }
 
 function replyUnitOption(): Option {
-  const text = "Modbus: accept replies that carry another unit than was asked, for devices that always echo 0 or 255";
+  const text = `${protocolsOf("replyUnit")}: accept replies that carry another unit than was asked, for devices that always echo 0 or 255`;
   return new Option("--reply-unit <which>", text).choices(["any"]);
 }
 

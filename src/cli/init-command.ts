@@ -1,7 +1,9 @@
 // `tagferry init` as it may be typed. Flags about a source stand after the `--source` they belong to.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { type SecurityMode, securityModes } from "../lib/security-mode.ts";
 import type { InitOptions, SourceAnswers } from "./configure/init-options.ts";
 import { localConfig } from "./shared/default-config.ts";
+import { protocolsOf } from "./shared/protocols.ts";
 import type { Console } from "./terminal/console.ts";
 import type { ExitStatus } from "./terminal/exit-status.ts";
 import { toItsEnd } from "./terminal/to-its-end.ts";
@@ -17,6 +19,7 @@ interface Typed extends Pick<InitOptions, "config" | "name" | "service" | "integ
 }
 
 export function addInitCommand(program: Command, io: Console, ended: (status: ExitStatus) => void): void {
+  const secured = protocolsOf("security");
   const sources: SourceAnswers[] = [];
   const source = (url: string) => void sources.push({ url });
   /** Adds what a flag says to the source before it. */
@@ -53,8 +56,10 @@ export function addInitCommand(program: Command, io: Console, ended: (status: Ex
     .option("--source-password-env <variable>", "environment variable with it instead", (env) =>
       add({ password: { env } }),
     )
-    .option("--ca-file <file>", "MQTT: certificate authorities to trust, PEM", (caFile) => add({ caFile }))
-    .option("--trust <thumbprint>", "OPC UA: trust the server's certificate, after comparing it", (trust) =>
+    .option("--ca-file <file>", `${protocolsOf("caFile")}: certificate authorities to trust, PEM`, (caFile) =>
+      add({ caFile }),
+    )
+    .option("--trust <thumbprint>", `${secured}: trust the server's certificate, after comparing it`, (trust) =>
       add({ trust }),
     )
     .addOption(modeOption((securityMode) => add({ securityMode })))
@@ -77,15 +82,13 @@ Example: tagferry browse opc.tcp://10.0.3.5:4840 --json | tagferry init -c line3
   });
 }
 
-const modes = ["none", "sign", "signAndEncrypt"] as const satisfies readonly SourceAnswers["securityMode"][];
-
-function modeOption(add: (mode: (typeof modes)[number]) => void): Option {
+function modeOption(add: (mode: SecurityMode) => void): Option {
   return new Option(
     "--security-mode <mode>",
-    `OPC UA: ${modes.join(", ")}; default: the best the server offers, never none`,
+    `${protocolsOf("security")}: ${securityModes.join(", ")}; default: the best the server offers, never none`,
   ).argParser((text) => {
-    const mode = modes.find((known) => known === text);
-    if (mode === undefined) throw new InvalidArgumentError(`expected one of ${modes.join(", ")}`);
+    const mode = securityModes.find((known) => known === text);
+    if (mode === undefined) throw new InvalidArgumentError(`expected one of ${securityModes.join(", ")}`);
     add(mode);
   });
 }

@@ -9,6 +9,7 @@ import { addInspectionCommands } from "./inspection-commands.ts";
 import type { InstallServiceOptions } from "./run/install-service.ts";
 import type { RunOptions } from "./run/run.ts";
 import { configOption } from "./shared/config-option.ts";
+import { protocolsWith } from "./shared/protocols.ts";
 import { addSignalsCommands } from "./signals-commands.ts";
 import { concluded } from "./terminal/concluded.ts";
 import { type Console, processConsole } from "./terminal/console.ts";
@@ -50,7 +51,7 @@ function nameOwnHelp(command: Command, path: string): void {
 
 function commands(io: Console, ended: (status: ExitStatus) => void): Command {
   const program = new Command("tagferry")
-    .description("Carries tags from MQTT, Modbus and OPC UA to a time-series service, and loses none on the way.")
+    .description(`Carries tags from ${protocolsWith("browse")} to a time-series service, and loses none on the way.`)
     .version(version(), "-V, --version")
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.print(text.trimEnd()), writeErr: (text) => io.complain(text.trimEnd()) })
@@ -61,7 +62,10 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .command("run")
     .description("run the agent until it is told to stop")
     .addOption(configOption(io))
-    .option("--final", "close the sessions at OPC UA servers when it stops, instead of leaving them to the next start")
+    .option(
+      "--final",
+      `close the sessions at ${protocolsWith("identity")} servers when it stops, instead of leaving them to the next start`,
+    )
     .addHelpText("after", "\nExample: tagferry run -c tagferry.yaml")
     .action(async (options: RunOptions) => ended(await (await import("./run/run.ts")).run(options, io)));
 

@@ -93,13 +93,13 @@ function claimConnection(
 }
 
 function driverOf(node: ConfigNode, { drivers, issues }: SourceParts): Driver | undefined {
+  const types = drivers.map((driver) => driver.type);
   if (node.kind !== "map") {
     if (!(node.kind === "scalar" && node.broken))
-      issues.error(node, "must be a map with a type, as in { type: mqtt, ... }");
+      issues.error(node, `must be a map with a type, as in { type: ${types[0]}, ... }`);
     return undefined;
   }
   const type = childNode(node, "type");
-  const types = drivers.map((driver) => driver.type);
   if (!type) {
     issues.error({ at: node.at, path: `${node.path}.type` }, "is missing", `may be ${listed(types, "or")}`);
     return undefined;

@@ -1,5 +1,6 @@
 // The contract of a protocol: what a driver offers, what a connection yields, what a device is told.
 import type { z } from "zod";
+import type { CertificateStore, DriverExample, ProbeRow, ProbeTarget, SecurityFinding } from "./commissioning.ts";
 import type { Recovery, TagGap } from "./gap.ts";
 import type { EpochMicros } from "./point.ts";
 import type { Runtime } from "./runtime.ts";
@@ -250,6 +251,7 @@ export interface Driver<
   readonly type: Type;
   /** One line for lists and the reference. */
   readonly summary: string;
+  readonly example: DriverExample;
   /** What else it may mean that nothing came of a tag, for who looks at it; starts in lower case. */
   readonly silence?: string;
   /** What stands beside `tags` in the configuration of a source. Strict; secrets as `secret()`, intervals as `duration()`. */
@@ -314,6 +316,12 @@ export interface Driver<
   browse?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): AsyncIterable<BrowsedNode>;
   /** The ways into a device, where it tells of several, and what protects each. */
   endpoints?(target: BrowseTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly OfferedEndpoint[]>;
+  /** Reads one place of a device in every way that it may be meant, the likeliest first, for `probe`. */
+  probe?(target: ProbeTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly ProbeRow[]>;
+  /** The certificates of devices, where a person decides which of them the agent trusts. */
+  readonly certificates?: CertificateStore;
+  /** What protects a source with these options, as far as they tell before it connects. Undefined: they tell nothing. */
+  findings?(options: z.output<Options>): readonly SecurityFinding[];
   /** What the configuration will cost: readings a second, requests a second, bus load. For `check`. */
   forecast?(config: DriverConfig<Options, Tag>): Forecast;
 }

@@ -1,10 +1,10 @@
 // What the page asks for beside the stream, since it changes seldom: gaps, refused points, certificates that wait for a
 // person. Each may be asked for by anybody at any time, so what is read from the disk is bounded and shared for a while.
 import type { GapList } from "../agent/gaps/gap.ts";
+import type { KnownCertificate } from "../core/commissioning.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { commandLine } from "../lib/command-line.ts";
 import { parseDuration } from "../lib/duration.ts";
-import type { KnownCertificate } from "../source/opcua/session/trust.ts";
 import type { RejectReasons } from "../upload/delivery/reject-reasons.ts";
 
 export interface DetailOptions {
@@ -12,7 +12,7 @@ export interface DetailOptions {
   readonly gaps?: (sinceMs: number, most: number) => GapList;
   /** The latest refused points by reason. Called every 2 s at most. */
   readonly rejects?: () => Promise<RejectReasons>;
-  /** Certificates of OPC UA servers. Called every 2 s at most. */
+  /** Certificates of devices. Called every 2 s at most. */
   readonly certificates?: () => Promise<readonly KnownCertificate[]>;
   /** File of the configuration, for the commands that are shown; where it is, only this machine is told. */
   readonly configFile?: string;

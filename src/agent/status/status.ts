@@ -95,7 +95,7 @@ export type SourceState = "opening" | "online" | "waiting" | "stopped";
 
 export interface SourceStatus {
   readonly name: string;
-  /** Type of the driver: `mqtt`, `modbus`, `opcua`, `simulator`. */
+  /** `Driver.type`. */
   readonly type: string;
   /** Where it connects, without secrets. */
   readonly url?: string;

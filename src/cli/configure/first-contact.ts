@@ -2,8 +2,8 @@
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { BrowseTarget, OfferedEndpoint } from "../../core/source.ts";
 import { leavesMachine } from "../../lib/loopback.ts";
-import { drivers } from "../../source/registry.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
+import { addressOverTls, driverOfAddress, knownCertificates } from "../shared/protocols.ts";
 import { visible } from "../terminal/table.ts";
 import type { SourceAnswers } from "./init-options.ts";
 import { confirmed, type Interview } from "./question.ts";
@@ -30,7 +30,7 @@ export async function firstContact(
   { agent, dataDir, configFile }: AgentFolder,
   interview: Interview,
 ): Promise<FirstContact> {
-  const driver = drivers.find(({ schemes = [] }) => schemes.some((scheme) => url.startsWith(`${scheme}://`)));
+  const driver = driverOfAddress(url);
   if (!driver?.endpoints) return { securityMode, target: {}, offered: [] };
   const target = { agent, sharedDir: dataDir, configFile, ...(securityMode && { security: { mode: securityMode } }) };
   let offered: readonly OfferedEndpoint[];
@@ -97,8 +97,8 @@ export async function loginAllowed(
   { url, allowInsecurePassword }: SourceAnswers,
   interview: Interview,
 ): Promise<boolean> {
-  if (allowInsecurePassword === true || !/^(mqtt|ws):/i.test(url) || !leavesMachine(url)) return true;
-  const secure = url.replace(/^(mqtt|ws)/i, "$1s");
+  const secure = addressOverTls(url);
+  if (allowInsecurePassword === true || secure === undefined || !leavesMachine(url)) return true;
   const allowed = await confirmed(
     {
       text: "  The connection is not encrypted: everybody on the way can read the password. Send it all the same?",
@@ -153,7 +153,6 @@ async function comparedCertificate(
 }
 
 async function isTrusted(dataDir: string, thumbprint: string): Promise<boolean> {
-  const { listCertificates } = await import("../../source/opcua/session/trust.ts");
-  const known = await listCertificates(dataDir);
+  const known = await knownCertificates(dataDir);
   return known.some((certificate) => certificate.state === "trusted" && certificate.thumbprint === thumbprint);
 }

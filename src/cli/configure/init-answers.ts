@@ -6,7 +6,7 @@ import { formatIssue, Issues } from "../../config/issue.ts";
 import { readTextFile } from "../../config/read-file.ts";
 import { parseYaml } from "../../config/yaml-file.ts";
 import { AgentError } from "../../core/errors.ts";
-import { securityModes } from "../../source/opcua/config/options.ts";
+import { securityModes } from "../../lib/security-mode.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
 import type { Console } from "../terminal/console.ts";
 import type { InitOptions, PasswordPlace } from "./init-options.ts";
@@ -28,8 +28,8 @@ const source = z.strictObject({
   name: sourceName.optional(),
   username: z.string().min(1).optional(),
   ...password,
-  caFile: z.string().min(1).optional().describe("MQTT: PEM file with the certificate authorities to trust"),
-  trust: z.string().min(1).optional().describe("OPC UA: thumbprint of the server's certificate"),
+  caFile: z.string().min(1).optional().describe("PEM file with the certificate authorities to trust"),
+  trust: z.string().min(1).optional().describe("thumbprint of the server's certificate"),
   securityMode: z.enum(securityModes).optional(),
   allowInsecurePassword: z.boolean().optional(),
 });

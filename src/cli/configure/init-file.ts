@@ -1,4 +1,5 @@
 // The configuration that `tagferry init` writes: commented, for people who go on with it by hand. Pure.
+import { drivers } from "../../source/registry.ts";
 
 export interface InitAnswers {
   /** The file's name, for the commands in its comments. */
@@ -21,25 +22,14 @@ export interface InitSource {
   /** Reference to the password. */
   readonly password?: string | undefined;
   readonly caFile?: string | undefined;
-  /** Modbus: accepts replies that carry another unit than was asked. */
+  /** `replyUnit: any`: accepts replies that carry another unit than was asked. */
   readonly anyUnit?: boolean | undefined;
-  /** OPC UA: `security.mode`; undefined: the best that the server offers. */
+  /** `security.mode`; undefined: the best that the server offers. */
   readonly securityMode?: string | undefined;
   readonly allowInsecurePassword?: boolean | undefined;
   /** `tags:` or `devices:`, as `browse --yaml` prints it. Undefined: an example stands there, commented out. */
   readonly tags?: string | undefined;
 }
-
-/** What a tag looks like, by the type of the source; a source that is known by nothing else is given these. */
-const examples: Readonly<Record<string, readonly string[]>> = {
-  mqtt: ['- { input: "hall.{room}.temp", topic: "sensors/{room}/env", value: "$.t", signal: { engUnit: °C } }'],
-  modbus: ['- { unit: 1, tags: [{ input: meter.voltage, at: "hr:0 u16", scale: 0.1, signal: { engUnit: V } }] }'],
-  opcua: ['- { input: line3.temp, node: "nsu=urn:plc:line3;s=Temp", report: { deadband: 0.2 } }'],
-  simulator: [
-    "- { input: demo.sine, wave: sine, period: 60s, min: 0, max: 100, signal: { name: Demo sine, engUnit: °C, labels: { site: [demo] } } }",
-    "- { input: demo.count, wave: counter, signal: { name: Demo count, engUnit: pcs, labels: { site: [demo] } } }",
-  ],
-};
 
 export function initFile(answers: InitAnswers): string {
   const { file, agent, service, integration, exampleIntegration, password, sources } = answers;
@@ -97,12 +87,13 @@ function sourceText(source: InitSource): string {
 }
 
 function tagLines(type: string, tags: string | undefined): readonly string[] {
-  const example = examples[type] ?? [];
+  const driver = drivers.find((each) => each.type === type);
+  const example = driver?.example.entries ?? [];
   if (tags === undefined && type === "simulator") return ["tags:", ...example.map((line) => `  ${line}`)];
   const lines = tags?.split("\n") ?? [];
   // A list whose every line is commented out is none.
   if (lines.some((line) => /^\s*- /.test(line))) return lines;
-  const key = type === "modbus" ? "devices" : "tags";
+  const key = driver?.device ? "devices" : "tags";
   const found = lines.slice(1);
   return [`${key}: []    # as in the line below`, ...(found.length > 0 ? found : example.map((line) => `# ${line}`))];
 }

@@ -1,6 +1,6 @@
 // What `tagferry init` may be told beforehand, by flags or by a file of answers.
 
-import type { securityModes } from "../../source/opcua/config/options.ts";
+import type { SecurityMode } from "../../lib/security-mode.ts";
 
 /** Where a password is: it never stands in an argument, which every user of the machine can see. */
 export type PasswordPlace =
@@ -9,21 +9,19 @@ export type PasswordPlace =
   /** Name of an environment variable. */
   | { readonly env: string };
 
-type SecurityMode = (typeof securityModes)[number];
-
 /** Answers about one source. */
 export interface SourceAnswers {
   readonly url: string;
   readonly name?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: PasswordPlace | undefined;
-  /** OPC UA: thumbprint of the server's certificate, which a person has compared. */
+  /** Thumbprint of the server's certificate, which a person has compared. */
   readonly trust?: string | undefined;
-  /** OPC UA: `security.mode` of the source; `none` reads it without security. */
+  /** `security.mode` of the source; `none` reads it without security. */
   readonly securityMode?: SecurityMode | undefined;
   /** Sends the password though nothing protects it. */
   readonly allowInsecurePassword?: boolean | undefined;
-  /** MQTT: PEM file with the certificate authorities to trust. */
+  /** PEM file with the certificate authorities to trust. */
   readonly caFile?: string | undefined;
 }
 

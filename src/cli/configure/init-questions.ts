@@ -4,6 +4,7 @@ import { AgentError } from "../../core/errors.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
 import type { BrowsedDevice } from "../discover/browsed-json.ts";
 import { browsedYaml } from "../discover/browsed-yaml.ts";
+import { addressExamples } from "../shared/protocols.ts";
 import type { InitAnswers, InitSource } from "./init-file.ts";
 import type { InitOptions } from "./init-options.ts";
 import { askedSecret, type InitSecret, placedSecret, referenceTo, servicePassword } from "./init-secrets.ts";
@@ -79,7 +80,7 @@ async function* sourcesOf(
   }
   if (sources.length > 0 || interview.unattended) return;
   interview.io.complain(`
-Now what is read: mqtt://host:1883, opc.tcp://host:4840, tcp://host:502 (Modbus), rtu:///dev/ttyUSB0, simulator.`);
+Now what is read: ${[...addressExamples(), "simulator"].join(", ")}.`);
   for (;;) {
     const text = "Address of a source; Enter: no more";
     const judge = (url: string) => (url === "" ? undefined : sourceAddressProblem(url));

@@ -7,6 +7,7 @@ import { holdsUser } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { browsedYaml } from "../discover/browsed-yaml.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
+import { driverOfAddress, hasOption } from "../shared/protocols.ts";
 import { count } from "../terminal/figures.ts";
 import { type AgentFolder, firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
 import type { InitSource } from "./init-file.ts";
@@ -34,12 +35,14 @@ interface SourceParts {
 /** Rejects as `answer` does; an unattended run also as `Driver.browse` does. */
 export async function askSource(given: SourceAnswers, parts: SourceParts, interview: Interview): Promise<AskedSource> {
   const { url: address } = given;
-  const type = typeOf(address) ?? "simulator";
+  const driver = driverOfAddress(address);
+  const type = driver?.type ?? "simulator";
   const usual = freeName(type, parts.others);
   const name = given.name === undefined ? usual : await nameOf(given.name, parts.others, interview);
   if (type === "simulator") return { source: { name, type } };
   const url = configuredUrl(address);
-  if (type === "modbus") {
+  // What stands behind the address is told by its unit, and there is no login.
+  if (driver?.device?.includes("unit") === true) {
     const place = await withUnit(address, interview);
     const anyUnit = /[?&]replyUnit=any(&|$)/.test(address);
     return { source: { name, type, url, anyUnit, tags: await lookAt({ url: place }, parts, interview) } };
@@ -61,8 +64,9 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
     return { source: { ...found, tags: await lookAt({ url: address, ...access }, parts, interview) } };
   if (!(await loginAllowed(given, interview))) return { source: found };
   const secret = await passwordOf(given, name, target, interview);
-  // Only OPC UA has it in its configuration.
-  const { trust, allowInsecurePassword = type === "opcua" ? given.allowInsecurePassword : undefined } =
+  // Not every protocol has it in its configuration.
+  const insecureAnswer = driver && hasOption(driver, "allowInsecurePassword") ? given.allowInsecurePassword : undefined;
+  const { trust, allowInsecurePassword = insecureAnswer } =
     contact?.securityMode === "none"
       ? await passwordWithoutSecurity(given, contact, parts.place.dataDir, interview)
       : {};
@@ -84,9 +88,12 @@ async function nameOf(given: string, others: readonly InitSource[], interview: I
   return await answer({ text: "  Name of the source", given, judge, flag: "--source-name" }, interview);
 }
 
-/** Brokers inside a plant have certificates of an authority that no system knows. Undefined: those of the system. */
+/** Servers inside a plant have certificates of an authority that no system knows. Undefined: those of the system. */
 async function caFileOf({ url, caFile }: SourceAnswers, target: string, interview: Interview) {
-  if (caFile === undefined && !/^(mqtts|wss):/i.test(url)) return undefined;
+  const driver = driverOfAddress(url);
+  // A scheme with an `s` behind it, as in wss beside ws.
+  const overTls = driver?.schemes?.includes(url.slice(0, url.indexOf(":") - 1).toLowerCase()) === true;
+  if (caFile === undefined && !(driver && overTls && hasOption(driver, "caFile"))) return undefined;
   const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
   const file = await answer({ text, given: caFile, flag: "--ca-file" }, interview);
   return file === "" ? undefined : resolve(dirname(target), file);
@@ -117,7 +124,7 @@ async function lookAt(target: BrowseTarget, parts: SourceParts, interview: Inter
   if (parts.offline) return undefined;
   const wanted = { text: "  Look now what it offers, and take it all?", usual: "y", flag: "--offline" };
   if (!(await confirmed(wanted, interview))) return undefined;
-  const driver = drivers.find(({ type }) => type === typeOf(target.url));
+  const driver = driverOfAddress(target.url);
   const nodes: BrowsedNode[] = [];
   try {
     for await (const node of driver?.browse?.(target, commandRuntime(), io.signal) ?? []) {
@@ -150,15 +157,10 @@ export function freeName(type: string, others: readonly InitSource[]): string {
   return name;
 }
 
-function typeOf(address: string): string | undefined {
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase();
-  return drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme))?.type;
-}
-
 export const sourceAddressProblem: Judge = (url) => {
   // The configuration is not kept from other users, as the files of passwords are.
   if (holdsUser(url)) return "name and password stand in --username and --source-password-file, not in the address";
-  if (url === "simulator" || typeOf(url) !== undefined) return undefined;
+  if (url === "simulator" || driverOfAddress(url)) return undefined;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));
   return `must be simulator, or begin with one of ${known.join(" ")}`;
 };

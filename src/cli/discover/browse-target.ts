@@ -4,11 +4,13 @@ import { resolve } from "node:path";
 import { sourceAddress } from "../../agent/upkeep/source-address.ts";
 import { loadConfig } from "../../config/load.ts";
 import { fileProblem } from "../../config/read-file.ts";
+import { listed } from "../../config/suggest.ts";
 import { AgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";
 import type { BrowseTarget, Driver } from "../../core/source.ts";
 import { holdsUser, withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
+import { addressExamples, driverOfAddress, hasOption, protocolsOf } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
 
 export interface TargetOptions {
@@ -35,8 +37,11 @@ export async function browseTarget(
   const { driver, target }: { driver: Driver; target: BrowseTarget } =
     options.source === undefined ? ofAddress(url) : await ofSource(url, options, io);
   const { username, passwordFile, userCert, userKey, securityMode, policy, trust, replyUnit } = options;
-  if (replyUnit !== undefined && driver.type !== "modbus")
-    throw new AgentError("CONFIG_INVALID", `--reply-unit is of Modbus, ${target.url} is ${driver.type}`);
+  if (replyUnit !== undefined && !hasOption(driver, "replyUnit"))
+    throw new AgentError(
+      "CONFIG_INVALID",
+      `--reply-unit is of ${protocolsOf("replyUnit")}, ${target.url} is ${driver.type}`,
+    );
   if (policy !== undefined && securityMode === undefined)
     throw new AgentError("CONFIG_INVALID", "--policy needs --security-mode beside it: sign or signAndEncrypt");
   if ((userCert === undefined) !== (userKey === undefined))
@@ -106,16 +111,17 @@ function textsIn(option: unknown): Record<string, string> {
   );
 }
 
-function driverOf(url: string): Driver {
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
-  const driver = drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme));
+/** Throws `CONFIG_INVALID` where no driver takes the address. */
+export function driverOf(url: string): Driver {
+  const driver = driverOfAddress(url);
   if (driver) return driver;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}:`));
+  const networkAddresses = addressExamples().filter((address) => address.includes("host"));
   const host = /^[\w.-]+/.exec(url.replace(/^.*:\/\//, ""))?.[0] ?? "host";
   throw new AgentError(
     "CONFIG_INVALID",
     `${url} must begin with one of ${known.join(" ")}
-  as in mqtt://${host}:1883, tcp://${host}:502 (Modbus) or opc.tcp://${host}:4840`,
+  as in ${listed(networkAddresses, "or").replaceAll("host", () => host)}`,
   );
 }
 

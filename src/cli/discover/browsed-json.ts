@@ -1,7 +1,7 @@
 // What `tagferry browse --json` prints, read again. One document, or several after each other.
 import { z } from "zod";
 import type { BrowsedNode } from "../../core/source.ts";
-import { securityModes } from "../../source/opcua/config/options.ts";
+import { type SecurityMode, securityModes } from "../../lib/security-mode.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 
 const node = z.object({
@@ -26,7 +26,7 @@ export interface BrowsedDevice {
   readonly url: string;
   readonly type: string;
   /** As `browse` was told to look: the operator has decided. */
-  readonly securityMode?: (typeof securityModes)[number] | undefined;
+  readonly securityMode?: SecurityMode | undefined;
   readonly nodes: readonly BrowsedNode[];
 }
 

@@ -1,11 +1,13 @@
-// `tagferry probe`: one place of a Modbus device in every type and order, ranked by what the device's display shows.
+// `tagferry probe`: one place of a device in every type and order, ranked by what the device's display shows.
+
+import type { ProbeRow } from "../../core/commissioning.ts";
 import { AgentError } from "../../core/errors.ts";
-import { scaled } from "../../source/modbus/config/registers.ts";
-import { type ProbeRow, probeModbus } from "../../source/modbus/discovery/probe.ts";
+import { scaled } from "../../lib/power-of-ten.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { columns } from "../terminal/table.ts";
+import { driverOf } from "./browse-target.ts";
 
 export interface ProbeOptions {
   readonly at: string;
@@ -15,7 +17,7 @@ export interface ProbeOptions {
   readonly json?: boolean;
 }
 
-/** Resolves with `failed` where nothing there is what is expected. Rejects as `probeModbus` does. */
+/** Resolves with `failed` where nothing there is what is expected. Rejects as `Driver.probe` does. */
 export async function probe(
   url: string,
   { at, unit, expect, replyUnit, json = false }: ProbeOptions,
@@ -27,7 +29,10 @@ export async function probe(
       `--expect must be a number as the display shows it, as in 231.4, is ${expect}`,
     );
   const target = { url, unit, at, ...(expect !== undefined && { expect }), ...(replyUnit && { replyUnit }) };
-  const rows = await probeModbus(target, commandRuntime(), io.signal);
+  const driver = driverOf(url);
+  if (!driver.probe)
+    throw new AgentError("CONFIG_INVALID", `${url}: ${driver.example.protocol} has nothing to probe; use browse`);
+  const rows = await driver.probe(target, commandRuntime(), io.signal);
   const found = rows.filter(({ matches, near }) => matches || near);
   if (json) {
     const plain = rows.map((row) => ({ ...row, value: plainValue(row.value) }));

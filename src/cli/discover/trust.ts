@@ -1,11 +1,7 @@
-// `tagferry trust`: which OPC UA servers the agent believes. A person compares and decides; nothing is trusted by itself.
+// `tagferry trust`: which devices the agent believes. A person compares and decides; nothing is trusted by itself.
 import { loadConfig } from "../../config/load.ts";
-import {
-  type KnownCertificate,
-  listCertificates,
-  rejectCertificate,
-  trustCertificate,
-} from "../../source/opcua/session/trust.ts";
+import type { KnownCertificate } from "../../core/commissioning.ts";
+import { certificateStores, knownCertificates, protocolsWith } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { visible } from "../terminal/table.ts";
@@ -16,10 +12,10 @@ export interface TrustOptions {
   readonly json?: boolean;
 }
 
-/** Prints every certificate that the agent knows; none where it has no OPC UA source, which is nothing wrong. */
+/** Prints every certificate that the agent knows; none where no source of it has any, which is nothing wrong. */
 export async function listTrust(options: TrustOptions, io: Console): Promise<ExitStatus> {
   const folder = await trustFolder(options, io);
-  const known = folder === undefined ? [] : await listCertificates(folder);
+  const known = folder === undefined ? [] : await knownCertificates(folder);
   if (options.json === true) io.print(JSON.stringify(known, undefined, 2));
   else if (folder !== undefined) {
     for (const line of known.flatMap(shown)) io.print(line);
@@ -31,29 +27,30 @@ export async function listTrust(options: TrustOptions, io: Console): Promise<Exi
 /** Trusts one that was refused, from the next attempt to connect on. */
 export function acceptTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
   const says = "trusted from the next attempt to connect on";
-  return decide(thumbprint, { ...options, act: trustCertificate, says }, io);
+  return decide(thumbprint, { ...options, act: "trust", says }, io);
 }
 
 /** Trusts one no longer. A connection that stands goes on until it ends. */
 export function rejectTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
   const says = "trusted no longer; a connection that stands goes on until it ends or the agent restarts";
-  return decide(thumbprint, { ...options, act: rejectCertificate, says }, io);
+  return decide(thumbprint, { ...options, act: "reject", says }, io);
 }
 
 interface Decision extends TrustOptions {
-  readonly act: (dir: string, thumbprint: string) => Promise<boolean>;
+  readonly act: "trust" | "reject";
   readonly says: string;
 }
 
 async function decide(thumbprint: string, { act, says, ...options }: Decision, io: Console): Promise<ExitStatus> {
   const folder = await trustFolder(options, io);
   if (folder === undefined) return exitStatus.failed;
-  if (!(await act(folder, thumbprint))) {
+  const done = await Promise.all(certificateStores().map((store) => store[act](folder, thumbprint)));
+  if (!done.includes(true)) {
     io.complain(`tagferry: there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`);
     return exitStatus.failed;
   }
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
-  const known = await listCertificates(folder);
+  const known = await knownCertificates(folder);
   const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
   if (options.json === true) io.print(JSON.stringify(certificate, undefined, 2));
   else for (const line of [...(certificate ? shown(certificate) : []), says]) io.print(line);
@@ -73,10 +70,10 @@ function shown(certificate: KnownCertificate): readonly string[] {
   ].map(visible);
 }
 
-/** Where the agent's certificates are. Undefined, after a word, where it reads no OPC UA server. */
+/** Where the agent's certificates are. Undefined, after a word, where none of its sources has any. */
 async function trustFolder({ config: file }: TrustOptions, io: Console): Promise<string | undefined> {
   const { agent, sources } = await loadConfig(file, io.environment);
-  if (sources.some(({ driver }) => driver.type === "opcua")) return agent.dataDir;
-  io.complain(`tagferry: ${file} has no OPC UA source`);
+  if (sources.some(({ driver }) => driver.certificates)) return agent.dataDir;
+  io.complain(`tagferry: ${file} has no ${protocolsWith("certificates")} source`);
   return undefined;
 }

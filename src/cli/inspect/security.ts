@@ -87,25 +87,10 @@ function serviceFinding({ service: { url } }: Config): Finding {
   return weak("service", "not encrypted", "service.url with https://");
 }
 
-/** What can be said of a source before it connects; of OPC UA and TLS the running agent knows more. */
+/** What can be said of a source before it connects; of some protocols the running agent knows more. */
 function sourceFindings({ sources }: Config): readonly Finding[] {
-  return sources.flatMap(({ name, driver: { type }, options: { url, verify } }) => {
-    const address = typeof url === "string" ? url : "";
-    if (type === "modbus")
-      return [weak(`source ${name}`, "Modbus has neither encryption nor logins", "keep it in a network of its own")];
-    if (type !== "mqtt") return [];
-    if (/^(mqtts|wss):/.test(address)) return [tlsFinding(`source ${name}`, verify)];
-    if (!leavesMachine(address)) return [good(`source ${name}`, "not encrypted, and it does not leave this machine")];
-    return [weak(`source ${name}`, "not encrypted", "mqtts:// or wss:// where the broker offers it")];
-  });
-}
-
-function tlsFinding(about: string, verify: unknown): Finding {
-  if (verify === "none")
-    return weak(about, "TLS, but the certificate of the broker is not verified", "verify: full, with caFile");
-  return good(
-    about,
-    verify === "ca" ? "TLS; the issuer is verified, the name is not" : "TLS; issuer and name are verified",
+  return sources.flatMap(({ name, driver, options }) =>
+    (driver.findings?.(options) ?? []).map((finding) => ({ about: `source ${name}`, ...finding })),
   );
 }
 

@@ -109,7 +109,7 @@ function partsOf(
   const said = (...args: string[]) => ran(runCommand, [...args, "--json"], io);
   const url = () => agentUrl(options, io);
   const asked = async (path: string) => (await callAgent(await url(), { method: "GET", path }, io.signal)).text;
-  const opcua = config?.sources.some(({ driver }) => driver.type === "opcua") === true;
+  const hasCertificates = config?.sources.some(({ driver }) => driver.certificates) === true;
   return {
     "versions.json": async () => versions(),
     "config.yaml": () => shown(file, io),
@@ -131,7 +131,7 @@ function partsOf(
       "rejects.json": () => said("rejects", "list", "-c", file),
       "gaps.json": () => said("gaps", "-c", file),
     }),
-    ...(opcua && { "trust.json": () => said("trust", "list", "-c", file) }),
+    ...(hasCertificates && { "trust.json": () => said("trust", "list", "-c", file) }),
   };
 }
 

@@ -1,10 +1,10 @@
 // What the status page shows of the data directory: refused points and certificates, as `rejects` and `trust` list them.
 import { join, resolve } from "node:path";
 import type { Config } from "../../config/config.ts";
-import { listCertificates } from "../../source/opcua/session/trust.ts";
 import { RejectFiles } from "../../upload/delivery/reject-files.ts";
 import { countRejects } from "../../upload/delivery/reject-reasons.ts";
 import type { DetailOptions } from "../../web/details.ts";
+import { knownCertificates } from "./protocols.ts";
 
 /** Of the files of refused points, which may be 32 MiB, the latest: some thousand points. */
 const rejectBytes = 512 * 1024;
@@ -15,6 +15,6 @@ export function pageDetails(file: string, { agent: { dataDir } }: Pick<Config, "
   return {
     configFile: resolve(file),
     rejects: () => countRejects(rejects.latest(rejectBytes)),
-    certificates: () => listCertificates(dataDir),
+    certificates: () => knownCertificates(dataDir),
   };
 }

@@ -7,6 +7,12 @@ import { forecastModbus } from "./polling/forecast.ts";
 export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusTag> = {
   type: "modbus",
   summary: "reads registers and bits from Modbus devices; never writes",
+  example: {
+    protocol: "Modbus",
+    device: "a Modbus device",
+    addresses: ["tcp://host:502", "rtu:///dev/ttyUSB0"],
+    entries: ['- { unit: 1, tags: [{ input: meter.voltage, at: "hr:0 u16", scale: 0.1, signal: { engUnit: V } }] }'],
+  },
   schema: modbusOptions,
   tag: modbusTag,
   device: ["unit", "order", "nullValues", "timeout", "maxRegisters", "forbid"],
@@ -18,5 +24,13 @@ export const modbusDriver: Driver<"modbus", typeof modbusOptions, typeof modbusT
   async *browse(target, runtime, signal) {
     yield* (await import("./discovery/browse.ts")).browseModbus(target, runtime, signal);
   },
+  probe: async (target, runtime, signal) => (await import("./discovery/probe.ts")).probeModbus(target, runtime, signal),
+  findings: () => [
+    {
+      state: "weak",
+      message: "Modbus has neither encryption nor logins",
+      remedy: "keep it in a network of its own",
+    },
+  ],
   forecast: forecastModbus,
 };

@@ -2,6 +2,7 @@
 import type { Driver } from "../../core/source.ts";
 import { topicAmbiguity } from "./config/ambiguity.ts";
 import { claimedSessions, clientIdOf } from "./config/claimed-sessions.ts";
+import { connectionFindings } from "./config/connection-findings.ts";
 import { connectionWarnings } from "./config/connection-warnings.ts";
 import { mqttOptions } from "./config/options.ts";
 import { positionRemarks } from "./config/positions.ts";
@@ -14,6 +15,12 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   type: "mqtt",
   summary: "messages of an MQTT broker, acknowledged after they are on disk",
   silence: "what the broker has kept counts only if it carries a time of its own, or with retained: use",
+  example: {
+    protocol: "MQTT",
+    device: "an MQTT broker",
+    addresses: ["mqtt://host:1883"],
+    entries: ['- { input: "hall.{room}.temp", topic: "sensors/{room}/env", value: "$.t", signal: { engUnit: °C } }'],
+  },
   schema: mqttOptions,
   tag: mqttTag,
   schemes: ["mqtt", "mqtts", "ws", "wss"],
@@ -21,6 +28,7 @@ export const mqttDriver: Driver<"mqtt", typeof mqttOptions, typeof mqttTag> = {
   ambiguity: topicAmbiguity,
   remarks: (tag, names) => [...positionRemarks(tag, names), ...rangeRemarks(tag)],
   warnings: connectionWarnings,
+  findings: connectionFindings,
   claims: claimedSessions,
   async open(config, runtime, signal) {
     const { openMqttSource } = await import("./reception/open.ts");

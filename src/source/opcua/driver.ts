@@ -3,10 +3,17 @@ import type { Driver } from "../../core/source.ts";
 import { probePlace } from "./browse/probe-place.ts";
 import { type OpcuaConfig, opcuaOptions, opcuaTag } from "./config/options.ts";
 import { browseAmbiguity } from "./nodes/ambiguity.ts";
+import { listCertificates, rejectCertificate, trustCertificate } from "./session/trust.ts";
 
 export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> = {
   type: "opcua",
   summary: "OPC UA servers: subscriptions over opc.tcp, with security",
+  example: {
+    protocol: "OPC UA",
+    device: "an OPC UA server",
+    addresses: ["opc.tcp://host:4840"],
+    entries: ['- { input: line3.temp, node: "nsu=urn:plc:line3;s=Temp", report: { deadband: 0.2 } }'],
+  },
   schema: opcuaOptions,
   tag: opcuaTag,
   schemes: ["opc.tcp"],
@@ -52,6 +59,7 @@ export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> 
     const { offeredEndpoints } = await import("./browse/browse.ts");
     return offeredEndpoints(target, runtime, signal);
   },
+  certificates: { list: listCertificates, trust: trustCertificate, reject: rejectCertificate },
   forecast: ({ tags }) => ({ readingsPerSecond: tags.reduce((sum, { every }) => sum + 1_000 / every, 0) }),
 };
 

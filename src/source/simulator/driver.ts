@@ -32,6 +32,15 @@ export const simulatorTag = z
 export const simulatorDriver: Driver<"simulator", typeof simulatorOptions, typeof simulatorTag> = {
   type: "simulator",
   summary: "waves instead of a device, for demos and drills",
+  example: {
+    protocol: "simulator",
+    device: "the simulator",
+    addresses: [],
+    entries: [
+      "- { input: demo.sine, wave: sine, period: 60s, min: 0, max: 100, signal: { name: Demo sine, engUnit: °C, labels: { site: [demo] } } }",
+      "- { input: demo.count, wave: counter, signal: { name: Demo count, engUnit: pcs, labels: { site: [demo] } } }",
+    ],
+  },
   schema: simulatorOptions,
   tag: simulatorTag,
   open: async (config, runtime, signal) => openSimulator(config.tags, runtime, signal),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { KnownCertificate } from "../../../src/source/opcua/session/trust.ts";
+import type { KnownCertificate } from "../../../src/core/commissioning.ts";
 import { openDetails } from "../../../src/web/details.ts";
 import { ManualClock } from "../../support/runtime.ts";
 

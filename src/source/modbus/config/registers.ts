@@ -37,13 +37,6 @@ export function decodeRegisters(bytes: Uint8Array, index: number, format: Regist
   return { ok: true, value: value === 0 ? 0 : value }; // −0 is 0
 }
 
-/** `value` times ten to the power of `exponent`, without binary dust: 2301 and −1 are 230.1. */
-export function scaled(value: number | bigint, exponent: number): number | bigint {
-  // An integer divided by an exact power of ten is the double nearest to the decimal; a product with 0.1 need not be.
-  if (exponent < 0) return Number(value) / 10 ** -exponent;
-  return typeof value === "bigint" ? value * 10n ** BigInt(exponent) : value * 10 ** exponent;
-}
-
 /** Bit `index` of the packed bits of a coil or discrete input reply. */
 export function decodeBit(bytes: Uint8Array, index: number): boolean {
   return (((bytes[index >> 3] ?? 0) >> (index & 7)) & 1) === 1;

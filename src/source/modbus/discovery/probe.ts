@@ -1,43 +1,22 @@
 // One place in a device read in every type and order, at its neighbours and in the other table too, ranked by a value read off the device's
 // display: wrong base, wrong type and wrong order are the three usual faults of commissioning.
+
+import type { ProbeRow, ProbeTarget } from "../../../core/commissioning.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
+import { scaled } from "../../../lib/power-of-ten.ts";
 import type { Address } from "../config/address.ts";
 import { formatAddress, parseAddress } from "../config/address.ts";
 import { silenceHint } from "../config/endpoint.ts";
 import { optionsOf } from "../config/options.ts";
 import type { ReadRequest } from "../config/pdu.ts";
-import { decodeRegisters, scaled } from "../config/registers.ts";
+import { decodeRegisters } from "../config/registers.ts";
 import type { RegisterTable } from "../config/value-type.ts";
 import { isRegisterTable, orders, registersOf } from "../config/value-type.ts";
 import { describeContested, describeException } from "../connection/exceptions.ts";
 import type { Result } from "../connection/exchange.ts";
 import { openLink } from "../polling/open.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
-
-export interface ProbeTarget {
-  /** As `url` of a source. */
-  readonly url: string;
-  readonly unit: number;
-  /** `hr:40`, `40041`: type and order are what is looked for, and of no effect. */
-  readonly at: string;
-  /** What the device's display shows, as it is written there: `231.4`. */
-  readonly expect?: string;
-  /** As the option of a source. */
-  readonly replyUnit?: "same" | "any";
-}
-
-/** One way to read the place. */
-export interface ProbeRow {
-  readonly at: string;
-  readonly value: number | bigint;
-  /** Power of ten that makes it what the display shows, or comes near to it; 0 without either. */
-  readonly exponent: number;
-  /** Whether it is what the display shows, as exactly as that shows it. */
-  readonly matches: boolean;
-  /** Whether it comes near to what the display showed: values move. */
-  readonly near: boolean;
-}
 
 const types = [
   "u16",

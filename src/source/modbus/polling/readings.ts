@@ -1,9 +1,10 @@
 // What was read, or why nothing was, as readings. Pure.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Reading } from "../../../core/source.ts";
+import { scaled } from "../../../lib/power-of-ten.ts";
 import type { Block } from "../config/plan.ts";
 import type { Decoded } from "../config/registers.ts";
-import { decodeBit, decodeRegisters, scaled } from "../config/registers.ts";
+import { decodeBit, decodeRegisters } from "../config/registers.ts";
 import type { Wanted, WantedValue } from "../config/wanted.ts";
 
 /** Largest power of ten that SunSpec allows either way. */

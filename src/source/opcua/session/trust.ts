@@ -2,22 +2,7 @@
 import { X509Certificate } from "node:crypto";
 import { mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
-
-export interface KnownCertificate {
-  /** SHA-1 in hex, as OPC UA names certificates. */
-  readonly thumbprint: string;
-  /** In hex: what to compare with the server's own, since SHA-1 can be forged. */
-  readonly sha256: string;
-  readonly subject: string;
-  /** URI of the server's application; undefined: the certificate names none. */
-  readonly applicationUri: string | undefined;
-  readonly validFrom: string;
-  readonly validTo: string;
-  /** `own`: the agent's, which the server has to trust. */
-  readonly state: "trusted" | "rejected" | "issuer" | "own";
-  /** Where it is. */
-  readonly path: string;
-}
+import type { KnownCertificate } from "../../../core/commissioning.ts";
 
 const folders = {
   trusted: "trusted/certs",

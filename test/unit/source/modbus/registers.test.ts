@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { scaled } from "../../../../src/lib/power-of-ten.ts";
 import type { RegisterFormat } from "../../../../src/source/modbus/config/registers.ts";
-import { decodeBit, decodeRegisters, scaled } from "../../../../src/source/modbus/config/registers.ts";
+import { decodeBit, decodeRegisters } from "../../../../src/source/modbus/config/registers.ts";
 import type { Order, ValueType } from "../../../../src/source/modbus/config/value-type.ts";
 import { orders, registersOf } from "../../../../src/source/modbus/config/value-type.ts";
 import { runs } from "../../../support/property.ts";

@@ -1,0 +1,68 @@
+// What help, questions and messages say of protocols, taken from their drivers.
+import { listed } from "../../config/suggest.ts";
+import type { CertificateStore, KnownCertificate } from "../../core/commissioning.ts";
+import type { Driver } from "../../core/source.ts";
+import { drivers } from "../../source/registry.ts";
+
+/** The protocols of the drivers that have `member`: `MQTT, Modbus and OPC UA`. */
+export function protocolsWith(member: keyof Driver): string {
+  return listed(
+    examplesOf((driver) => driver[member] !== undefined).map(({ protocol }) => protocol),
+    "and",
+  );
+}
+
+/** The protocols whose sources have this option. */
+export function protocolsOf(option: string): string {
+  return listed(
+    examplesOf((driver) => hasOption(driver, option)).map(({ protocol }) => protocol),
+    "and",
+  );
+}
+
+/** What the drivers that have `member` read: `an MQTT broker, a Modbus device or an OPC UA server`. */
+export function devicesWith(member: keyof Driver): string {
+  return listed(
+    examplesOf((driver) => driver[member] !== undefined).map(({ device }) => device),
+    "or",
+  );
+}
+
+function examplesOf(wanted: (driver: Driver) => boolean) {
+  return drivers.filter(wanted).map(({ example }) => example);
+}
+
+export function hasOption({ schema }: Driver, option: string): boolean {
+  return option in schema.shape;
+}
+
+/** The address of each protocol, with its name where the scheme does not tell it. */
+export function addressExamples(): readonly string[] {
+  return drivers.flatMap(({ example: { protocol, addresses } }) =>
+    addresses.map((address, i) => {
+      const [word = ""] = protocol.toLowerCase().split(" ");
+      return i > 0 || address.slice(0, address.indexOf(":")).includes(word) ? address : `${address} (${protocol})`;
+    }),
+  );
+}
+
+/** The driver that takes this address. Undefined: there is none. */
+export function driverOfAddress(address: string): Driver | undefined {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(address)?.[1]?.toLowerCase();
+  return drivers.find(({ schemes }) => scheme !== undefined && schemes?.includes(scheme));
+}
+
+/** The same address over TLS: its scheme with an `s` behind it. Undefined: its driver takes no such address. */
+export function addressOverTls(address: string): string | undefined {
+  const secure = address.replace(":", "s:");
+  return driverOfAddress(address) && driverOfAddress(secure) === driverOfAddress(address) ? secure : undefined;
+}
+
+export function certificateStores(): readonly CertificateStore[] {
+  return drivers.flatMap(({ certificates }) => certificates ?? []);
+}
+
+/** The certificates of devices in the data directory of an agent. */
+export async function knownCertificates(dataDir: string): Promise<readonly KnownCertificate[]> {
+  return (await Promise.all(certificateStores().map((store) => store.list(dataDir)))).flat();
+}

@@ -1,0 +1,72 @@
+// What a driver offers to the commands that set up and check an agent.
+
+/** How a source of a protocol is written, for the file that `init` writes, for help and for messages. */
+export interface DriverExample {
+  /** Name of the protocol: `OPC UA`. */
+  readonly protocol: string;
+  /** What a source reads: `an OPC UA server`. */
+  readonly device: string;
+  /** Addresses, with `host` for the name of a machine: `opc.tcp://host:4840`. Empty: a source has no address. */
+  readonly addresses: readonly string[];
+  /** Entries of `devices`, where the driver has devices, else of `tags`; each one line of YAML. */
+  readonly entries: readonly string[];
+}
+
+/** What protects a source or does not. */
+export interface SecurityFinding {
+  readonly state: "good" | "weak";
+  readonly message: string;
+  /** What to write or to do instead, where it is weak. */
+  readonly remedy?: string;
+}
+
+/** The certificates of devices that the agent knows. `dataDir`: its data directory. */
+export interface CertificateStore {
+  list(dataDir: string): Promise<readonly KnownCertificate[]>;
+  /** Trusts a certificate from the next connection on. `thumbprint`: SHA-1 or SHA-256. False: there is no such certificate. */
+  trust(dataDir: string, thumbprint: string): Promise<boolean>;
+  /** No longer trusts a certificate. `thumbprint`: SHA-1 or SHA-256. False: there is no such certificate. */
+  reject(dataDir: string, thumbprint: string): Promise<boolean>;
+}
+
+/** A certificate in the data directory of an agent. */
+export interface KnownCertificate {
+  /** SHA-1 in hex, as OPC UA names certificates. */
+  readonly thumbprint: string;
+  /** In hex: what to compare with the server's own, since SHA-1 can be forged. */
+  readonly sha256: string;
+  readonly subject: string;
+  /** URI of the server's application; undefined: the certificate names none. */
+  readonly applicationUri: string | undefined;
+  readonly validFrom: string;
+  readonly validTo: string;
+  /** `own`: the agent's, which the server has to trust. */
+  readonly state: "trusted" | "rejected" | "issuer" | "own";
+  /** Where it is. */
+  readonly path: string;
+}
+
+/** Where `probe` looks. */
+export interface ProbeTarget {
+  /** As `url` of a source. */
+  readonly url: string;
+  readonly unit: number;
+  /** `hr:40`, `40041`: type and order are what is looked for, and of no effect. */
+  readonly at: string;
+  /** What the device's display shows, as it is written there: `231.4`. */
+  readonly expect?: string;
+  /** As the option of a source. */
+  readonly replyUnit?: "same" | "any";
+}
+
+/** One way to read the place. */
+export interface ProbeRow {
+  readonly at: string;
+  readonly value: number | bigint;
+  /** Power of ten that makes it what the display shows, or comes near to it; 0 without either. */
+  readonly exponent: number;
+  /** Whether it is what the display shows, as exactly as that shows it. */
+  readonly matches: boolean;
+  /** Whether it comes near to what the display showed: values move. */
+  readonly near: boolean;
+}
