@@ -5,11 +5,16 @@ import { expect, test } from "vitest";
 
 const root = resolve(import.meta.dirname, "../src");
 
+/** Every protocol is a part of its own: a folder of `source`. */
+const protocols = readdirSync(join(root, "source"), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `source/${name}`);
+
 /** Floors of `src`, lowest first. A part is named by its folder; the last floor may import everything. */
 const floors: readonly (readonly string[])[] = [
   ["core"],
   ["lib", "wire"],
-  ["source/mqtt", "source/modbus", "source/opcua", "source/simulator", "mapping", "buffer/disk", "upload"],
+  [...protocols, "mapping", "buffer/disk", "upload"],
   ["source", "buffer"],
   ["config"],
   ["agent"],
@@ -52,6 +57,15 @@ const imports = files.flatMap((file) =>
 test("every part of src stands on a floor", () => {
   const unknown = [...new Set(files.map(partOf))].filter((part) => floorOf(part) < 0 && !(part in towers));
   expect(unknown).toEqual([]);
+});
+
+test("only the registry imports a protocol", () => {
+  const wrong = imports
+    .filter(({ file, target }) => protocols.includes(partOf(target)) && partOf(file) !== partOf(target))
+    .map(({ file, target }) => `${relative(root, file)} imports ${relative(root, target)}`);
+  expect(wrong.toSorted()).toEqual(
+    protocols.toSorted().map((part) => expect.stringMatching(`^source/registry.ts imports ${part}/driver.ts$`)),
+  );
 });
 
 test("imports only go down", () => {
