@@ -3,7 +3,7 @@
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../src/buffer/disk/files/disk.ts";
-import { type Inode, resized, survivingData, usedBytes, written } from "./memory-inode.ts";
+import { type Inode, resized, type Survives, survivingData, usedBytes, written } from "./memory-inode.ts";
 
 export type DiskCall =
   | "makeFolder"
@@ -27,9 +27,6 @@ export interface MemoryDiskOptions {
   /** Bytes of the volume. */
   readonly capacity?: number;
 }
-
-/** What of the unsynced changes survives a power cut, drawn for each. */
-export type Survives = () => boolean;
 
 export class MemoryDisk implements Disk {
   readonly #capacity: number;

@@ -1,5 +1,7 @@
 // A file of the disk in memory: what is in it, what of that is synced, and what a power cut may leave of it.
-import type { Survives } from "./memory-disk.ts";
+
+/** What of the unsynced changes survives a power cut, drawn for each. */
+export type Survives = () => boolean;
 
 /** Arrays are shared between disks and never changed, but for `data` while `owned`. */
 export interface Inode {
