@@ -89,7 +89,8 @@ export async function pollSharedBus(
   const look = ({ tag, value, quality }: Reading) => {
     if (quality !== "good") without++;
     else if (BigInt(Number(value)) === BigInt(Number(rightValue(tag)))) right++;
-    else if (wrongs++ < 10) wrong.push(`tag ${tag} is ${String(value)} instead of ${rightValue(tag)}`);
+    else if (wrongs++ < 10)
+      wrong.push(`tag ${tag} is ${String(value)} instead of ${rightValue(tag)}, after ${right} right values`);
   };
   while (right + wrongs < values) {
     try {
