@@ -110,6 +110,50 @@ const examples: [OrderModelOptions & { keep: number }, Step[]][] = [
       { do: "append", samples: [fresh(2), fresh(2, 4)] },
     ],
   ],
+  // Points of a parked input waited for their block, of which the rest was answered with 500 for ever.
+  [
+    { maxBytes: 3_000, keep: 0 },
+    [
+      { do: "hold", input: 0, isHeld: true },
+      { do: "pass", ms: 1_100 },
+      {
+        do: "append",
+        samples: [
+          same(1, 1),
+          { input: 1, time: "same", back: 3, value: "poison" },
+          old(2, 0),
+          { input: 0, time: "fresh", back: 2, value: "last" },
+          fresh(0, 4),
+          same(0, 4),
+          same(1, 0),
+        ],
+      },
+      { do: "pass", ms: 153 },
+      { do: "pass", ms: 60_000 },
+      {
+        do: "answer",
+        answers: [
+          { kind: "partial", refused: 3, unnamed: 0 },
+          { kind: "unavailable", stored: false },
+          { kind: "accept" },
+        ],
+      },
+      { do: "pass", ms: 150 },
+      {
+        do: "append",
+        samples: [
+          { input: 2, time: "fresh", back: 1, value: "poison" },
+          { input: 2, time: "fresh", back: 3, value: "last" },
+          same(0, 4),
+          { input: 2, time: "fresh", back: 1, value: "failing" },
+          old(1, 3),
+          old(1, 3),
+          same(0, 4),
+        ],
+      },
+      { do: "pass", ms: 1_100 },
+    ],
+  ],
 ];
 
 /** Runs `count` random stories, and those in which a value was wrong once. */

@@ -42,6 +42,10 @@ export class FailureSearch {
     return this.#suspects.size > 0;
   }
 
+  get isAnswering(): boolean {
+    return this.#isAnswering;
+  }
+
   /** Which series the next request may carry; undefined: all of them. */
   next(): ((queue: SeriesQueue) => boolean) | undefined {
     for (const queue of this.#suspects.keys()) if (queue.count === 0) this.#suspects.delete(queue);

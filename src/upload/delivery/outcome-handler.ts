@@ -186,8 +186,9 @@ export class OutcomeHandler {
     return onward;
   }
 
-  #unavailable(shipment: Shipment, { cause, isServerError }: Extract<Outcome, { kind: "unavailable" }>): Next {
-    const { parks, search, bisection } = this.#parts;
+  async #unavailable(shipment: Shipment, outcome: Extract<Outcome, { kind: "unavailable" }>): Promise<Next> {
+    const { cause, isServerError } = outcome;
+    const { parks, parked, search, bisection, window } = this.#parts;
     const { message } = cause;
     const waitMs = this.#backOff.next();
     const isSearched = isServerError === true && parks;
@@ -204,6 +205,9 @@ export class OutcomeHandler {
     const found = isSearched && shipment.kind === "fresh" ? search.failed(shipment.parts) : undefined;
     if (!found?.isSearched) return this.#failed(shipment, "unreachable", message, waitMs, cause);
     if (found.blamed !== undefined) this.#points.blame(found.blamed, message);
+    // Points of parked inputs can be tried again only when all else of their blocks is in the buffer, too.
+    else if (!search.isAnswering && parked.except?.some((input) => window.isReturning(input)))
+      for (const lane of ["live", "backlog"] as const) await inSlices(window.forget(lane));
     if (++this.#vain >= mostVain) this.#trouble(shipment, "unreachable", message, waitMs, cause);
     return { waitMs, again: undefined };
   }

@@ -329,6 +329,13 @@ export const uploadAblations: readonly Ablation[] = [
     name: "answers 500 to everything",
   },
   {
+    safeguard: "giving back what keeps points of parked inputs out of the buffer",
+    file: "upload/delivery/outcome-handler.ts",
+    code: '      for (const lane of ["live", "backlog"] as const) await inSlices(window.forget(lane));\n',
+    without: "      {}\n",
+    test: "unit/upload/last-append-wins.test.ts",
+  },
+  {
     safeguard: "searching on in a part of a refused request that fails",
     file: "upload/delivery/outcome-handler.ts",
     code: "      if (isAtFault && shipment.frame.inputs.length > 1) bisection.split();\n      if (isAtFault && ",
