@@ -70,9 +70,8 @@ export class FailureSearch {
     }
     const mayBlame = this.#isAnswering && ++this.#vain <= mostFailures;
     const [first] = parts;
-    if (!this.#isTrial) {
-      if (this.#isAnswering) this.#suspect(parts);
-    } else if (this.#size > 1) this.#size = Math.max(1, Math.min(this.#size, this.#suspects.size) >> 1);
+    if (!this.#isTrial) this.#suspect(parts);
+    else if (this.#size > 1) this.#size = Math.max(1, Math.min(this.#size, this.#suspects.size) >> 1);
     else if (first) {
       const left = this.#suspects.get(first.queue) ?? 0;
       this.#suspects.delete(first.queue);
