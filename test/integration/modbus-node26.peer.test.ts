@@ -1,4 +1,4 @@
-// The servers that are not ours, once more on the newer Node, where serialport keeps what it received to itself (W17).
+// The servers that are not ours, once more on the newer Node, where serialport keeps what it received to itself.
 import { expect, test } from "vitest";
 import { otherNode } from "../support/other-node.ts";
 import { runSuite } from "../support/suite-run.ts";

@@ -1,4 +1,4 @@
-// The vectors of MB-19 and their relatives, laid out in the registers of one device.
+// Known values in every type and order, laid out in the registers of one device.
 import type { DeviceTable } from "./modbus-device.ts";
 import type { ModbusTagText } from "./modbus-source.ts";
 

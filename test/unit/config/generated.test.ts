@@ -11,7 +11,7 @@ async function printed(options: { reference?: boolean }): Promise<string> {
   return `${lines.join("\n")}\n`;
 }
 
-// Stale? `npm test -- -u` writes them anew.
+// Stale? `npx vitest run -u --config test/vitest.config.ts test/unit/config/generated` writes them again.
 test("config/tagferry.schema.json is up to date", async () => {
   await expect(await printed({})).toMatchFileSnapshot(join(folder, "tagferry.schema.json"));
 });
