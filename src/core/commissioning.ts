@@ -21,7 +21,7 @@ export interface SecurityFinding {
 }
 
 /** The certificates of devices that the agent knows. `dataDir`: its data directory. */
-export interface CertificateStore {
+export interface TrustStore {
   list(dataDir: string): Promise<readonly KnownCertificate[]>;
   /** Trusts a certificate from the next connection on. `thumbprint`: SHA-1 or SHA-256. False: there is no such certificate. */
   trust(dataDir: string, thumbprint: string): Promise<boolean>;

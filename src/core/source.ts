@@ -1,6 +1,6 @@
 // The contract of a protocol: what a driver offers, what a connection yields, what a device is told.
 import type { z } from "zod";
-import type { CertificateStore, DriverExample, ProbeRow, ProbeTarget, SecurityFinding } from "./commissioning.ts";
+import type { DriverExample, ProbeRow, ProbeTarget, SecurityFinding, TrustStore } from "./commissioning.ts";
 import type { Recovery, TagGap } from "./gap.ts";
 import type { EpochMicros } from "./point.ts";
 import type { Runtime } from "./runtime.ts";
@@ -319,7 +319,7 @@ export interface Driver<
   /** Reads one place of a device in every way that it may be meant, the likeliest first, for `probe`. */
   probe?(target: ProbeTarget, runtime: Runtime, signal: AbortSignal): Promise<readonly ProbeRow[]>;
   /** The certificates of devices, where a person decides which of them the agent trusts. */
-  readonly certificates?: CertificateStore;
+  readonly certificates?: TrustStore;
   /** What protects a source with these options, as far as they tell before it connects. Undefined: they tell nothing. */
   findings?(options: z.output<Options>): readonly SecurityFinding[];
   /** What the configuration will cost: readings a second, requests a second, bus load. For `check`. */

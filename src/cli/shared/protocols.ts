@@ -1,6 +1,6 @@
 // What help, questions and messages say of protocols, taken from their drivers.
 import { listed } from "../../config/suggest.ts";
-import type { CertificateStore, KnownCertificate } from "../../core/commissioning.ts";
+import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/source.ts";
 import { drivers } from "../../source/registry.ts";
 
@@ -58,7 +58,7 @@ export function addressOverTls(address: string): string | undefined {
   return driverOfAddress(address) && driverOfAddress(secure) === driverOfAddress(address) ? secure : undefined;
 }
 
-export function certificateStores(): readonly CertificateStore[] {
+export function certificateStores(): readonly TrustStore[] {
   return drivers.flatMap(({ certificates }) => certificates ?? []);
 }
 
