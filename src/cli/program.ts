@@ -1,5 +1,7 @@
 // The command line: what may be typed, and which exit status each failure has. One file a command.
+
 import { Argument, Command, CommanderError } from "commander";
+import { withoutSecrets } from "../lib/without-secrets.ts";
 import type { ServiceFlags } from "../service/config/flags.ts";
 import type { CheckOptions } from "./configure/check.ts";
 import type { Shell } from "./configure/completion.ts";
@@ -54,7 +56,10 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     .description(`Carries tags from ${protocolsWith("browse")} to a time-series service, and loses none on the way.`)
     .version(version(), "-V, --version")
     .exitOverride()
-    .configureOutput({ writeOut: (text) => io.print(text.trimEnd()), writeErr: (text) => io.complain(text.trimEnd()) })
+    .configureOutput({
+      writeOut: (text) => io.print(text.trimEnd()),
+      writeErr: (text) => io.complain(withoutSecrets(text.trimEnd())),
+    })
     .showHelpAfterError("(tagferry --help lists the commands)")
     .showSuggestionAfterError();
 

@@ -274,3 +274,15 @@ test("nobody there is 69, and what was typed wrong is 2", async () => {
   });
   expect(withUser.stderr).not.toContain("canary");
 });
+
+test.each([
+  ["browse", "gw:canary-5c1e@broker"],
+  ["browse", "canary-5c1e@broker"],
+  ["browse", "mqtt://gw:canary-5c1e@broker"],
+  ["status", "--url", "gw:canary-5c1e@host"],
+  ["init", "--yes", "-c", "/nowhere/x.yaml", "--service", "gw:canary-5c1e@host"],
+])("an address with a password in it is not repeated: %s %s %s", async (...args) => {
+  const { status, stdout, stderr } = await command(args);
+  expect(status).not.toBe(0);
+  expect(stdout + stderr).not.toContain("canary-5c1e");
+});

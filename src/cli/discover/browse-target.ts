@@ -8,7 +8,7 @@ import { listed } from "../../config/suggest.ts";
 import { AgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";
 import type { BrowseTarget, Driver } from "../../core/source.ts";
-import { holdsUser, withoutSecrets } from "../../lib/without-secrets.ts";
+import { holdsUser, shownValue, withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { addressExamples, driverOfAddress, hasOption, protocolsOf } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
@@ -117,10 +117,10 @@ export function driverOf(url: string): Driver {
   if (driver) return driver;
   const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}:`));
   const networkAddresses = addressExamples().filter((address) => address.includes("host"));
-  const host = /^[\w.-]+/.exec(url.replace(/^.*:\/\//, ""))?.[0] ?? "host";
+  const host = /^[\w.-]+/.exec(url.replace(/^.*(?::\/\/|@)/s, ""))?.[0] ?? "host";
   throw new AgentError(
     "CONFIG_INVALID",
-    `${url} must begin with one of ${known.join(" ")}
+    `${shownValue(url)} must begin with one of ${known.join(" ")}
   as in ${listed(networkAddresses, "or").replaceAll("host", () => host)}`,
   );
 }

@@ -1,6 +1,7 @@
 // How a command ends: its exit status, and what is told where it failed.
 import { errorCodes, isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/abort.ts";
+import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "./console.ts";
 import { exitStatus } from "./exit-status.ts";
 import { visible } from "./table.ts";
@@ -14,7 +15,7 @@ export async function concluded(command: () => Promise<number>, io: Console): Pr
       const { configIssues } = await import("../../config/load.ts");
       const { formatIssue } = await import("../../config/issue.ts");
       for (const issue of configIssues(error)) io.complain(formatIssue(issue));
-      io.complain(`tagferry: ${error.message}\n  ${error.hint}`);
+      io.complain(withoutSecrets(`tagferry: ${error.message}\n  ${error.hint}`));
       return errorCodes[error.code].exit;
     }
     if (isAbort(error, io.signal)) return exitStatus.done;
