@@ -22,6 +22,7 @@ export class Workbench implements AsyncDisposable {
       "test/integration",
       "test/fixtures/tls",
       "test/vitest.config.ts",
+      "test/tiers.ts",
       "package.json",
     ])
       cpSync(join(root, part), this.#copy.file(part), { recursive: true });

@@ -52,8 +52,8 @@ export function writeSegmentHeader(header: SegmentHeader): Uint8Array<ArrayBuffe
 /** The header; `damaged` when it is none or not whole; `newer` or `older` when only a program of that kind can read what follows. */
 export function readSegmentHeader(bytes: Uint8Array): SegmentHeader | "damaged" | "newer" | "older" {
   if (bytes.length < segmentHeaderBytes || magic.some((byte, i) => bytes[i] !== byte)) return "damaged";
-  // Before the checksum, which was of another kind.
-  if (bytes[8]! < formatMajor) return "older";
+  // Before the checksum, which was of another kind. No format had the number 0: that is a flipped bit.
+  if (bytes[8]! > 0 && bytes[8]! < formatMajor) return "older";
   const view = new DataView(bytes.buffer, bytes.byteOffset, segmentHeaderBytes);
   if (view.getUint32(4_092, true) !== crc32(bytes, 0, 4_092)) return "damaged";
   if (bytes[8]! > formatMajor) return "newer";
