@@ -1,7 +1,7 @@
 // What a configuration will cost: points, traffic, how long the buffer lasts. Estimates, for `check`.
 import type { Forecast } from "../core/source.ts";
 import type { TagRule } from "../mapping/options.ts";
-import { requestLimits } from "../wire/limits.ts";
+import { requestLimits } from "../wire/method.ts";
 import type { Config, ConfiguredSource } from "./config.ts";
 
 export interface SourceForecast extends Forecast {

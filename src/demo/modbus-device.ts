@@ -1,11 +1,9 @@
 // A simulated gateway with meters behind it: a Modbus TCP server for functions 3 and 4. Each reply holds new values,
 // so that what was read twice can be told from what was stored twice.
-import type { AddressInfo, Socket } from "node:net";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import type { DeviceOptions, SimulatedDevice } from "./device.ts";
-import { inputId, longestStopMs, until } from "./device.ts";
+import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 import { Meter, meter } from "./registers.ts";
 
 /** Exception codes of the Modbus application protocol, section 7. */

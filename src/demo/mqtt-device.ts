@@ -1,11 +1,9 @@
 // A simulated hall: an MQTT broker (aedes) that asks for user name and password and keeps sessions, and a client that
 // publishes the climate of each room as JSON with its time, at QoS 1.
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import type { DeviceOptions, SimulatedDevice } from "./device.ts";
-import { inputId, longestStopMs, until } from "./device.ts";
+import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";

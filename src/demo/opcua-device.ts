@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import type { DeviceOptions, SimulatedDevice } from "./device.ts";
-import { inputId, longestStopMs, until } from "./device.ts";
+import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
 import { NotificationLedger } from "./notification-ledger.ts";
 
 const namespace = "urn:tagferry:demo:line";

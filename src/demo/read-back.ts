@@ -1,16 +1,12 @@
 // Publishes every signal to an item and reads all their points back from the service, as a person would see them.
-import type { EpochMicros, InputId } from "../core/point.ts";
-import { epochMicros, isInputId } from "../core/point.ts";
+import { type EpochMicros, epochMicros, type InputId, isInputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { publishSignalsResult } from "../wire/save-result.ts";
-import { selectItemsResult, selectSignalsResult } from "../wire/select-result.ts";
+import { publishSignalsResult, selectItemsResult, selectSignalsResult } from "../wire/results.ts";
 import type { ItemSaveInput, SignalSelectView } from "../wire/signal-view.ts";
 import { formatTimestamp, parseTimestamp } from "../wire/timestamp.ts";
-import type { Comparison, Stored } from "./comparison.ts";
-import { compare } from "./comparison.ts";
+import { type Comparison, compare, type Stored } from "./comparison.ts";
 import type { HandedOut } from "./handed-out.ts";
-import type { ReaderOptions } from "./rpc.ts";
-import { RpcReader } from "./rpc.ts";
+import { type ReaderOptions, RpcReader } from "./rpc.ts";
 
 /** Points from this time on and before that time. */
 interface Span {

@@ -3,11 +3,8 @@
 import type { z } from "zod";
 import { AgentError } from "../core/errors.ts";
 import type { Clock } from "../core/runtime.ts";
-import type { ApiVersion } from "../wire/api-version.ts";
-import { versionHeader } from "../wire/api-version.ts";
 import { rpcResponse } from "../wire/json-rpc.ts";
-import type { Method } from "../wire/method.ts";
-import { wireName } from "../wire/method.ts";
+import { type ApiVersion, type Method, versionHeader, wireName } from "../wire/method.ts";
 
 /** The service to read from, and as whom. */
 export interface ReaderOptions {

@@ -13,8 +13,7 @@ import { Listener } from "./http/listener.ts";
 import { metricsText, metricsType } from "./http/metrics-text.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { TokenEndpoint } from "./http/token-endpoint.ts";
-import type { MethodTraffic } from "./http/traffic.ts";
-import { Traffic } from "./http/traffic.ts";
+import { type MethodTraffic, Traffic } from "./http/traffic.ts";
 import { loadTimelineFiles } from "./timeline-files.ts";
 import { StoreThread } from "./worker/store-thread.ts";
 

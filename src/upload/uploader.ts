@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { BufferReader } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
-import { requestLimits } from "../wire/limits.ts";
+import { requestLimits } from "../wire/method.ts";
 import type { Resolve } from "./client/addresses.ts";
 import { MethodCaller } from "./client/method-caller.ts";
 import { openCredentials } from "./client/open-credentials.ts";

@@ -2,10 +2,8 @@
 import type { ServerResponse } from "node:http";
 import type { Status, StatusPart } from "../agent/status/status.ts";
 import type { Clock } from "../core/runtime.ts";
-import type { Figure, History, Samples } from "./history.ts";
-import { figures } from "./history.ts";
-import type { TagQuery, TagView } from "./tag-view.ts";
-import { viewTags } from "./tag-view.ts";
+import { type Figure, figures, type History, type Samples } from "./history.ts";
+import { type TagQuery, type TagView, viewTags } from "./tag-view.ts";
 
 /** What a page gets: everything of the status but the tags, and the tags it shows. */
 export interface View {

@@ -1,16 +1,40 @@
-// The operations of the interface by name. The platform namespace has a prefix of its own on each installation.
+// The methods of the interface: their names, versions, rates and sizes.
 
-/** Canonical names, as the specification spells them. */
-export const methods = [
-  "integration.insert",
-  "integration.saveSignals",
-  "admin.selectSignals",
-  "admin.publishSignals",
-  "platform.selectItems",
-  "platform.dataFrame",
-  "platform.evaluate",
-] as const;
-export type Method = (typeof methods)[number];
+/**
+ * Versions as sent in `X-API-Version`, oldest first. `1.0` and `1.1beta1` speak the specification's dialect, `1.1` the
+ * current one of the hosted service. The path segment `v1` is the same for all of them.
+ */
+export const apiVersions = ["1.0", "1.1beta1", "1.1"] as const;
+export type ApiVersion = (typeof apiVersions)[number];
+
+/** What a request without `X-API-Version` gets. */
+export const newestStable: ApiVersion = "1.1";
+
+export const versionHeader = "x-api-version";
+
+/** Versions around a release that public clients send, and the release that answers them. */
+export const otherVersions: Readonly<Record<string, ApiVersion>> = {
+  "1.1beta2": "1.1",
+  "1.1rc1": "1.1",
+  "1.2alpha1": "1.1",
+};
+
+export function isApiVersion(text: string): text is ApiVersion {
+  return apiVersions.some((version) => version === text);
+}
+
+/** By canonical name, as the specification spells it: requests per second before 1.1 and at 1.1. */
+const rates = {
+  "integration.insert": [1, 1],
+  "integration.saveSignals": [1, 1],
+  "admin.selectSignals": [10, 10],
+  "admin.publishSignals": [10, 5],
+  "platform.selectItems": [10, 10],
+  "platform.dataFrame": [1, 1],
+  "platform.evaluate": [1, 1],
+} as const;
+export type Method = keyof typeof rates;
+export const methods = Object.keys(rates) as readonly Method[]; // the keys of a literal
 
 /** What an integration must have been granted; `integration.*` is open to every one. */
 export const grants = ["admin", "platform"] as const;
@@ -25,3 +49,31 @@ export function wireName(method: Method, namespace: string): string {
 export function grantOf(method: Method): Grant | undefined {
   return grants.find((grant) => method.startsWith(`${grant}.`));
 }
+
+interface RequestLimits {
+  /** UTF-8 bytes of the uncompressed JSON request, envelope included. */
+  readonly maxRequestBytes: number;
+  readonly requestsPerSecond: number;
+}
+
+export function requestLimits(method: Method, version: ApiVersion): RequestLimits {
+  const savesViews = method === "integration.saveSignals" || method === "admin.publishSignals";
+  return {
+    maxRequestBytes: largestRequestBytes(savesViews ? version : "1.1"),
+    requestsPerSecond: rates[method][version === "1.1" ? 1 : 0],
+  };
+}
+
+/** The largest request that any method takes in `version`. */
+export function largestRequestBytes(version: ApiVersion): number {
+  return (version === "1.1beta1" ? 9 : 8) * 2 ** 20;
+}
+
+/** Behaviour of the hosted service above the rate: calls wait, and time out after these. Clients must be more patient. */
+export const queueTimeouts = { queuedMs: 10_000, totalMs: 15_000 } as const;
+
+/** Entries of a query that names no limit. */
+export const defaultLimit = 10;
+
+/** Entries a query may ask for. */
+export const maxSelected = { signals: 1_000, items: 1_000, itemsWithData: 50 } as const;

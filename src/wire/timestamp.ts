@@ -1,7 +1,6 @@
 // RFC 3339 timestamps, to and from microseconds since the epoch. Written by hand: a full request holds a third of a million.
 import { z } from "zod";
-import type { EpochMicros } from "../core/point.ts";
-import { epochMicros } from "../core/point.ts";
+import { type EpochMicros, epochMicros } from "../core/point.ts";
 
 /**
  * The time `text` names, or undefined when it is no RFC 3339 timestamp. An offset or Z is required; digits beyond
@@ -54,28 +53,20 @@ export function parseTimestamp(text: string): EpochMicros | undefined {
   } else return undefined;
   if (at !== text.length) return undefined;
 
-  const seconds = daysFromCivil(year, month, day) * 86_400 + hour * 3_600 + (minute - offsetMinutes) * 60 + second;
-  return epochMicros(seconds * 1e6 + micros);
+  return epochMicros((utcSeconds(year, month, day, hour, minute, second) - offsetMinutes * 60) * 1e6 + micros);
 }
 
 /** RFC 3339 in UTC with as many fractional digits as are needed, at most six. */
 export function formatTimestamp(time: EpochMicros): string {
   const seconds = Math.floor(time / 1e6);
   const micros = time - seconds * 1e6;
-  const days = Math.floor(seconds / 86_400);
-  const ofDay = seconds - days * 86_400;
-  const clock = `${two(Math.floor(ofDay / 3_600))}:${two(Math.floor(ofDay / 60) % 60)}:${two(ofDay % 60)}`;
-  return `${civilFromDays(days)}T${clock}${fraction(micros)}Z`;
+  const fraction = micros === 0 ? "" : `.${String(micros).padStart(6, "0").replace(/0+$/, "")}`;
+  return `${new Date(seconds * 1e3).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
 export const timestamp = z
   .string()
   .refine((text) => parseTimestamp(text) !== undefined, { error: "must be an RFC 3339 timestamp" });
-
-/** Whether the service can store this time to the microsecond. */
-export function isExact(time: number): boolean {
-  return Number.isSafeInteger(time);
-}
 
 const hyphen = 0x2d;
 const plus = 0x2b;
@@ -98,41 +89,11 @@ function digits(text: string, at: number, count: number): number {
   return value;
 }
 
+/** `Date.UTC` takes the years 0 to 99 for those of 1900; the calendar repeats after 400 years, which are 146,097 days. */
+function utcSeconds(year: number, month: number, day: number, hour = 0, minute = 0, second = 0): number {
+  return Date.UTC(year + 400, month - 1, day, hour, minute, second) / 1e3 - 146_097 * 86_400;
+}
+
 function daysInMonth(year: number, month: number): number {
-  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
-  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
-}
-
-/** Days since 1970-01-01 in the proleptic Gregorian calendar, counted in eras of 400 years that begin in March. */
-function daysFromCivil(year: number, month: number, day: number): number {
-  const y = month <= 2 ? year - 1 : year;
-  const era = Math.floor(y / 400);
-  const yearOfEra = y - era * 400;
-  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
-  return (
-    era * 146_097 + yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear - 719_468
-  );
-}
-
-function civilFromDays(days: number): string {
-  const z = days + 719_468;
-  const era = Math.floor(z / 146_097);
-  const dayOfEra = z - era * 146_097;
-  const yearOfEra = Math.floor(
-    (dayOfEra - Math.floor(dayOfEra / 1_460) + Math.floor(dayOfEra / 36_524) - Math.floor(dayOfEra / 146_096)) / 365,
-  );
-  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
-  const shifted = Math.floor((5 * dayOfYear + 2) / 153);
-  const day = dayOfYear - Math.floor((153 * shifted + 2) / 5) + 1;
-  const month = shifted < 10 ? shifted + 3 : shifted - 9;
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  return `${String(year).padStart(4, "0")}-${two(month)}-${two(day)}`;
-}
-
-function two(value: number): string {
-  return value < 10 ? `0${value}` : `${value}`;
-}
-
-function fraction(micros: number): string {
-  return micros === 0 ? "" : `.${String(micros).padStart(6, "0").replace(/0+$/, "")}`;
+  return (utcSeconds(year, month + 1, 1) - utcSeconds(year, month, 1)) / 86_400;
 }

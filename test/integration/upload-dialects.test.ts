@@ -5,7 +5,7 @@ import { itemData } from "../../src/upload/signals/item-data.ts";
 import { ItemPublisher } from "../../src/upload/signals/item-publisher.ts";
 import { PublishedItems } from "../../src/upload/signals/published-items.ts";
 import { storedSignals } from "../../src/upload/signals/stored-signals.ts";
-import type { ApiVersion } from "../../src/wire/api-version.ts";
+import type { ApiVersion } from "../../src/wire/method.ts";
 import { eventually } from "../support/eventually.ts";
 import { methodCaller } from "../support/method-caller.ts";
 import { testRuntime } from "../support/runtime.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { DataRows } from "../../src/cli/data/read-rows.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { itemData, longestSpan, pageEnd, readRollup } from "../../src/upload/signals/item-data.ts";
-import type { DataFrame } from "../../src/wire/data-frame.ts";
+import type { DataFrame } from "../../src/wire/results.ts";
 import { methodCaller } from "../support/method-caller.ts";
 import { fails, ScriptedService, says } from "../support/scripted-service.ts";
 import { integration, testService } from "../support/service.ts";

@@ -6,8 +6,8 @@ import { isInputId } from "../../src/core/point.ts";
 import { checkFrame } from "../../src/service/call/check-frame.ts";
 import { readInsert } from "../../src/service/call/insert-reader.ts";
 import { Faults } from "../../src/service/call/rpc-fault.ts";
-import { dataFrame } from "../../src/wire/data-frame.ts";
-import { integrationId } from "../../src/wire/identifiers.ts";
+import { dataFrame } from "../../src/wire/results.ts";
+import { integrationId } from "../../src/wire/signal-view.ts";
 import { parseTimestamp } from "../../src/wire/timestamp.ts";
 
 /** Keys of `data.series` are Input IDs. */

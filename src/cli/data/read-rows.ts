@@ -1,5 +1,5 @@
 // Data of the service as lines of CSV or NDJSON. Pure.
-import type { DataFrame } from "../../wire/data-frame.ts";
+import type { DataFrame } from "../../wire/results.ts";
 import { csvCell, numberCell } from "../terminal/csv-cell.ts";
 
 /** An item that is read, and whose points it has. */

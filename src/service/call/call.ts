@@ -1,6 +1,5 @@
 // What a method is given, and what it gives back.
-import type { ApiVersion } from "../../wire/api-version.ts";
-import type { Grant } from "../../wire/method.ts";
+import type { ApiVersion, Grant } from "../../wire/method.ts";
 import type { ServiceStore } from "../store/store.ts";
 
 /** Who calls: an integration whose credentials were right. */

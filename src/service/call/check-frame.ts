@@ -1,8 +1,8 @@
 // Checks the data frame of an insert and turns it into columns. Says the same as the schema of `integration.insert`, by
 // hand: a full request has 1.5 million values, which a schema takes seconds for.
 import { isInputId } from "../../core/point.ts";
-import { sameLength } from "../../wire/data-frame.ts";
-import { isExact, parseTimestamp } from "../../wire/timestamp.ts";
+import { sameLength } from "../../wire/results.ts";
+import { parseTimestamp } from "../../wire/timestamp.ts";
 import type { BlockColumns } from "../store/point-block.ts";
 import { ColumnFrame } from "./insert-reader.ts";
 import type { Faults } from "./rpc-fault.ts";
@@ -55,7 +55,7 @@ function checkTimes(times: unknown, path: string, faults: Faults): Float64Array 
     const text: unknown = times[i];
     const time = typeof text === "string" ? parseTimestamp(text) : undefined;
     if (time === undefined) faults.add(`${path}.${i}`, "must be an RFC 3339 timestamp");
-    else if (!isExact(time)) faults.add(`${path}.${i}`, "must be between the years 1685 and 2255");
+    else if (!Number.isSafeInteger(time)) faults.add(`${path}.${i}`, "must be between the years 1685 and 2255");
     else micros[i] = time;
   }
   return micros;

@@ -3,7 +3,7 @@
 // It understands only requests without fault, in plain ASCII where it matters. Anything else it gives back unread, and
 // JSON.parse and the checks of `check-frame.ts` have the word: so this decides nothing, it is only faster.
 import { isInputId } from "../../core/point.ts";
-import { isExact, parseTimestamp } from "../../wire/timestamp.ts";
+import { parseTimestamp } from "../../wire/timestamp.ts";
 import { skipSpace, skipValue } from "./json-bytes.ts";
 
 /** The data frame of a request that was read here. Its times and values are good; lengths match. */
@@ -99,7 +99,7 @@ class Reader {
     const times = new Column();
     this.#each(openBracket, closeBracket, () => {
       const time = parseTimestamp(this.#string());
-      if (time === undefined || !isExact(time)) throw notUnderstood;
+      if (time === undefined || !Number.isSafeInteger(time)) throw notUnderstood;
       times.push(time);
     });
     return times.whole();

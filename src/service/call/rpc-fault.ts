@@ -1,7 +1,6 @@
 // Refusals of a request in JSON-RPC's terms, and the list in which a request's faults gather before they are told all at once.
 import type { z } from "zod";
-import type { InvalidResource, RpcErrorName } from "../../wire/rpc-error.ts";
-import { rpcErrors } from "../../wire/rpc-error.ts";
+import { type InvalidResource, type RpcErrorName, rpcErrors } from "../../wire/json-rpc.ts";
 
 interface RpcFaultDetails {
   /** Dotted path → what is wrong there. */

@@ -4,8 +4,7 @@
 //
 // `delay=2s,method=insert,rate=0.1,seed=7` delays every tenth insert or so, always the same ones.
 import { parseDuration } from "../../lib/duration.ts";
-import type { Method } from "../../wire/method.ts";
-import { methods } from "../../wire/method.ts";
+import { type Method, methods } from "../../wire/method.ts";
 
 /** What happens, and what a client sees of it. */
 const faultKinds = {

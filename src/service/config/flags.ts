@@ -3,8 +3,7 @@ import { readFile } from "node:fs/promises";
 import { LineCounter, parseDocument } from "yaml";
 import { AgentError } from "../../core/errors.ts";
 import { grants } from "../../wire/method.ts";
-import type { LocalServiceOptions } from "./options.ts";
-import { localServiceOptions } from "./options.ts";
+import { type LocalServiceOptions, localServiceOptions } from "./options.ts";
 
 /** Flags of `tagferry service`, as commander hands them out. */
 export interface ServiceFlags {

@@ -1,8 +1,8 @@
 // What the local service can be told: where to listen, where to keep data, who may call, and how it behaves under load.
 import { z } from "zod";
 import { byteSize, duration, listenAddress, secret } from "../../lib/fields.ts";
-import { integrationId } from "../../wire/identifiers.ts";
 import { grants } from "../../wire/method.ts";
+import { integrationId } from "../../wire/signal-view.ts";
 import { parseFault } from "./fault.ts";
 
 const integrationOptions = z

@@ -1,8 +1,6 @@
 // Decides when a call may run: one gate for each method and integration, with the documented patience.
 import type { Clock } from "../../core/runtime.ts";
-import type { ApiVersion } from "../../wire/api-version.ts";
-import { queueTimeouts, requestLimits } from "../../wire/limits.ts";
-import type { Method } from "../../wire/method.ts";
+import { type ApiVersion, type Method, queueTimeouts, requestLimits } from "../../wire/method.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { HttpRefusal } from "./http-answer.ts";
 import { RateGate } from "./rate-gate.ts";

@@ -1,6 +1,5 @@
 // The listening socket: opened, closed and opened again on the same port, with every connection known.
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { AgentError } from "../../core/errors.ts";
 import type { ListenAddress } from "../../lib/fields.ts";

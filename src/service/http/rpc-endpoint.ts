@@ -2,22 +2,27 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock, Runtime } from "../../core/runtime.ts";
-import type { ApiVersion } from "../../wire/api-version.ts";
-import { apiVersions, isApiVersion, newestStable, otherVersions, versionHeader } from "../../wire/api-version.ts";
-import { largestRequestBytes, queueTimeouts, requestLimits } from "../../wire/limits.ts";
-import type { Method } from "../../wire/method.ts";
+import {
+  type ApiVersion,
+  apiVersions,
+  isApiVersion,
+  largestRequestBytes,
+  type Method,
+  newestStable,
+  otherVersions,
+  queueTimeouts,
+  requestLimits,
+  versionHeader,
+} from "../../wire/method.ts";
 import type { Caller } from "../call/call.ts";
-import type { Fault, FaultKind } from "../config/fault.ts";
-import { FaultPlan } from "../config/fault.ts";
+import { type Fault, type FaultKind, FaultPlan } from "../config/fault.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf } from "../method/dispatch.ts";
 import type { StoreAnswer, StoreThread } from "../worker/store-thread.ts";
 import type { CallAdmission } from "./admission.ts";
-import type { Authenticate } from "./authenticate.ts";
-import { basicCredentials } from "./authenticate.ts";
+import { type Authenticate, basicCredentials } from "./authenticate.ts";
 import type { CredentialRefusals } from "./credential-refusals.ts";
-import type { RequestEnvelope } from "./envelope.ts";
-import { scanEnvelope } from "./envelope.ts";
+import { type RequestEnvelope, scanEnvelope } from "./envelope.ts";
 import { HttpRefusal, send } from "./http-answer.ts";
 import { continueIfAsked } from "./listener.ts";
 import { checkDeclaredBody, readBody, tooLarge } from "./request-body.ts";

@@ -1,17 +1,14 @@
 // platform.dataFrame: data of items, in the current dialect.
-import { defaultLimit, maxSelected } from "../../wire/limits.ts";
-import { rollupColumns } from "../../wire/select-result.ts";
+import { defaultLimit, maxSelected } from "../../wire/method.ts";
+import { rollupColumns } from "../../wire/results.ts";
 import type { MethodCall } from "../call/call.ts";
 import { Faults } from "../call/rpc-fault.ts";
-import type { DataQuery } from "../query/data-query.ts";
-import { bucketsOfQuery, readCurrentDataQuery } from "../query/data-query.ts";
-import type { Column } from "../query/frame-builder.ts";
-import { buildFrame } from "../query/frame-builder.ts";
+import { bucketsOfQuery, type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
+import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import { rollUp } from "../query/rollup.ts";
-import type { StateBudget } from "../query/state-times.ts";
-import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
+import { maxStateBuckets, type StateBudget, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks, joinedBlocks } from "../store/item-data.ts";
 import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";

@@ -1,8 +1,7 @@
 // Turns the bytes of a JSON-RPC request into the bytes of its response: parses, finds the method, checks rights, calls.
-import type { ApiVersion } from "../../wire/api-version.ts";
-import type { Method } from "../../wire/method.ts";
-import { grantOf, methods } from "../../wire/method.ts";
-import { rpcErrors } from "../../wire/rpc-error.ts";
+
+import { rpcErrors } from "../../wire/json-rpc.ts";
+import { type ApiVersion, grantOf, type Method, methods } from "../../wire/method.ts";
 import type { Caller, MethodCall, MethodHandler } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { checkShape } from "../call/check-shape.ts";

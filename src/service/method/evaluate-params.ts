@@ -1,9 +1,8 @@
 // Reads the params of platform.evaluate.
-import { resourceIdPattern } from "../../wire/identifiers.ts";
+import { resourceIdPattern } from "../../wire/signal-view.ts";
 import { isRecord } from "../call/check-frame.ts";
 import type { Faults } from "../call/rpc-fault.ts";
-import type { Formula } from "../query/formula.ts";
-import { constants, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
+import { constants, type Formula, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readInteger, readResourceQuery, select } from "../query/resource-query.ts";
 import type { ItemRecord } from "../store/resource.ts";

@@ -3,18 +3,21 @@
 import type { MethodCall } from "../call/call.ts";
 import { Faults, RpcFault } from "../call/rpc-fault.ts";
 import type { BucketOf } from "../query/buckets.ts";
-import type { DataQuery } from "../query/data-query.ts";
-import { bucketsOfQuery, readCurrentDataQuery } from "../query/data-query.ts";
+import { bucketsOfQuery, type DataQuery, readCurrentDataQuery } from "../query/data-query.ts";
 import { computeFormula } from "../query/formula.ts";
-import type { Column } from "../query/frame-builder.ts";
-import { buildFrame } from "../query/frame-builder.ts";
+import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { rollUp } from "../query/rollup.ts";
 import { maxStateBuckets, stateTimes } from "../query/state-times.ts";
 import { holdOf, itemBlocks } from "../store/item-data.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { lastOf } from "./data-frame.ts";
-import type { GroupAggregation, ItemAggregation } from "./evaluate-params.ts";
-import { readCalculations, readGroups, readItemAggregations } from "./evaluate-params.ts";
+import {
+  type GroupAggregation,
+  type ItemAggregation,
+  readCalculations,
+  readGroups,
+  readItemAggregations,
+} from "./evaluate-params.ts";
 import { includedMember, readFormat, readInclude } from "./selection.ts";
 import { itemResource } from "./typed-resource.ts";
 

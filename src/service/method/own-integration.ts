@@ -1,8 +1,7 @@
 // The `integration` param of the integration methods: there, well-formed, and the caller's own.
-import { integrationId } from "../../wire/identifiers.ts";
+import { integrationId } from "../../wire/signal-view.ts";
 import type { MethodCall } from "../call/call.ts";
-import type { Faults } from "../call/rpc-fault.ts";
-import { RpcFault } from "../call/rpc-fault.ts";
+import { type Faults, RpcFault } from "../call/rpc-fault.ts";
 
 /** Throws -32003 where a well-formed ID is another integration's; anything else wrong goes to `faults`. */
 export function ownIntegration({ params, caller }: MethodCall, faults: Faults): string {

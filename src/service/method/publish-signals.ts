@@ -1,13 +1,10 @@
 // admin.publishSignals: makes an item of a signal, or updates the item that was made of it. Items keep their IDs.
-import { resourceIdPattern } from "../../wire/identifiers.ts";
-import type { ItemSaveView } from "../../wire/signal-view.ts";
-import { itemSaveView } from "../../wire/signal-view.ts";
+import { type ItemSaveView, itemSaveView, resourceIdPattern } from "../../wire/signal-view.ts";
 import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";
 import { readFlag, readSaveView } from "../call/save-view.ts";
-import type { Signal } from "../store/resource.ts";
-import { sameAttributes, savedAttributes } from "../store/resource.ts";
+import { type Signal, sameAttributes, savedAttributes } from "../store/resource.ts";
 import { anyIntegration } from "./own-integration.ts";
 
 interface Publication {

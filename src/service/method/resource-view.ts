@@ -1,7 +1,6 @@
 // Signals and items as the specification's dialect shows them.
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
-import type { ItemRecord, Signal } from "../store/resource.ts";
-import { contentHash } from "../store/resource.ts";
+import { contentHash, type ItemRecord, type Signal } from "../store/resource.ts";
 
 export function selectedSignalView(signal: Signal): SignalSelectView {
   return { ...selectedItemView(signal), inputId: signal.input, item: signal.item };

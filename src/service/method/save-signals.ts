@@ -1,7 +1,6 @@
 // integration.saveSignals: creates signals or replaces their attributes; annotations are added to those that are there.
 import { isInputId } from "../../core/point.ts";
-import type { SignalSaveView } from "../../wire/signal-view.ts";
-import { signalSaveView } from "../../wire/signal-view.ts";
+import { type SignalSaveView, signalSaveView } from "../../wire/signal-view.ts";
 import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";

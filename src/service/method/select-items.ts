@@ -1,14 +1,12 @@
 // platform.selectItems: metadata of items, in the specification's dialect also their data.
-import type { DataFrame } from "../../wire/data-frame.ts";
-import { defaultLimit, maxSelected } from "../../wire/limits.ts";
-import { rollupColumns } from "../../wire/select-result.ts";
+
+import { defaultLimit, maxSelected } from "../../wire/method.ts";
+import { type DataFrame, rollupColumns } from "../../wire/results.ts";
 import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";
-import type { DataQuery } from "../query/data-query.ts";
-import { bucketsOfQuery, readSpecifiedDataQuery } from "../query/data-query.ts";
-import type { Column } from "../query/frame-builder.ts";
-import { buildFrame } from "../query/frame-builder.ts";
+import { bucketsOfQuery, type DataQuery, readSpecifiedDataQuery } from "../query/data-query.ts";
+import { buildFrame, type Column } from "../query/frame-builder.ts";
 import { itemFields } from "../query/resource-fields.ts";
 import { readResourceQuery, select } from "../query/resource-query.ts";
 import { rollUp } from "../query/rollup.ts";

@@ -1,5 +1,5 @@
 // admin.selectSignals: signals of an integration, and the items published from them.
-import { defaultLimit, maxSelected } from "../../wire/limits.ts";
+import { defaultLimit, maxSelected } from "../../wire/method.ts";
 import type { MethodCall } from "../call/call.ts";
 import { isRecord } from "../call/check-frame.ts";
 import { Faults } from "../call/rpc-fault.ts";

@@ -6,8 +6,7 @@ import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isRecord } from "../call/check-frame.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import { readFlag } from "../call/save-view.ts";
-import type { BucketOf, BucketOptions, Rollup } from "./buckets.ts";
-import { bucketsOf, oneBucket } from "./buckets.ts";
+import { type BucketOf, type BucketOptions, bucketsOf, oneBucket, type Rollup } from "./buckets.ts";
 import { readInteger } from "./resource-query.ts";
 
 export interface DataQuery {

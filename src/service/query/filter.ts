@@ -1,10 +1,8 @@
 // Resource filters: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}` → a test of one resource.
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import { isRecord } from "../call/check-frame.ts";
-import type { Faults } from "../call/rpc-fault.ts";
-import { RpcFault } from "../call/rpc-fault.ts";
-import type { StepBudget } from "./linear-regex.ts";
-import { LinearRegex, RegexBudgetError, RegexSyntaxError } from "./linear-regex.ts";
+import { type Faults, RpcFault } from "../call/rpc-fault.ts";
+import { LinearRegex, RegexBudgetError, RegexSyntaxError, type StepBudget } from "./linear-regex.ts";
 import type { Field, FieldTable, FieldValue } from "./resource-fields.ts";
 
 export type Predicate<Resource> = (resource: Resource) => boolean;

@@ -1,6 +1,6 @@
 // Puts columns that have times of their own into one data frame: the union of the times, null where a column has none.
 import { epochMicros } from "../../core/point.ts";
-import type { DataFrame } from "../../wire/data-frame.ts";
+import type { DataFrame } from "../../wire/results.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
 

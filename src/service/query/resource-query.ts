@@ -2,8 +2,7 @@
 import { isRecord } from "../call/check-frame.ts";
 import type { Faults } from "../call/rpc-fault.ts";
 import { readFlag } from "../call/save-view.ts";
-import type { Predicate } from "./filter.ts";
-import { parseFilter } from "./filter.ts";
+import { type Predicate, parseFilter } from "./filter.ts";
 import type { FieldTable, FieldValue } from "./resource-fields.ts";
 
 interface Query<Resource> {

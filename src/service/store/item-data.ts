@@ -1,7 +1,6 @@
 // Points of an item: those of its signals, merged. On equal times the signal that was created last wins.
 import { parseRfcDuration } from "../../wire/rfc-duration.ts";
-import type { BlockColumns } from "./point-block.ts";
-import { mergeColumns } from "./point-block.ts";
+import { type BlockColumns, mergeColumns } from "./point-block.ts";
 import type { ItemRecord } from "./resource.ts";
 import type { ServiceStore } from "./store.ts";
 

@@ -4,8 +4,15 @@
 // Small writes are kept cheap as in a binary counter: a new run takes in its neighbour as long as that one is not
 // longer than itself, so that single points end up in full blocks after about ten rewrites each.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { BlockColumns } from "./point-block.ts";
-import { decodePoints, encodeBlock, indexOfTime, maxBlockPoints, mergeColumns, sliceColumns } from "./point-block.ts";
+import {
+  type BlockColumns,
+  decodePoints,
+  encodeBlock,
+  indexOfTime,
+  maxBlockPoints,
+  mergeColumns,
+  sliceColumns,
+} from "./point-block.ts";
 
 export const pointTables = `
   CREATE TABLE IF NOT EXISTS block (

@@ -1,5 +1,5 @@
 // What differs between the versions of the interface in the words for signals and items.
-import type { ApiVersion } from "../../wire/api-version.ts";
+import type { ApiVersion } from "../../wire/method.ts";
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
 
 /** The dialect that signals, items and data are read in: version 1.0 has no method for it, 1.1beta1 added them to its words. */

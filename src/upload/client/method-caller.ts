@@ -2,8 +2,7 @@
 import type { z } from "zod";
 import { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { requestLimits } from "../../wire/limits.ts";
-import { type Method, wireName } from "../../wire/method.ts";
+import { type Method, requestLimits, wireName } from "../../wire/method.ts";
 import { readingVersion } from "./dialect.ts";
 import type { ServiceOptions } from "./options.ts";
 import { Pacer } from "./pacer.ts";

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { Secret } from "../../core/secret.ts";
 import { byteSize, duration, secret } from "../../lib/fields.ts";
-import { apiVersions } from "../../wire/api-version.ts";
-import { integrationId } from "../../wire/identifiers.ts";
+import { apiVersions } from "../../wire/method.ts";
+import { integrationId } from "../../wire/signal-view.ts";
 import { qualityRule } from "./quality-rules.ts";
 
 const mebibyte = 2 ** 20;

@@ -1,7 +1,7 @@
 // Which signals are fit to be published: what the configuration asks to be said of them. Pure.
 import { z } from "zod";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
-import { keyPattern } from "../../wire/identifiers.ts";
+import { keyPattern } from "../../wire/signal-view.ts";
 
 const plain = ["name", "description", "engUnit", "labels", "sampleInterval", "gapDetection"] as const;
 

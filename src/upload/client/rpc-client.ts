@@ -2,9 +2,8 @@
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
-import { type ApiVersion, versionHeader } from "../../wire/api-version.ts";
-import { rpcResponse } from "../../wire/json-rpc.ts";
-import { type RpcErrorObject, rpcErrors } from "../../wire/rpc-error.ts";
+import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc.ts";
+import { type ApiVersion, versionHeader } from "../../wire/method.ts";
 import type { Resolve } from "./addresses.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost } from "./http-post.ts";

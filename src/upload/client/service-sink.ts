@@ -4,7 +4,7 @@ import type { InputId, SignalId } from "../../core/point.ts";
 import type { Frame, Outcome, Refusal, Sink } from "../../core/sink.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { forEachInSlices } from "../../lib/in-slices.ts";
-import type { RpcErrorObject } from "../../wire/rpc-error.ts";
+import type { RpcErrorObject } from "../../wire/json-rpc.ts";
 import type { ServiceOptions } from "./options.ts";
 import { answerBytes, type RpcClient } from "./rpc-client.ts";
 

@@ -5,10 +5,9 @@
 import { z } from "zod";
 import { isAgentError } from "../../core/errors.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import { type DataFrame, dataFrame } from "../../wire/data-frame.ts";
-import { maxSelected } from "../../wire/limits.ts";
+import { maxSelected } from "../../wire/method.ts";
+import { type DataFrame, dataFrame, rollupColumns, selectItemsResult } from "../../wire/results.ts";
 import { parseRfcDuration, type RfcDuration } from "../../wire/rfc-duration.ts";
-import { rollupColumns, selectItemsResult } from "../../wire/select-result.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 

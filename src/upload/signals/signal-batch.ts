@@ -1,6 +1,6 @@
 // Which signals go into the next request that saves metadata, as they are written there.
 import type { InputId } from "../../core/point.ts";
-import type { ApiVersion } from "../../wire/api-version.ts";
+import type { ApiVersion } from "../../wire/method.ts";
 import { signalSaveView } from "../../wire/signal-view.ts";
 import { saveViewIn } from "../client/dialect.ts";
 import type { Catalog } from "./catalog.ts";

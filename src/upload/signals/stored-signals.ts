@@ -2,7 +2,7 @@
 // version that is spoken.
 import { z } from "zod";
 import type { SignalId } from "../../core/point.ts";
-import { selectSignalsResult } from "../../wire/select-result.ts";
+import { selectSignalsResult } from "../../wire/results.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 

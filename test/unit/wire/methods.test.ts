@@ -1,8 +1,6 @@
 import { expect, test } from "vitest";
-import { rpcResponse } from "../../../src/wire/json-rpc.ts";
-import { requestLimits } from "../../../src/wire/limits.ts";
-import { grantOf, methods, wireName } from "../../../src/wire/method.ts";
-import { rpcErrors } from "../../../src/wire/rpc-error.ts";
+import { rpcErrors, rpcResponse } from "../../../src/wire/json-rpc.ts";
+import { grantOf, methods, requestLimits, wireName } from "../../../src/wire/method.ts";
 import { insertParams } from "../../support/insert-contract.ts";
 
 const integration = "c8ktonqsahsmemfs7lv0";
