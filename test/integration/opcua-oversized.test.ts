@@ -2,7 +2,7 @@
 // than the requests that a server takes.
 import { connect, createServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { largestMessageBytes } from "../../src/source/opcua/session/transport.ts";
+import { largestMessageBytes } from "../../src/source/opcua/session/stack.ts";
 import { eventually } from "../support/eventually.ts";
 import { lineNamespace, opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";

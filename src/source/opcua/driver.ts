@@ -1,8 +1,8 @@
 // The driver of OPC UA: its options, its tags, and how to open a connection. The stack is loaded by the first `open`.
 import type { Driver } from "../../core/source.ts";
-import { probePlace } from "./browse/probe-place.ts";
+import { browseAmbiguity } from "./config/node-address.ts";
 import { type OpcuaConfig, opcuaOptions, opcuaTag } from "./config/options.ts";
-import { browseAmbiguity } from "./nodes/ambiguity.ts";
+import { probePlace } from "./session/pki.ts";
 import { listCertificates, rejectCertificate, trustCertificate } from "./session/trust.ts";
 
 export const opcuaDriver: Driver<"opcua", typeof opcuaOptions, typeof opcuaTag> = {

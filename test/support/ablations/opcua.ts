@@ -100,7 +100,7 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a former subscription stays until all it gave is on disk",
-    file: "source/opcua/monitoring/former-subscription.ts",
+    file: "source/opcua/monitoring/sequence.ts",
     code: "this.#ended && this.#open.size === 0",
     without: "this.#ended",
     test: missing,

@@ -1,4 +1,5 @@
 // NodeIds and browse paths as they stand in the configuration, read. Pure.
+import type { Ambiguity } from "../../../core/source.ts";
 
 /** `2:Oven`, or `Oven` in any namespace; `*` stands for any name, `**` for any number of levels. */
 export interface PathStep {
@@ -64,4 +65,20 @@ export function stepMatches(step: PathStep, namespace: number, name: string): bo
 /** Whether a path has wildcards. */
 export function isDeep(step: PathStep): boolean {
   return step.name === "**";
+}
+
+/** `names`: the captured names that fill the Input ID. */
+export function browseAmbiguity({ browse }: Address, names: readonly string[]): Ambiguity | undefined {
+  if (browse === undefined || names.includes("path")) return undefined;
+  const steps = parsePath(browse);
+  const wild = steps.findIndex(({ name }) => name.includes("*"));
+  const last = steps.at(-1);
+  if (wild < 0 || last === undefined) return undefined;
+  // Variables of one folder have different names.
+  if (names.includes("name") && wild === steps.length - 1 && !isDeep(last)) return undefined;
+  const which = names.includes("name") ? "have the same name" : "come to this Input ID";
+  return {
+    message: `several variables below ${browse} may ${which}; the first one feeds an Input ID, values of the others are refused`,
+    remedy: "use {path} in `input`, which differs for each of them; or write `shared: true`",
+  };
 }

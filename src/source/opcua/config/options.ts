@@ -4,7 +4,7 @@ import type { DriverConfig } from "../../../core/source.ts";
 import { defaultTimeRule, timeRuleFields } from "../../../lib/device-time.ts";
 import { duration, secret } from "../../../lib/fields.ts";
 import { securityModes } from "../../../lib/security-mode.ts";
-import { parseField } from "../types/field.ts";
+import { parseField } from "../types/structure.ts";
 
 export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"] as const;
 /** Broken, or about to be: used only where the configuration names them. */

@@ -16,21 +16,26 @@ import {
   requestedCounts,
   type Subscription,
 } from "../monitoring/subscription.ts";
+import { rememberNamespaces } from "../nodes/address-space.ts";
 import { type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
-import { rememberNamespaces } from "../nodes/namespace-memory.ts";
 import { StructureTypes } from "../nodes/structure-types.ts";
-import { certificateWarnings } from "../session/certificate-warnings.ts";
 import { connectionDigest, findEndpoint, noSecurity } from "../session/discovery.ts";
 import { loginNeedsCertificate, passwordWarning, securityOf, weaknessOf } from "../session/endpoint.ts";
-import { identityOf } from "../session/identity.ts";
 import { type Link, openLink } from "../session/link.ts";
-import { partnerAdvice, readRedundantSet, unknownPartners } from "../session/partners.ts";
+import { identityOf } from "../session/login.ts";
 import { openPki, remedyIn } from "../session/pki.ts";
 import { Resumption } from "../session/resumption.ts";
-import { readFacts } from "../session/server-facts.ts";
-import { type Product, profileOf } from "../session/server-profile.ts";
+import {
+  type Product,
+  partnerAdvice,
+  profileOf,
+  readFacts,
+  readRedundantSet,
+  unknownPartners,
+} from "../session/server-facts.ts";
 import { Services } from "../session/services.ts";
 import { loadStack, type Stack } from "../session/stack.ts";
+import { certificateWarnings } from "../session/trust.ts";
 import { OpcuaSource } from "./source.ts";
 
 const certificateWarningMs = 30 * 86_400_000;

@@ -1,9 +1,11 @@
-// The services for monitored items, in batches: create, modify, look whether they are still there, delete.
+// Monitored items: the services for them in batches (create, modify, look whether they are still there, delete), and how they are
+// remembered from one connection to the next.
 import type { MonitoredItemCreateResult } from "node-opcua-client";
 import { isAgentError } from "../../../core/errors.ts";
 import type { Item } from "../nodes/items.ts";
 import { refusalOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
+import type { SubscriptionRecord } from "../session/resumption.ts";
 import { type BatchSize, inBatches } from "../session/services.ts";
 import type { Ua } from "../session/stack.ts";
 
@@ -132,4 +134,34 @@ async function unlessRefused<T>(asking: Promise<T>, signal: AbortSignal): Promis
     if (!answered) throw error;
     return undefined;
   }
+}
+
+/** Client handle, the server's number, key, values that the server keeps. */
+export type Entry = SubscriptionRecord["items"][number];
+
+/** The same for what is monitored in the same way. */
+export function keyOf(item: Item, queueSize: number): string {
+  return `${item.nodeId.toString()}\n${item.every} ${queueSize} ${filterOf(item)}`;
+}
+
+/** The node of an item in the record, as text. */
+export function nodeOf([, , key]: Entry): string {
+  return key.split("\n")[0] ?? "";
+}
+
+/** The same for items that give the same values, however many of them the server keeps. */
+export function likeness(item: Item): string {
+  return `${item.nodeId.toString()}\n${item.every} ${filterOf(item)}`;
+}
+
+/** As `likeness`, of an item in the record. */
+export function likenessOf(entry: Entry): string {
+  const [every, , ...filter] = (entry[2].split("\n").at(-1) ?? "").split(" ");
+  return `${nodeOf(entry)}\n${every} ${filter.join(" ")}`;
+}
+
+function filterOf({ deadband, trigger }: Item): string {
+  return [...(deadband ? [deadband.kind, deadband.value] : []), ...(trigger === "timestamp" ? [trigger] : [])].join(
+    " ",
+  );
 }

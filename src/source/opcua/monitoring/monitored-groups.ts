@@ -3,10 +3,10 @@
 import type { OpcuaOptions } from "../config/options.ts";
 import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
-import { likeness, likenessOf, nodeOf } from "./item-record.ts";
+import { likeness, likenessOf, nodeOf } from "./item-calls.ts";
 import { type Failure, Monitoring, type MonitoringOptions } from "./monitoring.ts";
+import type { Queue } from "./notification.ts";
 import { groupFor, publishingFor } from "./publishing-group.ts";
-import type { Queue } from "./queue-check.ts";
 import { type Former, queueSize, type Subscription } from "./subscription.ts";
 
 export interface MonitoredGroupsOptions extends Pick<MonitoringOptions, "ua" | "link" | "limit"> {

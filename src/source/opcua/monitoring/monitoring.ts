@@ -9,13 +9,14 @@ import type { Ua } from "../session/stack.ts";
 import {
   createItems,
   deleteItems,
+  type Entry,
   type ItemCalling,
+  keyOf,
   modifyItems,
   type Numbered,
   type Parameters,
   stillThere,
 } from "./item-calls.ts";
-import { type Entry, keyOf } from "./item-record.ts";
 import type { Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {

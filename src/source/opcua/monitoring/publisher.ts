@@ -6,13 +6,11 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { statusOf } from "../session/failure.ts";
 import { type Link, sessionGone } from "../session/link.ts";
 import type { Ua } from "../session/stack.ts";
-import type { Counts } from "./create-subscription.ts";
-import { FormerSubscription } from "./former-subscription.ts";
 import { MissingMessages } from "./missing-messages.ts";
 import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
-import { SequenceTracker } from "./sequence.ts";
+import { FormerSubscription, SequenceTracker } from "./sequence.ts";
 import { SilenceWatch } from "./silence-watch.ts";
-import { deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
+import { type Counts, deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
 
 export interface PublisherOptions {
   readonly ua: Ua;

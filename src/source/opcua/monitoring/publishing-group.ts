@@ -1,6 +1,7 @@
 // Which tags share a subscription: those that are published at the same interval, so that fast ones do not hurry the slow
 // ones and slow ones do not hold up the fast. Pure.
 import type { OpcuaOptions } from "../config/options.ts";
+import type { Subscription } from "./subscription.ts";
 
 export interface PublishingGroup {
   /** Names it in the record of a connection. */
@@ -58,4 +59,21 @@ export function groupFor<G extends Pick<PublishingGroup, "publishingMs"> & { rea
   const fastest = Math.min(...groups.map((group) => group.publishingMs));
   const wanted = fitting.length > 0 ? slowest : fastest;
   return groups.filter((group) => group.publishingMs === wanted).toSorted((a, b) => a.items - b.items)[0];
+}
+
+/** Of several subscriptions what differs, the fastest first. */
+export function subscriptionDetails(subscriptions: readonly Subscription[]) {
+  const all = (text: (subscription: Subscription) => string) => [...new Set(subscriptions.map(text))].join(", ");
+  return {
+    publishing: all(({ publishingMs, wanted }) => {
+      const slower = publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : "";
+      return `${publishingMs} ms${slower}`;
+    }),
+    keepAlive: all(({ publishingMs, keepAliveCount }) => `${publishingMs * keepAliveCount} ms`),
+    lifetime: all(({ publishingMs, lifetimeCount, wanted }) => {
+      const [given, asked] = [publishingMs * lifetimeCount, wanted.publishingMs * wanted.lifetimeCount];
+      return `${given} ms${given < asked ? ` (asked for ${asked} ms)` : ""}`;
+    }),
+    subscription: all(({ origin }) => origin),
+  };
 }

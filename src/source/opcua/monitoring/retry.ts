@@ -1,4 +1,5 @@
 // Tries again, slowly, what a server has refused: a program is loaded, a device is switched on, a node appears.
+import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
@@ -59,4 +60,32 @@ export async function retryOnce(
 
 function identity({ tag, nodeId }: Item): string {
   return `${tag} ${nodeId.toString()}`;
+}
+
+/** How long it is polled meanwhile. */
+const withoutSubscriptionMs = 300_000;
+
+/**
+ * Ends a connection that does without a subscription because all were taken: the next one may get one.
+ * Rejects with `SOURCE_UNREACHABLE` when the time has come, or with `signal.reason`.
+ */
+export async function openAgain({ clock }: Pick<Runtime, "clock">, signal: AbortSignal): Promise<never> {
+  await clock.sleep(withoutSubscriptionMs, signal);
+  throw new AgentError("SOURCE_UNREACHABLE", "all subscriptions of the server were taken: looking for one again");
+}
+
+/**
+ * Tells the operator that tags are polled for want of room at the server, and which limit is to blame.
+ * Undefined: nothing is polled that could be subscribed to. `noSubscription`: the server had no subscription left.
+ */
+export function pollingAdvice(
+  { polled, crowdedOut }: Pick<MonitoredGroups, "polled" | "crowdedOut">,
+  noSubscription: boolean,
+): string | undefined {
+  const tags = (count: number) => `${count} ${count === 1 ? "tag is" : "tags are"} polled instead of subscribed to`;
+  if (noSubscription && polled.length > 0)
+    return `${tags(polled.length)}, which misses changes between two polls: the server has no subscription left (BadTooManySubscriptions); end one of another client or raise the server's limit; a subscription is tried again every 5 min`;
+  if (crowdedOut > 0)
+    return `${tags(crowdedOut)}, which misses changes between two polls: the server monitors no more items (BadTooManyMonitoredItems); raise its limit or read fewer tags`;
+  return undefined;
 }

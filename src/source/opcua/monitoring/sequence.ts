@@ -1,5 +1,6 @@
 // Which notification messages are missing. Sequence numbers count from 1 to 2^32-1 and then from 1 again (OPC 10000-4,
 // 5.13.1.1); a keep-alive carries the number of the next message, not of the last.
+import type { Acknowledgement } from "./notification.ts";
 
 const last = 2 ** 32 - 1;
 /** Of more than this only those are asked for that the server says it has. */
@@ -96,4 +97,39 @@ export function inOrder(a: number, b: number): number {
 /** Whether `a` came before `b`, the numbers wrapping around. */
 export function behind(a: number, b: number): boolean {
   return a !== b && (b - a + last) % last < last / 2;
+}
+
+/** Keeps account of a subscription of an earlier session while it hands over what it has kept. */
+export class FormerSubscription {
+  readonly id: number;
+  readonly #over = Promise.withResolvers<void>();
+  readonly #open = new Set<number>();
+  #ended = false;
+
+  constructor(id: number) {
+    this.id = id;
+  }
+
+  /** Resolves once it has no more and all that it gave is on disk. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  delivered({ subscription, sequenceNumber }: Acknowledgement): void {
+    if (subscription === this.id) this.#open.add(sequenceNumber);
+  }
+
+  acknowledged({ subscription, sequenceNumber }: Acknowledgement): void {
+    if (subscription === this.id) this.#open.delete(sequenceNumber);
+    this.#settle();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#ended && this.#open.size === 0) this.#over.resolve();
+  }
 }

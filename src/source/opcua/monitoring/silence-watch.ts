@@ -3,8 +3,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Link } from "../session/link.ts";
 import type { Ua } from "../session/stack.ts";
-import type { Counts } from "./create-subscription.ts";
-import { silenceLimitMs } from "./subscription.ts";
+import { type Counts, silenceLimitMs } from "./subscription.ts";
 
 export interface SilenceOptions {
   readonly ua: Ua;

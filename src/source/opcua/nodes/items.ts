@@ -4,8 +4,8 @@ import { type Address, localNodeId, numericNamespaces, parsePath, portableNodeId
 import type { Deadband, opcuaTag } from "../config/options.ts";
 import type { NodeId, Services } from "../session/services.ts";
 import type { Ua } from "../session/stack.ts";
-import type { FieldStep } from "../types/field.ts";
 import { ClockCheck, type ReadingOf } from "../types/reading.ts";
+import type { FieldStep } from "../types/structure.ts";
 import { AddressSpace, type Found } from "./address-space.ts";
 import type { StructureTypes } from "./structure-types.ts";
 

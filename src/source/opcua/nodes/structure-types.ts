@@ -5,12 +5,17 @@ import { refusalOf } from "../session/failure.ts";
 import type { NodeId, Services } from "../session/services.ts";
 import type { Ua } from "../session/stack.ts";
 import { builtIn } from "../types/binary-reader.ts";
-import { convertField, type FieldStep, type Unknown } from "../types/field.ts";
 import type { DataValueLike } from "../types/reading.ts";
-import type { KnownTypes, StructureField, StructureType } from "../types/structure.ts";
+import {
+  convertField,
+  type FieldStep,
+  type KnownTypes,
+  type StructureField,
+  type StructureType,
+  type Unknown,
+} from "../types/structure.ts";
 import type { Converted, VariantLike } from "../types/value.ts";
-import { findDescription } from "./type-description.ts";
-import { readDictionary } from "./type-dictionary.ts";
+import { findDescription, readDictionary } from "./type-dictionary.ts";
 
 /** Where a value is to be taken from. */
 export interface FieldOf {

@@ -1,7 +1,9 @@
 // Structures as servers before OPC UA 1.04 describe them: in a dictionary of types, an XML text (OPC Binary, OPC 10000-3,
 // Annex C; how fields may be missing: OPC 10000-6, 5.2.7 and 5.2.8). Pure.
-import { builtInTypes } from "../types/built-in-types.ts";
+import type { NodeId, Services } from "../session/services.ts";
+import type { Ua } from "../session/stack.ts";
 import type { StructureField, StructureType } from "../types/structure.ts";
+import { builtInTypes } from "../types/value.ts";
 
 const int32 = 6;
 /** Namespaces whose types are built in. */
@@ -123,4 +125,39 @@ function plainText(text: string): string {
     const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
     return code <= 0x10ffff ? String.fromCodePoint(code) : all;
   });
+}
+
+const hasDescription = "i=39";
+const hasComponent = "i=47";
+
+interface TypeDescription {
+  /** NodeId of the dictionary. */
+  readonly dictionary: string;
+  /** Of the type, in it. */
+  readonly name: string;
+  readonly xml: string;
+}
+
+/**
+ * The dictionary in which a server describes an encoding, and the name that the type has there (OPC 10000-5, 9.6 before 1.04): the
+ * encoding has a description, which is a component of the dictionary.
+ * Undefined where the server has none. Rejects with `SOURCE_*` when it cannot be asked.
+ */
+export async function findDescription(
+  ua: Ua,
+  services: Services,
+  encoding: NodeId,
+  signal: AbortSignal,
+): Promise<TypeDescription | undefined> {
+  const [[description] = []] = await services.forward([encoding], hasDescription, signal);
+  if (!description) return undefined;
+  const [[dictionary] = []] = await services.inverse([description], hasComponent, signal);
+  if (!dictionary) return undefined;
+  const [name, content] = await services.read(
+    [description, dictionary].map((nodeId) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
+    signal,
+  );
+  const [text, bytes]: unknown[] = [name?.value?.value, content?.value?.value];
+  if (typeof text !== "string" || !(bytes instanceof Uint8Array)) return undefined;
+  return { dictionary: dictionary.toString(), name: text, xml: new TextDecoder().decode(bytes) };
 }

@@ -8,13 +8,12 @@ import { isAbort, orAbort } from "../../../lib/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { openOpcua } from "../connection/open.ts";
 import type { OpcuaSource } from "../connection/source.ts";
-import { identityOf } from "../session/identity.ts";
-import { partnerAdvice, unknownPartners } from "../session/partners.ts";
+import { identityOf } from "../session/login.ts";
 import { openPki, remedyIn } from "../session/pki.ts";
+import { partnerAdvice, unknownPartners } from "../session/server-facts.ts";
 import { loadStack } from "../session/stack.ts";
-import { RedundancyMemory } from "./redundancy-memory.ts";
 import { ServerWatch } from "./server-watch.ts";
-import { chooseServer, holdMs, isHealthy } from "./service-level.ts";
+import { chooseServer, holdMs, isHealthy, RedundancyMemory } from "./service-level.ts";
 
 const failOvers = {
   name: "source_opcua_fail_overs_total",

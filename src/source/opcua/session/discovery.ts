@@ -1,12 +1,14 @@
 // What endpoints a server has, and which of them is used.
-import { createHash } from "node:crypto";
+
+import { createHash, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import type { EndpointDescription, OPCUAClient } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
-import { bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
-import { directEndpoint } from "./direct-endpoint.ts";
-import { chooseEndpoint, loginNeedsCertificate, securityOf } from "./endpoint.ts";
-import { assertReachable } from "./reachable.ts";
-import type { Stack } from "./stack.ts";
+import type { OpcuaOptions } from "../config/options.ts";
+import { assertReachable, bounded, createClient, hangUp, type LinkOptions } from "./client.ts";
+import { chooseEndpoint, loginNeedsCertificate, modes, policyUri, securityOf } from "./endpoint.ts";
+import type { Stack, Ua } from "./stack.ts";
+import { uriOf } from "./trust.ts";
 
 /** The endpoints of a server. They are public: asked for over a channel without security, as discovery is meant to be. */
 export async function discover(stack: Stack, link: LinkOptions, signal: AbortSignal): Promise<EndpointDescription[]> {
@@ -94,4 +96,49 @@ export function loginNeed({ userCertificate }: LinkOptions["options"]): string {
   return userCertificate
     ? "the user's certificate has to sign the server's certificate"
     : "the password has to be encrypted with the server's certificate";
+}
+
+/**
+ * The endpoint that the configuration describes, for servers whose endpoints cannot be listed: behind a forwarded port some list
+ * none, and some do not answer without security.
+ * Undefined where the configuration does not say enough: `security` with the mode and, with security, the policy and the file
+ * of the server's certificate. It has no logins: the server names them with the session. Rejects with `SOURCE_REFUSED` where
+ * the file cannot be read.
+ */
+export async function directEndpoint(
+  ua: Ua,
+  { security, url }: Pick<OpcuaOptions, "security" | "url">,
+): Promise<EndpointDescription | undefined> {
+  if (!security) return undefined;
+  const { mode, policy, serverCertificate: file } = security;
+  const common = { endpointUrl: url, securityMode: modes[mode], userIdentityTokens: [] };
+  if (mode === "none") return new ua.EndpointDescription({ ...common, securityPolicyUri: policyUri("None") });
+  if (policy === undefined || file === undefined) return undefined;
+  const certificate = await readCertificate(file);
+  return new ua.EndpointDescription({
+    ...common,
+    securityPolicyUri: policyUri(policy),
+    serverCertificate: certificate.raw,
+    server: { applicationUri: uriOf(certificate) ?? "" },
+  });
+}
+
+/** Whether it was made from the configuration: one that a server lists takes some kind of login. */
+export function isDirect({ userIdentityTokens }: Pick<EndpointDescription, "userIdentityTokens">): boolean {
+  return !userIdentityTokens?.length;
+}
+
+async function readCertificate(file: string): Promise<X509Certificate> {
+  try {
+    return new X509Certificate(await readFile(file));
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
+    throw new AgentError(
+      "SOURCE_REFUSED",
+      `security.serverCertificate: ${file} cannot be read as a certificate${code}`,
+      {
+        cause: error,
+      },
+    );
+  }
 }

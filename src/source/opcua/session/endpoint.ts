@@ -1,7 +1,20 @@
-// Which of the endpoints that a server offers to use, and whether a password would go over it in clear text. Pure.
+// Security modes and policies by the names of the configuration, and as the protocol has them.
 import { AgentError, credentialsHint } from "../../../core/errors.ts";
 import { deprecatedPolicies, type OpcuaOptions } from "../config/options.ts";
-import { modes, policyName } from "../config/security-names.ts";
+
+/** MessageSecurityMode (OPC 10000-4, 7.20). */
+export const modes = { none: 1, sign: 2, signAndEncrypt: 3 } as const;
+
+const prefix = "http://opcfoundation.org/UA/SecurityPolicy#";
+
+export function policyUri(name: string): string {
+  return prefix + name;
+}
+
+/** Empty: there is none. */
+export function policyName(uri: string | null): string {
+  return uri?.split("#")[1] ?? "";
+}
 
 /** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
 export interface Endpoint {

@@ -1,7 +1,7 @@
 // What the stack and servers say when something fails, in the agent's codes and with what to do about it.
 import { AgentError, credentialsHint, isAgentError } from "../../../core/errors.ts";
 import { formatByteSize } from "../../../lib/byte-size.ts";
-import { largestMessageBytes } from "./transport.ts";
+import { largestMessageBytes } from "./stack.ts";
 
 /** The status a server or the stack gave, by name: `BadUserAccessDenied`. Undefined: none was given. */
 export function statusOf(error: unknown): string | undefined {

@@ -1,8 +1,9 @@
 // The agent's own certificate and the certificates it trusts, in one folder for all of its sources. Nothing is trusted by itself.
 import { X509Certificate } from "node:crypto";
-import { chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, chmod, cp, lchown, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import { commandLine } from "../../../lib/command-line.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
@@ -160,4 +161,34 @@ function describe(certificate: Uint8Array, status: string, remedy: (thumbprint: 
   if (status !== "BadCertificateUntrusted")
     return `${what} is refused (${status}); this clock says ${new Date().toISOString()}`;
   return `${what} is not trusted; compare it with the server's own, then: ${remedy(thumbprint)}`;
+}
+
+/** Where the certificates of a look are. */
+export interface ProbePlace {
+  readonly dir: string;
+  /** The agent's data directory where this user may not use it: then `dir` is another one, and nothing in it is kept. */
+  readonly forbidden?: string;
+}
+
+/**
+ * The data directory of the agent, made where it is missing: it is before the first run that certificates have to be compared
+ * and trusted on both sides. `otherwise` where this user may not read the agent's key or write there.
+ */
+export async function probePlace(dataDir: string, otherwise: string): Promise<ProbePlace> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await usable(dataDir);
+    const pki = join(dataDir, "pki");
+    for (const folder of [pki, join(pki, "rejected"), join(pki, "own/private")]) await usable(folder);
+    return { dir: dataDir };
+  } catch {
+    return { dir: otherwise, forbidden: dataDir };
+  }
+}
+
+async function usable(folder: string): Promise<void> {
+  await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).catch((error: unknown) => {
+    const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    if (!missing || folder === dirname(folder)) throw error;
+  });
 }

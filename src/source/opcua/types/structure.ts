@@ -1,6 +1,129 @@
-// Structures taken apart by their definitions (OPC 10000-6, 5.2.6 to 5.2.8): from the bytes of one to its fields. Pure.
+// Structures taken apart by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and the way to a field of one as it stands in
+// the configuration: `Motor.Axes[2].Position`. Pure.
 import { BinaryReader, builtIn, type EncodedStructure } from "./binary-reader.ts";
-import { isVariant, type VariantLike } from "./value.ts";
+import { builtInTypes, type Converted, convert, element, isVariant, type VariantLike } from "./value.ts";
+
+/** One step into a value: a field by its name, or an element of an array or matrix, from 0. */
+export type FieldStep = { readonly name: string } | { readonly index: readonly number[] };
+
+/** Of what a value could not be had: a structure that nobody has asked the server about yet. */
+export interface Unknown {
+  readonly unknown: string;
+  readonly reason: string;
+}
+
+/**
+ * The steps of `Motor.Axes[2].Position`, of `Grid[0,1]`. Before a dot or a bracket that belongs to a name stands an
+ * ampersand, and before an ampersand another. Undefined: that is no way to a field.
+ */
+export function parseField(text: string): FieldStep[] | undefined {
+  const steps: FieldStep[] = [];
+  if (text.startsWith(".")) return undefined;
+  const part = /(?:^|\.)((?:&[\s\S]|[^.[\]&])+)|\[(\d{1,7}(?:,\d{1,7})*)\]/y;
+  while (part.lastIndex < text.length) {
+    const match = part.exec(text);
+    const [, name, index] = match ?? [];
+    if (name !== undefined) steps.push({ name: name.replaceAll(/&([\s\S])/g, "$1") });
+    else if (index !== undefined && steps.length > 0) steps.push({ index: index.split(",").map(Number) });
+    else return undefined;
+  }
+  return steps.length > 0 ? steps : undefined;
+}
+
+/** The way as it may be read by people. */
+export function fieldText(steps: readonly FieldStep[]): string {
+  return steps
+    .map((step) => ("name" in step ? `.${step.name}` : `[${step.index.join()}]`))
+    .join("")
+    .slice(1);
+}
+
+/** The value at the end of the way, or why there is none. */
+export function convertField(
+  variant: VariantLike | null | undefined,
+  index: readonly number[] | undefined,
+  steps: readonly FieldStep[],
+  known: KnownTypes,
+): Converted | Unknown {
+  let at: VariantLike | { readonly reason: string } = element(variant, index);
+  for (const [i, step] of steps.entries()) {
+    if ("reason" in at) return at;
+    if ("index" in step) {
+      at = element(at, step.index);
+      continue;
+    }
+    if (at.arrayType !== 0)
+      return { reason: `an array stands before ${step.name}; write its element, as in [0].${step.name}` };
+    if (at.dataType !== builtIn.structure)
+      return { reason: i === 0 ? "not a structure" : `no structure stands before ${step.name}` };
+    const field = fieldOf(at.value, step.name, known);
+    if ("unknown" in field || "reason" in field) return field;
+    at = field;
+  }
+  return "reason" in at ? at : convert(at);
+}
+
+function fieldOf(value: unknown, name: string, known: KnownTypes): VariantLike | Unknown | { readonly reason: string } {
+  const encoded = encodedIn(value);
+  let fields: unknown = value;
+  if (encoded) {
+    try {
+      fields = decodeStructure(encoded, known);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return { reason: `the structure is not what its definition says: ${why}` };
+    }
+    if (!fields)
+      return {
+        unknown: encoded.encoding,
+        reason: `the server does not tell how its structure ${encoded.encoding} is made up`,
+      };
+  }
+  if (fields instanceof Map) {
+    const field: unknown = fields.get(name);
+    if (isVariant(field)) return field;
+    const names = [...fields.keys()].join(", ");
+    return { reason: names === "" ? "the structure is empty" : `the structure has no field ${name}; it has ${names}` };
+  }
+  return fieldOfStandard(value, name);
+}
+
+/** The structures that neither the stack nor a definition has taken apart yet: as the stack leaves them, and as they are nested. */
+function encodedIn(value: unknown): EncodedStructure | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if ("encoding" in value && "body" in value && value.body instanceof Uint8Array)
+    return { encoding: String(value.encoding), body: value.body };
+  if ("nodeId" in value && "buffer" in value && value.buffer instanceof Uint8Array)
+    return { encoding: String(value.nodeId), body: value.buffer };
+  return undefined;
+}
+
+/** A field of a structure of the standard, which the stack has taken apart by itself. */
+function fieldOfStandard(value: unknown, name: string): VariantLike | { readonly reason: string } {
+  const schema = member(value, "schema");
+  const fields = member(schema, "fields");
+  const all = Array.isArray(fields) ? fields : [];
+  const field: unknown = all.find((each) => member(each, "originalName") === name || member(each, "name") === name);
+  if (!field) {
+    const names = all.map((each) => String(member(each, "originalName"))).join(", ");
+    return { reason: `the structure has no field ${name}; it has ${names}` };
+  }
+  const found = member(value, String(member(field, "name")));
+  if (isVariant(found)) return found;
+  return { dataType: typeOf(field), arrayType: member(field, "isArray") === true ? 1 : 0, value: found };
+}
+
+function typeOf(field: unknown): number {
+  const category = member(field, "category");
+  if (category === "complex") return builtIn.structure;
+  if (category === "enumeration") return 6;
+  const name = String(member(field, "fieldType"));
+  return builtInTypes[name] ?? builtInTypes[String(member(member(field, "schema"), "subType"))] ?? 0;
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}
 
 /** A structure's data type, as its StructureDefinition tells (OPC 10000-3, 8.49). */
 export interface StructureType {

@@ -1,6 +1,5 @@
 // What a Variant holds, as a value of the agent: OPC 10000-6, 5.1 to one number, word or truth value. Pure.
 import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
-import { builtInTypes } from "./built-in-types.ts";
 
 /** What is used of a Variant. */
 export interface VariantLike {
@@ -15,6 +14,35 @@ export interface VariantLike {
 
 export type Value = number | bigint | boolean | string;
 export type Converted = { readonly value: Value } | { readonly reason: string };
+
+/** The built-in types (OPC 10000-6, 5.1.2): their numbers by their names. */
+export const builtInTypes: Readonly<Record<string, number>> = {
+  Boolean: 1,
+  SByte: 2,
+  Byte: 3,
+  Int16: 4,
+  UInt16: 5,
+  Int32: 6,
+  UInt32: 7,
+  Int64: 8,
+  UInt64: 9,
+  Float: 10,
+  Double: 11,
+  String: 12,
+  DateTime: 13,
+  Guid: 14,
+  ByteString: 15,
+  XmlElement: 16,
+  NodeId: 17,
+  ExpandedNodeId: 18,
+  StatusCode: 19,
+  QualifiedName: 20,
+  LocalizedText: 21,
+  ExtensionObject: 22,
+  DataValue: 23,
+  Variant: 24,
+  DiagnosticInfo: 25,
+};
 
 const typeNames: Readonly<Record<number, string>> = {
   ...Object.fromEntries(Object.entries(builtInTypes).map(([name, number]) => [number, name])),

@@ -1,10 +1,11 @@
 // What is said about a server's certificate that an operator trusts all the same.
+
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { OPCUACertificateManager } from "node-opcua-certificate-manager";
 import { beforeAll, expect, test } from "vitest";
-import { certificateWarnings } from "../../../../src/source/opcua/session/certificate-warnings.ts";
+import { certificateWarnings } from "../../../../src/source/opcua/session/trust.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const made = new Map<number, Uint8Array>();

@@ -2,9 +2,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { FormerSubscription } from "../../../../src/source/opcua/monitoring/former-subscription.ts";
 import { MissingMessages } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
-import { SequenceTracker } from "../../../../src/source/opcua/monitoring/sequence.ts";
+import { FormerSubscription, SequenceTracker } from "../../../../src/source/opcua/monitoring/sequence.ts";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

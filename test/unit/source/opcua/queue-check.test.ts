@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { unsaidOverflows } from "../../../../src/source/opcua/monitoring/queue-check.ts";
-import { profileOf } from "../../../../src/source/opcua/session/server-profile.ts";
+import { unsaidOverflows } from "../../../../src/source/opcua/monitoring/notification.ts";
+import { profileOf } from "../../../../src/source/opcua/session/server-facts.ts";
 
 const change = (handle: number, status = 0) => ({ handle, value: { statusCode: { value: status } } });
 const overflow = 0x480;

@@ -1,7 +1,7 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
-import { republish, tellLost } from "../../../../src/source/opcua/monitoring/republish.ts";
+import { republish, tellLost } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 

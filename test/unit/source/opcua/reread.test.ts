@@ -1,7 +1,7 @@
 // Variables whose notification was lost, read again.
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
-import { Reread } from "../../../../src/source/opcua/monitoring/reread.ts";
+import { Reread } from "../../../../src/source/opcua/monitoring/polling.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

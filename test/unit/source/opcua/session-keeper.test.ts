@@ -1,8 +1,8 @@
 import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
+import { SessionKeeper } from "../../../../src/source/opcua/session/server-facts.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
-import { SessionKeeper } from "../../../../src/source/opcua/session/session-keeper.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 test("a session is asked for something three times before the server would end it, and what the server says of itself is told", async () => {

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { convertField, parseField } from "../../../../src/source/opcua/types/field.ts";
-import type { KnownTypes, StructureField, StructureType } from "../../../../src/source/opcua/types/structure.ts";
+import {
+  convertField,
+  type KnownTypes,
+  parseField,
+  type StructureField,
+  type StructureType,
+} from "../../../../src/source/opcua/types/structure.ts";
 import { runs } from "../../../support/property.ts";
 
 /** Writes values in the Binary encoding, by hand of the standard. */

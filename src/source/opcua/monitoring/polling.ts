@@ -1,4 +1,4 @@
-// Reads the items that a server does not monitor, at their own interval, and passes on what has changed.
+// Reads items: those that a server does not monitor, at their own interval, and those of which it has lost a notification.
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Item } from "../nodes/items.ts";
 import type { Services } from "../session/services.ts";
@@ -61,4 +61,62 @@ function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
     a.sourcePicoseconds === b.sourcePicoseconds &&
     JSON.stringify(a.value?.value) === JSON.stringify(b.value?.value)
   );
+}
+
+export interface RereadOptions {
+  readonly ua: Ua;
+  readonly services: Pick<Services, "read">;
+  readonly runtime: Pick<Runtime, "clock">;
+  /** Takes values over, as those of a subscription. */
+  readonly deliver: (values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => Promise<void>;
+}
+
+/** An item is read one to two of these after it was added: what waits for it at the server has come by then. */
+const settlingMs = 1_000;
+
+/**
+ * Reads variables again of which the server has lost a notification: one that does not change again would keep a value that it has
+ * no more, or would have none. Items whose next value comes by itself are left alone.
+ */
+export class Reread {
+  readonly #options: RereadOptions;
+  #added = new Set<Item>();
+  #due = new Set<Item>();
+  /** Those being read, as long as no newer value of them has come. */
+  #reading = new Set<Item>();
+
+  constructor(options: RereadOptions) {
+    this.#options = options;
+  }
+
+  /** A value of these may be missing. */
+  add(items: Iterable<Item>): void {
+    for (const item of items) this.#added.add(item);
+  }
+
+  /** A value of it has come. */
+  arrived(item: Item): void {
+    this.#added.delete(item);
+    this.#due.delete(item);
+    this.#reading.delete(item);
+  }
+
+  /** Reads what was added, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+  async run(signal: AbortSignal): Promise<never> {
+    const { ua, services, runtime, deliver } = this.#options;
+    for (;;) {
+      await runtime.clock.sleep(settlingMs, signal);
+      const due = [...this.#due];
+      this.#reading = this.#due;
+      this.#due = this.#added;
+      this.#added = new Set();
+      if (due.length === 0) continue;
+      const values = await services.read(
+        due.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
+        signal,
+      );
+      const read = due.flatMap((item, i) => (values[i] && this.#reading.has(item) ? [[item, values[i]] as const] : []));
+      if (read.length > 0) await deliver(read, signal);
+    }
+  }
 }
