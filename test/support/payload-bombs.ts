@@ -2,7 +2,7 @@
 
 import { epochMicros } from "../../src/core/point.ts";
 import { type DecoderName, DecoderTable } from "../../src/source/mqtt/decoders/decoder.ts";
-import { PayloadError } from "../../src/source/mqtt/decoders/payload-error.ts";
+import { PayloadError } from "../../src/source/mqtt/decoders/payload.ts";
 import { decodeSparkplug } from "../../src/source/mqtt/sparkplug/payload.ts";
 
 const size = 2 ** 20;

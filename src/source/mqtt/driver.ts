@@ -1,11 +1,8 @@
 // The MQTT driver: its options, its tags, and the way to a connection.
 import type { Driver } from "../../core/source.ts";
-import { topicAmbiguity } from "./config/ambiguity.ts";
-import { claimedSessions, clientIdOf } from "./config/claimed-sessions.ts";
-import { connectionFindings } from "./config/connection-findings.ts";
-import { connectionWarnings } from "./config/connection-warnings.ts";
+import { claimedSessions, clientIdOf, connectionFindings, connectionWarnings } from "./config/connection-checks.ts";
+import { positionRemarks, topicAmbiguity } from "./config/input-ids.ts";
 import { mqttOptions } from "./config/options.ts";
-import { positionRemarks } from "./config/positions.ts";
 import { mqttTag } from "./config/tag.ts";
 import { tagCaptures } from "./config/tag-address.ts";
 import { rangeRemarks } from "./decoders/quality.ts";

@@ -15,7 +15,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a warning where the certificate of the broker is not verified",
-    file: "source/mqtt/config/connection-warnings.ts",
+    file: "source/mqtt/config/connection-checks.ts",
     code: "...clearTextWarnings(connection), ...unverifiedWarnings(connection)",
     without: "...clearTextWarnings(connection)",
     test: load,
@@ -83,7 +83,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "an error where a text of the signal alone has the name of the element",
-    file: "source/mqtt/config/ambiguity.ts",
+    file: "source/mqtt/config/input-ids.ts",
     code: "captureNames.filter(tells)",
     without: "captureNames",
     test: batch,
@@ -107,7 +107,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "no position of a record below .** in an Input ID",
-    file: "source/mqtt/decoders/path-expansion.ts",
+    file: "source/mqtt/decoders/json-path.ts",
     code: "inRecord || (list && !Array.isArray(value))",
     without: "inRecord",
     test: batch,
@@ -115,7 +115,7 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
   },
   {
     safeguard: "an error where several values of each message come to one Input ID",
-    file: "source/mqtt/config/ambiguity.ts",
+    file: "source/mqtt/config/input-ids.ts",
     code: 'if (names.includes("i") || depth === named) return undefined;',
     without: "if (depth >= 0) return undefined;",
     test: batch,

@@ -58,7 +58,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "QoS 2 is confirmed by PUBREC",
-    file: "source/mqtt/connection/acknowledgement.ts",
+    file: "source/mqtt/connection/message.ts",
     code: "packet >= exactlyOnce ? 0x50 : 0x40",
     without: "0x40",
     test: acknowledgement,
@@ -96,7 +96,7 @@ export const mqttAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the parser reads nothing but what passed the filter",
-    file: "source/mqtt/connection/filtered-stream.ts",
+    file: "source/mqtt/connection/oversize-filter.ts",
     code: "          passed = filter.pass(chunk);",
     without: "          passed = chunk;",
     test: oversized,

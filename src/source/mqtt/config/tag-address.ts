@@ -2,7 +2,7 @@
 import { defaultTimeRule } from "../../../lib/device-time.ts";
 import type { DecoderName } from "../decoders/decoder.ts";
 import { type JsonPath, levelsOf, parseJsonPath } from "../decoders/json-path.ts";
-import { type SparkplugScope, sparkplugScope } from "../topics/scope.ts";
+import { type SparkplugScope, sparkplugScope } from "../topics/sparkplug-topic.ts";
 import type { MqttTag } from "./tag.ts";
 
 /** The places, with all defaults filled in. Tags that differ in their topics alone can share them: see `TagAddresses`. */

@@ -4,12 +4,12 @@ import type { DriverTag } from "../../../core/source.ts";
 import { timeRuleFields } from "../../../lib/device-time.ts";
 import { duration } from "../../../lib/fields.ts";
 import { timeZone } from "../../../lib/time-zone.ts";
-import { compressions } from "../decoders/compression.ts";
 import { payloadPath } from "../decoders/json-path.ts";
+import { compressions } from "../decoders/payload.ts";
 import { timeFormats } from "../decoders/payload-time.ts";
 import { goodCodes } from "../decoders/quality.ts";
 import { bytesField } from "../decoders/struct.ts";
-import { sparkplugScope } from "../topics/scope.ts";
+import { sparkplugScope } from "../topics/sparkplug-topic.ts";
 import { topicTemplate } from "../topics/topic-template.ts";
 
 const zone = z.string().transform((name, context) => {

@@ -10,11 +10,9 @@
 // of its exchange (PUBREL, PUBCOMP) the library answers by itself, since it finds nothing stored under the identifier.
 import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
 import { AgentError } from "../../../core/errors.ts";
-import { encodeAcknowledgements, exactlyOnce, type HeldPacket } from "./acknowledgement.ts";
 import { type Attempt, explainFailure, explainLoss, type Failure, FailureRecord } from "./failure.ts";
-import { filterInput } from "./filtered-stream.ts";
-import type { Message } from "./message.ts";
-import { OversizeFilter } from "./oversize-filter.ts";
+import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } from "./message.ts";
+import { filterInput, OversizeFilter } from "./oversize-filter.ts";
 import { grantedCodes } from "./reason-code.ts";
 
 /** Takes messages, in the order they arrive. */

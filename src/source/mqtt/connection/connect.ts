@@ -1,6 +1,7 @@
 // From options to a connection: the version both sides speak, certificates and passwords as they are now.
 import { readFile } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
+import { connect } from "node:tls";
 import type { IClientOptions } from "mqtt";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
@@ -8,7 +9,6 @@ import type { MqttOptions } from "../config/options.ts";
 import { type Connected, connectOnce, type Link, type MessageHandler } from "./client.ts";
 import type { Failure } from "./failure.ts";
 import type { SessionState } from "./session-state.ts";
-import { speaksTls } from "./tls-probe.ts";
 import { cutMessages } from "./web-socket-frames.ts";
 
 type Version = 3 | 4 | 5;
@@ -165,5 +165,36 @@ async function read(option: string, path: string | undefined): Promise<Buffer | 
       cause: error,
       hint: `correct ${option}, or let the user of the agent read the file`,
     });
+  }
+}
+
+/** Milliseconds. */
+const answerWithin = 3_000;
+
+/** Resolves with false where the port cannot be reached or answers something else. Rejects with `signal.reason` only. */
+export async function speaksTls({ host, port }: { readonly host: string; readonly port: number }, signal: AbortSignal) {
+  signal.throwIfAborted();
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({
+    host,
+    port,
+    rejectUnauthorized: false,
+    ...(/^[\d.]+$|:/.test(host) ? {} : { servername: host }),
+  });
+  const timer = setTimeout(() => resolve(false), answerWithin);
+  const abort = () => resolve(false);
+  signal.addEventListener("abort", abort, { once: true });
+  socket.on("secureConnect", () => resolve(true));
+  // An alert, as of a server that wants a certificate of ours, is TLS, too.
+  socket.on("error", (error) => resolve("code" in error && /^ERR_SSL_.*ALERT/.test(String(error.code))));
+  socket.on("close", () => resolve(false));
+  try {
+    const speaks = await promise;
+    signal.throwIfAborted();
+    return speaks;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+    socket.destroy();
   }
 }

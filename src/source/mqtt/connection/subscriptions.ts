@@ -1,8 +1,10 @@
 // Brings the broker's subscriptions in line with the configuration.
-import type { Logger } from "../../../core/runtime.ts";
-import { brokerLimits, packetsOf, refusalOf } from "./broker-limits.ts";
+import type { Logger, Runtime } from "../../../core/runtime.ts";
+import type { Reading, TagId } from "../../../core/source.ts";
+import type { MqttTag } from "../config/tag.ts";
+import { tagCaptures } from "../config/tag-address.ts";
+import { coverage, minimalCover } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
-import { minimalCover } from "./filter-cover.ts";
 import { describeReason } from "./reason-code.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -107,4 +109,88 @@ const unanswered = 0x80;
 
 function chunks<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
+}
+
+export interface BrokerLimits {
+  /** Bytes of a packet that we send. */
+  readonly maxPacket: number;
+  readonly wildcards: boolean;
+  readonly shared: boolean;
+}
+
+/** `properties` of CONNACK; what is not in it is not limited. */
+export function brokerLimits(properties: Readonly<Record<string, unknown>>): BrokerLimits {
+  const { maximumPacketSize, wildcardSubscriptionAvailable, sharedSubscriptionAvailable } = properties;
+  return {
+    maxPacket: typeof maximumPacketSize === "number" ? maximumPacketSize : Number.POSITIVE_INFINITY,
+    wildcards: wildcardSubscriptionAvailable !== false,
+    shared: sharedSubscriptionAvailable !== false,
+  };
+}
+
+/** The reason code that the broker would have for this filter; undefined: it may be asked. */
+export function refusalOf(filter: string, { maxPacket, wildcards, shared }: BrokerLimits): number | undefined {
+  const isShared = filter.startsWith("$share/");
+  if (isShared && !shared) return sharedUnsupported;
+  if (!wildcards && /[+#]/.test(filter)) return wildcardsUnsupported;
+  return packetHead + sizeOf(filter) > maxPacket ? packetTooLarge : undefined;
+}
+
+const packetTooLarge = 149;
+const sharedUnsupported = 158;
+const wildcardsUnsupported = 162;
+
+/** Some cloud brokers take no more than this in one SUBSCRIBE. */
+const filtersPerPacket = 8;
+/** Bytes of SUBSCRIBE and UNSUBSCRIBE before the first filter: type, length, identifier and length of the properties. */
+const packetHead = 1 + 4 + 2 + 1;
+
+/** Filters as they go into packets, in their order; each of them fits into one. */
+export function packetsOf(filters: readonly string[], { maxPacket }: Pick<BrokerLimits, "maxPacket">): string[][] {
+  const packets: string[][] = [];
+  let size = Number.POSITIVE_INFINITY;
+  for (const filter of filters) {
+    size += sizeOf(filter);
+    const last = packets.at(-1);
+    if (last && last.length < filtersPerPacket && size <= maxPacket) last.push(filter);
+    else {
+      packets.push([filter]);
+      size = packetHead + sizeOf(filter);
+    }
+  }
+  return packets;
+}
+
+/** Its length in two bytes, itself, its options. */
+function sizeOf(filter: string): number {
+  return 2 + Buffer.byteLength(filter) + 1;
+}
+
+/** A refused filter shows under its tags. Tags whose template captures have no names yet that it could show under. */
+export function refusals(
+  tags: readonly MqttTag[],
+  subscriptions: Subscriptions,
+  { clock }: Pick<Runtime, "clock">,
+): readonly Reading[] {
+  const time = clock.now();
+  const arrives = coverage(subscriptions.granted);
+  return tags.flatMap((tag, index): Reading[] => {
+    const { topic } = tag;
+    if (tagCaptures(tag).length > 0 || arrives(topic.filter)) return [];
+    const code = subscriptions.refused.get(topic.filter) ?? 0x80;
+    return [
+      {
+        tag: index as TagId, // a TagId is the index of its tag
+        captures: {},
+        address: topic.text,
+        wholeTag: true,
+        value: undefined,
+        time,
+        clock: "agent",
+        quality: "bad",
+        reason: `the broker refused the subscription: ${describeReason(code)}`,
+        historical: false,
+      },
+    ];
+  });
 }

@@ -1,16 +1,10 @@
 // What a payload decoder is, and the table of them. A new one is one file and one line here.
 import type { EpochMicros } from "../../../core/point.ts";
-import { bareValue } from "./bare.ts";
-import { cborDocument } from "./cbor.ts";
-import { type Compression, decompress } from "./compression.ts";
-import { type CsvOptions, csvDecoder } from "./csv.ts";
-import { jsonDocument, lenientJsonDocument } from "./json.ts";
-import { lineProtocolRecords } from "./line-protocol.ts";
-import { messagePackDocument } from "./message-pack.ts";
-import { jsonLines } from "./ndjson.ts";
-import { numberDecoder } from "./number.ts";
-import { senmlRecords } from "./senml.ts";
-import { plainText } from "./text.ts";
+import { cborDocument, messagePackDocument } from "./binary-documents.ts";
+import { jsonDocument, jsonLines, lenientJsonDocument } from "./json.ts";
+import { type Compression, decompress } from "./payload.ts";
+import { bareValue, numberDecoder, plainText } from "./plain-value.ts";
+import { type CsvOptions, csvDecoder, lineProtocolRecords, senmlRecords } from "./records.ts";
 
 /**
  * Turns a payload into a document that `value` and `time` find their way in: objects, arrays, texts, numbers, bigints,

@@ -1,6 +1,7 @@
-// The subset of JSONPath that finds values in payloads: `$.a.b[0]['x y'][*]`. Parsed once, followed per message. Pure.
+// The subset of JSONPath that finds values in payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, followed per message. Pure.
 import { z } from "zod";
 import { parseJson } from "./json.ts";
+import { PayloadError } from "./payload.ts";
 
 /** One step of a path. Text: a member by name. Number: an element by index, from the end if negative. */
 export type PathStep =
@@ -46,14 +47,22 @@ export function parseJsonPath(text: string): JsonPath | undefined {
     if (!groups) return undefined;
     steps.push(toStep(groups));
   }
-  const leaves = steps.findIndex((each) => typeof each === "object" && each.kind === "leaves");
-  if (leaves >= 0 && leaves < steps.length - 1) return undefined;
-  return { text, steps, many: steps.some((each) => typeof each === "object" && each.kind !== "where") };
+  if (steps.slice(0, -1).some((each) => isKind(each, "leaves"))) return undefined;
+  return { text, steps, many: steps.some(isWild) };
 }
 
 /** How many `[*]` and `.**` are in the path. */
 export function levelsOf({ steps }: JsonPath): number {
-  return steps.filter((each) => typeof each === "object" && each.kind !== "where").length;
+  return steps.filter(isWild).length;
+}
+
+function isKind(step: PathStep, kind: "every" | "leaves"): boolean {
+  return typeof step === "object" && step.kind === kind;
+}
+
+/** Whether the step may lead to several places. */
+export function isWild(step: PathStep | undefined): boolean {
+  return typeof step === "object" && step.kind !== "where";
 }
 
 function toStep(groups: Readonly<Record<string, string | undefined>>): PathStep {
@@ -81,8 +90,8 @@ export function lookUp(document: unknown, path: JsonPath): unknown {
 }
 
 /** Where one step leads, if it leads to one place. Inherited members such as `constructor` are not there. */
-export function child(outer: unknown, next: PathStep): unknown {
-  const parent = typeof outer === "string" ? innerDocument(outer) : outer;
+function child(outer: unknown, next: PathStep): unknown {
+  const parent = inside(outer);
   if (typeof parent !== "object" || parent === null) return undefined;
   if (typeof next === "string") return Array.isArray(parent) ? undefined : member(parent, next);
   if (typeof next === "number") return Array.isArray(parent) ? parent.at(next) : undefined;
@@ -94,11 +103,12 @@ export function child(outer: unknown, next: PathStep): unknown {
   });
 }
 
-/** JSON inside a text of JSON, as some gateways wrap it; undefined if it is none. */
-export function innerDocument(text: string): unknown {
-  if (!/^\s*[[{]/.test(text)) return undefined;
+/** `outer` itself, or of a text the JSON inside it, as some gateways wrap it; undefined if it is none. */
+function inside(outer: unknown): unknown {
+  if (typeof outer !== "string") return outer;
+  if (!/^\s*[[{]/.test(outer)) return undefined;
   try {
-    return parseJson(text);
+    return parseJson(outer);
   } catch {
     return undefined;
   }
@@ -127,4 +137,110 @@ export function payloadPath() {
     });
     return z.NEVER;
   });
+}
+
+/** What `[*]` and `.**` may find in one message. More is refused: it would be a delivery that never ends. */
+const maxElements = 10_000;
+/** Levels that `.**` goes down. */
+const maxDepth = 32;
+
+/** One value that a path found. */
+export interface Found {
+  readonly value: unknown;
+  /** What stood for `[*]` and `.**` on the way: an index, the name of a member, or names joined by `/`. */
+  readonly keys: readonly string[];
+  /**
+   * Bit k: the key at index k is a position in a list, or, of `.**`, contains the position of a record in a list. A position
+   * may be that of another element next time.
+   */
+  readonly positions: number;
+}
+
+/**
+ * Values at `path`; members named in `exclude` are passed over. `skipped` is called for each text under `.**` that is no
+ * number. Throws `PayloadError` when they are too many.
+ */
+export function expand(
+  document: unknown,
+  path: JsonPath,
+  exclude: readonly string[],
+  skipped: () => void = () => {},
+): readonly Found[] {
+  let places: Found[] = [{ value: document, keys: [], positions: 0 }];
+  for (const step of path.steps) {
+    const next: Found[] = [];
+    for (const { value, keys, positions } of places) {
+      const add = (found: unknown, key: string, isPlace: boolean) =>
+        next.push({
+          value: found,
+          keys: [...keys, key],
+          positions: isPlace ? positions | (1 << keys.length) : positions,
+        });
+      if (isKind(step, "every")) {
+        const { list, members } = entries(value);
+        for (const [key, element] of members) if (!exclude.includes(key)) add(element, key, list);
+      } else if (isKind(step, "leaves")) collectLeaves(value, { exclude, add, skipped }, [], false);
+      else next.push({ value: child(value, step), keys, positions });
+    }
+    if (next.length > maxElements) throw new PayloadError(`has more than ${maxElements} values at ${path.text}`);
+    places = next;
+  }
+  return places;
+}
+
+/**
+ * `document` with the texts of JSON that `path` leads through, up to its first `[*]`, in the place of their text: so that
+ * they are parsed once and not for each element. `document` itself stays as it is.
+ */
+export function opened(document: unknown, { steps }: Pick<JsonPath, "steps">, depth = 0): unknown {
+  const parent = inside(document) ?? document;
+  const name = steps[depth];
+  if (typeof name !== "string" || typeof parent !== "object" || parent === null) return parent;
+  if (Array.isArray(parent) || !Object.hasOwn(parent, name)) return parent;
+  const before = member(parent, name);
+  const after = opened(before, { steps }, depth + 1);
+  return after === before ? parent : { ...parent, [name]: after };
+}
+
+/** What stands at a path whose `[*]` stand for `keys`, one after the other. */
+export function follow(document: unknown, path: JsonPath, keys: readonly string[]): unknown {
+  if (!path.many) return lookUp(document, path);
+  let at = document;
+  let depth = 0;
+  for (const step of path.steps) at = isKind(step, "every") ? elementAt(at, keys[depth++]) : child(at, step);
+  return at;
+}
+
+function elementAt(outer: unknown, key: string | undefined): unknown {
+  if (key === undefined) return undefined;
+  const parent = inside(outer);
+  return child(parent, Array.isArray(parent) ? Number(key) : key);
+}
+
+function entries(outer: unknown): { readonly list: boolean; readonly members: readonly [string, unknown][] } {
+  const parent = inside(outer);
+  const empty = typeof parent !== "object" || parent === null || parent instanceof Uint8Array;
+  return { list: Array.isArray(parent), members: empty ? [] : Object.entries(parent) };
+}
+
+interface Leaves {
+  readonly exclude: readonly string[];
+  readonly add: (value: unknown, key: string, isPlace: boolean) => void;
+  readonly skipped: () => void;
+}
+
+/** A text that is a number; not a name such as `0042` or `24e124`, the beginning of a device address. */
+const numberInText = /^-?(?:(?:0|[1-9]\d*)(?:\.\d+)?|\d(?:\.\d+)?[eE][-+]?\d{1,3})$/;
+
+/** `inRecord`: a record in a list stands above `parent`. */
+function collectLeaves(parent: unknown, leaves: Leaves, names: readonly string[], inRecord: boolean): void {
+  if (names.length > maxDepth) throw new PayloadError(`is nested deeper than ${maxDepth} levels`);
+  const { list, members } = entries(parent);
+  for (const [name, value] of members) {
+    if (leaves.exclude.includes(name)) continue;
+    const path = [...names, name];
+    if (typeof value === "object") collectLeaves(value, leaves, path, inRecord || (list && !Array.isArray(value)));
+    else if (typeof value !== "string" || numberInText.test(value)) leaves.add(value, path.join("/"), inRecord);
+    else leaves.skipped();
+  }
 }

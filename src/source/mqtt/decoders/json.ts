@@ -1,8 +1,6 @@
-// JSON payloads.
-
-import { isInteger } from "./decimal.ts";
-import { PayloadError, sample } from "./payload-error.ts";
-import { utf8 } from "./utf8.ts";
+// JSON payloads: one document, or documents one after the other, one a line or without anything between them.
+import { PayloadError, sample, utf8 } from "./payload.ts";
+import { isInteger } from "./plain-value.ts";
 
 /** What `text` says. Integers that a double cannot hold come as bigints. Throws as `JSON.parse` does. */
 export function parseJson(text: string): unknown {
@@ -65,4 +63,38 @@ function exactIntegers(_key: string, value: unknown, context?: { readonly source
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source;
   return source !== undefined && isInteger(source) ? BigInt(source) : value;
+}
+
+/** The documents, in an array. Lines without anything are passed over. */
+export function jsonLines(payload: Buffer): unknown {
+  const documents = documentsIn(utf8(payload));
+  if (documents.length === 0) throw new PayloadError("has no line");
+  return documents.map((document) => jsonDocument(Buffer.from(document)));
+}
+
+/** An object or array ends with its bracket, anything else with its line. */
+function documentsIn(text: string): readonly string[] {
+  const found: string[] = [];
+  let begin = 0;
+  let depth = 0;
+  let quoted = false;
+  const cut = (end: number) => {
+    const document = text.slice(begin, end);
+    if (document.trim() !== "") found.push(document);
+    begin = end;
+  };
+  for (let at = 0; at < text.length; at++) {
+    const sign = text.charAt(at);
+    if (sign === "\\" && quoted) at++;
+    else if (sign === '"') quoted = !quoted;
+    else if (quoted) continue;
+    else if (sign === "\n" && depth === 0) cut(at);
+    else if (sign === "{" || sign === "[") {
+      if (depth++ === 0) cut(at);
+    } else if (sign === "}" || sign === "]") {
+      if (--depth === 0) cut(at + 1);
+    }
+  }
+  cut(text.length);
+  return found;
 }

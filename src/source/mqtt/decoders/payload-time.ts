@@ -5,8 +5,8 @@ import { unreachable } from "../../../core/unreachable.ts";
 import { aheadTime, defaultTimeRule, judgeTime, type TimeRule } from "../../../lib/device-time.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { TimeZone } from "../../../lib/time-zone.ts";
-import { parseDecimal } from "./decimal.ts";
 import { scalarText } from "./json-path.ts";
+import { parseDecimal } from "./plain-value.ts";
 
 /** Names of the formats a payload's time may have. */
 export const timeFormats = [

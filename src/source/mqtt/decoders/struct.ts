@@ -1,25 +1,37 @@
 // Numbers in bytes: what a binary payload, or hex or base64 text in one, holds at an offset. Pure.
 import { z } from "zod";
 import { float16, float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
-import { PayloadError, sample } from "./payload-error.ts";
+import { PayloadError, sample } from "./payload.ts";
+import { narrow } from "./plain-value.ts";
 
-/** Widths of the types in bytes. */
-const widths = {
-  u8: 1,
-  i8: 1,
-  u16: 2,
-  i16: 2,
-  u24: 3,
-  i24: 3,
-  u32: 4,
-  i32: 4,
-  u64: 8,
-  i64: 8,
-  f16: 2,
-  f32: 4,
-  f64: 8,
-  bit: 1,
-} as const;
+interface NumberInBytes {
+  readonly bytes: number;
+  readonly read: (view: DataView, at: number, littleEndian: boolean) => number | bigint;
+}
+
+/** Types of numbers; of floats of few bits the shortest decimal that is the same float. */
+export const numberTypes = {
+  u8: { bytes: 1, read: (view, at) => view.getUint8(at) },
+  i8: { bytes: 1, read: (view, at) => view.getInt8(at) },
+  u16: { bytes: 2, read: (view, at, little) => view.getUint16(at, little) },
+  i16: { bytes: 2, read: (view, at, little) => view.getInt16(at, little) },
+  u32: { bytes: 4, read: (view, at, little) => view.getUint32(at, little) },
+  i32: { bytes: 4, read: (view, at, little) => view.getInt32(at, little) },
+  u64: { bytes: 8, read: (view, at, little) => view.getBigUint64(at, little) },
+  i64: { bytes: 8, read: (view, at, little) => view.getBigInt64(at, little) },
+  f16: { bytes: 2, read: (view, at, little) => shortestDecimal(view.getFloat16(at, little), float16) },
+  f32: { bytes: 4, read: (view, at, little) => shortestDecimal(view.getFloat32(at, little), float32) },
+  f64: { bytes: 8, read: (view, at, little) => view.getFloat64(at, little) },
+} as const satisfies Record<string, NumberInBytes>;
+export type NumberType = keyof typeof numberTypes;
+
+/** Types that a tag may name. */
+const structTypes: Readonly<Record<NumberType | "u24" | "i24" | "bit", NumberInBytes>> = {
+  ...numberTypes,
+  u24: { bytes: 3, read: (view, at) => (view.getUint8(at) << 16) | view.getUint16(at + 1) },
+  i24: { bytes: 3, read: (view, at) => (view.getInt8(at) << 16) | view.getUint16(at + 1) },
+  bit: numberTypes.u8,
+};
 
 /** Where a number stands in bytes. */
 export const bytesField = z.strictObject({
@@ -44,54 +56,17 @@ export type BytesField = z.output<typeof bytesField>;
 
 /** The number in `found`, which is a payload or a text in one. Throws `PayloadError` when it is not there. */
 export function readStruct(found: unknown, field: BytesField): number | bigint | boolean {
-  const value = readWhole(found, field);
-  const { bits } = field;
-  if (bits === undefined || typeof value === "boolean" || !Number.isInteger(Number(value))) return value;
-  const part = (BigInt.asUintN(64, BigInt(value)) >> BigInt(bits.from)) & ((1n << BigInt(bits.count)) - 1n);
-  return part <= Number.MAX_SAFE_INTEGER ? Number(part) : part;
-}
-
-function readWhole(found: unknown, field: BytesField): number | bigint | boolean {
+  const { at, type, order, bit, bits, length } = field;
   const bytes = toBytes(found, field);
-  const { at, type, order, bit, length } = field;
-  const width = widths[type];
+  const { bytes: width, read } = structTypes[type];
   if (length !== undefined && bytes.length !== length)
     throw new PayloadError(`has ${bytes.length} bytes, not ${length}`);
   if (at + width > bytes.length) throw new PayloadError(`has ${bytes.length} bytes, too few for ${type} at ${at}`);
   const ordered = reorder(bytes.subarray(at, at + width), order);
-  const view = new DataView(ordered.buffer, ordered.byteOffset, width);
-  switch (type) {
-    case "u8":
-      return view.getUint8(0);
-    case "i8":
-      return view.getInt8(0);
-    case "u16":
-      return view.getUint16(0);
-    case "i16":
-      return view.getInt16(0);
-    case "u24":
-      return (view.getUint8(0) << 16) | view.getUint16(1);
-    case "i24":
-      return (view.getInt8(0) << 16) | view.getUint16(1);
-    case "u32":
-      return view.getUint32(0);
-    case "i32":
-      return view.getInt32(0);
-    case "u64":
-      return view.getBigUint64(0);
-    case "i64":
-      return view.getBigInt64(0);
-    case "f16":
-      return shortestDecimal(view.getFloat16(0), float16);
-    case "f32":
-      return shortestDecimal(view.getFloat32(0), float32);
-    case "f64":
-      return view.getFloat64(0);
-    case "bit":
-      return ((view.getUint8(0) >> bit) & 1) === 1;
-    default:
-      return type satisfies never;
-  }
+  const value = read(new DataView(ordered.buffer, ordered.byteOffset, width), 0, false);
+  if (type === "bit") return ((Number(value) >> bit) & 1) === 1;
+  if (bits === undefined || !Number.isInteger(Number(value))) return value;
+  return narrow((BigInt.asUintN(64, BigInt(value)) >> BigInt(bits.from)) & ((1n << BigInt(bits.count)) - 1n));
 }
 
 function toBytes(found: unknown, { from }: BytesField): Uint8Array {

@@ -8,7 +8,7 @@ import { type MqttOptions, mqttOptions } from "../config/options.ts";
 import { connectBroker } from "../connection/connect.ts";
 import type { Message } from "../connection/message.ts";
 import { describeReason } from "../connection/reason-code.ts";
-import { parseSparkplugTopic } from "../topics/topic.ts";
+import { parseSparkplugTopic } from "../topics/sparkplug-topic.ts";
 import { guessTags } from "./guess.ts";
 
 /** How long is listened, in milliseconds: a broker lists no topics, one must wait for messages. */

@@ -1,15 +1,10 @@
 // Payloads that are no JSON document: which format of a tag reads them, and what it finds. Pure.
 import type { EpochMicros } from "../../../core/point.ts";
-import { csvDecoder } from "../decoders/csv.ts";
-import { parseDecimal } from "../decoders/decimal.ts";
-import { jsonDocument } from "../decoders/json.ts";
-import { lineProtocolRecords } from "../decoders/line-protocol.ts";
-import { jsonLines } from "../decoders/ndjson.ts";
-import { numberDecoder } from "../decoders/number.ts";
-import { PayloadError } from "../decoders/payload-error.ts";
+import { jsonDocument, jsonLines } from "../decoders/json.ts";
+import { PayloadError, utf8 } from "../decoders/payload.ts";
 import { payloadTime } from "../decoders/payload-time.ts";
-import { senmlRecords } from "../decoders/senml.ts";
-import { utf8 } from "../decoders/utf8.ts";
+import { numberDecoder, parseDecimal } from "../decoders/plain-value.ts";
+import { csvDecoder, lineProtocolRecords, senmlRecords } from "../decoders/records.ts";
 
 /** One value that a tag of these fields would read. */
 export interface GuessedValue {

@@ -2,8 +2,7 @@
 
 import type { MqttTag } from "../config/tag.ts";
 import type { TagAddress } from "../config/tag-address.ts";
-import { type JsonPath, levelsOf, scalarText } from "../decoders/json-path.ts";
-import { type Found, follow } from "../decoders/path-expansion.ts";
+import { type Found, follow, type JsonPath, levelsOf, scalarText } from "../decoders/json-path.ts";
 import type { NameTables } from "./name-tables.ts";
 import type { Element, Route } from "./topic-router.ts";
 

@@ -4,9 +4,8 @@ import { epochMicros } from "../../../core/point.ts";
 import type { AheadTime, Reading } from "../../../core/source.ts";
 import { defaultTimeRule, type TimeRule } from "../../../lib/device-time.ts";
 import type { Message } from "../connection/message.ts";
-import { type JsonPath, lookUp, scalarText } from "../decoders/json-path.ts";
-import { expand, type Found, follow, opened } from "../decoders/path-expansion.ts";
-import { PayloadError } from "../decoders/payload-error.ts";
+import { expand, type Found, follow, type JsonPath, lookUp, opened, scalarText } from "../decoders/json-path.ts";
+import { PayloadError } from "../decoders/payload.ts";
 import {
   arrivalTaken,
   noTime,

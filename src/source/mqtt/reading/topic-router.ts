@@ -3,7 +3,7 @@ import type { Captures, TagId } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type TagAddress, tagPattern } from "../config/tag-address.ts";
 import type { Decoder } from "../decoders/decoder.ts";
-import type { ScopeCaptures } from "../topics/scope.ts";
+import type { ScopeCaptures } from "../topics/sparkplug-topic.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 import type { NameTable } from "./name-tables.ts";
 

@@ -1,7 +1,7 @@
 // Readings between the socket and the pipeline: gathered into batches, acknowledged in the order they came.
 import type { Description, Reading } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
-import type { HeldPacket } from "../connection/acknowledgement.ts";
+import type { HeldPacket } from "../connection/message.ts";
 
 /** Messages that are stored together. */
 export interface Batch {

@@ -2,12 +2,11 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Reading } from "../../../core/source.ts";
 import { type Message, payloadBytes } from "../connection/message.ts";
-import { PayloadError } from "../decoders/payload-error.ts";
-import type { MessageCounts } from "../reading/message-counts.ts";
+import { PayloadError } from "../decoders/payload.ts";
+import type { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import type { NameTables } from "../reading/name-tables.ts";
 import { readTag } from "../reading/tag-reader.ts";
 import type { Route, TopicRouter } from "../reading/topic-router.ts";
-import type { UnknownTopics } from "../reading/unknown-topics.ts";
 import type { SparkplugHost } from "../sparkplug/host.ts";
 import type { ReadingSink } from "../sparkplug/metric-readings.ts";
 

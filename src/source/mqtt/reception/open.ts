@@ -2,13 +2,12 @@
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Logger, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
-import { clientIdOf } from "../config/claimed-sessions.ts";
+import { clientIdOf } from "../config/connection-checks.ts";
 import type { Link } from "../connection/client.ts";
 import { connectBroker } from "../connection/connect.ts";
 import { loadSessionState } from "../connection/session-state.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
-import { NameTables } from "../reading/name-tables.ts";
-import { NamesFile } from "../reading/names-file.ts";
+import { NamesFile, NameTables } from "../reading/name-tables.ts";
 import { Reception } from "./reception.ts";
 import { type MqttConfig, MqttSource } from "./source.ts";
 

@@ -9,12 +9,10 @@ import type { mqttTag } from "../config/tag.ts";
 import { tagFilter } from "../config/tag-address.ts";
 import type { MqttConnection } from "../connection/client.ts";
 import { describeReason } from "../connection/reason-code.ts";
-import { refusals } from "../connection/refusals.ts";
 import type { SessionState } from "../connection/session-state.ts";
-import { applySubscriptions, type Subscriptions } from "../connection/subscriptions.ts";
+import { applySubscriptions, refusals, type Subscriptions } from "../connection/subscriptions.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
-import type { NameTables } from "../reading/name-tables.ts";
-import type { NamesFile } from "../reading/names-file.ts";
+import type { NamesFile, NameTables } from "../reading/name-tables.ts";
 import type { Reception } from "./reception.ts";
 import { SilenceWatch } from "./silence.ts";
 

@@ -8,12 +8,12 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { Message } from "../connection/message.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
-import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/topic.ts";
-import { describeMetric } from "./description.ts";
-import { EdgeNode, type KnownMetric, type MetricRoom } from "./edge-node.ts";
+import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
+import { EdgeNode, type KnownMetric, type MetricRoom, type RebirthRequests } from "./edge-node.ts";
 import {
   type Arrival,
   capturesOf,
+  describeMetric,
   markStale,
   maxElements,
   type ReadingSink,
@@ -21,7 +21,6 @@ import {
   wants,
 } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
-import type { RebirthRequests } from "./rebirth.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
 
 export interface SparkplugParts {

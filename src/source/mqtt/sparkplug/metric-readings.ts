@@ -1,16 +1,14 @@
-// From the metrics of a Sparkplug message to readings of the tags that want them.
+// From the metrics of a Sparkplug message to readings and descriptions of the tags that want them.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Captures, Description, Reading } from "../../../core/source.ts";
+import type { Captures, Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/device-time.ts";
 import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
-import { isInScope } from "../topics/scope.ts";
-import type { SparkplugTopic } from "../topics/topic.ts";
-import { elementsOf, type Scalar, scalarOf } from "./datatype.ts";
+import { isInScope, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
 import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
-import { qualityOf } from "./quality-code.ts";
+import { elementsOf, type Scalar, scalarOf } from "./wire.ts";
 
 /** Where readings and descriptions go. */
 export interface ReadingSink {
@@ -137,4 +135,53 @@ export function markStale({ node, routes, time, sink }: Arrival, device: string,
           reason,
           historical: false,
         });
+}
+
+/** Names that edge nodes use for the same thing, in the order they are believed. */
+const unitNames = ["engUnit", "EngUnit", "Engineering Units", "engineeringUnits", "unit", "units"];
+const textNames = ["Documentation", "documentation", "description", "Description", "tooltip"];
+const lowNames = ["engLow", "EngLow", "Low", "min"];
+const highNames = ["engHigh", "EngHigh", "High", "max"];
+
+/** Unit, description and range, as far as the properties say; undefined when they say nothing. */
+export function describeMetric({ properties }: SparkplugMetric): Pick<Description, "signal" | "range"> | undefined {
+  const find = (names: readonly string[]) =>
+    names.map((name) => properties[name]).find((value) => value !== undefined && value !== "");
+  const engUnit = find(unitNames);
+  const description = find(textNames);
+  const min = find(lowNames);
+  const max = find(highNames);
+  const range = typeof min === "number" && typeof max === "number" && min < max ? { min, max } : undefined;
+  const signal = {
+    ...(typeof engUnit === "string" && { engUnit }),
+    ...(typeof description === "string" && { description }),
+  };
+  if (Object.keys(signal).length === 0 && !range) return undefined;
+  return { signal, ...(range && { range }) };
+}
+
+/**
+ * Up to 255 the quality of OPC DA, whose two highest bits tell; 2 is Ignition's "write pending". Above it the codes of
+ * Ignition: those of version 8 from 256, 512 and 768, those of version 7 from 300 to 501 and from 900.
+ */
+const ranges: readonly (readonly [from: number, to: number, quality: Quality])[] = [
+  [2, 2, "good"],
+  [0, 63, "bad"],
+  [64, 127, "uncertain"],
+  [192, 255, "good"],
+  [256, 299, "uncertain"],
+  // 500 is "stale", which the specification names.
+  [300, 1_023, "bad"],
+];
+
+/** Ignition 8 may give a code as it has it: the quality in the two highest of 32 bits. */
+const byHighestBits: readonly Quality[] = ["good", "uncertain", "bad", "bad"];
+
+/** The quality of a metric; a code that means nothing says nothing against the value. */
+export function qualityOf(code: unknown): Quality {
+  if (typeof code !== "number" && typeof code !== "bigint") return "good";
+  const number = Number(code);
+  if (number >= 0 && number <= 0xffff)
+    return ranges.find(([from, to]) => number >= from && number <= to)?.[2] ?? "good";
+  return byHighestBits[(number | 0) >>> 30] ?? "good";
 }

@@ -1,8 +1,7 @@
 // A Sparkplug B payload as objects, with the names of its protobuf definition. Pure.
 import { inflateSync, unzipSync } from "node:zlib";
-import { PayloadError } from "../decoders/payload-error.ts";
-import { scalarOf } from "./datatype.ts";
-import { float32OfBits, float64OfBits, readFields } from "./protobuf.ts";
+import { PayloadError } from "../decoders/payload.ts";
+import { float32OfBits, float64OfBits, readFields, scalarOf } from "./wire.ts";
 
 export interface SparkplugPayload {
   /** Milliseconds since 1970. */

@@ -1,6 +1,6 @@
-// Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`. Pure.
+// Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`, which may go
+// through functions: `{line|lower}`, `{room|map(1=hall,2=yard)}`. Pure; runs once per topic, not per message.
 import { z } from "zod";
-import { type CaptureFunction, parseCaptureFunctions } from "./capture-function.ts";
 
 /** A topic as a tag gives it, taken apart. */
 export interface TopicTemplate {
@@ -69,4 +69,57 @@ export function topicTemplate() {
     context.addIssue({ code: "custom", message: `must ${parsed}`, input: text });
     return z.NEVER;
   });
+}
+
+/** Turns what stood in the topic into the capture. */
+export type CaptureFunction = (text: string) => string;
+
+type Make = (args: readonly string[]) => CaptureFunction | undefined;
+
+/** Undefined: the arguments are not what the function needs. */
+const functions: Readonly<Record<string, Make>> = {
+  lower: withoutArguments((text) => text.toLowerCase()),
+  upper: withoutArguments((text) => text.toUpperCase()),
+  // What is left is safe in any Input ID.
+  slug: withoutArguments((text) =>
+    text
+      .normalize("NFKD")
+      .replaceAll(/\p{M}/gu, "")
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, "-")
+      .replaceAll(/^-|-$/g, ""),
+  ),
+  replace: ([from, to = "", ...rest]) =>
+    from && rest.length === 0 ? (text) => text.replaceAll(from, () => to) : undefined,
+  default: ([value, ...rest]) => (value && rest.length === 0 ? (text) => (text === "" ? value : text) : undefined),
+  map: (pairs) => {
+    const table = new Map(pairs.map((pair) => splitAt(pair, pair.indexOf("="))));
+    // What is not in the table stays as it is.
+    return pairs.every((pair) => pair.indexOf("=") > 0) ? (text) => table.get(text) ?? text : undefined;
+  },
+};
+
+/** The functions written behind a name, `|lower|replace(a,b)`, as one; or why they are withoutArguments (to be read after "must"). */
+export function parseCaptureFunctions(text: string): CaptureFunction | string {
+  const calls = [...text.matchAll(/\|([a-z]+)(?:\(([^()]*)\))?/gy)];
+  if (calls.map(([call]) => call).join("") !== text)
+    return `have functions as in {name|lower|replace(a,b)}, not ${text}`;
+  const made: CaptureFunction[] = [];
+  for (const [call, name = "", args] of calls) {
+    const make = Object.hasOwn(functions, name) ? functions[name] : undefined;
+    if (!make) return `have one of the functions ${Object.keys(functions).join(", ")}, not ${name}`;
+    const found = make(args === undefined ? [] : args.split(","));
+    if (!found)
+      return `give the function other arguments: lower, replace(a,b), default(x), map(a=b,c=d), not ${call.slice(1)}`;
+    made.push(found);
+  }
+  return (level) => made.reduce((done, apply) => apply(done), level);
+}
+
+function withoutArguments(apply: CaptureFunction): Make {
+  return (args) => (args.length === 0 ? apply : undefined);
+}
+
+function splitAt(text: string, at: number): readonly [string, string] {
+  return [text.slice(0, at), text.slice(at + 1)];
 }

@@ -1,9 +1,8 @@
 // CBOR and MessagePack; the vectors of the former are those of RFC 8949, appendix A.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cborDocument } from "../../../../src/source/mqtt/decoders/cbor.ts";
-import { messagePackDocument } from "../../../../src/source/mqtt/decoders/message-pack.ts";
-import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
+import { cborDocument, messagePackDocument } from "../../../../src/source/mqtt/decoders/binary-documents.ts";
+import { PayloadError } from "../../../../src/source/mqtt/decoders/payload.ts";
 import { runs } from "../../../support/property.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");

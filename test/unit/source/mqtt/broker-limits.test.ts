@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { generate } from "mqtt-packet";
 import { expect, test } from "vitest";
-import { brokerLimits, packetsOf, refusalOf } from "../../../../src/source/mqtt/connection/broker-limits.ts";
+import { brokerLimits, packetsOf, refusalOf } from "../../../../src/source/mqtt/connection/subscriptions.ts";
 import { runs } from "../../../support/property.ts";
 
 test("what CONNACK does not say is not limited", () => {

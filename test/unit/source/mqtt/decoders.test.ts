@@ -2,12 +2,10 @@ import { deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zl
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import { bareValue } from "../../../../src/source/mqtt/decoders/bare.ts";
-import type { Compression } from "../../../../src/source/mqtt/decoders/compression.ts";
 import { type DecoderName, DecoderTable } from "../../../../src/source/mqtt/decoders/decoder.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
-import { numberDecoder } from "../../../../src/source/mqtt/decoders/number.ts";
-import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
+import { type Compression, PayloadError } from "../../../../src/source/mqtt/decoders/payload.ts";
+import { bareValue, numberDecoder } from "../../../../src/source/mqtt/decoders/plain-value.ts";
 import { runs } from "../../../support/property.ts";
 
 const now = epochMicros(Date.UTC(2026, 0, 1, 12) * 1_000);

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { coverage, minimalCover } from "../../../../src/source/mqtt/connection/filter-cover.ts";
-import { TopicTrie } from "../../../../src/source/mqtt/topics/topic-trie.ts";
+import { coverage, minimalCover, TopicTrie } from "../../../../src/source/mqtt/topics/topic-trie.ts";
 import { runs } from "../../../support/property.ts";
 
 test.each([

@@ -5,13 +5,12 @@ import { tagAddress } from "../../../../src/source/mqtt/config/tag-address.ts";
 import type { Message } from "../../../../src/source/mqtt/connection/message.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
-import { MessageCounts } from "../../../../src/source/mqtt/reading/message-counts.ts";
+import { MessageCounts, UnknownTopics } from "../../../../src/source/mqtt/reading/message-counts.ts";
 import { NameTables } from "../../../../src/source/mqtt/reading/name-tables.ts";
 import { TopicRouter } from "../../../../src/source/mqtt/reading/topic-router.ts";
-import { UnknownTopics } from "../../../../src/source/mqtt/reading/unknown-topics.ts";
 import { MessageReader } from "../../../../src/source/mqtt/reception/message-reader.ts";
+import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
-import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
 
 const arrival = epochMicros(Date.UTC(2026, 0, 1) * 1_000);
 

@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { NamesFile } from "../../../../src/source/mqtt/reading/names-file.ts";
+import { NamesFile } from "../../../../src/source/mqtt/reading/name-tables.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 

@@ -4,15 +4,14 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Description, Reading, TagId } from "../../../../src/core/source.ts";
 import { tagAddress, tagFilter } from "../../../../src/source/mqtt/config/tag-address.ts";
-import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
+import { PayloadError } from "../../../../src/source/mqtt/decoders/payload.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
 import { MessageCounts } from "../../../../src/source/mqtt/reading/message-counts.ts";
-import { EdgeNode } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
+import { EdgeNode, RebirthRequests } from "../../../../src/source/mqtt/sparkplug/edge-node.ts";
 import { SparkplugHost } from "../../../../src/source/mqtt/sparkplug/host.ts";
+import { qualityOf } from "../../../../src/source/mqtt/sparkplug/metric-readings.ts";
 import { decodeSparkplug } from "../../../../src/source/mqtt/sparkplug/payload.ts";
-import { qualityOf } from "../../../../src/source/mqtt/sparkplug/quality-code.ts";
-import { RebirthRequests } from "../../../../src/source/mqtt/sparkplug/rebirth.ts";
-import { ScopeCaptures } from "../../../../src/source/mqtt/topics/scope.ts";
+import { ScopeCaptures } from "../../../../src/source/mqtt/topics/sparkplug-topic.ts";
 import { runs } from "../../../support/property.ts";
 import { type MetricText, type PayloadText, sparkplugPayload } from "../../../support/sparkplug.ts";
 
@@ -55,6 +54,14 @@ test("data with aliases alone get names, types and signs from the birth", () => 
     expect.objectContaining({ value: false, time: (t0 - 1_000) * 1_000, historical: true }),
   ]);
   expect(host.asked).toEqual([]);
+});
+
+test("a birth that the broker kept introduces the metrics of data that come later", () => {
+  const host = sparkplugHost();
+  const metrics = [bdSeq(0), { name: "Speed", alias: 7, datatype: 3, int: 1 }];
+  host.receive("$sparkplug/certificates/spBv1.0/G1/NBIRTH/E1", sparkplugPayload({ seq: 0, metrics }));
+  host.send("NDATA/E1", { seq: 1, metrics: [{ alias: 7, int: 2 }] });
+  expect(host.values()).toEqual([1, 2]);
 });
 
 test("a metric has one address in births, in data with its name or its alias, and in deaths", () => {

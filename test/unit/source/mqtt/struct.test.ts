@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { PayloadError } from "../../../../src/source/mqtt/decoders/payload-error.ts";
+import { PayloadError } from "../../../../src/source/mqtt/decoders/payload.ts";
 import { bytesField, readStruct } from "../../../../src/source/mqtt/decoders/struct.ts";
 import { runs } from "../../../support/property.ts";
 

@@ -1,17 +1,32 @@
-// Compressed payloads, with a bound on what comes out.
+// A payload before it is decoded: compressed, as text, or not what the configuration says it is.
+import { isUtf8 } from "node:buffer";
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from "node:zlib";
-import { PayloadError } from "./payload-error.ts";
+
+/** The message says what is wrong, for people, in lower case: it becomes the `reason` of a reading. */
+export class PayloadError extends Error {
+  override readonly name = "PayloadError";
+}
+
+/** The beginning of a payload, printable, for messages. */
+export function sample(payload: Buffer): string {
+  const text = payload.toString("latin1", 0, 60).replaceAll(/[^\x20-\x7e]/g, "·");
+  return payload.length > 60 ? `${text}…` : text;
+}
+
+/** The text of `payload`, without byte order mark and trailing zero bytes. Throws `PayloadError` when it is not UTF-8. */
+export function utf8(payload: Buffer): string {
+  if (!isUtf8(payload)) throw new PayloadError("is not UTF-8");
+  let end = payload.length;
+  while (end > 0 && payload[end - 1] === 0) end--;
+  const text = payload.toString("utf8", 0, end);
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
 
 /** Ways to compress a payload; `auto` finds out by its first bytes. */
 export const compressions = ["none", "auto", "gzip", "zlib", "deflate", "zstd"] as const;
 export type Compression = (typeof compressions)[number];
 
-const inflate = {
-  gzip: gunzipSync,
-  zlib: inflateSync,
-  deflate: inflateRawSync,
-  zstd: zstdDecompressSync,
-} as const;
+const inflate = { gzip: gunzipSync, zlib: inflateSync, deflate: inflateRawSync, zstd: zstdDecompressSync } as const;
 
 /** The payload as it was before. Throws `PayloadError` when it is not compressed so, or larger than `maxBytes` then. */
 export function decompress(payload: Buffer, compression: Compression, maxBytes: number): Buffer {

@@ -1,0 +1,120 @@
+// What is checked of the options of a connection: whether another client uses its session, and what protects it. Pure.
+import type { SecurityFinding } from "../../../core/commissioning.ts";
+import type { Secret } from "../../../core/secret.ts";
+import type { Claim, ConfigWarning, SourceOwner } from "../../../core/source.ts";
+import { leavesMachine } from "../../../lib/loopback.ts";
+import type { MqttOptions } from "./options.ts";
+
+interface Options {
+  readonly url: string;
+  readonly servers: readonly string[];
+  readonly clientId?: string | undefined;
+}
+
+const usualPorts: Readonly<Record<string, string>> = { "mqtt:": "1883", "mqtts:": "8883", "ws:": "80", "wss:": "443" };
+
+/** The client identifier of a source. */
+export function clientIdOf({ clientId }: Pick<Options, "clientId">, { agent, source }: SourceOwner): string {
+  return clientId ?? `${agent}-${source}`;
+}
+
+export function claimedSessions(options: Options, owner: SourceOwner): readonly Claim[] {
+  const clientId = clientIdOf(options, owner);
+  const brokers = [options.url, ...options.servers].map(brokerOf);
+  const ends = "the broker ends the connection of one whenever the other connects";
+  const another =
+    "give one of them another clientId (default: <agent.name>-<source name>, so two agents need two names)";
+  const claims = (places: readonly string[], hint: string, uncertain: boolean) =>
+    [...new Set(places)].map((place) => ({
+      key: JSON.stringify([place, clientId]),
+      field: "clientId",
+      message: `is client identifier ${clientId} at ${place}`,
+      hint,
+      uncertain,
+    }));
+  return [
+    ...claims(
+      brokers.map(({ host, port }) => `${host}:${port}`),
+      `${ends}; ${another}`,
+      false,
+    ),
+    ...claims(
+      brokers.map(({ host }) => host),
+      `if both ports belong to one broker, ${ends}: ${another}`,
+      true,
+    ),
+  ];
+}
+
+/** The same for all ways to write it. */
+function brokerOf(url: string): { readonly host: string; readonly port: string } {
+  const { protocol, hostname, port } = new URL(url.toLowerCase());
+  const host = /^(localhost|\[::1\])$/.test(hostname) ? "127.0.0.1" : hostname;
+  return { host, port: port === "" ? (usualPorts[protocol] ?? "") : port };
+}
+
+interface Connection {
+  readonly url: string;
+  readonly servers: readonly string[];
+  readonly password?: Secret | undefined;
+  readonly passwordFile?: string | undefined;
+  readonly verify: "full" | "ca" | "none";
+}
+
+export function connectionWarnings(connection: Connection): readonly ConfigWarning[] {
+  return [...clearTextWarnings(connection), ...unverifiedWarnings(connection)];
+}
+
+/** Warns where the password goes to another machine without TLS. */
+function clearTextWarnings({ url, servers, password, passwordFile }: Connection): readonly ConfigWarning[] {
+  if ((password ?? passwordFile) === undefined || ![url, ...servers].some(isClear)) return [];
+  return [
+    {
+      field: "url",
+      message: "is not encrypted: the password and all messages can be read by whoever is on the network",
+      hint: "mqtts:// or wss:// where the broker offers it, with caFile where its authority is your own",
+    },
+  ];
+}
+
+/** Warns where any machine on the way can pass for the broker. */
+function unverifiedWarnings({ url, servers, verify }: Connection): readonly ConfigWarning[] {
+  if (verify !== "none" || ![url, ...servers].some(isTls)) return [];
+  return [
+    {
+      field: "verify",
+      message:
+        "is none: the certificate of the broker is not verified, so another machine can impersonate it and read the password and all messages",
+      hint: "verify: full, with caFile for the certificate of the issuer and serverName where the certificate has another name",
+    },
+  ];
+}
+
+/** Whether the connection to `url` is encrypted. */
+export function isTls(url: string): boolean {
+  return /^(mqtts|wss):/i.test(url);
+}
+
+function isClear(url: string): boolean {
+  return /^(mqtt|ws):/i.test(url) && leavesMachine(url);
+}
+
+/** As `Driver.findings`. */
+export function connectionFindings({ url, verify }: Pick<MqttOptions, "url" | "verify">): readonly SecurityFinding[] {
+  if (/^(mqtts|wss):/.test(url)) return [tlsFinding(verify)];
+  if (!leavesMachine(url)) return [{ state: "good", message: "not encrypted, and it does not leave this machine" }];
+  return [{ state: "weak", message: "not encrypted", remedy: "mqtts:// or wss:// where the broker offers it" }];
+}
+
+function tlsFinding(verify: MqttOptions["verify"]): SecurityFinding {
+  if (verify === "none")
+    return {
+      state: "weak",
+      message: "TLS, but the certificate of the broker is not verified",
+      remedy: "verify: full, with caFile",
+    };
+  return {
+    state: "good",
+    message: verify === "ca" ? "TLS; the issuer is verified, the name is not" : "TLS; issuer and name are verified",
+  };
+}

@@ -1,0 +1,127 @@
+// Text formats that are lists of records: CSV, line protocol and SenML.
+import { z } from "zod";
+import type { EpochMicros } from "../../../core/point.ts";
+import { type CellReader, csvRows } from "../../../lib/csv.ts";
+import { jsonDocument } from "./json.ts";
+import { PayloadError, sample, utf8 } from "./payload.ts";
+import { parseDecimal } from "./plain-value.ts";
+
+export interface CsvOptions {
+  readonly separator: string;
+  /** The first line names the columns. */
+  readonly header: boolean;
+  readonly decimal: "." | ",";
+}
+
+/**
+ * Rows: `$[0][1]` is the second column of the first line; with a header `$[0].temp` is the column of that name. An empty
+ * field is not there, nor is an empty line. A field is text; with a decimal comma one that is a number comes with a point.
+ */
+export function csvDecoder({ separator, header, decimal }: CsvOptions): (payload: Buffer) => unknown {
+  const field: CellReader<string | undefined> = (text, _line, _column, fault) => {
+    if (fault) throw new PayloadError(`is not CSV: ${sample(Buffer.from(text))} ${fault}`);
+    const trimmed = text.trim();
+    if (trimmed === "") return undefined;
+    return decimal === "," && /^[+-]?\d*,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
+  };
+  return (payload) => {
+    const rows = [...csvRows(utf8(payload), separator, field)].filter((row) => row.length > 1 || row[0] !== undefined);
+    if (!header) return rows;
+    const [names = [], ...lines] = rows;
+    return lines.map((row) => Object.fromEntries(row.map((text, i) => [names[i] ?? String(i), text])));
+  };
+}
+
+/** One record a field: `measurement`, `tags`, `field`, `value` and `time` in nanoseconds since 1970 where it is given. */
+export function lineProtocolRecords(payload: Buffer): unknown {
+  return utf8(payload)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .flatMap(recordsOfLine);
+}
+
+function recordsOfLine(line: string): readonly object[] {
+  const [key, fields, time] = splitOutside(line, " ");
+  const [measurement, ...tags] = splitOutside(key ?? "", ",");
+  if (!measurement || !fields) throw notLineProtocol(line);
+  const named = Object.fromEntries(tags.map((tag) => pair(tag, line)));
+  return splitOutside(fields, ",").map((each) => {
+    const [field, text] = pair(each, line);
+    const value = fieldValue(text, line);
+    return { measurement: unescaped(measurement), tags: named, field, value, ...(time !== undefined && { time }) };
+  });
+}
+
+/** Splits at a sign that is neither escaped nor inside quotes. */
+function splitOutside(text: string, sign: string): string[] {
+  const parts: string[] = [];
+  let part = "";
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const letter = text.charAt(i);
+    if (letter === "\\") part += letter + text.charAt(++i);
+    else if (letter === sign && !quoted) {
+      parts.push(part);
+      part = "";
+    } else {
+      if (letter === '"') quoted = !quoted;
+      part += letter;
+    }
+  }
+  return [...parts, part];
+}
+
+function pair(text: string, line: string): [string, string] {
+  const [name, ...value] = splitOutside(text, "=");
+  if (!name || value.length === 0) throw notLineProtocol(line);
+  return [unescaped(name), unescaped(value.join("="))];
+}
+
+function unescaped(text: string): string {
+  return text.replaceAll(/\\(.)/g, "$1");
+}
+
+function fieldValue(text: string, line: string): number | bigint | boolean | string {
+  if (text.startsWith('"')) return text.slice(1, -1);
+  if (/^(t|true)$/i.test(text)) return true;
+  if (/^(f|false)$/i.test(text)) return false;
+  const value = parseDecimal(text.replace(/[iu]$/, ""));
+  if (value === undefined) throw notLineProtocol(line);
+  return value;
+}
+
+function notLineProtocol(line: string): PayloadError {
+  return new PayloadError(`is not line protocol: ${sample(Buffer.from(line))}`);
+}
+
+const record = z.object({
+  bn: z.string().optional(),
+  bt: z.number().optional(),
+  bv: z.number().optional(),
+  n: z.string().optional(),
+  t: z.number().optional(),
+  v: z.number().optional(),
+  vb: z.boolean().optional(),
+  vs: z.string().optional(),
+});
+
+/** Below this a time is relative to now, in seconds (4.5.3). */
+const relative = 2 ** 28;
+
+/** Records of `name`, `value` and `time` in seconds since 1970. Those without a value are left out. */
+export function senmlRecords(payload: Buffer, arrival: EpochMicros): unknown {
+  const pack = z.array(record).safeParse(jsonDocument(payload));
+  if (!pack.success) throw new PayloadError(`is not SenML: ${z.prettifyError(pack.error).split("\n")[0] ?? ""}`);
+  let name = "";
+  let time = 0;
+  let base = 0;
+  return pack.data.flatMap(({ bn, bt, bv, n = "", t = 0, v, vb, vs }) => {
+    name = bn ?? name;
+    time = bt ?? time;
+    base = bv ?? base;
+    const value = v === undefined ? (vb ?? vs) : v + base;
+    const at = time + t;
+    return value === undefined ? [] : [{ name: name + n, value, time: at < relative ? arrival / 1e6 + at : at }];
+  });
+}
