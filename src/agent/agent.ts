@@ -7,7 +7,7 @@ import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";
 import { Since } from "../lib/since.ts";
-import { inputOwners } from "../mapping/input-owners.ts";
+import { InputOwners } from "../mapping/input-owners.ts";
 import { openCatalog } from "../upload/signals/catalog.ts";
 import { bufferOf } from "./buffer-of.ts";
 import { AgentClock } from "./clock/agent-clock.ts";
@@ -157,7 +157,7 @@ export async function openWaitingAgent(
     configFile: config.file,
     buffer,
     catalog,
-    owners: inputOwners(),
+    owners: new InputOwners(),
     addresses: opened.use(await BoundAddresses.open(join(dataDir, "addresses.json"), runtime)),
     gaps,
     clockHold: { watch: clockWatch, clock },

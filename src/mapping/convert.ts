@@ -1,20 +1,23 @@
-// From what a device gave to a finite number in the signal's unit, or the reason why it is none. Pure.
-import { Linear } from "./linear.ts";
+// From what a device gave to a finite number in the signal's unit, or the reason why it is none.
+//
+// Scales and offsets are decimals, as people write them: digits / 10^places. Where the value is a decimal of few
+// places too, everything is counted in whole numbers below 2^53, which doubles hold exactly, and divided once by a
+// power of ten, which rounds correctly: 0.1 × 3 is 0.3. Anything else (a float32 with its noise, a scale of 1/3) is plain
+// arithmetic.
+import type { MetricDeclaration, Metrics } from "../core/runtime.ts";
 import type { TagRule } from "./options.ts";
 
 /** Why a reading gives no point; a label of a counter, so the list is closed. */
-export const failures = [
-  "noValue",
-  "badQuality",
-  "notFinite",
-  "notNumber",
-  "unknownWord",
-  "notState",
-  "outOfRange",
-  "inputRefused",
-  "secondAddress",
-] as const;
-export type Failure = (typeof failures)[number];
+export type ReadingFailure =
+  | "noValue"
+  | "badQuality"
+  | "notFinite"
+  | "notNumber"
+  | "unknownWord"
+  | "notState"
+  | "outOfRange"
+  | "inputRefused"
+  | "secondAddress";
 
 const numeric = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/;
 
@@ -27,7 +30,7 @@ export class Converter {
   /** Set by `convert` where a value was rounded to the nearest double. */
   rounded = false;
   /** Set by `convert` where it gives NaN. */
-  failure: Failure | undefined;
+  failure: ReadingFailure | undefined;
   reason = "";
 
   constructor({ values, scale, offset, valid }: Pick<TagRule, "values" | "scale" | "offset" | "valid">) {
@@ -77,9 +80,145 @@ export class Converter {
     return this.#fail("notNumber", `the text ${shown} is no number; values makes numbers of words`);
   }
 
-  #fail(failure: Failure, reason: string): number {
+  #fail(failure: ReadingFailure, reason: string): number {
     this.failure = failure;
     this.reason = reason;
     return Number.NaN;
+  }
+}
+
+/** `digits / 10^places`, both whole; places from 0. */
+interface Decimal {
+  readonly digits: number;
+  readonly places: number;
+}
+
+const powers = Array.from({ length: 23 }, (_, i) => 10 ** i);
+/** More places than a measured value has; beyond it is noise. */
+const mostPlaces = 9;
+
+/** value × scale + offset without binary dust. */
+export class Linear {
+  readonly #scale: number;
+  readonly #offset: number;
+  readonly #exactScale: Decimal | undefined;
+  readonly #exactOffset: Decimal | undefined;
+  readonly #isIdentity: boolean;
+
+  constructor(scale: number, offset: number) {
+    this.#scale = scale;
+    this.#offset = offset;
+    this.#exactScale = decimal(scale);
+    this.#exactOffset = decimal(offset);
+    this.#isIdentity = scale === 1 && offset === 0;
+  }
+
+  apply(value: number): number {
+    if (this.#isIdentity) return value;
+    const scale = this.#exactScale;
+    const offset = this.#exactOffset;
+    if (scale && offset) {
+      const valuePlaces = placesOf(value);
+      const product = Math.round(value * (powers[valuePlaces] ?? 1)) * scale.digits;
+      const places = valuePlaces + scale.places;
+      const shared = Math.max(places, offset.places);
+      const sum =
+        product * (powers[shared - places] ?? Number.NaN) +
+        offset.digits * (powers[shared - offset.places] ?? Number.NaN);
+      const power = powers[shared];
+      if (valuePlaces >= 0 && power !== undefined && Number.isSafeInteger(product) && Number.isSafeInteger(sum))
+        return sum / power;
+    }
+    return value * this.#scale + this.#offset;
+  }
+
+  /** As exact as a double can be, however large the integer: counted in whole numbers and rounded once. */
+  applyInteger(value: bigint): { readonly value: number; readonly exact: boolean } {
+    const scale = this.#exactScale;
+    const offset = this.#exactOffset;
+    if (!scale || !offset) return { value: Number(value) * this.#scale + this.#offset, exact: isExact(value) };
+    const shared = Math.max(scale.places, offset.places);
+    const sum =
+      value * BigInt(scale.digits) * 10n ** BigInt(shared - scale.places) +
+      BigInt(offset.digits) * 10n ** BigInt(shared - offset.places);
+    const power = powers[shared];
+    if (power !== undefined && Number.isSafeInteger(Number(sum))) return { value: Number(sum) / power, exact: true };
+    // Reading a decimal text rounds once; dividing a rounded number would round twice.
+    return { value: Number(`${sum}e-${shared}`), exact: shared === 0 && isExact(sum) };
+  }
+}
+
+function isExact(value: bigint): boolean {
+  const rounded = Number(value);
+  return Number.isFinite(rounded) && BigInt(rounded) === value;
+}
+
+/** The decimal that prints as `value`, if it is one of whole numbers that doubles hold. */
+function decimal(value: number): Decimal | undefined {
+  const [mantissa = "", exponent = "0"] = value.toExponential().split("e");
+  const [whole = "", fraction = ""] = mantissa.split(".");
+  const places = fraction.length - Number(exponent);
+  const digits = Number(whole + fraction) * (places < 0 ? 10 ** -places : 1);
+  return Number.isSafeInteger(digits) && places < powers.length ? { digits, places: Math.max(0, places) } : undefined;
+}
+
+/** How many places `value` has as a decimal, or −1 when there are too many. */
+function placesOf(value: number): number {
+  for (let places = 0; places <= mostPlaces; places++) {
+    const power = powers[places] ?? 1;
+    if (Math.round(value * power) / power === value) return places;
+  }
+  return -1;
+}
+
+const metrics = {
+  filtered: {
+    name: "mapping_filtered_readings_total",
+    help: "Readings that report by exception did not find worth a point",
+    labels: ["source"],
+  },
+  dropped: {
+    name: "mapping_dropped_readings_total",
+    help: "Readings that gave no point: no value, bad quality, out of range, no usable Input ID, second address of an Input ID",
+    labels: ["source", "reason"],
+  },
+  rounded: {
+    name: "mapping_rounded_values_total",
+    help: "Integers beyond 2^53 that were rounded to the nearest double",
+    labels: ["source"],
+  },
+} as const satisfies Record<string, MetricDeclaration>;
+
+/** Counts readings that gave no point while a delivery is mapped, and adds the sums to the metrics once at its end. */
+export class MappingCounters {
+  readonly #source: string;
+  readonly #counters;
+  readonly #dropped = new Map<ReadingFailure, number>();
+  filtered = 0;
+  rounded = 0;
+
+  constructor(source: string, registry: Metrics) {
+    this.#source = source;
+    this.#counters = {
+      filtered: registry.counter(metrics.filtered),
+      dropped: registry.counter(metrics.dropped),
+      rounded: registry.counter(metrics.rounded),
+    };
+  }
+
+  drop(reason: ReadingFailure, readings = 1): void {
+    this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + readings);
+  }
+
+  /** Hands over what has gathered. */
+  add(): void {
+    const source = this.#source;
+    if (this.filtered > 0) this.#counters.filtered.add(this.filtered, { source });
+    if (this.rounded > 0) this.#counters.rounded.add(this.rounded, { source });
+    for (const [reason, readings] of this.#dropped)
+      if (readings > 0) this.#counters.dropped.add(readings, { source, reason });
+    this.filtered = 0;
+    this.rounded = 0;
+    this.#dropped.clear();
   }
 }

@@ -2,7 +2,7 @@
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, TagId } from "../core/source.ts";
-import type { RepeatedTime } from "./repeated-time.ts";
+import type { TimeFault } from "./mapping.ts";
 
 /** A tag as its inputs know it. */
 export interface InputTag {
@@ -33,9 +33,18 @@ interface DeviceDescription {
 /** Of all inputs of which nothing is said: there may be many. */
 const nothing: PartialSignalMetadata = {};
 
+/** When a reading is worth a point: the same object for all tags that say the same of it. */
+export interface ReportRule {
+  /** Milliseconds; undefined: no heartbeat. */
+  readonly heartbeat: number | undefined;
+  /** Microseconds; 0: as many points as there are changes. */
+  readonly minIntervalUs: number;
+}
+
 /** Of an input whose tag has `report`. */
 export class ReportState {
   readonly of: InputState;
+  readonly rule: ReportRule;
   filtered = 0;
   /** In the unit of the signal; NaN while the range that it is a share of is unknown. */
   deadband = 0;
@@ -49,8 +58,9 @@ export class ReportState {
   windowEnd = 0;
   held: Held | undefined;
 
-  constructor(of: InputState) {
+  constructor(of: InputState, rule: ReportRule) {
     this.of = of;
+    this.rule = rule;
   }
 }
 
@@ -99,5 +109,80 @@ export class InputState {
 
   get tag(): TagId {
     return this.of.id;
+  }
+}
+
+const leastReadings = 10;
+const leastStandingMs = 60_000;
+const mostShare = 0.05;
+/** Readings after which the share is counted again from zero. The count before is kept as well. */
+const windowReadings = 500;
+
+/**
+ * Counts how often readings of one input repeat the device time of the one before with another value. A repeat of time and
+ * value is normal: a broker delivers it again, or a server gives the time of the last change.
+ *
+ *   device time   12:00:00  12:00:00  12:00:00  12:00:00 …
+ *   value               20        21        21        22        two values replaced their predecessor
+ *
+ *   stands still    one time for at least 10 such readings and 60 s of arrival, and for more than twice as long as any
+ *                   time before it: totals that carry the start of their hour repeat a time for an hour, every hour.
+ *   repeats         at least 10 such readings, and more than 5 % of the last 500 to 1,000. Not with `sameTime: keep`,
+ *                   which loses none of them.
+ */
+export class RepeatedTime {
+  /** Of the present device time. */
+  #run = 0;
+  #runSinceMs = 0;
+  /** The longest run that ended. */
+  #longestMs = 0;
+  lastMs = 0;
+  #windowStart: number;
+  #inWindow = 0;
+  #before = 0;
+  #beforeReadings = 0;
+  /** Which faults were logged. */
+  standingLogged = false;
+  repeatsLogged = false;
+
+  /** `readings` of the input so far: the first repeated one and the one that it repeats are in the window. */
+  constructor(readings: number) {
+    this.#windowStart = readings - 2;
+  }
+
+  add(readings: number, nowMs: number): void {
+    if (this.#run === 0) this.#runSinceMs = nowMs;
+    this.#run++;
+    this.lastMs = nowMs;
+    if (readings - this.#windowStart > windowReadings) {
+      this.#before = this.#inWindow;
+      this.#beforeReadings = readings - 1 - this.#windowStart;
+      this.#windowStart = readings - 1;
+      this.#inWindow = 0;
+    }
+    this.#inWindow++;
+  }
+
+  /** A reading with another device time came. */
+  advance(): void {
+    if (this.#run === 0) return;
+    this.#longestMs = Math.max(this.#longestMs, this.#runMs);
+    this.#run = 0;
+    this.standingLogged = false;
+  }
+
+  /** `readings` of the input so far; `keeps`: all values of one time are stored. */
+  fault(readings: number, keeps: boolean): Pick<TimeFault, "kind" | "repeats" | "readings" | "forMs"> | undefined {
+    const forMs = this.#runMs;
+    if (this.#run >= leastReadings && forMs >= leastStandingMs && forMs > 2 * this.#longestMs)
+      return { kind: "standing", repeats: this.#run, readings: this.#run + 1, forMs };
+    const repeats = this.#before + this.#inWindow;
+    const of = this.#beforeReadings + readings - this.#windowStart;
+    if (keeps || repeats < leastReadings || repeats <= mostShare * of) return undefined;
+    return { kind: "repeats", repeats, readings: of, forMs };
+  }
+
+  get #runMs(): number {
+    return this.#run === 0 ? 0 : this.lastMs - this.#runSinceMs;
   }
 }

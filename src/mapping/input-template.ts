@@ -1,6 +1,10 @@
-// `hall.{room}.temp` and what the topic captured → `hall.kitchen.temp`. Pure.
+// `hall.{room}.temp` and what the topic captured → `hall.kitchen.temp`; what is known of a signal; and which Input IDs a
+// configuration may give rise to. Pure.
 import { createHash } from "node:crypto";
+import { type InputId, isInputId } from "../core/point.ts";
+import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Captures } from "../core/source.ts";
+import type { TagRule } from "./options.ts";
 
 const placeholder = /\{([A-Za-z_][\w-]*)\}/g;
 
@@ -9,9 +13,9 @@ export function placeholders(text: string): readonly string[] {
   return [...new Set([...text.matchAll(placeholder)].map((match) => match[1] ?? ""))];
 }
 
-/** The text with every name in braces replaced; a name without a value gives nothing. */
-export function fillText(text: string, captures: Captures): string {
-  return text.replace(placeholder, (_, name: string) => (Object.hasOwn(captures, name) ? (captures[name] ?? "") : ""));
+/** What was captured under `name`; a name without a value gives nothing. */
+export function captured(captures: Captures, name: string): string {
+  return Object.hasOwn(captures, name) ? (captures[name] ?? "") : "";
 }
 
 /** What stands between the names in braces, checked when the configuration is read. */
@@ -20,7 +24,11 @@ export function literals(text: string): readonly string[] {
 }
 
 /** Characters that separate the parts of an Input ID; one goes where a capture is empty. */
-export const separators = ".-_:#+/";
+const separators = ".-_:#+/";
+
+function isSeparator(text: string): boolean {
+  return text !== "" && separators.includes(text);
+}
 
 /**
  * Fills a template of an Input ID. Captures are made to fit it (see `sanitise`); an empty one takes the separator
@@ -32,14 +40,14 @@ export function fillInput(template: string, captures: Captures): string {
   let eatNext = false;
   parts.forEach((part, index) => {
     if (index % 2 === 0) {
-      id += eatNext && separators.includes(part.charAt(0)) ? part.slice(1) : part;
+      id += eatNext && isSeparator(part.charAt(0)) ? part.slice(1) : part;
       eatNext = false;
       return;
     }
-    const text = sanitise(Object.hasOwn(captures, part) ? (captures[part] ?? "") : "");
+    const text = sanitise(captured(captures, part));
     if (text !== "") id += text;
     else if (id === "") eatNext = true;
-    else if (separators.includes(id.charAt(id.length - 1))) id = id.slice(0, -1);
+    else if (isSeparator(id.slice(-1))) id = id.slice(0, -1);
   });
   return shorten(id);
 }
@@ -98,4 +106,85 @@ function shorten(id: string): string {
   if (id.length <= maxLength) return id;
   const hash = createHash("sha256").update(id).digest("hex").slice(0, 8);
   return `${hash}_${id.slice(id.length - (maxLength - 9))}`;
+}
+
+/** Attributes of the configuration, their names in braces filled, over those of the device. */
+export function signalOf(
+  rule: TagRule["signal"],
+  device: PartialSignalMetadata,
+  captures: Captures,
+): PartialSignalMetadata {
+  const signal: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(device)) if (value !== undefined) signal[key] = value;
+  for (const [key, value] of Object.entries(rule)) if (value !== undefined) signal[key] = filled(value, captures);
+  return signal;
+}
+
+function filled(value: unknown, captures: Captures): unknown {
+  if (typeof value === "string") return value.replace(placeholder, (_, name: string) => captured(captures, name));
+  if (Array.isArray(value)) return value.map((item) => filled(item, captures));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filled(item, captures)]));
+}
+
+export interface ConfiguredInputs {
+  /** Inputs that stand in the configuration as they are, with what it says of their signals. */
+  readonly fixed: ReadonlyMap<InputId, PartialSignalMetadata>;
+  /** Whether `input` is one of those, or could come of a template. Says rather yes than no. */
+  has(input: string): boolean;
+}
+
+/** `rules`: of all tags of all sources. */
+export function configuredInputs(rules: Iterable<TagRule>): ConfiguredInputs {
+  const fixed = new Map<InputId, PartialSignalMetadata>();
+  const templates = new Map<string, readonly string[]>();
+  /** Rules share what they say of their signals, and so do 100,000 inputs. */
+  const signals = new Map<TagRule["signal"], PartialSignalMetadata>();
+  const sharedOf = (signal: TagRule["signal"]) => {
+    const known = signals.get(signal) ?? signalOf(signal, {}, {});
+    signals.set(signal, known);
+    return known;
+  };
+  for (const { input, signal } of rules) {
+    if (placeholders(input).length > 0) templates.set(input, fixedParts(input));
+    else if (isInputId(input)) fixed.set(input, sharedOf(signal));
+  }
+  const parts = [...templates.values()];
+  return {
+    fixed,
+    has(input) {
+      if (isInputId(input) && fixed.has(input)) return true;
+      // What was too long is a hash and a tail, which tells nothing of its template.
+      if (parts.length > 0 && input.length === 128 && /^[0-9a-f]{8}_/.test(input)) return true;
+      return parts.some((texts) => stands(texts, input));
+    },
+  };
+}
+
+/** What stands around the names in braces, without the separators that empty captures take along. */
+function fixedParts(template: string): readonly string[] {
+  const texts = literals(template);
+  const parts: string[] = [];
+  for (const [index, whole] of texts.entries()) {
+    const begins = index > 0 && parts.every((part) => part === "") && isSeparator(whole.charAt(0));
+    let text = begins ? whole.slice(1) : whole;
+    while (index < texts.length - 1 && isSeparator(text.slice(-1))) text = text.slice(0, -1);
+    parts.push(text);
+  }
+  return parts;
+}
+
+/** Whether `input` begins with the first text, ends with the last, and has the others between them in their order. */
+function stands(texts: readonly string[], input: string): boolean {
+  const [first = "", ...others] = texts;
+  const last = others.pop() ?? "";
+  if (!input.startsWith(first) || !input.endsWith(last)) return false;
+  let at = first.length;
+  const end = input.length - last.length;
+  for (const text of others) {
+    const found = input.indexOf(text, at);
+    if (found < 0) return false;
+    at = found + text.length;
+  }
+  return at <= end;
 }

@@ -10,13 +10,6 @@
 import type { EpochMicros } from "../core/point.ts";
 import type { InputState, ReportState } from "./input-state.ts";
 
-export interface ReportRule {
-  /** Milliseconds; undefined: no heartbeat. */
-  readonly heartbeat: number | undefined;
-  /** Microseconds; 0: as many points as there are changes. */
-  readonly minIntervalUs: number;
-}
-
 /** Puts a point that is to be stored where it belongs. */
 type Emit = (state: InputState, time: EpochMicros, value: number) => void;
 
@@ -40,29 +33,30 @@ export class Reporter {
   }
 
   /** A good reading: stores it, holds it back or lets it go. */
-  take(state: ReportState, rule: ReportRule, time: EpochMicros, value: number, nowMs: number): void {
+  take(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
     if (state.stretch !== this.#stretch) {
-      if (state.held) this.#release(state, nowMs, rule);
-      this.#store(state, rule, time, value, nowMs);
+      if (state.held) this.#release(state, nowMs);
+      this.#store(state, time, value, nowMs);
       return;
     }
-    if (state.held && time >= state.windowEnd) this.#release(state, nowMs, rule);
-    if (!differs(state, value) && !heartbeatOver(state, rule, time, nowMs)) {
+    if (state.held && time >= state.windowEnd) this.#release(state, nowMs);
+    if (!differs(state, value) && !heartbeatOver(state, time, nowMs)) {
       state.filtered++;
       if (state.held) {
         state.filtered++;
         this.#forget(state);
       }
-    } else if (time < state.windowEnd && time >= state.windowEnd - rule.minIntervalUs)
+    } else if (time < state.windowEnd && time >= state.windowEnd - state.rule.minIntervalUs)
       this.#hold(state, time, value, nowMs);
-    else this.#store(state, rule, time, value, nowMs);
+    else this.#store(state, time, value, nowMs);
   }
 
   /** The device lives and nothing changed: the stored value again, if the heartbeat is over. */
-  beat(state: ReportState, rule: ReportRule, time: EpochMicros, nowMs: number): void {
-    if (rule.heartbeat === undefined || state.stretch !== this.#stretch || state.held) return;
-    if (nowMs - state.storedMs >= rule.heartbeat && time > state.storedTime)
-      this.#store(state, rule, time, state.storedValue, nowMs);
+  beat(state: ReportState, time: EpochMicros, nowMs: number): void {
+    const { heartbeat } = state.rule;
+    if (heartbeat === undefined || state.stretch !== this.#stretch || state.held) return;
+    if (nowMs - state.storedMs >= heartbeat && time > state.storedTime)
+      this.#store(state, time, state.storedValue, nowMs);
   }
 
   /** Milliseconds of the monotonic clock; undefined: nothing is held back. */
@@ -71,23 +65,27 @@ export class Reporter {
   }
 
   /** Stores what is due at `nowMs`; everything that is held back where that is infinite. */
-  release(nowMs: number, ruleOf: (state: InputState) => ReportRule): void {
+  release(nowMs: number): void {
     if (this.#nextDue === undefined || this.#nextDue > nowMs) return;
     let next: number | undefined;
     for (const state of this.#held) {
       const dueMs = state.held?.dueMs ?? 0;
-      if (dueMs <= nowMs) this.#release(state, Math.min(nowMs, dueMs), ruleOf(state.of));
+      if (dueMs <= nowMs) this.#release(state, Math.min(nowMs, dueMs));
       else next = Math.min(next ?? dueMs, dueMs);
     }
     this.#nextDue = next;
   }
 
-  #store(state: ReportState, { minIntervalUs }: ReportRule, time: EpochMicros, value: number, nowMs: number): void {
+  #store(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
     state.stretch = this.#stretch;
+    state.windowEnd = time + state.rule.minIntervalUs;
+    this.#put(state, time, value, nowMs);
+  }
+
+  #put(state: ReportState, time: EpochMicros, value: number, nowMs: number): void {
     state.storedValue = value;
     state.storedTime = time;
     state.storedMs = nowMs;
-    state.windowEnd = time + minIntervalUs;
     this.#emit(state.of, time, value);
   }
 
@@ -105,15 +103,12 @@ export class Reporter {
   }
 
   /** Stores what is held back. The next interval begins where this one ended. */
-  #release(state: ReportState, nowMs: number, { minIntervalUs }: ReportRule): void {
-    const { held, windowEnd } = state;
+  #release(state: ReportState, nowMs: number): void {
+    const { held } = state;
     if (!held) return;
     this.#forget(state);
-    state.storedValue = held.value;
-    state.storedTime = held.time;
-    state.storedMs = nowMs;
-    state.windowEnd = windowEnd + minIntervalUs;
-    this.#emit(state.of, held.time, held.value);
+    state.windowEnd += state.rule.minIntervalUs;
+    this.#put(state, held.time, held.value, nowMs);
   }
 
   #forget(state: ReportState): void {
@@ -132,8 +127,7 @@ function differs({ deadband, storedValue }: ReportState, value: number): boolean
 }
 
 function heartbeatOver(
-  { storedTime, storedMs }: ReportState,
-  { heartbeat }: ReportRule,
+  { rule: { heartbeat }, storedTime, storedMs }: ReportState,
   time: number,
   nowMs: number,
 ): boolean {

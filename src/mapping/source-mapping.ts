@@ -4,20 +4,15 @@ import type { Runtime } from "../core/runtime.ts";
 import type { SignalCatalog } from "../core/signal.ts";
 import type { Ambiguity, Captures, Description, FoundAddress, Reading, TagId } from "../core/source.ts";
 import { RateLimitedLog } from "../lib/rate-limited-log.ts";
-import { AddressBinding } from "./address-binding.ts";
-import type { AddressMemory } from "./address-memory.ts";
-import { Converter, type Failure } from "./convert.ts";
-import { type InputOwners, inputOwners } from "./input-owners.ts";
+import { Converter, MappingCounters, type ReadingFailure } from "./convert.ts";
+import { AddressBinding, type AddressMemory, InputOwners, RefusedState } from "./input-owners.ts";
 import { InputState, ReportState } from "./input-state.ts";
+import { signalOf } from "./input-template.ts";
 import type { InputWatch, Mapping, RefusedInput, TagState, TimeFaults } from "./mapping.ts";
-import { MappingCounters } from "./mapping-counters.ts";
 import type { TagRule } from "./options.ts";
-import { RefusedState } from "./refused-input.ts";
-import { Reporter, type ReportRule } from "./report.ts";
-import { sameSignal, signalOf, statesOf } from "./signal.ts";
+import { Reporter } from "./report.ts";
 import { type Processing, TagInputs, type TagInputsParts } from "./tag-inputs.ts";
-import { lastTime, tagState, unreadTag } from "./tag-state.ts";
-import { TimeFaultFinder } from "./time-faults.ts";
+import { lastTime, TimeFaultFinder, tagState, unreadTag } from "./tag-state.ts";
 
 /** Most refusals that `refusals` gives. */
 const maxRefusals = 100;
@@ -69,7 +64,7 @@ class SourceMapping implements Mapping {
     this.#runtime = runtime;
     this.#catalog = catalog;
     this.#watch = watch;
-    this.#owners = owners ?? inputOwners();
+    this.#owners = owners ?? new InputOwners();
     this.#log = new RateLimitedLog(runtime);
     this.#timeFaults = new TimeFaultFinder(this.#log);
     this.#reporter = new Reporter((state, time, value) => this.#emit(state, time, value));
@@ -101,7 +96,7 @@ class SourceMapping implements Mapping {
   }
 
   due(): readonly Point[] {
-    this.#reporter.release(this.#runtime.clock.monotonic(), (state) => this.#reportOf(state));
+    this.#reporter.release(this.#runtime.clock.monotonic());
     return this.#taken();
   }
 
@@ -110,7 +105,7 @@ class SourceMapping implements Mapping {
   }
 
   flush(): readonly Point[] {
-    this.#reporter.release(Number.POSITIVE_INFINITY, (state) => this.#reportOf(state));
+    this.#reporter.release(Number.POSITIVE_INFINITY);
     return this.#taken();
   }
 
@@ -213,10 +208,14 @@ class SourceMapping implements Mapping {
     if (quality === "bad" && rule.badQuality === "drop")
       return this.#fail(state, reading, "badQuality", reading.reason ?? "the device says that the value is bad", value);
     if (converter.rounded) this.#tellRounding(state);
-    const taken = reading.clock === "agent" ? this.#arrivalTime(state, rule, reading.time) : reading.time;
-    const aligned = alignUs === 0 ? taken : align(taken, alignUs);
+    const taken = reading.clock === "agent" ? this.#arrivalTime(state, reading.time) : reading.time;
+    const aligned = align(taken, alignUs);
     const time = reading.clock === "agent" && this.#extraMicros > 0 ? apart(aligned, this.#extraMicros) : aligned;
-    if (!isBound) this.#bind(state, reading.address, rule);
+    if (!isBound) {
+      // The next ones of a shared tag may have another address.
+      if (rule.shared) state.address = reading.address;
+      else this.#addresses.bind(state, reading.address);
+    }
     if (historical) return this.#emit(state, time, value);
     if (state.failing) {
       state.failing = false;
@@ -231,14 +230,14 @@ class SourceMapping implements Mapping {
     const { report } = state;
     if (!report) return this.#emit(state, time, value);
     const before = report.filtered;
-    this.#reporter.take(report, this.#reportOf(state), time, value, nowMs);
+    this.#reporter.take(report, time, value, nowMs);
     this.#counters.filtered += report.filtered - before;
   }
 
   /** A reading that gives no point. What comes after it is news whatever it is. */
-  #fail(state: InputState, reading: Reading, failure: Failure, reason: string, value?: number): void {
+  #fail(state: InputState, reading: Reading, failure: ReadingFailure, reason: string, value?: number): void {
     state.bad++;
-    this.#counters.failed[failure]++;
+    this.#counters.drop(failure);
     if (reading.historical) return;
     if (!state.failing) {
       state.failing = true;
@@ -273,15 +272,10 @@ class SourceMapping implements Mapping {
     const now = this.#runtime.clock.now();
     for (const tag of this.#tags) {
       const { report, alignUs } = tag.processing;
-      if (report?.heartbeat !== undefined)
-        for (const state of tag.inputs())
-          if (state.report && state.quality !== "bad")
-            this.#reporter.beat(
-              state.report,
-              report,
-              apart(alignUs === 0 ? now : align(now, alignUs), this.#extraMicros),
-              nowMs,
-            );
+      if (report?.heartbeat === undefined) continue;
+      const time = apart(align(now, alignUs), this.#extraMicros);
+      for (const state of tag.inputs())
+        if (state.report && state.quality !== "bad") this.#reporter.beat(state.report, time, nowMs);
     }
   }
 
@@ -296,56 +290,55 @@ class SourceMapping implements Mapping {
   /** Brings together what configuration and device say of an input. */
   #refresh(state: InputState, rule: TagRule, captures: Captures): void {
     const signal = signalOf(rule.signal, state.device?.signal ?? {}, captures);
-    if (!sameSignal(signal, state.signal)) {
+    if (JSON.stringify(signal) !== JSON.stringify(state.signal)) {
       state.signal = signal;
       // A signal without points is not described until it has some.
       if (state.described) this.#catalog.describe(state.input, signal);
     }
-    state.states = statesOf(signal);
+    const { type, enumValues = {} } = signal;
+    state.states =
+      type === "enum" ? new Map(Object.entries(enumValues).map(([id, word]) => [word, Number(id)])) : undefined;
     if (state.report) state.report.deadband = deadbandOf(rule, state);
   }
 
-  #reportOf(state: InputState): ReportRule {
-    return this.#tags[state.tag]?.processing.report ?? { heartbeat: undefined, minIntervalUs: 0 };
-  }
-
   #open(state: InputState, { rule, processing }: TagInputs, captures: Captures): void {
-    if (processing.report) state.report = new ReportState(state);
+    if (processing.report) state.report = new ReportState(state, processing.report);
     if (!rule.shared) this.#addresses.opened(state);
     this.#refresh(state, rule, captures);
-  }
-
-  /** The address of a usable value. The next ones of a shared tag may have another. */
-  #bind(state: InputState, address: string, { shared }: TagRule): void {
-    if (shared) state.address = address;
-    else this.#addresses.bind(state, address);
   }
 
   /** A reading that has no input to go to, unless the tag that had its Input ID went with a change of the configuration. */
   #withoutInput(refused: InputState | RefusedState | undefined, reading: Reading, nowMs: number): void {
     const { tag, captures, address } = reading;
     const owner = refused instanceof RefusedState ? refused.owner : undefined;
-    this.#counters.failed[owner ? "secondAddress" : "inputRefused"]++;
+    this.#counters.drop(owner ? "secondAddress" : "inputRefused");
     if (!(refused instanceof RefusedState)) return;
     refused.readings++;
     refused.address = address;
     if (!owner || this.#owners.owns(owner)) return;
     const state = this.#tags[tag]?.findAgain(captures, refused);
     if (!(state instanceof InputState)) return;
-    this.#counters.failed.secondAddress--;
+    this.#counters.drop("secondAddress", -1);
     this.#read(reading, nowMs);
   }
 
   /** Whether another address feeds the input. Then the reading is refused. */
   #isSecond(state: InputState, { address, wholeTag }: Reading): boolean {
     if (state.boundTo === "" || wholeTag === true) return false;
-    this.#counters.failed.secondAddress++;
+    this.#counters.drop("secondAddress");
     this.#addresses.refuse(state, address, 1);
     return true;
   }
 
-  #arrivalTime(state: InputState, { shared }: TagRule, time: EpochMicros): EpochMicros {
-    return arrivalTime(shared ? this.#owners.arrivalOf(state.input) : state, time);
+  /**
+   * The arrival time of a reading that carries no time of its own: `time`, or 1 µs after the previous one of its input,
+   * since messages that are read together share a time. Inputs that arrive together keep sharing it.
+   */
+  #arrivalTime(input: InputState, time: EpochMicros): EpochMicros {
+    const state = input.of.shared ? this.#owners.arrivalOf(input.input) : input;
+    const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
+    state.arrival = isShared ? state.arrival + 1 : time;
+    return epochMicros(state.arrival);
   }
 
   #tellRefused({ tag, input, address, fedBy, reason }: RefusedInput): void {
@@ -381,22 +374,12 @@ function deadbandOf({ report, valid }: TagRule, { device }: InputState): number 
   return min === undefined || max === undefined ? Number.NaN : (report.deadband.percent / 100) * (max - min);
 }
 
-/**
- * The arrival time of a reading that carries no time of its own: `time`, or 1 µs after the previous one of its input,
- * since messages that are read together share a time. Inputs that arrive together keep sharing it.
- */
-function arrivalTime(state: Pick<InputState, "arrival">, time: EpochMicros): EpochMicros {
-  const isShared = time <= state.arrival && state.arrival - time < clockStepUs;
-  state.arrival = isShared ? state.arrival + 1 : time;
-  return epochMicros(state.arrival);
-}
-
 /** A time of our clock, apart from what was stored under it before the clock went back. */
 function apart(time: EpochMicros, extraMicros: number): EpochMicros {
   return epochMicros(time + extraMicros);
 }
 
-/** The multiple of `gridUs` nearest to `time`. */
+/** The multiple of `gridUs` nearest to `time`; `time` itself where there is no grid. */
 function align(time: EpochMicros, gridUs: number): EpochMicros {
-  return epochMicros(Math.round(time / gridUs) * gridUs);
+  return gridUs === 0 ? time : epochMicros(Math.round(time / gridUs) * gridUs);
 }

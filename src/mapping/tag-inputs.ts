@@ -2,12 +2,10 @@
 import { isInputId } from "../core/point.ts";
 import type { Captures, TagId } from "../core/source.ts";
 import type { Converter } from "./convert.ts";
-import type { Feeder } from "./input-owners.ts";
-import { InputState, type InputTag } from "./input-state.ts";
-import { fillInput, placeholders } from "./input-template.ts";
+import { type Feeder, RefusedState } from "./input-owners.ts";
+import { InputState, type InputTag, type ReportRule } from "./input-state.ts";
+import { captured, fillInput, placeholders } from "./input-template.ts";
 import type { TagRule } from "./options.ts";
-import { RefusedState } from "./refused-input.ts";
-import type { ReportRule } from "./report.ts";
 
 /** What the inputs of all tags of a source have in common: one object, since there may be 100,000 tags. */
 export interface TagInputsParts {
@@ -23,6 +21,8 @@ export interface TagInputsParts {
 
 /** Most refused IDs that are remembered of a tag; further ones are counted, and tried again with each reading. */
 const maxRefused = 100;
+const anotherInput = "change `input` or `maxInputs` of this tag";
+const anotherTag = "give one of the tags another `input`, or write `shared: true` on both of them";
 
 /** How the readings of tags are converted and reported: the same object for all tags whose rules say the same of it. */
 export interface Processing {
@@ -33,19 +33,23 @@ export interface Processing {
 }
 
 /** The inputs of a tag whose Input ID has names in braces. */
-interface TemplateInputs {
+class TemplateInputs {
   readonly names: readonly string[];
-  readonly byKey: Map<string, InputState | RefusedState>;
+  readonly byKey = new Map<string, InputState | RefusedState>();
   /** A driver gives the same object for the same captures, so that most readings stop here. */
-  readonly byCaptures: WeakMap<Captures, InputState | RefusedState>;
+  readonly byCaptures = new WeakMap<Captures, InputState | RefusedState>();
   last: { readonly captures: Captures; readonly state: InputState | RefusedState } | undefined;
   /** Counts readings of inputs beyond `maxInputs`. */
   beyondInputs: RefusedState | undefined;
   /** Counts readings of refused inputs beyond `maxRefused`. Not remembered for captures: the ID may become free. */
   beyondRefused: RefusedState | undefined;
-  inputs: number;
+  inputs = 0;
   /** Refused inputs in `byKey`. */
-  refusals: number;
+  refusals = 0;
+
+  constructor(names: readonly string[]) {
+    this.names = names;
+  }
 }
 
 /** A tag, made ready. Kept small: there may be 100,000 of them. */
@@ -64,7 +68,7 @@ export class TagInputs implements InputTag {
     this.processing = processing;
     this.#parts = parts;
     const names = placeholders(rule.input);
-    this.#template = names.length === 0 ? undefined : templateInputs(names);
+    this.#template = names.length === 0 ? undefined : new TemplateInputs(names);
   }
 
   get source(): string {
@@ -118,31 +122,38 @@ export class TagInputs implements InputTag {
   }
 
   *inputs(): Generator<InputState, void, undefined> {
-    if (this.#only instanceof InputState) yield this.#only;
-    for (const state of this.#template?.byKey.values() ?? []) if (state instanceof InputState) yield state;
+    for (const state of this.#all()) if (state instanceof InputState) yield state;
   }
 
-  *refusals(): Iterable<RefusedState> {
-    if (this.#only instanceof RefusedState) yield this.#only;
-    if (this.#template?.beyondInputs) yield this.#template.beyondInputs;
-    if (this.#template?.beyondRefused) yield this.#template.beyondRefused;
-    for (const state of this.#template?.byKey.values() ?? []) if (state instanceof RefusedState) yield state;
+  *refusals(): Generator<RefusedState, void, undefined> {
+    for (const state of this.#all()) if (state instanceof RefusedState) yield state;
+  }
+
+  *#all(): Generator<InputState | RefusedState, void, undefined> {
+    const { beyondInputs, beyondRefused, byKey } = this.#template ?? {};
+    for (const state of [this.#only, beyondInputs, beyondRefused]) if (state) yield state;
+    if (byKey) yield* byKey.values();
   }
 
   #resolve(captures: Captures): InputState | RefusedState {
     const template = this.#template;
     if (!template) return this.#open("", captures);
     // NUL stands in no topic and no name of a node.
-    const key = template.names.map((name) => (Object.hasOwn(captures, name) ? captures[name] : "")).join("\0");
+    const key = template.names.map((name) => captured(captures, name)).join("\0");
     const state = template.byKey.get(key) ?? this.#open(key, captures);
     if (state !== template.beyondRefused) template.byCaptures.set(captures, state);
     return state;
   }
 
   #open(key: string, captures: Captures): InputState | RefusedState {
-    const { input: template, maxInputs } = this.rule;
-    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooManyInputs(this.#template, maxInputs);
-    const input = fillInput(template, captures);
+    const { input: text, maxInputs } = this.rule;
+    const template = this.#template;
+    if (template && template.inputs >= maxInputs)
+      return (template.beyondInputs ??= this.#refused(
+        text,
+        `the tag has ${maxInputs} Input IDs already; maxInputs bounds them`,
+      ));
+    const input = fillInput(text, captures);
     if (!isInputId(input)) return this.#refuse(key, input, whyNoInputId(input));
     const state = new InputState(this, input);
     const owner = this.#parts.claim(state);
@@ -152,9 +163,9 @@ export class TagInputs implements InputTag {
       owner.of.contested(owner);
     }
     if (owner) return this.#refuse(key, input, `is fed already by ${nameOf(owner)}`, owner);
-    if (this.#template) {
-      this.#template.inputs++;
-      this.#template.byKey.set(key, state);
+    if (template) {
+      template.inputs++;
+      template.byKey.set(key, state);
     }
     this.#parts.opened(state, this, captures);
     return state;
@@ -162,46 +173,25 @@ export class TagInputs implements InputTag {
 
   #refuse(key: string, input: string, reason: string, owner?: Feeder): RefusedState {
     const template = this.#template;
-    if (template && template.refusals >= maxRefused) return this.#tooManyRefused(template, input);
-    const state = new RefusedState(this.id, input, reason, owner);
+    if (template && template.refusals >= maxRefused)
+      return (template.beyondRefused ??= this.#refused(
+        input,
+        `${maxRefused} Input IDs of this tag are refused and listed; further ones are counted here`,
+        "do what the listed ones need",
+      ));
+    const state = this.#refused(input, reason, owner ? anotherTag : anotherInput, owner);
     if (template) {
       template.refusals++;
       template.byKey.set(key, state);
     }
-    this.#parts.refused(state);
     return state;
   }
 
-  #tooManyInputs(template: TemplateInputs, most: number): RefusedState {
-    const reason = `the tag has ${most} Input IDs already; maxInputs bounds them`;
-    template.beyondInputs ??= this.#counted(this.rule.input, reason);
-    return template.beyondInputs;
-  }
-
-  #tooManyRefused(template: TemplateInputs, input: string): RefusedState {
-    const reason = `${maxRefused} Input IDs of this tag are refused and listed; further ones are counted here`;
-    template.beyondRefused ??= this.#counted(input, reason, "do what the listed ones need");
-    return template.beyondRefused;
-  }
-
-  #counted(input: string, reason: string, remedy?: string): RefusedState {
-    const state = new RefusedState(this.id, input, reason, undefined, remedy);
+  #refused(input: string, reason: string, remedy = anotherInput, owner?: Feeder): RefusedState {
+    const state = new RefusedState({ tag: this.id, input, reason, remedy }, owner);
     this.#parts.refused(state);
     return state;
   }
-}
-
-function templateInputs(names: readonly string[]): TemplateInputs {
-  return {
-    names,
-    byKey: new Map(),
-    byCaptures: new WeakMap(),
-    last: undefined,
-    beyondInputs: undefined,
-    beyondRefused: undefined,
-    inputs: 0,
-    refusals: 0,
-  };
 }
 
 function nameOf({ of: { id, source }, address }: Feeder): string {

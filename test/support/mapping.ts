@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { epochMicros } from "../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../src/core/signal.ts";
 import type { Captures, Reading, TagId } from "../../src/core/source.ts";
-import { inputOwners } from "../../src/mapping/input-owners.ts";
+import { InputOwners } from "../../src/mapping/input-owners.ts";
 import type { Mapping } from "../../src/mapping/mapping.ts";
 import { type TagRule, tagOptions } from "../../src/mapping/options.ts";
 import { type MappingParts, openMapping } from "../../src/mapping/source-mapping.ts";
@@ -33,7 +33,7 @@ export function tryMapping(
       source: "bus1",
       rules: rules.map(rule),
       catalog: { describe: (input, signal) => described.push([input, signal]) },
-      owners: inputOwners(),
+      owners: new InputOwners(),
       ...options,
     },
     runtime,

@@ -12,7 +12,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { TagId } from "../../core/source.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
-import type { AddressMemory } from "../../mapping/address-memory.ts";
+import type { AddressMemory } from "../../mapping/input-owners.ts";
 
 const content = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string())));
 

@@ -6,7 +6,7 @@ import type { Config } from "../../config/config.ts";
 import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DeviceCheck } from "../../core/source.ts";
-import { inputOwners } from "../../mapping/input-owners.ts";
+import { InputOwners } from "../../mapping/input-owners.ts";
 import { openCredentials } from "../../upload/client/open-credentials.ts";
 import { Pacer } from "../../upload/client/pacer.ts";
 import { answerBytes, RpcClient } from "../../upload/client/rpc-client.ts";
@@ -40,7 +40,7 @@ const withinMs = 60_000;
 /** Asks all of them side by side, polled devices for one value each. Nothing is stored or acknowledged. Rejects with `signal.reason` only. */
 export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const takeovers = config.sources.some(({ driver }) => "claims" in driver)
     ? runningTakeovers(config, signal)
     : Promise.resolve(new Map<string, AgentError>());

@@ -2,7 +2,7 @@
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/abort.ts";
-import { inputOwners } from "../../mapping/input-owners.ts";
+import { InputOwners } from "../../mapping/input-owners.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { type Looked, look } from "../shared/source-look.ts";
 import type { Console } from "../terminal/console.ts";
@@ -33,7 +33,7 @@ async function readOne(source: ConfiguredSource, config: Config, signal: AbortSi
   const enough = AbortSignal.any([signal, AbortSignal.timeout(withinMs)]);
   let last: Looked | undefined;
   try {
-    for await (const readings of look(source, config, inputOwners(), () => {}, commandRuntime(), enough)) {
+    for await (const readings of look(source, config, new InputOwners(), () => {}, commandRuntime(), enough)) {
       const good = readings.find(({ value }) => value !== undefined);
       if (good) return { text: visible(shown(name, good)), status: exitStatus.done };
       last ??= readings[0];

@@ -4,7 +4,7 @@ import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
 import { nearest } from "../../config/suggest.ts";
 import { type EpochMicros, epochMicros, isInputId } from "../../core/point.ts";
-import type { ConfiguredInputs } from "../../mapping/configured-inputs.ts";
+import type { ConfiguredInputs } from "../../mapping/input-template.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { itemData, longestSpan, type ReadRollup, readRollup } from "../../upload/signals/item-data.ts";
 import { readKeptSignals } from "../../upload/signals/kept-signals.ts";

@@ -5,7 +5,7 @@ import type { Config, ConfiguredSource } from "../../config/config.ts";
 import { loadConfig } from "../../config/load.ts";
 import { errorCodes, isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/abort.ts";
-import { type InputOwners, inputOwners } from "../../mapping/input-owners.ts";
+import { InputOwners } from "../../mapping/input-owners.ts";
 import type { RefusedInput } from "../../mapping/mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
@@ -42,7 +42,7 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
     );
     return exitStatus.usage;
   }
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const live =
     io.screen && options.once !== true && options.json !== true
       ? new LiveTable(

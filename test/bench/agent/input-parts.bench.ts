@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { writeHeapSnapshot } from "node:v8";
 import { processEnvironment } from "../../../src/config/environment.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { openMapping } from "../../../src/mapping/source-mapping.ts";
 import type { MqttTag } from "../../../src/source/mqtt/config/tag.ts";
 import { Reception } from "../../../src/source/mqtt/reception/reception.ts";
@@ -63,7 +63,7 @@ const source = config.sources[0];
 if (!source) throw new Error("no source");
 const runtime = testRuntime();
 const mapping = openMapping(
-  { source: "plant", rules: source.rules, catalog: { describe() {} }, owners: inputOwners() },
+  { source: "plant", rules: source.rules, catalog: { describe() {} }, owners: new InputOwners() },
   runtime,
 );
 report("mapping, nothing read");

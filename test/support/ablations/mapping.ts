@@ -95,7 +95,7 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "storing what is held back before the first value after a reconnection",
     file: "mapping/report.ts",
-    code: "      if (state.held) this.#release(state, nowMs, rule);\n",
+    code: "      if (state.held) this.#release(state, nowMs);\n",
     without: "",
     test: report,
   },
@@ -123,7 +123,7 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "storing held values at the end",
     file: "mapping/source-mapping.ts",
-    code: "    this.#reporter.release(Number.POSITIVE_INFINITY, (state) => this.#reportOf(state));\n",
+    code: "    this.#reporter.release(Number.POSITIVE_INFINITY);\n",
     without: "",
     test: report,
   },
@@ -137,14 +137,14 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "no heartbeat of a value from before a reconnection",
     file: "mapping/report.ts",
-    code: "rule.heartbeat === undefined || state.stretch !== this.#stretch || state.held",
-    without: "rule.heartbeat === undefined || state.held",
+    code: "heartbeat === undefined || state.stretch !== this.#stretch || state.held",
+    without: "heartbeat === undefined || state.held",
     test: report,
   },
   {
     safeguard: "a device whose clock is set back does not wait for its old time",
     file: "mapping/report.ts",
-    code: "time < state.windowEnd && time >= state.windowEnd - rule.minIntervalUs",
+    code: "time < state.windowEnd && time >= state.windowEnd - state.rule.minIntervalUs",
     without: "time < state.windowEnd",
     test: report,
   },
@@ -188,21 +188,21 @@ export const mappingAblations: readonly Ablation[] = [
     file: "mapping/source-mapping.ts",
     code: "    state.readings++;\n    if (raw === undefined)",
     without:
-      "    state.readings++;\n    if (!isBound) this.#bind(state, reading.address, rule);\n    if (raw === undefined)",
+      "    state.readings++;\n    if (!isBound) this.#addresses.bind(state, reading.address);\n    if (raw === undefined)",
     test: addresses,
   },
   {
     safeguard: "remembering which address feeds an Input ID",
-    file: "mapping/address-binding.ts",
+    file: "mapping/input-owners.ts",
     code: "    if (this.#parts.ambiguities.has(state.tag)) this.#parts.memory?.remember(state.tag, state.input, address);\n",
     without: "",
     test: addresses,
   },
   {
     safeguard: "remembering an address also where its rival is not listed any more",
-    file: "mapping/address-binding.ts",
-    code: "    this.contested(state);\n    if (this.#listed >= mostListed) return;\n",
-    without: "    if (this.#listed >= mostListed) return;\n    this.contested(state);\n",
+    file: "mapping/input-owners.ts",
+    code: "      this.contested(state);\n      if (this.#listed >= mostListed) return;\n",
+    without: "      if (this.#listed >= mostListed) return;\n      this.contested(state);\n",
     test: addresses,
     name: "however many second addresses",
   },
@@ -240,8 +240,8 @@ export const mappingAblations: readonly Ablation[] = [
   {
     safeguard: "the bound of Input IDs of one tag",
     file: "mapping/tag-inputs.ts",
-    code: "    if (this.#template && this.#template.inputs >= maxInputs) return this.#tooManyInputs(this.#template, maxInputs);\n",
-    without: "",
+    code: "if (template && template.inputs >= maxInputs)",
+    without: "if (template && false)",
     test: inputs,
   },
   {

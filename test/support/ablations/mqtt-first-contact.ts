@@ -7,8 +7,8 @@ const batch = "unit/source/mqtt/batch.test.ts";
 export const mqttFirstContactAblations: readonly Ablation[] = [
   {
     safeguard: "the choice among addresses that was made when a second one came",
-    file: "mapping/address-binding.ts",
-    code: "    this.contested(state);\n",
+    file: "mapping/input-owners.ts",
+    code: "      this.contested(state);\n",
     without: "",
     test: "unit/mapping/addresses.test.ts",
     name: "whose rival was refused",

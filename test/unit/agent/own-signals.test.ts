@@ -5,7 +5,7 @@ import type { PointBuffer } from "../../../src/core/buffer.ts";
 import { AgentError } from "../../../src/core/errors.ts";
 import type { Point } from "../../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../../src/core/signal.ts";
-import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const values: OwnValues = {
@@ -45,7 +45,7 @@ function started(now: () => OwnValues, agent = "gw1") {
       catalog: {
         describe: (input: string, signal: PartialSignalMetadata) => void described.set(input, signal),
       } as never,
-      owners: inputOwners(),
+      owners: new InputOwners(),
     },
     runtime,
   );

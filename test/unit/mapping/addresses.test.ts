@@ -1,8 +1,7 @@
 // Which address feeds an Input ID, and what becomes of the values of a second one.
 import { expect, test } from "vitest";
 import { epochMicros, type InputId } from "../../../src/core/point.ts";
-import type { AddressMemory } from "../../../src/mapping/address-memory.ts";
-import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { type AddressMemory, InputOwners } from "../../../src/mapping/input-owners.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 
 const ambiguities = new Map([[tagId(0), { message: "several", remedy: "use {path}" }]]);
@@ -114,7 +113,7 @@ test("shared: true lets several addresses of a tag feed its Input ID", () => {
 });
 
 test("several tags feed one Input ID where all of them are shared, and only then", () => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const first = tryMapping([{ shared: true }], { source: "one", owners });
   const second = tryMapping([{ shared: true }], { source: "two", owners });
   const third = tryMapping([{}], { source: "three", owners });
@@ -183,7 +182,7 @@ test("names that come to one Input ID do not change places at a restart", () => 
 test("of two tags that come to one Input ID the same one feeds it after a restart, also where the other one comes first", () => {
   const memories = { one: memory(), two: memory() };
   const start = () => {
-    const owners = inputOwners();
+    const owners = new InputOwners();
     const open = (source: "one" | "two") =>
       tryMapping([{ input: "{name}" }], { source, owners, addresses: memories[source].addresses });
     return { one: open("one"), two: open("two") };
@@ -225,7 +224,7 @@ test("what a second address says of its signal and of its gaps is not said of th
 });
 
 test("values of tags that share an Input ID never arrive at one time", () => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const tags = ["one", "two"].map((source) => tryMapping([{ shared: true }], { source, owners }));
   const times = tags.flatMap(({ mapping }) =>
     mapping
@@ -236,7 +235,7 @@ test("values of tags that share an Input ID never arrive at one time", () => {
 });
 
 test("arrival times of Input IDs that no source has any more are forgotten", () => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const inputs = (round: number) => Array.from({ length: 5_000 }, (_, i) => `${round}.${i}` as InputId); // valid as such
   for (const round of [0, 1, 2]) {
     for (const input of inputs(round)) {
@@ -254,7 +253,7 @@ test.each([
   ["a fixed Input ID", "a"],
   ["a captured one", "{x}"],
 ])("a tag takes %s over when the source that had it is gone", (_, input) => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const first = tryMapping([{ input: "a" }], { source: "one", owners });
   const second = tryMapping([{ input }], { source: "two", owners });
   const captures = { x: "a" };

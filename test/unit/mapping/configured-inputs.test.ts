@@ -2,8 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isInputId } from "../../../src/core/point.ts";
-import { configuredInputs } from "../../../src/mapping/configured-inputs.ts";
-import { fillInput } from "../../../src/mapping/input-template.ts";
+import { configuredInputs, fillInput } from "../../../src/mapping/input-template.ts";
 import { tagOptions } from "../../../src/mapping/options.ts";
 import { runs } from "../../support/property.ts";
 

@@ -1,6 +1,6 @@
 // Which input a reading goes to, and which Input IDs are refused.
 import { expect, test } from "vitest";
-import { inputOwners } from "../../../src/mapping/input-owners.ts";
+import { InputOwners } from "../../../src/mapping/input-owners.ts";
 import { reading, tagId, tryMapping } from "../../support/mapping.ts";
 
 test("what a template captures decides on the input", () => {
@@ -87,7 +87,7 @@ test("captures that the template does not use may differ", () => {
 });
 
 test("an Input ID that another tag or source feeds is refused", () => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const first = tryMapping([{ input: "a" }, { input: "{x}" }], { source: "one", owners });
   const second = tryMapping([{ input: "{x}" }], { source: "two", owners });
   expect(first.read(1, { tag: tagId(1), captures: { x: "a" } })).toEqual([]);
@@ -156,7 +156,7 @@ test("a device that says its signal is an enumeration gives words to its states"
 });
 
 test("Input IDs that are free again are used, also those beyond the refused ones that are remembered", () => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const names = Array.from({ length: 150 }, (_, i) => `n${i}`);
   const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
   const second = tryMapping([{ input: "{name}" }], { source: "two", owners });
@@ -177,7 +177,7 @@ test("Input IDs that are free again are used, also those beyond the refused ones
 });
 
 test("refused Input IDs that are free again make room in the list for others", () => {
-  const owners = inputOwners();
+  const owners = new InputOwners();
   const first = tryMapping([{ input: "{name}" }], { source: "one", owners });
   const { mapping, read } = tryMapping([{ input: "{name}" }], { source: "two", owners });
   const captures = Array.from({ length: 101 }, (_, i) => ({ name: `n${i}` }));
