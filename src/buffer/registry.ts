@@ -3,8 +3,7 @@ import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { openDiskBuffer } from "./disk/disk-buffer.ts";
 import type { BufferOptions } from "./disk/options.ts";
-import { type LogWorker, startLogWorker } from "./disk/worker/log-worker.ts";
-import { openWorkerPort } from "./disk/worker/worker-port.ts";
+import { type LogWorker, openWorkerPort, startLogWorker } from "./disk/worker/worker-port.ts";
 
 export interface OpenBufferOptions {
   /** Folder of the buffer alone; made with mode 0700 where it does not exist, its parents too. */

@@ -1,5 +1,5 @@
 // The agent as a program of its own: what it needs and nothing of the other commands, on machines that are small.
-import type { LogWorker } from "../buffer/disk/worker/log-worker.ts";
+import type { LogWorker } from "../buffer/disk/worker/worker-port.ts";
 import { openBuffer } from "../buffer/registry.ts";
 import { run } from "./run/run.ts";
 import { concluded } from "./terminal/concluded.ts";

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --max-semi-space-size=1 --expose-gc --disable-sigusr1 --disallow-code-generation-from-strings --disable-proto=delete
 // Starts the program. Only here may the process be ended.
 import { enableCompileCache } from "node:module";
-import { startLogWorker } from "../buffer/disk/worker/log-worker.ts";
+import { startLogWorker } from "../buffer/disk/worker/worker-port.ts";
 import { plainRun } from "./plain-run.ts";
 
 // Type stripping and parsing cost 11 ms a thousand lines; from the cache they cost a tenth.

@@ -5,7 +5,7 @@ import type { KnownCertificate } from "../core/commissioning.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { commandLine } from "../lib/command-line.ts";
 import { parseDuration } from "../lib/duration.ts";
-import type { RejectReasons } from "../upload/delivery/reject-reasons.ts";
+import type { RejectReasons } from "../upload/delivery/reject-files.ts";
 
 export interface DetailOptions {
   /** Intervals in which tags were not recorded: those of the last `sinceMs` milliseconds, at most `most`. */

@@ -146,7 +146,7 @@ test("a buffer of a newer version is not guessed at", async () => {
   cpSync(home.file("buffer"), home.file("newer"), { recursive: true });
   rmSync(join(home.file("newer"), "LOCK"), { force: true });
   const line = `tagferry buffer 99 ${"0".repeat(32)}`;
-  const { crc32 } = await import("../../src/buffer/disk/files/crc32.ts");
+  const { crc32 } = await import("../../src/buffer/disk/files/bytes.ts");
   writeFileSync(
     join(home.file("newer"), "FORMAT"),
     `${line} ${crc32(new TextEncoder().encode(line)).toString(16).padStart(8, "0")}\n`,

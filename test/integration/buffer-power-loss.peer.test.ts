@@ -1,7 +1,7 @@
 // The log on real file systems whose power is cut while it appends.
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
+import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import type { Disk } from "../../src/buffer/disk/files/disk.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";

@@ -1,5 +1,5 @@
 // Flips single bits of a segment of 64 KiB and looks at what the real scan makes of each.
-import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
+import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import type { Checksum } from "../../src/buffer/disk/format/record.ts";
 import { readSegmentHeader, segmentHeaderBytes } from "../../src/buffer/disk/format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../../src/buffer/disk/format/segment-index.ts";

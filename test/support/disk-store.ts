@@ -1,11 +1,9 @@
 // Stores on a disk in memory, and buffers over such stores without a thread, for tests of the log.
-
 import type { OpenPort } from "../../src/buffer/disk/disk-buffer.ts";
-import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
-import type { Disk } from "../../src/buffer/disk/files/disk.ts";
+import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
+import type { Disk, Note } from "../../src/buffer/disk/files/disk.ts";
 import type { FolderLock } from "../../src/buffer/disk/files/lock.ts";
-import type { Note } from "../../src/buffer/disk/files/note.ts";
-import type { PointColumns } from "../../src/buffer/disk/format/point-columns.ts";
+import type { PointColumns } from "../../src/buffer/disk/format/input-table.ts";
 import type { Checksum } from "../../src/buffer/disk/format/record.ts";
 import type { StoreOptions } from "../../src/buffer/disk/log/environment.ts";
 import { Store } from "../../src/buffer/disk/log/store.ts";

@@ -1,7 +1,7 @@
 // The log thread on a disk whose syncs take `SLOW_SYNC_MS` milliseconds more, as on worn flash.
-import { crc32 } from "../../src/buffer/disk/files/crc32.ts";
+import { crc32 } from "../../src/buffer/disk/files/bytes.ts";
 import { nodeDisk } from "../../src/buffer/disk/files/node-disk.ts";
-import { runLogThread } from "../../src/buffer/disk/worker/log-thread.ts";
+import { runLogThread } from "../../src/buffer/disk/worker/store-server.ts";
 import { ownLock } from "./disk-store.ts";
 import { seeded } from "./runtime.ts";
 

@@ -8,12 +8,11 @@ import type { InputId } from "../../core/point.ts";
 import type { BufferState, LeasedLoss } from "./accounts/buffer-state.ts";
 import { Coverage } from "./accounts/coverage.ts";
 import { StateFile } from "./accounts/state-file.ts";
-import { crc32 } from "./files/crc32.ts";
+import { crc32 } from "./files/bytes.ts";
 import { type Disk, diskErrorCode, readFile } from "./files/disk.ts";
-import { readFormatFile } from "./format/format-file.ts";
-import { readPoints } from "./format/payload.ts";
+import { readPoints } from "./format/columns.ts";
 import { isPayloadWhole, readRecordHeader } from "./format/record.ts";
-import { parseSegmentName, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
+import { parseSegmentName, readFormatFile, readSegmentHeader, type SegmentHeader } from "./format/segment-header.ts";
 import { type Damage, type SegmentIndex, scanSegment } from "./format/segment-index.ts";
 import {
   commonStream,

@@ -1,8 +1,7 @@
 // What the status page shows of the data directory: refused points and certificates, as `rejects` and `trust` list them.
 import { join, resolve } from "node:path";
 import type { Config } from "../../config/config.ts";
-import { RejectFiles } from "../../upload/delivery/reject-files.ts";
-import { countRejects } from "../../upload/delivery/reject-reasons.ts";
+import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import type { DetailOptions } from "../../web/details.ts";
 import { knownCertificates } from "./protocols.ts";
 

@@ -12,9 +12,9 @@ import type { LearnedLimit } from "./learned-limit.ts";
 import { Loader } from "./loader.ts";
 import { OutcomeHandler } from "./outcome-handler.ts";
 import { ParkedInputs, type ParkedStatus } from "./parked-inputs.ts";
+import type { Shipment } from "./portion.ts";
 import type { Rejects } from "./rejects.ts";
 import { RetryProbes } from "./retry-probes.ts";
-import type { Shipment } from "./shipment.ts";
 import type { UploadTally } from "./upload-status.ts";
 import { Window } from "./window.ts";
 

@@ -12,8 +12,7 @@ import type { SeriesQueue } from "../series/series-queue.ts";
 import type { Bisection } from "./bisection.ts";
 import type { FailureSearch } from "./failure-search.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
-import type { Portion, PortionColumn } from "./portion.ts";
-import type { Shipment } from "./shipment.ts";
+import type { Portion, PortionColumn, Shipment } from "./portion.ts";
 import type { Window } from "./window.ts";
 
 export interface LoaderParts {

@@ -11,7 +11,7 @@ import { type FailureSearch, mostFailures } from "./failure-search.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import type { Loader } from "./loader.ts";
 import { PointDisposition, type PointDispositionParts, type Settled, unnamed } from "./point-disposition.ts";
-import type { Shipment } from "./shipment.ts";
+import type { Shipment } from "./portion.ts";
 import type { Trouble } from "./upload-status.ts";
 
 export interface OutcomeHandlerParts extends PointDispositionParts {

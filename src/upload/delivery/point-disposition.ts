@@ -7,9 +7,8 @@ import type { Part } from "../packing/packed-column.ts";
 import type { Bisection } from "./bisection.ts";
 import type { Breaker } from "./breaker.ts";
 import type { ParkedInputs, ParkReason } from "./parked-inputs.ts";
-import { Portion, type PortionColumn } from "./portion.ts";
+import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
 import type { Rejects } from "./rejects.ts";
-import type { Shipment } from "./shipment.ts";
 import type { UploadTally } from "./upload-status.ts";
 import type { Window } from "./window.ts";
 

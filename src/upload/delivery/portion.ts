@@ -1,7 +1,9 @@
 // Points that were taken out of the window because the service refused the frame they were in.
 import type { InputId } from "../../core/point.ts";
+import type { Frame } from "../../core/sink.ts";
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { type ColumnSource, columnOverhead, type FramePlan, nullBytes, timeOverhead } from "../packing/frame-plan.ts";
+import type { Part } from "../packing/packed-column.ts";
 import { lookupWork, RowSet } from "../packing/row-set.ts";
 import { Columns } from "../series/columns.ts";
 import { numberForm, scaledNumber, textLength } from "../series/number-text.ts";
@@ -129,3 +131,23 @@ export class Portion {
     };
   }
 }
+
+/** A request, with where its points came from: that decides what becomes of them after the answer. */
+export type Shipment =
+  | {
+      readonly kind: "fresh";
+      readonly frame: Frame;
+      /** What to take from the window when it is accepted. */
+      readonly parts: readonly Part[];
+      /** When the oldest of its fresh points was taken, on the monotonic clock in milliseconds; undefined: all are backlog. */
+      readonly since: number | undefined;
+    }
+  /** A part of a frame that was refused. */
+  | { readonly kind: "suspect"; readonly frame: Frame; readonly portion: Portion }
+  /** Points of parked inputs. `rest`: what was taken from the buffer with them and is not sent. */
+  | {
+      readonly kind: "probe";
+      readonly frame: Frame;
+      readonly portion: Portion;
+      readonly rest: readonly PortionColumn[];
+    };

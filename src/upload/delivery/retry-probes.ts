@@ -3,8 +3,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Intake } from "./intake.ts";
 import type { Loader } from "./loader.ts";
 import type { ParkedInputs } from "./parked-inputs.ts";
-import { Portion, type PortionColumn } from "./portion.ts";
-import type { Shipment } from "./shipment.ts";
+import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
 import type { Window } from "./window.ts";
 
 /** Inputs of one request. Where they share no times it has nulls for the square of them. */

@@ -18,7 +18,7 @@ import {
 import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { crc32 } from "../../../src/buffer/disk/files/crc32.ts";
+import { crc32 } from "../../../src/buffer/disk/files/bytes.ts";
 import { nodeDisk } from "../../../src/buffer/disk/files/node-disk.ts";
 import { Store } from "../../../src/buffer/disk/log/store.ts";
 import { bufferOptions } from "../../../src/buffer/disk/options.ts";

@@ -35,7 +35,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the checksum of FORMAT",
-    file: "buffer/disk/format/format-file.ts",
+    file: "buffer/disk/format/segment-header.ts",
     code: ' || match[4] !== checksumText(match[1] ?? "")',
     without: "",
     test: "unit/buffer/disk/damage.test.ts",
@@ -93,7 +93,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   },
   {
     safeguard: "settled ranges end where the segment ends",
-    file: "buffer/disk/recovery/settled-state.ts",
+    file: "buffer/disk/recovery/reconciling.ts",
     code: "Math.min(endSequence, bounds[i + 1]!)",
     without: "bounds[i + 1]!",
     test: "unit/buffer/disk/delivery-state.test.ts",

@@ -28,7 +28,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the sync of what a start finds, before it is sealed",
-    file: "buffer/disk/segments/segment-mending.ts",
+    file: "buffer/disk/segments/seal.ts",
     code: "      if (seal) file.sync();\n",
     without: "",
     test: states,
@@ -36,7 +36,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the sync of what was mended",
-    file: "buffer/disk/segments/segment-mending.ts",
+    file: "buffer/disk/segments/seal.ts",
     code: "      file.sync();\n      segment.bytes = end;",
     without: "      segment.bytes = end;",
     test: states,
@@ -114,7 +114,7 @@ export const bufferAblations: readonly Ablation[] = [
   },
   {
     safeguard: "what was settled counts for its own segment alone",
-    file: "buffer/disk/recovery/settled-state.ts",
+    file: "buffer/disk/recovery/reconciling.ts",
     code: "state.salt === header.salt && ",
     without: "",
     test: "unit/buffer/disk/delivery-state.test.ts",

@@ -7,8 +7,7 @@ import { Bisection } from "../../../src/upload/delivery/bisection.ts";
 import { FailureSearch } from "../../../src/upload/delivery/failure-search.ts";
 import { OutcomeHandler, type OutcomeHandlerParts } from "../../../src/upload/delivery/outcome-handler.ts";
 import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
-import { Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
-import type { Shipment } from "../../../src/upload/delivery/shipment.ts";
+import { Portion, PortionColumn, type Shipment } from "../../../src/upload/delivery/portion.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 
 const a = "a" as InputId;

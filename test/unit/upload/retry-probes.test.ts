@@ -5,9 +5,8 @@ import type { InputId } from "../../../src/core/point.ts";
 import type { Intake } from "../../../src/upload/delivery/intake.ts";
 import type { Loader } from "../../../src/upload/delivery/loader.ts";
 import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
-import { type Portion, PortionColumn } from "../../../src/upload/delivery/portion.ts";
+import { type Portion, PortionColumn, type Shipment } from "../../../src/upload/delivery/portion.ts";
 import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
-import type { Shipment } from "../../../src/upload/delivery/shipment.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 

@@ -14,9 +14,7 @@
 //  16  length      u32   of the payload that begins at 32
 //  20  payload CRC u32
 //  24  header CRC  u32   over bytes 0 to 23
-
-import { ByteReader, ByteWriter } from "../files/bytes.ts";
-import { crc32 } from "../files/crc32.ts";
+import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
 import { type Disk, type DiskFile, diskErrorCode, isFull, readFile, withRetries, writeFully } from "../files/disk.ts";
 import { type BufferState, readState, writeState } from "./buffer-state.ts";
 

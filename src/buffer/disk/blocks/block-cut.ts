@@ -1,7 +1,7 @@
 // Cuts a block out of one segment: the records or series that are free, decoded, sorted by series and time.
 import type { Lane } from "../../../core/buffer.ts";
 import { RangeSet } from "../accounts/range-set.ts";
-import { readPoints } from "../format/payload.ts";
+import { readPoints } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { RecordBytes, SegmentReader } from "../segments/segment-reader.ts";

@@ -1,5 +1,6 @@
 // Puts the points of a cut into the columns of a block.
 
+import type { Lane } from "../../../core/buffer.ts";
 import type { SeriesSorter } from "../format/series-sorter.ts";
 import type { Cut } from "./block-cut.ts";
 
@@ -62,4 +63,23 @@ export function layOut(id: number, cut: Cut, numbers: readonly number[], sorter:
 function equalColumns(a: Float64Array, at: number, b: Float64Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) if (a[at + i - start] !== b[i]) return false;
   return true;
+}
+
+export interface TakeRequest {
+  readonly lane: Lane;
+  readonly maxPoints: number;
+  /** As in `TakeOptions`. Undefined: `maxPoints`. */
+  readonly enough?: number | undefined;
+  /** Numbers of the series that are wanted. Undefined: all. */
+  readonly inputs?: ReadonlySet<number> | undefined;
+  /** Numbers of the series that are not wanted. */
+  readonly except?: ReadonlySet<number> | undefined;
+  /** Sequence number of the segment to begin with: `resumeAt` of the request before. */
+  readonly from?: number | undefined;
+}
+
+export interface Taken {
+  readonly block: ShelfBlock | undefined;
+  /** There may be more from that segment on; looking there was left for another request, so that commits are not kept waiting. */
+  readonly resumeAt: number | undefined;
 }

@@ -1,8 +1,7 @@
 // Hands out blocks and takes back what becomes of them. Knows which points are free, handed out, settled or lost.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
-import { type Disk, diskErrorCode } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import { type Disk, diskErrorCode, type Notes } from "../files/disk.ts";
 import type { InputTable } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
@@ -10,13 +9,11 @@ import { SeriesSorter } from "../format/series-sorter.ts";
 import type { Segment } from "../segments/segment.ts";
 import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 import { cutBlock } from "./block-cut.ts";
-import { layOut } from "./block-layout.ts";
+import { layOut, type Taken, type TakeRequest } from "./block-layout.ts";
 import { countDamage, writeOffRest } from "./damage-books.ts";
-import { DroppedBlocks } from "./dropped-blocks.ts";
-import { type SegmentLoss, segmentLoss, wholeLoss } from "./segment-loss.ts";
+import { DroppedBlocks, type SegmentLoss, segmentLoss, wholeLoss } from "./dropped-blocks.ts";
 import { SeriesOut } from "./series-out.ts";
 import { type BlockSettlement, type LeasedBlock, SettlementOrder } from "./settlement-order.ts";
-import type { Taken, TakeRequest } from "./taking.ts";
 
 export interface ShelfOptions {
   readonly disk: Disk;

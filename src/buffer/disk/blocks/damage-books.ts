@@ -1,14 +1,13 @@
 // Counts points that were stored and cannot be read any more, each once, and keeps a copy of the bytes.
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Stretch } from "../accounts/loss-ledger.ts";
-import type { Disk } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import type { Disk, Notes } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";
+import { readPoints } from "../format/columns.ts";
 import type { Checksum } from "../format/record.ts";
 import type { Damage, SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
-import { unsettledInRecords } from "./unsettled-count.ts";
 
 export interface DamageBooks {
   readonly disk: Disk;
@@ -143,4 +142,32 @@ function copyDamage({ disk, folder }: DamageBooks, segment: Segment, index: Segm
 
 function bytesOf({ offsets, endOffset }: SegmentIndex, record: number): number {
   return (offsets[record + 1] ?? endOffset) - offsets[record]!;
+}
+
+/** `onDamage` is called for the sequence numbers and the number of each record that cannot be read; its points are not counted. Throws what the disk throws. */
+export function unsettledInRecords(
+  { settled }: Pick<Segment, "settled">,
+  index: SegmentIndex,
+  reader: SegmentReader,
+  onDamage: (from: number, to: number, record: number) => void,
+): number {
+  let unsettled = 0;
+  for (let i = 0; i < index.sequences.length; i++) {
+    const from = index.sequences[i]!;
+    const to = from + index.points[i]!;
+    if (settled.coversAll(from, to)) continue;
+    const record = reader.record(i);
+    let points = 0;
+    try {
+      if (record)
+        readPoints(record.bytes, record.at, record.header, (place) => {
+          if (!settled.covers(place, from, to)) points++;
+        });
+    } catch {
+      points = -1;
+    }
+    if (record && points >= 0) unsettled += points;
+    else onDamage(from, to, i);
+  }
+  return unsettled;
 }

@@ -6,19 +6,19 @@
 //
 // Without it a value that a broker delivers again after a restart could replace another one of the same coarse time.
 import { isInputId } from "../../../core/point.ts";
-import { crc32 } from "../files/crc32.ts";
+import { crc32 } from "../files/bytes.ts";
 import {
   type Disk,
   type DiskFile,
   diskErrorCode,
+  type Notes,
   readFile,
   replaceFile,
   withRetries,
   writeFully,
 } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import { readPoints } from "../format/columns.ts";
 import type { InputTable } from "../format/input-table.ts";
-import { readPoints } from "../format/payload.ts";
 import type { Checksum } from "../format/record.ts";
 import type { KeptTimes } from "../segments/kept-times.ts";
 import type { Segment } from "../segments/segment.ts";

@@ -102,3 +102,28 @@ export function withRetries<T>(action: () => T): T {
       if (left === 0 || ["", "ENOENT"].includes(diskErrorCode(error))) throw error;
     }
 }
+
+/** A line for the log of the agent. */
+export interface Note {
+  readonly level: "info" | "warn" | "error";
+  readonly fields: Readonly<Record<string, string | number | undefined>>;
+  readonly message: string;
+}
+export type Notes = (level: Note["level"], fields: Note["fields"], message: string) => void;
+
+/** All that would change the disk throws `EROFS`, as it does on a volume that is mounted so. */
+export function readOnlyDisk(disk: Disk): Disk {
+  const refuse = (path: string) => {
+    throw Object.assign(new Error(`EROFS: read-only file system, '${path}'`), { code: "EROFS" });
+  };
+  return {
+    makeFolder: refuse,
+    list: (folder) => disk.list(folder),
+    open: (path, mode) => (mode === "read" ? disk.open(path, mode) : refuse(path)),
+    remove: refuse,
+    rename: refuse,
+    // Nothing was changed that would have to be made safe.
+    syncFolder() {},
+    free: (folder) => disk.free(folder),
+  };
+}

@@ -13,7 +13,10 @@
 //       values                     decimals: value × 10^code, the first and then differences, zigzag; else raw
 //
 // Series are named by their place in the dictionary of the segment, ascending within a group.
-import type { ByteReader, ByteWriter } from "../files/bytes.ts";
+
+import { zstdDecompressSync } from "node:zlib";
+import { ByteReader, type ByteWriter } from "../files/bytes.ts";
+import { type RecordHeader, recordHeaderBytes } from "./record.ts";
 
 const maxDecimals = 9;
 const codeFloat32 = 14;
@@ -192,4 +195,18 @@ function readValues(reader: ByteReader, series: number, times: Float64Array, vis
       visit(series, time, scaled / power);
     }
   } else throw new RangeError(`unknown code ${code} of values`);
+}
+
+/** No record holds more when it is unpacked: each point takes less than 24 bytes. */
+const maxOutputLength = 2 ** 21;
+
+/** Calls `visit` for each point of the record at `at`, which is known to be whole. Version 2 of a payload is squeezed with zstd. */
+export function readPoints(bytes: Uint8Array, at: number, header: RecordHeader, visit: PointVisitor): void {
+  const start = at + recordHeaderBytes;
+  const end = start + header.length;
+  if (header.version === 1) readColumns(new ByteReader(bytes, start, end), header.from, visit);
+  else {
+    const columns = zstdDecompressSync(bytes.subarray(start, end), { maxOutputLength });
+    readColumns(new ByteReader(columns), header.from, visit);
+  }
 }

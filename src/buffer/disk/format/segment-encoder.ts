@@ -5,8 +5,7 @@
 import type { InputId } from "../../../core/point.ts";
 import type { ByteWriter } from "../files/bytes.ts";
 import { writeColumns } from "./columns.ts";
-import type { InputTable } from "./input-table.ts";
-import type { PointColumns } from "./point-columns.ts";
+import type { InputTable, PointColumns } from "./input-table.ts";
 import { type Checksum, recordTypes, writeRecord } from "./record.ts";
 import type { SeriesSorter } from "./series-sorter.ts";
 

@@ -1,6 +1,5 @@
 // What the store is given: its options, its environment, and the time of each call.
-import type { Disk } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import type { Disk, Notes } from "../files/disk.ts";
 import type { Checksum } from "../format/record.ts";
 
 export interface StoreOptions {

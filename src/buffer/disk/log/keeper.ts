@@ -5,8 +5,7 @@ import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { StateFile } from "../accounts/state-file.ts";
 import type { BlockShelf } from "../blocks/block-shelf.ts";
-import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import { type Disk, diskErrorCode, isFull, type Notes } from "../files/disk.ts";
 import type { Segment } from "../segments/segment.ts";
 import type { Moment } from "./environment.ts";
 

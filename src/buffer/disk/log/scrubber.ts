@@ -4,8 +4,7 @@
 // A piece of 1 MiB each time that the buffer works, every 2 s: 512 KiB a second, some 3 ms of the log thread each. 2 GiB take
 // 70 minutes. A segment is checked once it is a minute old, and again after an hour.
 import type { BlockShelf } from "../blocks/block-shelf.ts";
-import { type Disk, readFully } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import { type Disk, type Notes, readFully } from "../files/disk.ts";
 import { type Checksum, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import type { Segment } from "../segments/segment.ts";

@@ -4,10 +4,12 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import { RangeSet } from "../accounts/range-set.ts";
-import type { Notes } from "../files/note.ts";
+import { unsettledInRecords } from "../blocks/damage-books.ts";
+import type { Disk, Notes } from "../files/disk.ts";
+import type { Checksum } from "../format/record.ts";
 import { parseSegmentName } from "../format/segment-header.ts";
 import type { Segment } from "../segments/segment.ts";
-import { missingSpan } from "./missing-span.ts";
+import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 
 export interface FoundAccounts {
   readonly state: BufferState | undefined;
@@ -121,4 +123,69 @@ function settledIn(first: number, end: number, states: readonly SegmentState[]):
     if (first <= begin && begin < end) points += settledBySeries;
   }
   return Math.max(0, Math.min(points, end - first));
+}
+
+/**
+ * Between which times the missing points lie, as far as the state and the segments around the holes tell. The interval may be
+ * wider than what is missing, and is not narrower. `durable`: where the log had ended at least.
+ */
+function missingSpan(segments: readonly Segment[], durable: number, state: BufferState) {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  const note = (before: Segment | undefined, after: Segment | undefined) => {
+    from = Math.min(from, before?.latest ?? state.oldest ?? Number.POSITIVE_INFINITY);
+    to = Math.max(to, after?.earliest ?? state.latest ?? Number.NEGATIVE_INFINITY);
+  };
+  const held = segments.filter(({ points }) => points > 0);
+  const [first] = held;
+  // What was delivered before the oldest segment is no hole: the oldest that was not is known.
+  if (first?.earliest !== undefined && state.oldest !== undefined && state.oldest < first.earliest)
+    note(undefined, first);
+  for (const [i, segment] of held.entries()) {
+    const next = held[i + 1];
+    if ((next?.first ?? durable) > segment.endSequence) note(segment, next);
+  }
+  if (!first) note(undefined, undefined);
+  return from <= to ? { from, to } : { from: undefined, to: undefined };
+}
+
+/** Whether what the state says is about this file, which may have had another name: one that took its place has another salt. */
+export function describes(state: SegmentState, { name, first, header, headerKnown }: Segment): boolean {
+  if (!headerKnown) return state.name === name;
+  return state.salt === header.salt && parseSegmentName(state.name)?.first === first;
+}
+
+/**
+ * Settled ranges end where the segment ends. Where some of them went beyond, points of single series are counted from the
+ * records that are left; what lies in damaged places counts as settled here, and shows as lost in the accounts.
+ */
+export function applySettled(segment: Segment, state: SegmentState, disk: Disk, checksum: Checksum): void {
+  const { first, endSequence } = segment;
+  let isClipped = false;
+  const each = (bounds: readonly number[], add: (from: number, to: number) => void) => {
+    for (let i = 0; i < bounds.length; i += 2) {
+      const [from, to] = [Math.max(first, bounds[i]!), Math.min(endSequence, bounds[i + 1]!)];
+      isClipped ||= to !== bounds[i + 1] || from !== bounds[i];
+      if (from < to) add(from, to);
+    }
+  };
+  for (const coverage of [segment.settled, segment.taken]) {
+    each(state.whole, (from, to) => coverage.addWhole(from, to));
+    for (const { place, bounds } of state.series) each(bounds, (from, to) => coverage.addSeries(place, from, to));
+    for (const { place, bounds } of state.gaps) each(bounds, (from, to) => coverage.removeSeries(place, from, to));
+  }
+  segment.settledBySeries = state.settledBySeries;
+  if (isClipped) recount(segment, disk, checksum);
+}
+
+function recount(segment: Segment, disk: Disk, checksum: Checksum): void {
+  segment.settledBySeries = 0;
+  if (!segment.settled.hasSeries) return;
+  const index = loadIndex(disk, segment, Number.POSITIVE_INFINITY, checksum);
+  using reader = new SegmentReader(disk, segment, index, true, checksum);
+  const unsettled = unsettledInRecords(segment, index, reader, (from, to) => {
+    for (const coverage of [segment.settled, segment.taken]) coverage.addWhole(from, to);
+  });
+  for (const { from, to } of index.damage)
+    for (const coverage of [segment.settled, segment.taken]) coverage.addWhole(from, to);
+  segment.settledBySeries = segment.unsettledPoints - unsettled;
 }

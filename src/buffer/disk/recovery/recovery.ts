@@ -6,11 +6,9 @@ import { Accounts } from "../accounts/accounts.ts";
 import type { BufferState } from "../accounts/buffer-state.ts";
 import type { RemovedRange } from "../accounts/removed-ranges.ts";
 import { type FoundState, StateFile } from "../accounts/state-file.ts";
-import { type Disk, diskErrorCode, isFull, withRetries } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
-import { formatFileName, readFormatFile, writeFormatFile } from "../format/format-file.ts";
+import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
 import type { Checksum } from "../format/record.ts";
-import { parseSegmentName } from "../format/segment-header.ts";
+import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
 import type { Segment } from "../segments/segment.ts";
 import {
   commonStream,
@@ -20,8 +18,7 @@ import {
   refuseOtherVersions,
 } from "../segments/segment-finding.ts";
 import { openSegments } from "../segments/segment-opening.ts";
-import { reconcile } from "./reconciling.ts";
-import { applySettled, describes } from "./settled-state.ts";
+import { applySettled, describes, reconcile } from "./reconciling.ts";
 
 export interface RecoveryOptions {
   readonly disk: Disk;

@@ -5,8 +5,7 @@
 //
 // Constant time and 17 bytes per input, however many points share a time. After a start the marks are unknown; one floor,
 // the latest time that is not settled, stands for all of them.
-
-import { keepSameTime, type PointColumns } from "../format/point-columns.ts";
+import { keepSameTime, type PointColumns } from "../format/input-table.ts";
 import { KeptTimes } from "./kept-times.ts";
 
 export interface Admission {

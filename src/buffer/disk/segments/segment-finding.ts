@@ -2,13 +2,12 @@
 // the UUID of the buffer and names its place in the log. Whatever else has the name of one is looked at by
 // `segment-opening.ts`: its records prove it, or it is moved to quarantine. It never changes the sequence.
 import { AgentError } from "../../../core/errors.ts";
-import { crc32 } from "../files/crc32.ts";
-import { type Disk, diskErrorCode, readFile, readFully, withRetries } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import { crc32 } from "../files/bytes.ts";
+import { type Disk, diskErrorCode, type Notes, readFile, readFully, withRetries } from "../files/disk.ts";
 import { moveAside } from "../files/quarantine.ts";
-import type { readFormatFile } from "../format/format-file.ts";
 import {
   parseSegmentName,
+  type readFormatFile,
   readSegmentHeader,
   type SegmentHeader,
   segmentHeaderBytes,

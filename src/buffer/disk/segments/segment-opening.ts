@@ -1,16 +1,14 @@
 // Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
 import type { BufferState } from "../accounts/buffer-state.ts";
 import type { RemovedRanges } from "../accounts/removed-ranges.ts";
-import { type Disk, type DiskFile, readFile, readFully, withRetries } from "../files/disk.ts";
-import type { Notes } from "../files/note.ts";
+import { type Disk, type DiskFile, type Notes, readFile, readFully, withRetries } from "../files/disk.ts";
 import { keepAside, moveAside } from "../files/quarantine.ts";
 import type { Checksum } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
-import { readSeal, sealBytes } from "./seal.ts";
+import { mendSegment, readSeal, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
-import { mendSegment } from "./segment-mending.ts";
 
 export interface OpeningOptions {
   readonly disk: Disk;

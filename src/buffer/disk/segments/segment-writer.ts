@@ -3,8 +3,7 @@
 // The file has its full length from the start, and zeros are written a little ahead of the points, so that a commit
 // changes no metadata: neither the length nor which blocks are in use. A quarter of the wear, half of the time of a sync.
 import { type Disk, type DiskFile, isFull, writeFully } from "../files/disk.ts";
-import type { InputTable } from "../format/input-table.ts";
-import type { PointColumns } from "../format/point-columns.ts";
+import type { InputTable, PointColumns } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";
 import { type EncodedRecord, type Scratch, SegmentEncoder } from "../format/segment-encoder.ts";
 import { type SegmentHeader, segmentHeaderBytes, segmentName, writeSegmentHeader } from "../format/segment-header.ts";

@@ -1,11 +1,9 @@
 // Gathers points of many calls into one write and one sync.
-
 import type { AppendOptions } from "../../../core/buffer.ts";
 import { AgentError } from "../../../core/errors.ts";
 import type { InputId, Point } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
-import { InputTable } from "../format/input-table.ts";
-import { keepSameTime, type PointColumns, pointColumns } from "../format/point-columns.ts";
+import { InputTable, keepSameTime, type PointColumns, pointColumns } from "../format/input-table.ts";
 
 export interface GroupCommitOptions {
   readonly clock: Clock;

@@ -4,8 +4,8 @@ import type { BufferStats, Lane } from "../../../core/buffer.ts";
 import type { AgentError, ErrorCode } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import type { ShelfBlock } from "../blocks/block-layout.ts";
-import type { Note } from "../files/note.ts";
-import type { PointColumns } from "../format/point-columns.ts";
+import type { Note } from "../files/disk.ts";
+import type { PointColumns } from "../format/input-table.ts";
 import type { Moment, StoreOptions } from "../log/environment.ts";
 
 export type StoreRequest = { readonly now: Moment } & (

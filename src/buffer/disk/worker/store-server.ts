@@ -1,14 +1,12 @@
 // Answers the requests of the main thread. All that the log thread does, without the thread.
+import { parentPort } from "node:worker_threads";
 import { AgentError } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { RateLimit } from "../../../lib/rate-limited-log.ts";
-import type { Taken } from "../blocks/taking.ts";
-import type { Disk } from "../files/disk.ts";
-import { diskErrorCode } from "../files/disk.ts";
+import type { ShelfBlock, Taken } from "../blocks/block-layout.ts";
+import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";
-import type { Note } from "../files/note.ts";
-import { readOnlyDisk } from "../files/read-only-disk.ts";
-import { keepSameTime } from "../format/point-columns.ts";
+import { keepSameTime } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";
 import { Store } from "../log/store.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
@@ -190,4 +188,24 @@ function isEmpty(disk: Disk, folder: string): boolean {
   } catch {
     return true;
   }
+}
+
+/** The log thread: opens a folder and answers requests, one after the other, until `close` was answered. An exception that `StoreServer.handle` throws ends it. */
+export function runLogThread(ground: ServerGround): void {
+  const port = parentPort;
+  // Sent by `worker-port.ts`, whose types these are.
+  port?.once("message", (start: StoreStart) => {
+    const server = new StoreServer(start, ground);
+    port.on("message", (request: StoreRequest) => {
+      const reply = server.handle(request);
+      port.postMessage(reply, reply.block ? columnsOf(reply.block) : []);
+      if (request.kind === "close") port.close();
+    });
+    port.postMessage(server.opened);
+  });
+}
+
+/** The buffers of the columns, which are transferred with the reply. */
+function columnsOf({ inputs, timeStarts, valueStarts, times, values, late }: ShelfBlock): ArrayBuffer[] {
+  return [inputs, timeStarts, valueStarts, times, values, late].map(({ buffer }) => buffer);
 }

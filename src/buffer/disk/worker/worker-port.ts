@@ -1,8 +1,7 @@
 // Has the log thread open its folder, and talks to it.
-import type { Worker } from "node:worker_threads";
+import { Worker } from "node:worker_threads";
 import { AgentError } from "../../../core/errors.ts";
 import { orAbort } from "../../../lib/abort.ts";
-import { type LogWorker, startLogWorker } from "./log-worker.ts";
 import type { StoreOpened, StorePort, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
 /**
@@ -72,4 +71,32 @@ class WorkerPort implements StorePort {
     this.#failure = failure;
     for (const { reject } of this.#waiting.splice(0)) reject(failure);
   }
+}
+
+/** Compiled or bundled, the file lies beside this one under the same name. */
+const workerFile = new URL(import.meta.url.endsWith(".ts") ? "./disk-worker.ts" : "./disk-worker.js", import.meta.url);
+/** Columns live outside this heap; what is in it are indices and names. */
+const resourceLimits = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 };
+
+/** A thread that waits to be told what to open. */
+export interface LogWorker {
+  readonly worker: Worker;
+  /** What came of that. Rejects when the thread fails before. */
+  readonly opened: Promise<StoreOpened>;
+}
+
+/**
+ * Apart from `openWorkerPort`, so that the program can start the thread while it loads everything else: a thread takes longer
+ * to start than a configuration to be read. `file` is another thread's code, for tests.
+ */
+export function startLogWorker(file = workerFile): LogWorker {
+  const worker = new Worker(file, { resourceLimits, name: "buffer" });
+  // Our own thread, which sends nothing else.
+  const opened = new Promise<StoreOpened>((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", reject);
+    worker.once("exit", () => reject(new AgentError("BUFFER_UNAVAILABLE", "the log thread has ended")));
+  });
+  opened.catch(() => {}); // whoever opens a buffer by it is told
+  return { worker, opened };
 }

@@ -1,7 +1,8 @@
 // What becomes of points when bytes change under them, and proof that the checks are what prevents worse.
+
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { crc32 } from "../../../../src/buffer/disk/files/crc32.ts";
+import { crc32 } from "../../../../src/buffer/disk/files/bytes.ts";
 import type { Checksum } from "../../../../src/buffer/disk/format/record.ts";
 import { append, folder, moment, openStore, type Triple, takeAll } from "../../../support/disk-store.ts";
 import { MemoryDisk } from "../../../support/memory-disk.ts";

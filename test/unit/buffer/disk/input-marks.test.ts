@@ -1,7 +1,8 @@
 // Which points are repeats, in order or late.
+
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/format/point-columns.ts";
+import { keepSameTime, type PointColumns } from "../../../../src/buffer/disk/format/input-table.ts";
 import { InputMarks } from "../../../../src/buffer/disk/segments/input-marks.ts";
 import { mostKeptRanges } from "../../../../src/buffer/disk/segments/kept-times.ts";
 import { runs } from "../../../support/property.ts";

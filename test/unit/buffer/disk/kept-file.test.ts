@@ -1,8 +1,9 @@
 // Values of one coarse time with `sameTime: keep`: none replaces another, whatever ends the process in between.
+
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { keptFileName } from "../../../../src/buffer/disk/blocks/kept-file.ts";
-import { keepSameTime } from "../../../../src/buffer/disk/format/point-columns.ts";
+import { keepSameTime } from "../../../../src/buffer/disk/format/input-table.ts";
 import {
   folder,
   group,

@@ -1,7 +1,7 @@
 // The times of inputs with `sameTime: keep` are known after a power cut.
 import { expect, test } from "vitest";
 import { KeptFile } from "../../../../src/buffer/disk/blocks/kept-file.ts";
-import { crc32 } from "../../../../src/buffer/disk/files/crc32.ts";
+import { crc32 } from "../../../../src/buffer/disk/files/bytes.ts";
 import type { Disk } from "../../../../src/buffer/disk/files/disk.ts";
 import { InputTable } from "../../../../src/buffer/disk/format/input-table.ts";
 import { KeptTimes } from "../../../../src/buffer/disk/segments/kept-times.ts";

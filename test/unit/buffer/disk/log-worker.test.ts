@@ -1,8 +1,7 @@
 // A log thread that is started before it is known what it is to open.
 import { expect, test } from "vitest";
-import { startLogWorker } from "../../../../src/buffer/disk/worker/log-worker.ts";
 import type { StoreStart } from "../../../../src/buffer/disk/worker/protocol.ts";
-import { openWorkerPort } from "../../../../src/buffer/disk/worker/worker-port.ts";
+import { openWorkerPort, startLogWorker } from "../../../../src/buffer/disk/worker/worker-port.ts";
 import { moment } from "../../../support/disk-store.ts";
 
 const start: StoreStart = {
