@@ -1,20 +1,17 @@
 // The local service: the interface of the specification over HTTP, on this machine, with its data in one folder.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../core/runtime.ts";
-import type { PageFile } from "../lib/page-files.ts";
+import { loadPageFiles, type PageFile } from "../lib/page-files.ts";
 import type { Fault } from "./config/fault.ts";
 import type { LocalServiceOptions } from "./config/options.ts";
-import { signingKey, TokenSigner } from "./http/access-token.ts";
 import { CallAdmission } from "./http/admission.ts";
-import { authentication } from "./http/authenticate.ts";
-import { CredentialRefusals } from "./http/credential-refusals.ts";
-import { HttpRefusal, refuse, send } from "./http/http-answer.ts";
+import { authentication, signingKey, TokenSigner } from "./http/credentials.ts";
+import { CredentialRefusals } from "./http/guess-brake.ts";
 import { Listener } from "./http/listener.ts";
-import { metricsText, metricsType } from "./http/metrics-text.ts";
+import { HttpRefusal, refuse, send } from "./http/messages.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
-import { TokenEndpoint } from "./http/token-endpoint.ts";
-import { type MethodTraffic, Traffic } from "./http/traffic.ts";
-import { loadTimelineFiles } from "./timeline-files.ts";
+import { answerTokenRequest } from "./http/token-endpoint.ts";
+import { type MethodTraffic, metricsText, metricsType, Traffic } from "./http/traffic.ts";
 import { StoreThread } from "./worker/store-thread.ts";
 
 export interface Service extends AsyncDisposable {
@@ -50,13 +47,14 @@ export async function openService(
   const signer = new TokenSigner(await signingKey(options.data));
   const origin = () => listener.origin;
   const refusals = new CredentialRefusals(runtime);
-  const tokens = new TokenEndpoint({ options, runtime, signer, refusals, origin });
+  const admission = new CallAdmission(runtime.clock, options.throttle);
+  const tokens = { options, runtime, signer, refusals, admission, origin };
   const rpc = new RpcEndpoint({
     options,
     runtime,
     authenticate: authentication({ integrations: options.integrations, signer, clock: runtime.clock, origin }),
     refusals,
-    admission: new CallAdmission(runtime.clock, options.throttle),
+    admission,
     traffic,
     store,
   });
@@ -68,7 +66,7 @@ export async function openService(
       GET: async (_request, response) =>
         send(response, 200, { "content-type": metricsType }, await metricsText(traffic.counters())),
     },
-    "/v1/oauth/token": { POST: (request, response) => tokens.handle(request, response) },
+    "/v1/oauth/token": { POST: (request, response) => answerTokenRequest(tokens, request, response) },
   };
   const listener: Listener = opened.use(
     await Listener.open(options.listen, (request, response) => {
@@ -106,6 +104,18 @@ function expiry(store: StoreThread, retentionMs: number, { clock, log }: Runtime
   };
   loop().catch(() => {}); // ends by the abort, or with the store
   return { [Symbol.dispose]: () => ended.abort() };
+}
+
+/** The files of the timeline page. */
+const timelineFiles = ["timeline.css", "timeline.js", "plot.js", "rpc.js", "signal-list.js"];
+
+async function loadTimelineFiles(namespace: string): Promise<ReadonlyMap<string, PageFile>> {
+  const pages = await loadPageFiles(new URL("./timeline/", import.meta.url), {
+    "/": "index.html",
+    ...Object.fromEntries(timelineFiles.map((file) => [`/timeline/${file}`, file])),
+  });
+  const settings = { type: "application/json", body: Buffer.from(JSON.stringify({ namespace })) };
+  return new Map([...pages, ["/timeline/settings.json", settings]]);
 }
 
 /** By path and verb. */

@@ -1,8 +1,8 @@
 // Who may ask the agent for a change, or for what is not for everybody's eyes. A page in a browser never may: what it
 // sends without being asked carries no token, and what it could be made to send is refused by where it comes from.
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Secret } from "../core/secret.ts";
+import { sameText } from "../lib/same-text.ts";
 
 export interface Control {
   /** Whoever sends one of them may. */
@@ -37,7 +37,7 @@ export function denial(request: IncomingMessage, { tokens, tokenFile }: Control)
   if (request.method === "POST" && type !== "application/json")
     return denied(415, "the content type must be application/json");
   const sent = /^Bearer (\S{1,1024})$/.exec(authorization ?? "")?.[1];
-  if (sent !== undefined && tokens.some((token) => same(sent, token.reveal()))) return undefined;
+  if (sent !== undefined && tokens.some((token) => sameText(sent, token.reveal()))) return undefined;
   const reason = sent === undefined ? "a token is needed: http.token" : "the token is wrong";
   const body = { ok: false as const, reason, ...(isLocal(request) && { tokenFile }) };
   return { status: 401, body, guessed: sent !== undefined };
@@ -45,12 +45,6 @@ export function denial(request: IncomingMessage, { tokens, tokenFile }: Control)
 
 function denied(status: 403 | 415, reason: string): Denial {
   return { status, body: { ok: false, reason }, guessed: false };
-}
-
-/** Takes the same time wherever they differ, and whatever their lengths. */
-function same(a: string, b: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }
 
 /** Whether it comes from this machine. */

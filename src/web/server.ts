@@ -1,12 +1,12 @@
 // The agent's window: status page, status as JSON, metrics and health over HTTP. For everybody it is for reading only.
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import type { Status, StatusPart } from "../agent/status/status.ts";
-import { AgentError } from "../core/errors.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
+import { hostInUrl, listen } from "../lib/listen.ts";
 import { isAllowedHost } from "./allowed-host.ts";
 import { end, json, start } from "./answer.ts";
 import { type Control, denial, isLocal } from "./control.ts";
@@ -140,7 +140,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     },
   );
   server.maxConnections = maxConnections;
-  const url = await listen(server, options.listen);
+  const url = `http://${hostInUrl(options.listen.host)}:${await listen(server, options.listen, "http.listen")}`;
 
   const sampling = (async () => {
     // Whoever opened this has gone on by then: with what it starts next, not with what there was before.
@@ -228,29 +228,6 @@ function cached(
       if (last && clock.monotonic() - last.at >= snapshotAgeMs) last = undefined;
     },
   };
-}
-
-async function listen(server: Server, { host, port }: ListenAddress): Promise<string> {
-  const name = host.includes(":") ? `[${host}]` : host;
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host, port }, resolve);
-    });
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    const why =
-      code === "EADDRINUSE"
-        ? "the port is in use"
-        : code === "EACCES"
-          ? "no right to listen on this port"
-          : code === "EADDRNOTAVAIL"
-            ? "this machine has no such address"
-            : String(error);
-    throw new AgentError("PORT_IN_USE", `http.listen ${name}:${port}: ${why}`, { cause: error });
-  }
-  const address = server.address();
-  return `http://${name}:${typeof address === "object" && address ? address.port : port}`;
 }
 
 function healthy(response: ServerResponse, health: Health): void {

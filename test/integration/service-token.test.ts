@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { Secret } from "../../src/core/secret.ts";
-import { TokenSigner } from "../../src/service/http/access-token.ts";
+import { TokenSigner } from "../../src/service/http/credentials.ts";
 import { ManualClock, testRuntime } from "../support/runtime.ts";
 import { basic, integration, password, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -4,26 +4,28 @@
 // JSON.parse and the checks of `check-frame.ts` have the word: so this decides nothing, it is only faster.
 import { isInputId } from "../../core/point.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
-import { skipSpace, skipValue } from "./json-bytes.ts";
+import {
+  closeBrace,
+  closeBracket,
+  colon,
+  comma,
+  openBrace,
+  openBracket,
+  quote,
+  skipSpace,
+  skipValue,
+} from "./json-bytes.ts";
 
 /** The data frame of a request that was read here. Its times and values are good; lengths match. */
 export class ColumnFrame {
-  readonly #times: Float64Array;
-  readonly #series: ReadonlyMap<string, Float64Array>;
+  /** Microseconds since the epoch, in the order they came. */
+  readonly times: Float64Array;
+  /** NaN stands for null. */
+  readonly series: ReadonlyMap<string, Float64Array>;
 
   constructor(times: Float64Array, series: ReadonlyMap<string, Float64Array>) {
-    this.#times = times;
-    this.#series = series;
-  }
-
-  /** Microseconds since the epoch, in the order they came. */
-  get times(): Float64Array {
-    return this.#times;
-  }
-
-  /** NaN stands for null. */
-  get series(): ReadonlyMap<string, Float64Array> {
-    return this.#series;
+    this.times = times;
+    this.series = series;
   }
 }
 
@@ -41,16 +43,9 @@ const notUnderstood = new Error("not understood");
 /** Members other than the frame are parsed as usual, if they are small. */
 const maxOther = 65_536;
 
-const quote = 0x22;
-const comma = 0x2c;
 const minus = 0x2d;
 const dot = 0x2e;
 const zero = 0x30;
-const colon = 0x3a;
-const openBracket = 0x5b;
-const closeBracket = 0x5d;
-const openBrace = 0x7b;
-const closeBrace = 0x7d;
 const powersOfTen = Float64Array.from({ length: 23 }, (_, power) => 10 ** power);
 
 class Reader {

@@ -1,12 +1,14 @@
-// Decides when a call may run: one gate for each method and integration, with the documented patience.
+// Decides when a call may run: one gate for each method and integration, with the documented rates and patience.
+import PQueue from "p-queue";
 import type { Clock } from "../../core/runtime.ts";
 import { type ApiVersion, type Method, queueTimeouts, requestLimits } from "../../wire/method.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
-import { HttpRefusal } from "./http-answer.ts";
-import { RateGate } from "./rate-gate.ts";
+import { HttpRefusal, within } from "./messages.ts";
 
 /** More calls than this in one queue would all time out. */
 const maxQueued = 200;
+/** A token lasts two hours, and a public client may need two requests for one. */
+const tokensPerMinute = 20;
 
 export class CallAdmission {
   readonly #clock: Clock;
@@ -22,31 +24,78 @@ export class CallAdmission {
   async admit(integration: string, method: Method, version: ApiVersion, signal: AbortSignal): Promise<void> {
     if (this.#throttle === "off") return;
     const { requestsPerSecond } = requestLimits(method, version);
-    const key = `${integration} ${method} ${requestsPerSecond}`;
+    const gate = this.#gate(`${integration} ${method} ${requestsPerSecond}`, requestsPerSecond, 1_000);
+    const refusal = "more calls of this method than its rate allows";
+    if (this.#throttle === "reject") return gate.startOrRefuse(refusal);
+    if (gate.waiting >= maxQueued) throw tooMany(refusal, queueTimeouts.queuedMs);
+    const late = "the call waited 10 s for its turn; it was not run";
+    await within(queueTimeouts.queuedMs, late, this.#clock, signal, (ended) => gate.start(ended));
+  }
+
+  /** Throws `HttpRefusal` 429 where the integration asks for tokens too often. */
+  admitToken(integration: string): void {
+    if (this.#throttle === "off") return;
+    this.#gate(integration, tokensPerMinute, 60_000).startOrRefuse("tokens are to be kept until they expire");
+  }
+
+  #gate(key: string, count: number, spanMs: number): RateGate {
     let gate = this.#gates.get(key);
-    if (!gate) this.#gates.set(key, (gate = new RateGate(this.#clock, requestsPerSecond)));
-    if (this.#throttle === "reject") {
-      if (gate.tryStart()) return;
-      throw tooMany(gate.waitMs());
-    }
-    if (gate.waiting >= maxQueued) throw tooMany(queueTimeouts.queuedMs);
-    const patience = new AbortController();
-    const ended = AbortSignal.any([signal, patience.signal]);
-    const timer = new AbortController();
-    this.#clock.sleep(queueTimeouts.queuedMs, timer.signal).then(
-      () => patience.abort(new HttpRefusal(504, "timeout", "the call waited 10 s for its turn; it was not run")),
-      () => {},
-    );
-    try {
-      await gate.start(ended);
-    } finally {
-      timer.abort();
-    }
+    if (!gate) this.#gates.set(key, (gate = new RateGate(this.#clock, count, spanMs)));
+    return gate;
   }
 }
 
-function tooMany(waitMs: number): HttpRefusal {
-  return new HttpRefusal(429, "too_many_requests", "more calls of this method than its rate allows", {
-    "retry-after": String(Math.max(1, Math.ceil(waitMs / 1_000))),
-  });
+function tooMany(description: string, waitMs: number): HttpRefusal {
+  const retryAfter = String(Math.max(1, Math.ceil(waitMs / 1_000)));
+  return new HttpRefusal(429, "too_many_requests", description, { "retry-after": retryAfter });
+}
+
+/** First come, first served: never more than `count` starts in any span of `spanMs`. */
+export class RateGate {
+  readonly #clock: Clock;
+  readonly #count: number;
+  readonly #spanMs: number;
+  /** The latest starts, at most `count` of them. */
+  #starts: number[] = [];
+  readonly #queue = new PQueue({ concurrency: 1 });
+
+  constructor(clock: Clock, count: number, spanMs = 1_000) {
+    this.#clock = clock;
+    this.#count = count;
+    this.#spanMs = spanMs;
+  }
+
+  /** Milliseconds until a call could start, if it were alone. */
+  #waitMs(): number {
+    const oldest = this.#starts.length < this.#count ? undefined : this.#starts[0];
+    return oldest === undefined ? 0 : Math.max(0, oldest + this.#spanMs - this.#clock.monotonic());
+  }
+
+  /** Starts now, or throws `HttpRefusal` 429. */
+  startOrRefuse(description: string): void {
+    const wait = this.#waitMs();
+    if (wait > 0) throw tooMany(description, wait);
+    this.#start();
+  }
+
+  /** Calls that wait for their start. */
+  get waiting(): number {
+    return this.#queue.size + this.#queue.pending;
+  }
+
+  /** Resolves when the call may start. Rejects with `signal.reason`; then its place in the queue is free. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.#queue.add(
+      async () => {
+        for (let wait = this.#waitMs(); wait > 0; wait = this.#waitMs()) await this.#clock.sleep(wait, signal);
+        this.#start();
+      },
+      { signal },
+    );
+  }
+
+  #start(): void {
+    this.#starts.push(this.#clock.monotonic());
+    if (this.#starts.length > this.#count) this.#starts.shift();
+  }
 }

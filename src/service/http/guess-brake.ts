@@ -7,8 +7,11 @@
 // the service and how fast a client that waits for answers can guess. Against a client that does not wait only a long
 // secret helps. An address is remembered until its turns are over, 18 s at most, and each has had a turn of all: there
 // are never more than 50 + 80 + 180 of them.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
-import type { Clock } from "../../core/runtime.ts";
+import type { Clock, Runtime } from "../../core/runtime.ts";
+import { RateLimitedLog } from "../../lib/rate-limited-log.ts";
+import { goneSignal, HttpRefusal } from "./messages.ts";
 
 /** A client with a wrong password asks every 5 s at most and stays below this rate. */
 const ofOneAddress = { atOnce: 10, spacingMs: 1_000 };
@@ -72,4 +75,33 @@ function networkOf(address: string): string {
   const after = tail === undefined || tail === "" ? [] : tail.split(":");
   const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
   return [...before, ...Array<string>(Math.max(0, zeros)).fill("0"), ...after].slice(0, 4).join(":");
+}
+
+/** Wrong passwords and client secrets: logs them, and delays their refusal. */
+export class CredentialRefusals {
+  readonly #clock: Clock;
+  readonly #log: RateLimitedLog;
+  readonly #brake: GuessBrake;
+
+  constructor(runtime: Runtime) {
+    this.#clock = runtime.clock;
+    this.#log = new RateLimitedLog(runtime);
+    this.#brake = new GuessBrake(runtime.clock);
+  }
+
+  /**
+   * Resolves when the request may be refused with 401. Rejects with `HttpRefusal` 429 when too many wrong secrets wait,
+   * or with another error when the client went away. The right secret is let in without asking here.
+   */
+  async turn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const address = request.socket.remoteAddress ?? "";
+    this.#log.warn({ part: "service", address }, "wrong credentials");
+    const delayMs = this.#brake.delayMs(address);
+    if (delayMs === undefined)
+      throw new HttpRefusal(429, "too_many_requests", "too many wrong credentials; the right ones are let in at once", {
+        "retry-after": "8",
+      });
+    if (delayMs === 0) return;
+    await this.#clock.sleep(delayMs, goneSignal(response));
+  }
 }

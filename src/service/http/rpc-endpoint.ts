@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock, Runtime } from "../../core/runtime.ts";
+import { orAbort } from "../../lib/abort.ts";
 import {
   type ApiVersion,
   apiVersions,
@@ -15,17 +16,26 @@ import {
   versionHeader,
 } from "../../wire/method.ts";
 import type { Caller } from "../call/call.ts";
+import { type RequestEnvelope, scanEnvelope } from "../call/json-bytes.ts";
 import { type Fault, type FaultKind, FaultPlan } from "../config/fault.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf } from "../method/dispatch.ts";
-import type { StoreAnswer, StoreThread } from "../worker/store-thread.ts";
+import type { StoreThread } from "../worker/store-thread.ts";
 import type { CallAdmission } from "./admission.ts";
-import { type Authenticate, basicCredentials } from "./authenticate.ts";
-import type { CredentialRefusals } from "./credential-refusals.ts";
-import { type RequestEnvelope, scanEnvelope } from "./envelope.ts";
-import { HttpRefusal, send } from "./http-answer.ts";
-import { continueIfAsked } from "./listener.ts";
-import { checkDeclaredBody, readBody, tooLarge } from "./request-body.ts";
+import { type Authenticate, basicCredentials } from "./credentials.ts";
+import type { CredentialRefusals } from "./guess-brake.ts";
+import {
+  checkContentType,
+  checkDeclaredBody,
+  continueIfAsked,
+  goneSignal,
+  HttpRefusal,
+  readBody,
+  send,
+  sendJson,
+  tooLarge,
+  within,
+} from "./messages.ts";
 import type { Traffic } from "./traffic.ts";
 
 interface RpcEndpointParts {
@@ -70,8 +80,9 @@ export class RpcEndpoint {
   /** Answers, or rejects with `HttpRefusal`. Rejects with another error when the client went away. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const received = await this.#receive(request, response);
-    this.#heldBytes += received.body.length;
+    // Known now: answering hands the body over to another thread.
     const bytes = received.body.length;
+    this.#heldBytes += bytes;
     try {
       await this.#answer(received, response);
     } finally {
@@ -89,7 +100,7 @@ export class RpcEndpoint {
       if (basicCredentials(request.headers.authorization)) await refusals.turn(request, response);
       throw unauthorized(request);
     }
-    checkContentType(request);
+    checkContentType(request, "application/json");
     const largest = Math.max(largestRequestBytes(version), options.maxInsert ?? 0);
     checkDeclaredBody(request, largest);
     if (this.#heldBytes > maxHeldBytes)
@@ -108,12 +119,11 @@ export class RpcEndpoint {
   async #answer({ body, envelope, method, version, caller, start }: Received, response: ServerResponse): Promise<void> {
     const { runtime, admission, store, options } = this.#parts;
     const { clock } = runtime;
-    const gone = new AbortController();
-    response.once("close", () => gone.abort(new Error("the client went away")));
+    const gone = goneSignal(response);
     const faults = this.#faults.next(method);
     const fault = (kind: FaultKind) => faults.find((candidate) => candidate.kind === kind);
-    await failBefore(faults, response, clock, gone.signal);
-    if (method) await admission.admit(caller.integration, method, version, gone.signal);
+    if (await failBefore(faults, response, clock, gone)) return;
+    if (method) await admission.admit(caller.integration, method, version, gone);
     if (fault("cutBefore")) return void response.destroy();
     const left = start + queueTimeouts.totalMs - clock.monotonic();
     if (left <= 0) throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it was not run");
@@ -129,15 +139,16 @@ export class RpcEndpoint {
       trace,
       refusedInputs: fault("partial")?.inputs ?? [],
     });
-    const { body: answered, failure } = await within(answer, left, runtime, gone.signal);
+    // The hosted service gives up on a call after 15 s in all, whether or not it has run.
+    const late = "the call took more than 15 s; it may have been run";
+    const { body: answered, failure } = await within(left, late, clock, gone, (ended) => orAbort(answer, ended));
     if (failure !== undefined) runtime.log.error({ part: "service", trace, failure }, "a request failed");
     if (fault("cutAfter")) return void response.destroy();
     // Clients log the trace by the header that W3C gave a name.
     const headers = { [versionHeader]: version, traceparent: `00-${trace.padStart(32, "0")}-${trace.slice(-16)}-00` };
-    if (fault("garbage"))
-      send(response, 200, { ...headers, "content-type": "application/json" }, '{"jsonrpc":"2.0","id":');
+    if (fault("garbage")) sendJson(response, 200, '{"jsonrpc":"2.0","id":', headers);
     else if (answered === undefined) send(response, 204, headers, undefined);
-    else send(response, 200, { ...headers, "content-type": "application/json" }, answered);
+    else sendJson(response, 200, answered, headers);
   }
 
   #limitOf(name: string | undefined, version: ApiVersion): number {
@@ -172,52 +183,22 @@ function unauthorized(request: IncomingMessage): HttpRefusal {
   });
 }
 
-function checkContentType(request: IncomingMessage): void {
-  const type = (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase();
-  if (type !== "application/json")
-    throw new HttpRefusal(415, "unsupported_media_type", "the header content-type must be application/json");
-}
-
-/** The faults that happen instead of the call, after the delay if there is one. */
+/** Resolves true where a fault happened instead of the call, after the delay if there is one. */
 async function failBefore(
   faults: readonly Fault[],
   response: ServerResponse,
   clock: Clock,
   gone: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   for (const { kind, value } of faults)
     if (kind === "delay") await clock.sleep(value, gone);
     else if (kind === "refuse") {
       response.destroy();
-      gone.throwIfAborted();
-      throw new Error("refused on request");
-    } else if (kind === "html")
-      throw new HttpRefusal(
-        200,
-        "",
-        "",
-        { "content-type": "text/html" },
-        "<!doctype html><title>Sign in to the network</title>",
-      );
-    else if (kind === "status")
+      return true;
+    } else if (kind === "html") {
+      send(response, 200, { "content-type": "text/html" }, "<!doctype html><title>Sign in to the network</title>");
+      return true;
+    } else if (kind === "status")
       throw new HttpRefusal(value, "fault", "this answer was asked for", value === 429 ? { "retry-after": "3" } : {});
-}
-
-/** The hosted service gives up on a call after 15 s in all, whether or not it has run. */
-async function within(
-  answer: Promise<StoreAnswer>,
-  ms: number,
-  { clock }: Runtime,
-  gone: AbortSignal,
-): Promise<StoreAnswer> {
-  const timer = new AbortController();
-  const late = clock.sleep(ms, AbortSignal.any([timer.signal, gone])).then(() => {
-    throw new HttpRefusal(504, "timeout", "the call took more than 15 s; it may have been run");
-  });
-  late.catch(() => {});
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    timer.abort();
-  }
+  return false;
 }

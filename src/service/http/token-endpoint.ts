@@ -1,21 +1,15 @@
 // POST /v1/oauth/token: client credentials in, a token out.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Runtime } from "../../core/runtime.ts";
+import { sameText } from "../../lib/same-text.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
-import type { TokenSigner } from "./access-token.ts";
-import { canonicalAudience, isOwnAudience } from "./audience.ts";
-import { basicCredentials } from "./authenticate.ts";
-import type { CredentialRefusals } from "./credential-refusals.ts";
-import { HttpRefusal, send } from "./http-answer.ts";
-import { continueIfAsked } from "./listener.ts";
-import { RateGate } from "./rate-gate.ts";
-import { checkDeclaredBody, readBody } from "./request-body.ts";
-import { sameText } from "./same-text.ts";
+import type { CallAdmission } from "./admission.ts";
+import { basicCredentials, isOwnAudience, type TokenSigner } from "./credentials.ts";
+import type { CredentialRefusals } from "./guess-brake.ts";
+import { checkContentType, checkDeclaredBody, continueIfAsked, HttpRefusal, readBody, sendJson } from "./messages.ts";
 
 /** "About 2 hours"; clients go by `expires_in`. */
 const tokenSeconds = 7_200;
-/** A token lasts two hours, and a public client may need two requests for one. */
-const requestsPerMinute = 20;
 const maxBodyBytes = 16_384;
 
 interface TokenEndpointParts {
@@ -23,75 +17,53 @@ interface TokenEndpointParts {
   readonly runtime: Runtime;
   readonly signer: TokenSigner;
   readonly refusals: CredentialRefusals;
+  readonly admission: CallAdmission;
   /** Address the service listens on, `http://host:port`. */
   readonly origin: () => string;
 }
 
-export class TokenEndpoint {
-  readonly #parts: TokenEndpointParts;
-  readonly #gates = new Map<string, RateGate>();
-
-  constructor(parts: TokenEndpointParts) {
-    this.#parts = parts;
+/** Answers, or rejects with `HttpRefusal`. */
+export async function answerTokenRequest(
+  { options, runtime, signer, refusals, admission, origin }: TokenEndpointParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const form = await readForm(request, response);
+  const given = clientOf(request, form);
+  if (form.get("grant_type") !== "client_credentials")
+    throw new HttpRefusal(400, "unsupported_grant_type", "grant_type must be client_credentials");
+  const integration = options.integrations.find(({ clientId }) => clientId === given?.clientId);
+  const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");
+  if (!given || !integration?.clientSecret || !same) {
+    await refusals.turn(request, response);
+    throw new HttpRefusal(401, "access_denied", "Unauthorized");
   }
-
-  /** Answers, or rejects with `HttpRefusal`. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { runtime, signer, refusals, origin } = this.#parts;
-    const form = await readForm(request, response);
-    const given = clientOf(request, form);
-    if (form.get("grant_type") !== "client_credentials")
-      throw new HttpRefusal(400, "unsupported_grant_type", "grant_type must be client_credentials");
-    const integration = this.#parts.options.integrations.find(({ clientId }) => clientId === given?.clientId);
-    const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");
-    if (!given || !integration?.clientSecret || !same) {
-      await refusals.turn(request, response);
-      throw new HttpRefusal(401, "access_denied", "Unauthorized");
-    }
-    // After the secret: others cannot use up the requests of the right client.
-    this.#admit(integration.id);
-    const audience = form.get("audience") ?? "";
-    if (!isOwnAudience(audience, request.headers.host, origin()))
-      throw new HttpRefusal(401, "access_denied", "Unauthorized");
-    const now = Math.floor(runtime.clock.now() / 1e6);
-    const claims = {
-      integration: integration.id,
-      clientId: given.clientId,
-      audience: canonicalAudience(audience),
-      expiresAt: now + tokenSeconds,
-    };
-    send(
-      response,
-      200,
-      { "content-type": "application/json" },
-      JSON.stringify({
-        access_token: signer.sign(claims, now),
-        scope: "invoke:integration",
-        expires_in: tokenSeconds,
-        token_type: "Bearer",
-      }),
-    );
-  }
-
-  #admit(integration: string): void {
-    if (this.#parts.options.throttle === "off") return;
-    let gate = this.#gates.get(integration);
-    if (!gate)
-      this.#gates.set(integration, (gate = new RateGate(this.#parts.runtime.clock, requestsPerMinute, 60_000)));
-    if (!gate.tryStart())
-      throw new HttpRefusal(429, "too_many_requests", "tokens are to be kept until they expire", {
-        "retry-after": String(Math.ceil(gate.waitMs() / 1_000)),
-      });
-  }
+  // After the secret: others cannot use up the requests of the right client.
+  admission.admitToken(integration.id);
+  const audience = form.get("audience") ?? "";
+  if (!isOwnAudience(audience, request.headers.host, origin()))
+    throw new HttpRefusal(401, "access_denied", "Unauthorized");
+  const now = Math.floor(runtime.clock.now() / 1e6);
+  const claims = {
+    integration: integration.id,
+    clientId: given.clientId,
+    audience: audience.endsWith("/") ? audience : `${audience}/`,
+    expiresAt: now + tokenSeconds,
+  };
+  const token = {
+    access_token: signer.sign(claims, now),
+    scope: "invoke:integration",
+    expires_in: tokenSeconds,
+    token_type: "Bearer",
+  };
+  sendJson(response, 200, JSON.stringify(token));
 }
 
 async function readForm(request: IncomingMessage, response: ServerResponse): Promise<URLSearchParams> {
-  const type = (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase();
-  if (type !== "application/x-www-form-urlencoded")
-    throw new HttpRefusal(415, "unsupported_media_type", "content-type must be application/x-www-form-urlencoded");
+  checkContentType(request, "application/x-www-form-urlencoded");
   checkDeclaredBody(request, maxBodyBytes);
   continueIfAsked(request, response);
-  return new URLSearchParams((await readBody(request, maxBodyBytes, () => maxBodyBytes)).toString("utf8"));
+  return new URLSearchParams((await readBody(request, maxBodyBytes)).toString("utf8"));
 }
 
 /** From the form, or from an HTTP Basic header, where both parts are form-encoded (RFC 6749, 2.3.1). */

@@ -1,4 +1,7 @@
 // Counts what clients send, by method, so that tests and operators can prove that a client keeps to its rate.
+import Counter from "prom-client/lib/counter.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Registry from "prom-client/lib/registry.js";
 
 export interface MethodTraffic {
   readonly requests: number;
@@ -10,86 +13,70 @@ export interface MethodTraffic {
   readonly maxStartsPerSecond: number;
 }
 
+/** A body may take this long to arrive after its headers; starts older than that can no longer be joined. */
+const keepMs = 60_000;
+
 export class Traffic {
-  readonly #tallies = new Map<string, Tally>();
+  readonly #counters = new Map<string, MethodTraffic>();
+  /** Ascending starts of each method; of the last `keepMs` at least. */
+  readonly #starts = new Map<string, number[]>();
 
   /** `start` is when the headers of the request were read, in milliseconds of the monotonic clock. */
   record(method: string, start: number, bytes: number): void {
-    let tally = this.#tallies.get(method);
-    if (!tally) this.#tallies.set(method, (tally = new Tally()));
-    tally.record(start, bytes);
+    const starts = this.#starts.get(method) ?? [];
+    // A request with a large body is complete after a small one that started later.
+    const at = starts.findLastIndex((other) => other <= start) + 1;
+    starts.splice(at, 0, start);
+    const before = start - (starts[at - 1] ?? Number.NEGATIVE_INFINITY);
+    const after = (starts[at + 1] ?? Number.POSITIVE_INFINITY) - start;
+    const known = this.#counters.get(method);
+    this.#counters.set(method, {
+      requests: (known?.requests ?? 0) + 1,
+      bytes: (known?.bytes ?? 0) + bytes,
+      smallestSpacingMs: Math.min(known?.smallestSpacingMs ?? Number.POSITIVE_INFINITY, before, after),
+      maxStartsPerSecond: Math.max(known?.maxStartsPerSecond ?? 0, densest(starts, at)),
+    });
+    const tooMany = starts.length >= 1_024 && starts[starts.length >>> 1]! < start - keepMs;
+    this.#starts.set(method, tooMany ? starts.filter((other) => other >= start - keepMs) : starts);
   }
 
   /** By canonical method name. */
   counters(): ReadonlyMap<string, MethodTraffic> {
-    return new Map([...this.#tallies].map(([method, tally]) => [method, tally.snapshot()]));
+    return this.#counters;
   }
 }
 
-class Tally {
-  #requests = 0;
-  #bytes = 0;
-  #smallestSpacingMs = Number.POSITIVE_INFINITY;
-  #maxStartsPerSecond = 0;
-  /** Ascending; of the last `keepMs` at least. */
-  #starts: number[] = [];
-  /** Index of the first start less than a second before the last. */
-  #window = 0;
-
-  record(start: number, bytes: number): void {
-    this.#requests++;
-    this.#bytes += bytes;
-    const starts = this.#starts;
-    const last = starts.at(-1) ?? Number.NEGATIVE_INFINITY;
-    if (start >= last) {
-      starts.push(start);
-      this.#near(start - last);
-      while (start - starts[this.#window]! >= 1_000) this.#window++;
-      this.#dense(starts.length - this.#window);
-      this.#forget(start - keepMs);
-    } else this.#insert(start);
+/** The most starts in any second that has the one at index `at` in it. */
+function densest(starts: readonly number[], at: number): number {
+  let most = 0;
+  let end = starts.length;
+  for (let first = at; first >= 0 && starts[at]! - starts[first]! < 1_000; first--) {
+    while (starts[end - 1]! - starts[first]! >= 1_000) end--;
+    most = Math.max(most, end - first);
   }
-
-  snapshot(): MethodTraffic {
-    return {
-      requests: this.#requests,
-      bytes: this.#bytes,
-      smallestSpacingMs: this.#smallestSpacingMs,
-      maxStartsPerSecond: this.#maxStartsPerSecond,
-    };
-  }
-
-  /** A request with a large body is complete after a small one that started later. */
-  #insert(start: number): void {
-    const starts = this.#starts;
-    const at = starts.findLastIndex((other) => other <= start) + 1;
-    if (at > 0) this.#near(start - starts[at - 1]!);
-    this.#near(starts[at]! - start);
-    starts.splice(at, 0, start);
-    if (at <= this.#window) this.#window++;
-    for (let first = at; first >= 0 && start - starts[first]! < 1_000; first--) {
-      let end = at;
-      while (end < starts.length && starts[end]! - starts[first]! < 1_000) end++;
-      this.#dense(end - first);
-    }
-    while (this.#window > 0 && starts.at(-1)! - starts[this.#window - 1]! < 1_000) this.#window--;
-  }
-
-  #near(spacingMs: number): void {
-    this.#smallestSpacingMs = Math.min(this.#smallestSpacingMs, spacingMs);
-  }
-
-  #dense(starts: number): void {
-    this.#maxStartsPerSecond = Math.max(this.#maxStartsPerSecond, starts);
-  }
-
-  #forget(before: number): void {
-    if (this.#starts.length < 1_024 || this.#starts[this.#starts.length >>> 1]! >= before) return;
-    const gone = this.#starts.findIndex((start) => start >= before);
-    this.#starts = this.#starts.slice(gone);
-    this.#window -= gone;
-  }
+  return most;
 }
 
-/** A body may take this long to arrive after its headers; starts older than that can no longer be joined. */
-const keepMs = 60_000;
+export const metricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+/** In the text format of Prometheus. */
+export function metricsText(counters: ReadonlyMap<string, MethodTraffic>): Promise<string> {
+  const registry = new Registry();
+  const options = (name: string, help: string) => ({
+    name: `tagferry_service_${name}`,
+    help,
+    labelNames: ["method"],
+    registers: [registry],
+  });
+  const requests = new Counter(options("requests_total", "Requests by method."));
+  const bytes = new Counter(options("request_bytes_total", "Bytes of requests, as JSON."));
+  const spacing = new Gauge(options("smallest_spacing_seconds", "Time between the two starts that were closest."));
+  const starts = new Gauge(options("max_starts_per_second", "The most starts in any 1.000 s."));
+  for (const [method, traffic] of counters) {
+    requests.inc({ method }, traffic.requests);
+    bytes.inc({ method }, traffic.bytes);
+    spacing.set({ method }, traffic.smallestSpacingMs / 1_000);
+    starts.set({ method }, traffic.maxStartsPerSecond);
+  }
+  return registry.metrics();
+}

@@ -63,7 +63,7 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "the brake on wrong client secrets",
     file: "service/http/token-endpoint.ts",
-    code: "      await refusals.turn(request, response);\n",
+    code: "    await refusals.turn(request, response);\n",
     without: "",
     test: brake,
     name: "wrong secrets of a client",
@@ -71,9 +71,9 @@ export const serviceAblations: readonly Ablation[] = [
   {
     safeguard: "counting token requests after the secret was right",
     file: "service/http/token-endpoint.ts",
-    code: '    const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
+    code: '  const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
     without:
-      '    this.#admit(integration?.id ?? "");\n    const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
+      '  admission.admitToken(integration?.id ?? "");\n  const same = sameText(integration?.clientSecret?.reveal() ?? "", given?.clientSecret ?? "");\n',
     test: brake,
     name: "wrong secrets of a client",
     message: "fetch failed",

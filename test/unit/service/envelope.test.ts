@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { scanEnvelope } from "../../../src/service/http/envelope.ts";
+import { scanEnvelope } from "../../../src/service/call/json-bytes.ts";
 import { runs } from "../../support/property.ts";
 
 const scan = (text: string) => scanEnvelope(Buffer.from(text));

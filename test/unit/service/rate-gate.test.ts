@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RateGate } from "../../../src/service/http/rate-gate.ts";
+import { RateGate } from "../../../src/service/http/admission.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const forever = new AbortController().signal;

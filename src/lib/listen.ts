@@ -1,0 +1,37 @@
+// The listening socket of a server.
+import type { Server } from "node:net";
+import { AgentError } from "../core/errors.ts";
+import type { ListenAddress } from "./fields.ts";
+
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use",
+  EACCES: "no right to listen on this port",
+  EADDRNOTAVAIL: "this machine has no such address",
+};
+
+/**
+ * Resolves with the port when connections are taken. Rejects with `PORT_IN_USE` where it cannot listen; the message begins
+ * with `what`.
+ */
+export async function listen(server: Server, { host, port }: ListenAddress, what: string): Promise<number> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ host, port }, () => {
+        server.off("error", reject);
+        resolve();
+      });
+    });
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    const why = reasons[code] ?? String(cause);
+    throw new AgentError("PORT_IN_USE", `${what} ${hostInUrl(host)}:${port}: ${why}`, { cause });
+  }
+  const address = server.address();
+  return typeof address === "object" && address ? address.port : port;
+}
+
+/** The host as it stands in a URL: IPv6 in brackets. */
+export function hostInUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,0 +1,153 @@
+// Finds out who calls: basic authentication, or a token that was issued here, a JSON Web Token signed with a key of this
+// data directory.
+import { createHmac, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Clock } from "../../core/runtime.ts";
+import { writeAtomically } from "../../lib/atomic-file.ts";
+import { sameText } from "../../lib/same-text.ts";
+import type { Caller } from "../call/call.ts";
+import type { IntegrationOptions } from "../config/options.ts";
+
+interface TokenClaims {
+  /** Integration ID. */
+  readonly integration: string;
+  readonly clientId: string;
+  /** Base address the token is for, ends in a slash. */
+  readonly audience: string;
+  /** Seconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+const payload = z.object({
+  iss: z.string(),
+  sub: z.string(),
+  aud: z.string(),
+  azp: z.string(),
+  gty: z.literal("client-credentials"),
+  iat: z.number(),
+  exp: z.number(),
+  integration: z.string(),
+});
+
+const header = encode({ alg: "HS256", typ: "JWT" });
+
+/** Signs and checks tokens with one key. */
+export class TokenSigner {
+  readonly #key: Uint8Array;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  /** `nowSeconds` is when it is issued. */
+  sign(claims: TokenClaims, nowSeconds: number): string {
+    const body = encode({
+      iss: claims.audience,
+      sub: `${claims.clientId}@clients`,
+      aud: claims.audience,
+      azp: claims.clientId,
+      gty: "client-credentials",
+      iat: nowSeconds,
+      exp: claims.expiresAt,
+      integration: claims.integration,
+    } satisfies z.input<typeof payload>);
+    return `${header}.${body}.${this.#signature(`${header}.${body}`)}`;
+  }
+
+  /** What a token says, undefined when it is not one of ours. Whether it has expired is the caller's to check. */
+  verify(token: string): TokenClaims | undefined {
+    const [head = "", body = "", signature = "", ...rest] = token.split(".");
+    // Only our own header: a token cannot choose how it is checked.
+    if (head !== header || rest.length > 0 || !sameText(signature, this.#signature(`${head}.${body}`)))
+      return undefined;
+    try {
+      const { integration, azp, aud, exp } = payload.parse(JSON.parse(Buffer.from(body, "base64url").toString("utf8")));
+      return { integration, clientId: azp, audience: aud, expiresAt: exp };
+    } catch {
+      return undefined;
+    }
+  }
+
+  #signature(text: string): string {
+    return createHmac("sha256", this.#key).update(text).digest("base64url");
+  }
+}
+
+/** The key of a data directory, made on first use; in memory a new one each time. */
+export async function signingKey(data: string): Promise<Uint8Array> {
+  if (data === ":memory:") return randomBytes(32);
+  const path = join(data, "token.key");
+  const stored = await readFile(path).catch(() => undefined);
+  if (stored?.length === 32) return stored;
+  const key = randomBytes(32);
+  await writeAtomically(path, key);
+  return key;
+}
+
+function encode(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
+}
+
+/** The caller of a request, undefined when its `Authorization` header names none. */
+export type Authenticate = (request: IncomingMessage) => Caller | undefined;
+
+interface AuthenticationParts {
+  readonly integrations: readonly IntegrationOptions[];
+  readonly signer: TokenSigner;
+  readonly clock: Clock;
+  /** Address the service listens on, `http://host:port`. */
+  readonly origin: () => string;
+}
+
+export function authentication({ integrations, signer, clock, origin }: AuthenticationParts): Authenticate {
+  return ({ headers: { authorization, host } }) => {
+    const basic = basicCredentials(authorization);
+    if (basic) {
+      const integration = integrations.find(({ id }) => id === basic.username);
+      // Also compares where there is no password, so that the time of the answer does not tell which users exist.
+      const same = sameText(integration?.password?.reveal() ?? "", basic.password);
+      return integration?.password && same ? callerOf(integration) : undefined;
+    }
+    const claims = signer.verify(/^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? "");
+    if (!claims || claims.expiresAt <= clock.now() / 1e6 || !isOwnAudience(claims.audience, host, origin()))
+      return undefined;
+    // Credentials that are no longer configured do not outlive the restart that removed them.
+    const known = integrations.find(({ id, clientId }) => id === claims.integration && clientId === claims.clientId);
+    return known && callerOf(known);
+  };
+}
+
+/** User name and password of an `Authorization: Basic` header. */
+export function basicCredentials(
+  authorization: string | undefined,
+): { readonly username: string; readonly password: string } | undefined {
+  const token = /^Basic +([A-Za-z0-9+/=_-]+) *$/i.exec(authorization ?? "")?.[1];
+  if (token === undefined) return undefined;
+  const text = Buffer.from(token, "base64").toString("utf8");
+  const colon = text.indexOf(":");
+  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+function callerOf({ id, grants }: IntegrationOptions): Caller {
+  return { integration: id, grants };
+}
+
+/**
+ * Whether `audience` is the base address of the service, with or without its last slash, for a request that was sent to
+ * `host` (the Host header). The scheme is not compared: a proxy in front may have ended TLS.
+ */
+export function isOwnAudience(audience: string, host: string | undefined, origin: string): boolean {
+  const url = URL.parse(audience);
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname.replace(/\/$/, "") !== "/v1" || url.search !== "")
+    return false;
+  if (url.host === host?.toLowerCase()) return true;
+  const own = new URL(origin);
+  return url.host === own.host || (url.port === own.port && isLoopback(url.hostname) && isLoopback(own.hostname));
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
+}
