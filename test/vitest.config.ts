@@ -34,7 +34,12 @@ export default defineConfig({
       suite("unit", files("unit")),
       suite("contract", files("contract")),
       suite("integration", files("integration")),
-      suite("e2e", files("e2e"), { testTimeout: 240_000 }),
+      suite("e2e", files("e2e"), {
+        testTimeout: 240_000,
+        // They test what is shipped: the bundle, not the sources.
+        globalSetup: "test/support/built-program.ts",
+        setupFiles: "test/support/use-built-program.ts",
+      }),
     ],
   },
 });

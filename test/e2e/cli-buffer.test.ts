@@ -8,6 +8,7 @@ import { openBuffer } from "../../src/buffer/registry.ts";
 import type { InputId, Point } from "../../src/core/point.ts";
 import { epochMicros } from "../../src/core/point.ts";
 import { command } from "../support/command.ts";
+import { program } from "../support/program.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -171,8 +172,7 @@ test("a reader that goes away ends an export without a word", async () => {
     const points = Array.from({ length: 100_000 }, (_, i) => point("hall.a", i, i));
     await buffer.append(points, { awaited: true }, never);
   }
-  const main = join(import.meta.dirname, "../../src/cli/main.ts");
-  const shell = `"${process.execPath}" "${main}" buffer export "${home.path}" | head -1; echo "status \${PIPESTATUS[0]}"`;
+  const shell = `"${process.execPath}" "${program}" buffer export "${home.path}" | head -1; echo "status \${PIPESTATUS[0]}"`;
   const { stdout, stderr } = spawnSync("bash", ["-c", shell], { encoding: "utf8" });
   expect({ stdout, stderr }).toEqual({ stdout: "input,time,value\nstatus 0\n", stderr: "" });
 });

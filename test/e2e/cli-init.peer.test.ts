@@ -1,11 +1,11 @@
 // `tagferry init` on a real terminal: a pseudo-terminal of util-linux's `script`.
 import { chmodSync, chownSync, existsSync, readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Terminal, terminal } from "../support/terminal.ts";
 
-const init = `${process.execPath} ${resolve(import.meta.dirname, "../../src/cli/main.ts")} init`;
+const init = `${process.execPath} ${program} init`;
 
 /** All questions before those of the sources. */
 async function answersTheFirst(person: Terminal, name: string): Promise<void> {

@@ -1,7 +1,7 @@
 // `tagferry run` on a real terminal.
 import { writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { terminal } from "../support/terminal.ts";
 
@@ -16,8 +16,7 @@ http: { listen: "127.0.0.1:0" }
 sources: { waves: { type: simulator, tags: [{ input: a }] } }
 `,
   );
-  const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
-  await using screen = terminal(`${process.execPath} ${main} run -c tagferry.yaml`, { cwd: folder.path });
+  await using screen = terminal(`${process.execPath} ${program} run -c tagferry.yaml`, { cwd: folder.path });
   await screen.sees("  status page  http://127.0.0.1:");
   await screen.type("^C stops the agent", "\u0003");
   expect(await screen.status()).toBe(0);

@@ -1,7 +1,7 @@
 // `tagferry test` on a real terminal.
 import { writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { expect, test } from "vitest";
+import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { terminal } from "../support/terminal.ts";
 
@@ -14,8 +14,7 @@ service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth
 sources: { waves: { type: simulator, every: 300ms, tags: [{ input: count, wave: counter, min: 1000 }] } }
 `,
   );
-  const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
-  await using screen = terminal(`${process.execPath} ${main} test -c tagferry.yaml`, { cwd: folder.path });
+  await using screen = terminal(`${process.execPath} ${program} test -c tagferry.yaml`, { cwd: folder.path });
   await screen.sees("waves: connecting");
   await screen.sees("1 of 1 with a good value");
   await screen.sees("count  10");

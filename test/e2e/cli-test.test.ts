@@ -10,6 +10,7 @@ import { openMqttBroker } from "../support/mqtt-broker.ts";
 import { openMqttSource } from "../support/mqtt-source.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { collect, openOpcuaSource } from "../support/opcua-source.ts";
+import { program } from "../support/program.ts";
 import { testRuntime } from "../support/runtime.ts";
 import { type TemporaryFolder, temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -213,8 +214,7 @@ test("a configuration without sources says how to get to some", async () => {
 test("with a reader that ends early, as head -1, the look ends too", async () => {
   using home = temporaryFolder();
   const file = configured(home, `  demo: { type: simulator, every: 50ms, tags: [{ input: a, wave: sine }] }\n`);
-  const main = new URL("../../src/cli/main.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, [main, "test", "-c", file], { stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(process.execPath, [program, "test", "-c", file], { stdio: ["ignore", "pipe", "ignore"] });
   await once(child.stdout, "data");
   child.stdout.destroy();
 

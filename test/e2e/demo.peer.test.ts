@@ -1,17 +1,17 @@
 // `tagferry demo` as the README has it typed, and of the built program: it ends by itself, with everything there.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { symlinkSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { architectureOf, release } from "../../packaging/release.ts";
 import { programAt, tagferry } from "../support/cli.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { program } from "../support/program.ts";
+
+const root = resolve(import.meta.dirname, "../..");
 
 test("a demo with a duration reads everything back, misses nothing, and ends with 0", {
   timeout: 180_000,
 }, async () => {
-  const { status, stdout, stderr } = await tagferry(["demo", "--duration", "15s"]);
+  const { status, stdout, stderr } = await programAt(`${root}/src/cli/main.ts`, ["demo", "--duration", "15s"]);
   const last = stdout.trimEnd().split("\n").at(-1) ?? "";
   const [, read, stored] =
     /^demo: read (\d+), stored (\d+), missing 0, requests \d+, max rate [01]\.\d\d\/s, outage 5 s$/.exec(last) ?? [];
@@ -27,13 +27,8 @@ test("a demo with a duration reads everything back, misses nothing, and ends wit
 });
 
 test("the built program's demo does so too, and Node has nothing to warn of", { timeout: 180_000 }, async () => {
-  using folder = temporaryFolder();
-  const program = folder.file("tagferry");
-  await release(program, architectureOf(undefined));
-  // The simulated devices are development dependencies: found above the program, as in the repository.
-  symlinkSync(resolve(import.meta.dirname, "../../node_modules"), folder.file("node_modules"));
-
-  const { status, stdout, stderr } = await programAt(join(program, "main.js"), ["demo", "--duration", "3s"]);
+  // The simulated devices are development dependencies, which stand above the program in the repository.
+  const { status, stdout, stderr } = await tagferry(["demo", "--duration", "3s"]);
 
   expect(stdout).toMatch(/\ndemo: read [1-9]\d*, stored [1-9]\d*, missing 0, .*\n$/);
   expect(stderr).not.toMatch(/Warning: /);
@@ -42,8 +37,8 @@ test("the built program's demo does so too, and Node has nothing to warn of", { 
 
 test("a demo that nobody reads any longer ends", { timeout: 60_000 }, async () => {
   // The shell waits for both ends of the pipe.
-  const piped = spawn("sh", ["-c", `${process.execPath} src/cli/main.ts demo | head -n 12`], {
-    cwd: resolve(import.meta.dirname, "../.."),
+  const piped = spawn("sh", ["-c", `${process.execPath} ${program} demo | head -n 12`], {
+    cwd: root,
     stdio: ["ignore", "pipe", "ignore"],
     detached: true,
   });

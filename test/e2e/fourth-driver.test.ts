@@ -4,14 +4,18 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { runCommand } from "../../src/cli/program.ts";
 import type { Driver } from "../../src/core/source.ts";
 import { drivers } from "../../src/source/registry.ts";
 import { httpDriver } from "../fixtures/driver-http/driver.ts";
-import { command } from "../support/command.ts";
+import { type CommandOptions, command as commandOf } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 // The line of the registry. The list is an array, though nothing in `src` may change it.
 (drivers as Driver[]).push(httpDriver);
+
+/** Of the sources: the built program has a registry of its own. */
+const command = (args: readonly string[], options: CommandOptions = {}) => commandOf(args, { ...options, runCommand });
 
 /** A web server with two numbers. */
 async function webServer() {

@@ -1,15 +1,13 @@
 // From a server that is refused to its values, with nothing but the status page in a real Chromium and a shell.
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
+import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const main = resolve(import.meta.dirname, "../../src/cli/main.ts");
 
 test("the page shows the certificate and the command; typed into a shell as it stands, values come", async () => {
   using home = temporaryFolder();
@@ -40,7 +38,7 @@ sources: { line: { type: opcua, url: "${server.url}", tags: [{ input: temp, node
   const text = (await command.textContent()) ?? "";
   expect(text).toMatch(/^tagferry trust accept [0-9a-f]{40} -c /);
   await promisify(execFile)("sh", ["-c", text.replace(/^tagferry /, '"$NODE" "$MAIN" ')], {
-    env: { ...process.env, NODE: process.execPath, MAIN: main },
+    env: { ...process.env, NODE: process.execPath, MAIN: program },
   });
   await page.locator("#trust").waitFor({ state: "hidden", timeout: 60_000 });
   await page.locator(".source .pill", { hasText: "online" }).waitFor({ timeout: 60_000 });

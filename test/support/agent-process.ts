@@ -2,11 +2,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Status } from "../../src/agent/status/status.ts";
 import { nodeFlags } from "../../src/cli/shared/node-flags.ts";
 import { eventually } from "./eventually.ts";
+import { program } from "./program.ts";
 
 export interface AgentProcess extends AsyncDisposable {
   readonly pid: number;
@@ -27,7 +28,7 @@ export interface AgentProcessOptions {
   readonly folder: string;
   /** YAML; `agent.dataDir` and `http.listen` are the caller's to set. */
   readonly configuration: string;
-  /** Program to start instead of the agent's own, for tests that take a safeguard out. */
+  /** Program to start instead of `program`, for tests that take a safeguard out. */
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of Node, before the program; default: those that it is delivered with. */
@@ -36,15 +37,13 @@ export interface AgentProcessOptions {
   readonly readyWithinMs?: number;
 }
 
-const root = resolve(import.meta.dirname, "../..");
-
 /** Resolves once the agent says that it is ready; rejects with its log when it ends before. */
 export async function startAgent(options: AgentProcessOptions): Promise<AgentProcess> {
   const file = join(options.folder, "tagferry.yaml");
   writeFileSync(file, options.configuration);
   const child = spawn(
     process.execPath,
-    [...(options.nodeOptions ?? nodeFlags), options.entry ?? join(root, "src/cli/main.ts"), "run", "-c", file],
+    [...(options.nodeOptions ?? nodeFlags), options.entry ?? program, "run", "-c", file],
     {
       stdio: ["ignore", "inherit", "pipe"],
       env: { ...process.env, ...options.env },

@@ -1,7 +1,7 @@
 // The command line as a user types it.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { resolve } from "node:path";
+import { program } from "./program.ts";
 
 export interface Ended {
   readonly status: number | null;
@@ -9,11 +9,9 @@ export interface Ended {
   readonly stderr: string;
 }
 
-const root = resolve(import.meta.dirname, "../..");
-
 /** Runs `tagferry` with these arguments to its end. */
 export function tagferry(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  return programAt(`${root}/src/cli/main.ts`, args, env);
+  return programAt(program, args, env);
 }
 
 /** As `tagferry`, of the program that begins in `main`. */

@@ -1,7 +1,9 @@
 // A command as a user types it, run in this process: quicker than a process of its own.
-import { runCommand } from "../../src/cli/program.ts";
+
+import type { runCommand as runCommandOfSources } from "../../src/cli/program.ts";
 import { processEnvironment } from "../../src/config/environment.ts";
 import type { Ended } from "./cli.ts";
+import { commandsOfProgram } from "./program.ts";
 
 export interface CommandOptions {
   readonly variables?: Readonly<Record<string, string>>;
@@ -17,6 +19,8 @@ export interface CommandOptions {
   readonly stdin?: string;
   /** What a person types, an answer each; then the input ends. Goes before `stdin`. */
   readonly answers?: readonly string[];
+  /** What runs the command; default: that of the program under test. */
+  readonly runCommand?: typeof runCommandOfSources;
 }
 
 export interface EndedCommand extends Ended {
@@ -33,6 +37,7 @@ export async function command(args: readonly string[], options: CommandOptions =
   const questions: string[] = [];
   const answers = options.answers?.values();
   const ended = { stdout: "", stderr: "" };
+  const { runCommand = (await commandsOfProgram()).runCommand } = options;
   const status = await runCommand(args, {
     print(line) {
       ended.stdout += `${line}\n`;

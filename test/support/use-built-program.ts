@@ -1,0 +1,5 @@
+// Run by vitest before each file of end-to-end tests.
+import { inject } from "vitest";
+import type {} from "./built-program.ts";
+
+process.env["TAGFERRY_PROGRAM"] = inject("program");
