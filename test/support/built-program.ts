@@ -1,4 +1,4 @@
-// The program as it is installed, for the end-to-end tests: vitest builds it once a run, before the first of them starts.
+// The program as it is installed, for the end-to-end tests. vitest calls `setup` once a run, before the first of them.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const sources = ["src", "packaging", "systemd", "package.json", "package-lock.js
 /** A run that began before a change of the sources still uses the build from before. */
 const mostKept = 5;
 
-export default async function provideProgram(project: TestProject): Promise<void> {
+export async function setup(project: TestProject): Promise<void> {
   project.provide("program", join(await builtProgram(), "main.js"));
 }
 
