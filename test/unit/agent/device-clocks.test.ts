@@ -79,7 +79,7 @@ async function plant({ gateway, policy = "hold", synchronised = "unknown", rule 
 
   const time = { at: "$.ts", ...rule, ...(rule.maxAhead !== undefined && { maxAhead: `${rule.maxAhead}ms` }) };
   const tag = { ...mqttDriver.tag.parse({ topic: "plant/{path...}", value: "$.v", time }) };
-  const router = new TopicRouter([{ id: 0 as TagId, tag, address: tagAddress(tag), decode: jsonDocument }], 100);
+  const router = new TopicRouter([tag], () => ({ address: tagAddress(tag), decode: jsonDocument }), 100);
   return {
     wall,
     watch,

@@ -5,7 +5,7 @@ import { type JsonPath, levelsOf, parseJsonPath } from "../decoders/json-path.ts
 import { type SparkplugScope, sparkplugScope } from "../topics/sparkplug-topic.ts";
 import type { MqttTag } from "./tag.ts";
 
-/** The places, with all defaults filled in. Tags that differ in their topics alone can share them: see `TagAddresses`. */
+/** The places, with all defaults filled in. */
 export interface TagAddress {
   /** Sparkplug B: the edge nodes and devices that the topic means. */
   readonly scope: SparkplugScope | undefined;
@@ -81,32 +81,6 @@ export function tagFilter(tag: MqttTag): string {
 /** What topics are matched against for the tag. */
 export function tagPattern(tag: MqttTag): string {
   return scopeOf(tag)?.levels.join("/") ?? tag.topic.pattern;
-}
-
-/** Addresses that are compared with one that is asked for. */
-const mostCompared = 64;
-
-/** The addresses of many tags: one for all that differ in their topics alone. */
-export class TagAddresses {
-  readonly #known: { readonly tag: MqttTag; readonly address: TagAddress }[] = [];
-
-  of(tag: MqttTag): TagAddress {
-    if (tag.format === "sparkplugB") return tagAddress(tag);
-    const like = this.#known.find((known) => isAlike(known.tag, tag));
-    if (like) return like.address;
-    const address = tagAddress(tag);
-    if (this.#known.length < mostCompared) this.#known.push({ tag, address });
-    return address;
-  }
-}
-
-/** Whether they differ in their topics alone. Tags of one configuration share objects that say the same. */
-function isAlike(a: MqttTag, b: MqttTag): boolean {
-  const others = new Map(Object.entries(b));
-  return (
-    others.size === Object.keys(a).length &&
-    Object.entries(a).every(([name, member]) => name === "topic" || member === others.get(name))
-  );
 }
 
 /** What is configured; the place and format are those of the format if no place is. */

@@ -1,4 +1,6 @@
 // A message on its way from the connection to its reader, and its acknowledgement on the way back.
+import type { Reading } from "../../../core/source.ts";
+
 /** A message as it arrived. */
 export interface Message {
   readonly topic: string;
@@ -11,6 +13,11 @@ export interface Message {
   readonly properties?: Readonly<Record<string, unknown>> | undefined;
   /** What to pass to `acknowledge` once it is on disk; undefined for QoS 0. */
   readonly held: HeldPacket | undefined;
+}
+
+/** A reading that says why there is no value. */
+export function badReading(place: Pick<Reading, "tag" | "captures" | "address" | "time">, reason: string): Reading {
+  return { ...place, value: undefined, clock: "agent", quality: "bad", reason, historical: false };
 }
 
 /** Bytes of the payload as the broker sent it. */

@@ -5,6 +5,7 @@ import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures } from "../config/tag-address.ts";
 import { coverage, minimalCover } from "../topics/topic-trie.ts";
 import type { MqttConnection, SubscribeOptions } from "./client.ts";
+import { badReading } from "./message.ts";
 import { describeReason } from "./reason-code.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -177,20 +178,8 @@ export function refusals(
   return tags.flatMap((tag, index): Reading[] => {
     const { topic } = tag;
     if (tagCaptures(tag).length > 0 || arrives(topic.filter)) return [];
-    const code = subscriptions.refused.get(topic.filter) ?? 0x80;
-    return [
-      {
-        tag: index as TagId, // a TagId is the index of its tag
-        captures: {},
-        address: topic.text,
-        wholeTag: true,
-        value: undefined,
-        time,
-        clock: "agent",
-        quality: "bad",
-        reason: `the broker refused the subscription: ${describeReason(code)}`,
-        historical: false,
-      },
-    ];
+    const code = subscriptions.refused.get(topic.filter) ?? unanswered;
+    const place = { tag: index as TagId, captures: {}, address: topic.text, time }; // a TagId is the index of its tag
+    return [{ ...badReading(place, `the broker refused the subscription: ${describeReason(code)}`), wholeTag: true }];
   });
 }

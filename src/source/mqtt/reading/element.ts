@@ -19,7 +19,8 @@ interface Payload {
 
 /** The route itself, unless the payload has a part in its captures. Undefined: nothing in `input` tells the element from others. */
 export function elementOf(route: Route, found: Found, { document, names: tables }: Payload): Element | undefined {
-  const { address, captures, from, tag } = route;
+  const { captures, from, tag } = route;
+  const { address } = route.way;
   const { captureNames: names, depth, levelNames } = address;
   if (depth === 0 && names.length === 0) return route;
   const texts = names.map((name) => captured(document, address.capture[name], found.keys));
@@ -69,8 +70,8 @@ function isLeaf(k: number, value: JsonPath | undefined): boolean {
 }
 
 /** Whether a position that is left out is made up for: by a name of the element, by its time, or by the operator, who wrote the position into `input`. */
-function isTold(k: number, texts: readonly Captured[], { address, tag }: Route): boolean {
-  const { captureNames, capture, levelNames, time, value } = address;
+function isTold(k: number, texts: readonly Captured[], { way, tag }: Route): boolean {
+  const { captureNames, capture, levelNames, time, value } = way.address;
   if (tag.fills === undefined || levelNames.includes(`i${k + 1}`)) return true;
   if (isLeaf(k, value)) return !levelNames.includes("i") || tag.descriptive?.includes("i") === true;
   const through = (path: JsonPath | undefined) => path !== undefined && levelsOf(path) > k;

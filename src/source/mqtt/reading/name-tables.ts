@@ -12,6 +12,7 @@ import { type Message, payloadBytes } from "../connection/message.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
 import { PayloadError } from "../decoders/payload.ts";
+import { capturesIn } from "../topics/topic-template.ts";
 import { maxTopic, TopicTrie } from "../topics/topic-trie.ts";
 
 /** What tables contain, for keeping: key of the table, then name by what the data say. */
@@ -66,14 +67,7 @@ export class NameTables {
     const document = jsonDocument(payload);
     let changed = false;
     for (const names of tellers) {
-      const levels = topic.split("/");
-      const captures = Object.fromEntries(
-        names.topic.captures.map(({ name, level, apply }) => [
-          name,
-          apply?.(levels[level] ?? "") ?? levels[level] ?? "",
-        ]),
-      );
-      const table = this.#table(names, captures);
+      const table = this.#table(names, capturesIn(topic, names.topic.captures));
       if (table && replace(table, read(names, document))) changed = true;
     }
     return { changed };

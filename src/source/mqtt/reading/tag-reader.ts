@@ -2,7 +2,8 @@
 import type { EpochMicros } from "../../../core/point.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { AheadTime, Reading } from "../../../core/source.ts";
-import { defaultTimeRule, type TimeRule } from "../../../lib/device-time.ts";
+import type { TimeRule } from "../../../lib/device-time.ts";
+import type { MqttTag } from "../config/tag.ts";
 import type { Message } from "../connection/message.ts";
 import { expand, type Found, follow, type JsonPath, lookUp, opened, scalarText } from "../decoders/json-path.ts";
 import { PayloadError } from "../decoders/payload.ts";
@@ -34,9 +35,9 @@ interface Reception {
 
 /** Adds what `route`'s tag finds. Throws `PayloadError` where nothing in the message is what the tag expects. */
 export function readTag(route: Route, reception: Reception): void {
-  const { tag, address } = route;
+  const { tag, way } = route;
   const { document } = reception;
-  const { value } = address;
+  const { value, time } = way.address;
   if (!value?.many) {
     const found = value === undefined ? document : lookUp(document, value);
     readValue(route, { value: found, keys: noKeys, positions: 0 }, timeOf(route, noKeys, reception), reception);
@@ -44,25 +45,24 @@ export function readTag(route: Route, reception: Reception): void {
   }
   const inside = { ...reception, document: opened(document, value) };
   const all = expand(inside.document, value, tag.exclude, () => void reception.counts.texts++);
-  if (tag.each === "sample" && address.time?.step !== undefined) readBlock(route, all, inside);
+  if (tag.each === "sample" && time?.step !== undefined) readBlock(route, time, all, inside);
   else for (const found of all) readValue(route, found, timeOf(route, found.keys, inside), inside);
 }
 
 const noKeys: readonly string[] = [];
+type TimeField = NonNullable<MqttTag["time"]>;
 
 /** Samples at even distances, of which the message has the time of one. */
-function readBlock(route: Route, samples: readonly Found[], reception: Reception): void {
-  const step = stepMicros(route, reception.document);
+function readBlock(route: Route, rule: TimeField, samples: readonly Found[], reception: Reception): void {
+  const step = stepMicros(rule, reception.document);
   if (step === undefined) throw new PayloadError("has no time between its samples");
   const known = timeOf(route, noKeys, reception);
-  // Without a time of its own the block ended when it arrived.
   const timed = typeof known === "number";
-  const last = !timed || route.address.time?.anchor === "last";
-  const anchor = last ? samples.length - 1 : 0;
+  const first = rule.anchor === "last" ? samples.length - 1 : 0;
+  // Without a time of its own the block ended when it arrived.
+  const anchor = timed ? first : samples.length - 1;
   const start = timed ? known : reception.arrival;
-  const rule = route.address.time ?? defaultTimeRule;
   const ahead = timed ? undefined : known?.ahead;
-  const first = route.address.time?.anchor === "last" ? samples.length - 1 : 0;
   // From the exact product, so that rounding does not add up.
   for (const [i, sample] of samples.entries()) {
     const time = timeInRange(epochMicros(start + Math.round((i - anchor) * step)), reception.arrival, rule);
@@ -78,46 +78,48 @@ function moved<Fault>(fault: Fault, ahead: AheadTime, byUs: number): Fault {
 
 const unitMicros = { s: 1e6, ms: 1e3, us: 1, ns: 1e-3 } as const;
 
-function stepMicros({ address }: Route, document: unknown): number | undefined {
-  const step = address.time?.step;
-  if (step === undefined) return undefined;
-  if (typeof step === "number") return step * 1_000;
+function stepMicros({ step }: TimeField, document: unknown): number | undefined {
+  if (step === undefined || typeof step === "number") return step && step * 1_000;
   const found = Number(lookUp(document, step.at));
   return found > 0 && Number.isFinite(found) ? found * unitMicros[step.unit] : undefined;
 }
 
 /** The time in the message, or why it has none that can be right; undefined: none is asked for. */
 function timeOf(
-  { address, captures }: Route,
+  { way, captures }: Route,
   keys: readonly string[],
   reception: Reception,
 ): EpochMicros | TimeFault | undefined {
-  const { time } = address;
+  const { time } = way.address;
   if (time === undefined) return undefined;
-  const { document, message, arrival } = reception;
-  if (time.at && !Array.isArray(time.at) && !time.date && !time.fraction)
-    return payloadTime(follow(document, time.at, keys), time.format, time.zone, arrival, time);
-  const parse = (value: unknown) => payloadTime(value, time.format, time.zone, arrival, time);
-  if (time.capture !== undefined) return parse(captures[time.capture]);
-  if (time.property !== undefined) return parse(message.properties?.[time.property]);
-  if (time.at === undefined) return undefined;
-  const { date, fraction } = time;
-  const read = (place: JsonPath) => {
-    const found = follow(document, place, keys);
-    const text = date ? joined(follow(document, date, keys), found) : found;
-    if (fraction === undefined) return parse(text);
-    const whole = writtenTime(text, time.format, time.zone);
-    if (typeof whole !== "number") return whole;
-    return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
-  };
-  if (!Array.isArray(time.at)) return read(time.at);
+  const { at, capture, property, format, zone } = time;
+  const { message, arrival } = reception;
+  if (capture !== undefined) return payloadTime(captures[capture], format, zone, arrival, time);
+  if (property !== undefined) return payloadTime(message.properties?.[property], format, zone, arrival, time);
+  if (at === undefined) return undefined;
+  if (!Array.isArray(at)) return timeAt(at, time, keys, reception);
   let fault = noTime;
-  for (const place of time.at) {
-    const found = read(place);
+  for (const place of at) {
+    const found = timeAt(place, time, keys, reception);
     if (typeof found === "number") return found;
     if (fault.kind === "missing") fault = found;
   }
   return fault;
+}
+
+function timeAt(
+  place: JsonPath,
+  time: TimeField,
+  keys: readonly string[],
+  { document, arrival }: Reception,
+): EpochMicros | TimeFault {
+  const { date, fraction, format, zone } = time;
+  const found = follow(document, place, keys);
+  const text = date ? joined(follow(document, date, keys), found) : found;
+  if (fraction === undefined) return payloadTime(text, format, zone, arrival, time);
+  const whole = writtenTime(text, format, zone);
+  if (typeof whole !== "number") return whole;
+  return withFraction(whole, follow(document, fraction.at, keys), unitMicros[fraction.unit], arrival, time);
 }
 
 /** Devices that leave out zeros leave out a fraction of none. */
@@ -150,7 +152,7 @@ function readValue(
   assumed: EpochMicros = reception.arrival,
 ): void {
   const { value, keys } = element;
-  const { id, tag, address } = route;
+  const { id, tag } = route;
   const { message, document, counts, readings } = reception;
   const absent = value === undefined;
   const code = tag.quality && qualityCode(tag.quality.at, document, keys);
@@ -170,7 +172,7 @@ function readValue(
     counts.stale++;
     return;
   }
-  if (fault && !ahead && address.time?.unusable === "drop") return;
+  if (fault && !ahead && route.way.address.time?.unusable === "drop") return;
   const found = absent
     ? tag.missing === "skip"
       ? undefined
@@ -178,28 +180,26 @@ function readValue(
     : tag.bytes
       ? readStruct(value, tag.bytes)
       : value;
-  const usable = isValue(found);
   const place = elementOf(route, element, reception);
   if (place === undefined) {
     counts.noteUnnamed(message.topic, tag.value?.text ?? "");
     return;
   }
-  const { captures, from } = place;
+  const usable = isValue(found);
   const reading: Reading = {
     tag: id,
-    captures,
-    address: from,
+    captures: place.captures,
+    address: place.from,
     value: usable ? found : undefined,
     time: timed ? time : assumed,
     clock: timed ? "device" : "agent",
     ...(ahead && { ahead }),
     device: route.device,
-    quality: "good",
+    quality: usable && !isBad ? "good" : "bad",
     historical: false,
   };
-  if (!usable && isBad) readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
-  else if (!usable) readings.push({ ...reading, quality: "bad", reason: `value is ${describe(found)}` });
-  else if (isBad) readings.push({ ...reading, quality: "bad", reason: `quality is ${describe(code)}` });
+  if (isBad) readings.push({ ...reading, reason: `quality is ${describe(code)}` });
+  else if (!usable) readings.push({ ...reading, reason: `value is ${describe(found)}` });
   else readings.push(fault ? { ...reading, reason: arrivalTaken(fault) } : reading);
 }
 

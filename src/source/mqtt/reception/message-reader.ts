@@ -1,7 +1,6 @@
 // A message becomes readings: decoded once, looked up for each tag that wants it.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Reading } from "../../../core/source.ts";
-import { type Message, payloadBytes } from "../connection/message.ts";
+import { badReading, type Message, payloadBytes } from "../connection/message.ts";
 import { PayloadError } from "../decoders/payload.ts";
 import type { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import type { NameTables } from "../reading/name-tables.ts";
@@ -68,17 +67,19 @@ export class MessageReader {
         const fault = this.#faultOf(error);
         this.#counts.lastMalformed = `${message.topic}: payload ${fault.message}`;
         // Names that only the payload has are missing: it is not known which signal the reading would be of.
-        if (!isNamedByPayload(route)) readings.push(bad(route, arrival, fault));
+        if (isNamedByPayload(route)) return;
+        const { id, captures, from } = route;
+        readings.push(badReading({ tag: id, captures, address: from, time: arrival }, `payload ${fault.message}`));
       };
       let document: unknown;
       try {
         this.#checkSize(payloadBytes(message));
-        document = wanted[0]?.decode(message.payload, arrival);
+        document = wanted[0]?.way.decode(message.payload, arrival);
       } catch (error) {
         for (const route of wanted) complain(route, error);
         continue;
       }
-      if (wanted[0]?.address.decoder === "sparkplugB") {
+      if (wanted[0]?.way.address.decoder === "sparkplugB") {
         try {
           if (!this.#options.sparkplug.read(wanted, message, arrival, sink)) this.#noteUnmatched(message);
         } catch (error) {
@@ -140,26 +141,12 @@ export class MessageReader {
 
 /** Where the routes end whose payload is decoded as that of the one at `from`. */
 function endOfGroup(routes: readonly Route[], from: number): number {
-  const decode = routes[from]?.decode;
+  const decode = routes[from]?.way.decode;
   let to = from + 1;
-  while (to < routes.length && routes[to]?.decode === decode) to++;
+  while (to < routes.length && routes[to]?.way.decode === decode) to++;
   return to;
 }
 
-function isNamedByPayload({ address }: Route): boolean {
+function isNamedByPayload({ way: { address } }: Route): boolean {
   return address.depth > 0 || address.captureNames.length > 0 || address.decoder === "sparkplugB";
-}
-
-function bad({ id, captures, from: address }: Route, time: EpochMicros, { message }: PayloadError): Reading {
-  return {
-    tag: id,
-    captures,
-    address,
-    value: undefined,
-    time,
-    clock: "agent",
-    quality: "bad",
-    reason: `payload ${message}`,
-    historical: false,
-  };
 }

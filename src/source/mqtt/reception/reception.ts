@@ -1,19 +1,16 @@
 // Messages on their way from the socket into the inbox.
 import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
-import type { Delivery, Reading, TagId, UnknownAddress } from "../../../core/source.ts";
+import type { Delivery, Reading, UnknownAddress } from "../../../core/source.ts";
 import { RateLimitedLog } from "../../../lib/rate-limited-log.ts";
 import type { MqttTag } from "../config/tag.ts";
-import { TagAddresses } from "../config/tag-address.ts";
 import type { Link, MessageHandler } from "../connection/client.ts";
 import type { HeldPacket, Message } from "../connection/message.ts";
-import { DecoderTable } from "../decoders/decoder.ts";
 import { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import { NameTables } from "../reading/name-tables.ts";
-import { TopicRouter } from "../reading/topic-router.ts";
+import { TopicRouter, waysOf } from "../reading/topic-router.ts";
 import { RebirthRequests } from "../sparkplug/edge-node.ts";
 import { SparkplugHost } from "../sparkplug/host.ts";
-import { ScopeCaptures } from "../topics/sparkplug-topic.ts";
 import { type Batch, Inbox } from "./inbox.ts";
 import { MessageReader } from "./message-reader.ts";
 import { SendWindow } from "./send-window.ts";
@@ -83,19 +80,10 @@ export class Reception implements MessageHandler {
       acknowledge: (held) => this.#acknowledge(held),
       onRoom: () => this.#readOn(),
     });
-    const decoders = new DecoderTable();
-    const addresses = new TagAddresses();
-    // One by one: the router keeps less of them than there is.
-    const subscribers = tags.values().map((tag, index) => {
-      const address = addresses.of(tag);
-      const decode = decoders.get(address.decoder, tag, maxPayload);
-      const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
-      return { id: index as TagId, tag, address, decode, ...scoped }; // a TagId is the index of its tag
-    });
-    const rebirths = new RebirthRequests({ publish: requestRebirth ? link.publish.bind(link) : undefined });
+    const rebirths = new RebirthRequests(requestRebirth ? link.publish.bind(link) : undefined);
     const monotonic = () => runtime.clock.monotonic();
     const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts: this.#counts, monotonic });
-    const router = new TopicRouter(subscribers, rememberedTopics);
+    const router = new TopicRouter(tags, waysOf(maxPayload), rememberedTopics);
     const unknown = this.#unknown;
     this.#sparkplug = sparkplug;
     const onDefect = (error: unknown) => this.#tellDefect(error);

@@ -5,6 +5,7 @@ import type { Reading, TagId } from "../../../core/source.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { tagCaptures } from "../config/tag-address.ts";
+import { badReading } from "../connection/message.ts";
 
 interface Watched {
   readonly id: TagId;
@@ -63,17 +64,8 @@ export class SilenceWatch {
 
   /** What a silent tag shows: no value, and for how long there should have been one. */
   reading({ id, topic, expectEvery }: SilentTag, time: EpochMicros): Reading {
-    const reading: Reading = {
-      tag: id,
-      captures: {},
-      address: topic,
-      value: undefined,
-      time,
-      clock: "agent",
-      quality: "bad",
-      reason: `no message for ${formatDuration(expectEvery)}`,
-      historical: false,
-    };
+    const place = { tag: id, captures: {}, address: topic, time };
+    const reading = badReading(place, `no message for ${formatDuration(expectEvery)}`);
     this.#own.add(reading);
     return reading;
   }

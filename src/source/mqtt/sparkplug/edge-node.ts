@@ -58,18 +58,13 @@ export class EdgeNode {
   }
 
   declare(device: string, name: string, alias: number | bigint | undefined, datatype: number): KnownMetric {
+    const { group, node } = this;
     const key = `${device}\0${name}`;
     const known = this.#byName.get(key);
-    const metric =
-      known?.datatype === datatype
-        ? known
-        : {
-            name,
-            datatype,
-            device,
-            captures: known?.captures ?? { group: this.group, node: this.node, device, metric: name },
-            address: known?.address ?? addressOf(this.group, this.node, device, name),
-          };
+    const captures = known?.captures ?? { group, node, device, metric: name };
+    // The topic, in which `+` stands for the type of the message, and the metric.
+    const address = known?.address ?? `spBv1.0/${group}/+/${node}${device === "" ? "" : `/${device}`} ${name}`;
+    const metric = known?.datatype === datatype ? known : { name, datatype, device, captures, address };
     if (known) this.#byName.set(key, metric);
     else if (this.#byName.size < maxMetrics && this.#room.characters > 0) {
       this.#byName.set(key, metric);
@@ -92,11 +87,6 @@ export class EdgeNode {
   }
 }
 
-/** The topic, in which `+` stands for the type of the message, and the metric. */
-function addressOf(group: string, node: string, device: string, metric: string): string {
-  return `spBv1.0/${group}/+/${node}${device === "" ? "" : `/${device}`} ${metric}`;
-}
-
 /** Milliseconds between two requests to the same node. */
 const perNodeMs = 60_000;
 /** Nodes whose last request is remembered. */
@@ -104,17 +94,13 @@ const maxNodes = 10_000;
 /** Milliseconds between two requests to any, so that a large plant does not answer all at once. */
 const perBrokerMs = 100;
 
-export interface RebirthOptions {
-  /** Undefined: nobody is asked, births are waited for. */
-  readonly publish: ((topic: string, payload: Buffer) => void) | undefined;
-}
-
 export class RebirthRequests {
-  readonly #publish: RebirthOptions["publish"];
+  readonly #publish: ((topic: string, payload: Buffer) => void) | undefined;
   readonly #lastByNode = new Map<string, number>();
   #last = Number.NEGATIVE_INFINITY;
 
-  constructor({ publish }: RebirthOptions) {
+  /** `publish` undefined: nobody is asked, births are waited for. */
+  constructor(publish: ((topic: string, payload: Buffer) => void) | undefined) {
     this.#publish = publish;
   }
 
@@ -134,22 +120,16 @@ export class RebirthRequests {
 }
 
 /** Payload with the time and one metric, `Node Control/Rebirth`, a boolean (11) that is true. */
-export function rebirthPayload(now: EpochMicros): Buffer {
+function rebirthPayload(now: EpochMicros): Buffer {
   const timestamp = varint(Math.floor(now / 1_000));
   const name = Buffer.from("Node Control/Rebirth");
-  const metric = Buffer.concat([
-    Buffer.from([0x0a, name.length]),
-    name,
-    Buffer.from([0x18]),
-    timestamp,
-    Buffer.from([0x20, 11, 0x70, 1]),
-  ]);
-  return Buffer.concat([Buffer.from([0x08]), timestamp, Buffer.from([0x12, metric.length]), metric]);
+  const metric = Buffer.from([0x0a, name.length, ...name, 0x18, ...timestamp, 0x20, 11, 0x70, 1]);
+  return Buffer.from([0x08, ...timestamp, 0x12, metric.length, ...metric]);
 }
 
-function varint(value: number): Buffer {
+function varint(value: number): readonly number[] {
   const bytes: number[] = [];
   let left = value;
   for (; left >= 0x80; left = Math.floor(left / 0x80)) bytes.push((left % 0x80) | 0x80);
-  return Buffer.from([...bytes, left]);
+  return [...bytes, left];
 }

@@ -12,13 +12,11 @@ import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics
 import { EdgeNode, type KnownMetric, type MetricRoom, type RebirthRequests } from "./edge-node.ts";
 import {
   type Arrival,
-  capturesOf,
   describeMetric,
   markStale,
   maxElements,
   type ReadingSink,
   readMetric,
-  wants,
 } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
@@ -181,21 +179,12 @@ export class SparkplugHost {
   }
 
   #birth(arrival: Arrival): void {
-    const { node, topic, payload, routes, sink } = arrival;
+    const { node, topic, payload } = arrival;
     for (const metric of payload.metrics) {
       const { name, alias, datatype = 0 } = metric;
       if (name === undefined || isControl(name)) continue;
       const known = node.declare(topic.device, name, alias, datatype);
-      const described = describeMetric(metric);
-      if (described)
-        for (const route of routes)
-          if (wants(route, known))
-            sink.descriptions.push({
-              tag: route.id,
-              captures: capturesOf(route, known),
-              address: known.address,
-              ...described,
-            });
+      describeMetric(arrival, metric, known);
       readMetric(arrival, metric, known);
     }
   }

@@ -1,7 +1,8 @@
 // From the metrics of a Sparkplug message to readings and descriptions of the tags that want them.
 import type { EpochMicros } from "../../../core/point.ts";
-import type { Captures, Description, Quality, Reading } from "../../../core/source.ts";
+import type { Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/device-time.ts";
+import { badReading } from "../connection/message.ts";
 import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
@@ -35,16 +36,19 @@ export interface Arrival {
 export const maxElements = 100_000;
 
 /** Whether a tag asks for this metric: its topic means the device, and it names it, its beginning and a `*`, or nothing. */
-export function wants({ tag, address }: Route, { name, device }: Pick<KnownMetric, "name" | "device">): boolean {
-  if (!isInScope(address.scope, device)) return false;
+function wants({ tag, way }: Route, { name, device }: KnownMetric): boolean {
+  if (!isInScope(way.address.scope, device)) return false;
   const { metric: pattern } = tag;
   if (pattern === undefined) return true;
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** What the tag's `input` and `signal` are filled with. */
-export function capturesOf({ scoped }: Route, { captures }: KnownMetric): Captures {
-  return scoped ? scoped.of(captures) : captures;
+/** A metric as what fills `input` and `signal` of a tag. */
+function placeOf(
+  { id, way }: Route,
+  { captures, address }: KnownMetric,
+): Pick<Reading, "tag" | "captures" | "address"> {
+  return { tag: id, captures: way.scoped?.of(captures) ?? captures, address };
 }
 
 /** Adds the readings of one metric: its value, those of its elements or of the members of its template. */
@@ -86,7 +90,7 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
   const code = metric.properties["Quality"] ?? metric.properties["quality"];
   const quality = qualityOf(code);
   for (const route of routes) {
-    const { id, tag } = route;
+    const { tag } = route;
     const rule = tag.time ?? defaultTimeRule;
     // A text is a value only to a tag that asked for this metric.
     if (!wants(route, known) || (typeof value === "string" && tag.metric === undefined)) continue;
@@ -95,27 +99,19 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
     const fault = typeof timed === "number" || timed.kind === "missing" ? undefined : timed;
     if (fault) counts.noteTimeFault(fault, address);
     if (fault && !fault.ahead && rule.unusable === "drop") continue;
-    const place = {
-      address: known.address,
+    const unusable = missing ? "value is null" : quality === "good" ? undefined : `quality is ${String(code)}`;
+    const reason = unusable ?? (fault && arrivalTaken(fault));
+    sink.readings.push({
+      ...placeOf(route, known),
+      value,
       time: typeof timed === "number" ? timed : now,
-      clock: typeof timed === "number" ? ("device" as const) : ("agent" as const),
+      clock: typeof timed === "number" ? "device" : "agent",
       ...(fault?.ahead && { ahead: fault.ahead }),
       device: node.name,
+      quality: missing ? "bad" : quality,
+      ...(reason !== undefined && { reason }),
       historical: metric.isHistorical,
-    };
-    const captures = capturesOf(route, known);
-    if (missing)
-      sink.readings.push({ ...place, captures, tag: id, value: undefined, quality: "bad", reason: "value is null" });
-    else if (quality === "good")
-      sink.readings.push({
-        ...place,
-        captures,
-        tag: id,
-        value,
-        quality,
-        ...(fault && { reason: arrivalTaken(fault) }),
-      });
-    else sink.readings.push({ ...place, captures, tag: id, value, quality, reason: `quality is ${String(code)}` });
+    });
   }
 }
 
@@ -123,18 +119,7 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
 export function markStale({ node, routes, time, sink }: Arrival, device: string, reason: string): void {
   for (const known of node.metrics(device))
     for (const route of routes)
-      if (wants(route, known))
-        sink.readings.push({
-          tag: route.id,
-          captures: capturesOf(route, known),
-          address: known.address,
-          value: undefined,
-          time,
-          clock: "agent",
-          quality: "bad",
-          reason,
-          historical: false,
-        });
+      if (wants(route, known)) sink.readings.push(badReading({ ...placeOf(route, known), time }, reason));
 }
 
 /** Names that edge nodes use for the same thing, in the order they are believed. */
@@ -143,8 +128,8 @@ const textNames = ["Documentation", "documentation", "description", "Description
 const lowNames = ["engLow", "EngLow", "Low", "min"];
 const highNames = ["engHigh", "EngHigh", "High", "max"];
 
-/** Unit, description and range, as far as the properties say; undefined when they say nothing. */
-export function describeMetric({ properties }: SparkplugMetric): Pick<Description, "signal" | "range"> | undefined {
+/** Adds unit, description and range, as far as the properties of a birth say. */
+export function describeMetric({ routes, sink }: Arrival, { properties }: SparkplugMetric, known: KnownMetric): void {
   const find = (names: readonly string[]) =>
     names.map((name) => properties[name]).find((value) => value !== undefined && value !== "");
   const engUnit = find(unitNames);
@@ -156,8 +141,9 @@ export function describeMetric({ properties }: SparkplugMetric): Pick<Descriptio
     ...(typeof engUnit === "string" && { engUnit }),
     ...(typeof description === "string" && { description }),
   };
-  if (Object.keys(signal).length === 0 && !range) return undefined;
-  return { signal, ...(range && { range }) };
+  if (Object.keys(signal).length === 0 && !range) return;
+  for (const route of routes)
+    if (wants(route, known)) sink.descriptions.push({ ...placeOf(route, known), signal, ...(range && { range }) });
 }
 
 /**

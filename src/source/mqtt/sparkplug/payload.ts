@@ -1,7 +1,7 @@
 // A Sparkplug B payload as objects, with the names of its protobuf definition. Pure.
 import { inflateSync, unzipSync } from "node:zlib";
 import { PayloadError } from "../decoders/payload.ts";
-import { float32OfBits, float64OfBits, readFields, scalarOf } from "./wire.ts";
+import { readFields, type Scalar, scalarOf } from "./wire.ts";
 
 export interface SparkplugPayload {
   /** Milliseconds since 1970. */
@@ -20,11 +20,11 @@ export interface SparkplugMetric {
   readonly isTransient: boolean;
   readonly isNull: boolean;
   readonly value: RawValue | undefined;
-  readonly properties: Readonly<Record<string, number | bigint | boolean | string>>;
+  readonly properties: Readonly<Record<string, Scalar | undefined>>;
 }
 
 /** A value as it is on the wire: signed integers are still the unsigned ones they travel as. */
-export type RawValue = number | bigint | boolean | string | Uint8Array | SparkplugTemplate;
+export type RawValue = Scalar | Uint8Array | SparkplugTemplate;
 
 export interface SparkplugTemplate {
   readonly isDefinition: boolean;
@@ -68,35 +68,37 @@ function inflate(body: Uint8Array, metrics: readonly SparkplugMetric[], maxBytes
 }
 
 function decodeMetric(bytes: Uint8Array, depth: number): SparkplugMetric {
-  let name: string | undefined;
-  let alias: number | bigint | undefined;
-  let timestamp: number | undefined;
-  let datatype: number | undefined;
-  let isHistorical = false;
-  let isTransient = false;
-  let isNull = false;
-  let raw: RawValue | undefined;
-  let properties: SparkplugMetric["properties"] = {};
+  const metric: Writable<SparkplugMetric> = {
+    name: undefined,
+    alias: undefined,
+    timestamp: undefined,
+    datatype: undefined,
+    isHistorical: false,
+    isTransient: false,
+    isNull: false,
+    value: undefined,
+    properties: {},
+  };
   for (const { number, value } of readFields(bytes)) {
-    if (number === 1) name = asText(value);
-    else if (number === 2) alias = asInteger(value);
-    else if (number === 3) timestamp = Number(asInteger(value));
-    else if (number === 4) datatype = Number(asInteger(value));
-    else if (number === 5) isHistorical = value === 1;
-    else if (number === 6) isTransient = value === 1;
-    else if (number === 7) isNull = value === 1;
-    else if (number === 9) properties = decodeProperties(asBytes(value));
-    else if (number === 10 || number === 11) raw = asInteger(value);
-    else if (number === 12) raw = float32OfBits(Number(asInteger(value)));
-    else if (number === 13) raw = float64OfBits(BigInt(asInteger(value)));
-    else if (number === 14) raw = value === 1;
-    else if (number === 15) raw = asText(value);
+    if (number === 1) metric.name = asText(value);
+    else if (number === 2) metric.alias = asNumber(value);
+    else if (number === 3) metric.timestamp = Number(asNumber(value));
+    else if (number === 4) metric.datatype = Number(asNumber(value));
+    else if (number === 5) metric.isHistorical = value === 1;
+    else if (number === 6) metric.isTransient = value === 1;
+    else if (number === 7) metric.isNull = value === 1;
+    else if (number === 9) metric.properties = decodeProperties(asBytes(value));
+    else if (number >= 10 && number <= 13) metric.value = asNumber(value);
+    else if (number === 14) metric.value = value === 1;
+    else if (number === 15) metric.value = asText(value);
     // Bytes, or a data set, of which no datatype makes a number.
-    else if (number === 16 || number === 17) raw = Uint8Array.from(asBytes(value));
-    else if (number === 18) raw = decodeTemplate(asBytes(value), depth + 1);
+    else if (number === 16 || number === 17) metric.value = Uint8Array.from(asBytes(value));
+    else if (number === 18) metric.value = decodeTemplate(asBytes(value), depth + 1);
   }
-  return { name, alias, timestamp, datatype, isHistorical, isTransient, isNull, value: raw, properties };
+  return metric;
 }
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 function decodeTemplate(bytes: Uint8Array, depth: number): SparkplugTemplate {
   if (depth > maxDepth) throw new PayloadError(`has templates nested deeper than ${maxDepth} levels`);
@@ -111,27 +113,20 @@ function decodeTemplate(bytes: Uint8Array, depth: number): SparkplugTemplate {
 
 function decodeProperties(bytes: Uint8Array): SparkplugMetric["properties"] {
   const keys: string[] = [];
-  const values: (number | bigint | boolean | string | undefined)[] = [];
+  const values: (Scalar | undefined)[] = [];
   for (const { number, value } of readFields(bytes)) {
     if (number === 1) keys.push(asText(value));
     else if (number === 2) values.push(decodeProperty(asBytes(value)));
   }
-  return Object.fromEntries(
-    keys.flatMap((key, i) => {
-      const value = values[i];
-      return value === undefined ? [] : [[key, value]];
-    }),
-  );
+  return Object.fromEntries(keys.map((key, i) => [key, values[i]]));
 }
 
-function decodeProperty(bytes: Uint8Array): number | bigint | boolean | string | undefined {
-  let found: number | bigint | boolean | string | undefined;
+function decodeProperty(bytes: Uint8Array): Scalar | undefined {
+  let found: Scalar | undefined;
   let datatype = 0;
   for (const { number, value } of readFields(bytes)) {
-    if (number === 1) datatype = Number(asInteger(value));
-    else if (number === 3 || number === 4) found = asInteger(value);
-    else if (number === 5) found = float32OfBits(Number(asInteger(value)));
-    else if (number === 6) found = float64OfBits(BigInt(asInteger(value)));
+    if (number === 1) datatype = Number(asNumber(value));
+    else if (number >= 3 && number <= 6) found = asNumber(value);
     else if (number === 7) found = value === 1;
     else if (number === 8) found = asText(value);
   }
@@ -143,7 +138,7 @@ function asBytes(value: number | bigint | Uint8Array): Uint8Array {
   throw new PayloadError("is not Sparkplug B: a number where bytes should be");
 }
 
-function asInteger(value: number | bigint | Uint8Array): number | bigint {
+function asNumber(value: number | bigint | Uint8Array): number | bigint {
   if (!(value instanceof Uint8Array)) return value;
   throw new PayloadError("is not Sparkplug B: bytes where a number should be");
 }

@@ -1,12 +1,13 @@
 // How Sparkplug's values travel: the wire format of Protocol Buffers, as much of it as is needed, and what a value is once its
 // datatype is known. Pure.
-import { float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import { PayloadError } from "../decoders/payload.ts";
+import { narrow } from "../decoders/plain-value.ts";
+import { type NumberType, numberTypes } from "../decoders/struct.ts";
 
 /** One field as it stands in a message: a number for varints and fixed widths, bytes for everything with a length. */
 interface Field {
   readonly number: number;
-  /** Integers beyond 2^53 come as bigints; of the fixed widths the raw bits. */
+  /** Integers beyond 2^53 come as bigints; of the fixed widths, which are floats, the decimal that was meant: 0.1. */
   readonly value: number | bigint | Uint8Array;
 }
 
@@ -31,7 +32,7 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
     for (let i = 7n; i < 10n; i++) {
       const byte = bytes[take(1)] ?? 0;
       large |= BigInt(byte & 0x7f) << (7n * i);
-      if (byte < 0x80) return large <= Number.MAX_SAFE_INTEGER ? Number(large) : BigInt.asUintN(64, large);
+      if (byte < 0x80) return narrow(BigInt.asUintN(64, large));
     }
     throw new PayloadError("is not Sparkplug B: a number has too many bytes");
   };
@@ -43,7 +44,7 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
         yield { number, value: varint() };
         break;
       case 1:
-        yield { number, value: view.getBigUint64(take(8), true) };
+        yield { number, value: numberTypes.f64.read(view, take(8), true) };
         break;
       case 2: {
         const length = Number(varint());
@@ -52,7 +53,7 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
         break;
       }
       case 5:
-        yield { number, value: view.getUint32(take(4), true) };
+        yield { number, value: numberTypes.f32.read(view, take(4), true) };
         break;
       default:
         throw new PayloadError("is not Sparkplug B: unknown kind of field");
@@ -60,38 +61,14 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
   }
 }
 
-/** The bits of a 32-bit float as the number that was meant: 0.1, not 0.10000000149011612. */
-export function float32OfBits(bits: number): number {
-  scratch.setUint32(0, bits);
-  return shortestDecimal(scratch.getFloat32(0), float32);
-}
-
-/** The bits of a 64-bit float as a number. */
-export function float64OfBits(bits: bigint): number {
-  scratch.setBigUint64(0, bits);
-  return scratch.getFloat64(0);
-}
-
-// Written and read within one call.
-const scratch = new DataView(new ArrayBuffer(8));
-
 export type Scalar = number | bigint | boolean | string;
 
 /** Bits of the signed integers, by datatype. They travel as unsigned ones, of their own width or of a wider one. */
 const signedBits: Readonly<Record<number, number>> = { 1: 8, 2: 16, 3: 32, 4: 64 };
-/** Bytes of an element, by the datatype of an array. */
-const elementBytes: Readonly<Record<number, number>> = {
-  22: 1,
-  23: 2,
-  24: 4,
-  25: 8,
-  26: 1,
-  27: 2,
-  28: 4,
-  29: 8,
-  30: 4,
-  31: 8,
-  34: 8,
+/** What an element is, by the datatype of an array; 34 is an array of times. */
+const elementTypes: Readonly<Record<number, NumberType>> = {
+  ...{ 22: "i8", 23: "i16", 24: "i32", 25: "i64", 26: "u8", 27: "u16", 28: "u32", 29: "u64" },
+  ...{ 30: "f32", 31: "f64", 34: "u64" },
 };
 const booleanArray = 32;
 
@@ -100,9 +77,7 @@ export function scalarOf(raw: Scalar | object, datatype: number): Scalar | undef
   if (typeof raw === "object") return undefined;
   const bits = signedBits[datatype];
   if (bits === undefined || (typeof raw !== "number" && typeof raw !== "bigint")) return raw;
-  if (!Number.isInteger(Number(raw))) return raw;
-  const signed = BigInt.asIntN(bits, BigInt(raw));
-  return signed >= Number.MIN_SAFE_INTEGER && signed <= Number.MAX_SAFE_INTEGER ? Number(signed) : signed;
+  return Number.isInteger(Number(raw)) ? narrow(BigInt.asIntN(bits, BigInt(raw))) : raw;
 }
 
 /** Elements of one array; as many values as `[*]` may find in JSON. */
@@ -117,34 +92,11 @@ export function elementsOf(raw: Scalar | object, datatype: number, most: number)
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
   const bound = Math.min(most, maxElements);
   if (datatype === booleanArray) return booleans(raw, view, bound);
-  const width = elementBytes[datatype];
-  if (width === undefined || raw.length / width > bound) return undefined;
-  return Array.from({ length: Math.floor(raw.length / width) }, (_, i) => element(view, i * width, datatype));
-}
-
-function element(view: DataView, at: number, datatype: number): Scalar {
-  switch (datatype) {
-    case 22:
-      return view.getInt8(at);
-    case 23:
-      return view.getInt16(at, true);
-    case 24:
-      return view.getInt32(at, true);
-    case 25:
-      return view.getBigInt64(at, true);
-    case 26:
-      return view.getUint8(at);
-    case 27:
-      return view.getUint16(at, true);
-    case 28:
-      return view.getUint32(at, true);
-    case 30:
-      return shortestDecimal(view.getFloat32(at, true), float32);
-    case 31:
-      return view.getFloat64(at, true);
-    default:
-      return view.getBigUint64(at, true);
-  }
+  const type = elementTypes[datatype];
+  if (type === undefined) return undefined;
+  const { bytes, read } = numberTypes[type];
+  if (raw.length / bytes > bound) return undefined;
+  return Array.from({ length: Math.floor(raw.length / bytes) }, (_, i) => read(view, i * bytes, true));
 }
 
 /** A count of 32 bits, then the booleans from the most significant bit on. */

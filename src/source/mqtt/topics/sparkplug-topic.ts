@@ -49,8 +49,6 @@ interface ScopeName {
 
 type Part = "group" | "node" | "device";
 
-/** Levels in front of the namespace where a broker keeps births. */
-const certificates = ["$sparkplug", "certificates"];
 const parts: readonly (Part | undefined)[] = [undefined, "group", undefined, "node", "device"];
 
 /** The scope, or why the topic can have none (to be read after "must"). */
@@ -58,7 +56,7 @@ export function sparkplugScope({ filter, pattern, captures }: TopicTemplate): Sp
   if (filter.startsWith("$share/"))
     return "not be a shared subscription, since the messages of an edge node are understood together only";
   const levels = pattern.split("/");
-  const prefix = certificates.every((level, i) => levels[i] === level) ? certificates : [];
+  const prefix = pattern.startsWith(certificatePrefix) ? levels.slice(0, 2) : [];
   const own = levels.slice(prefix.length);
   const names: ScopeName[] = [];
   for (const { name, level, rest, apply } of captures) {
@@ -71,9 +69,8 @@ export function sparkplugScope({ filter, pattern, captures }: TopicTemplate): Sp
 }
 
 function wide(own: readonly string[]): readonly string[] {
-  const [namespace = "", group, , node] = own;
-  if (own.includes("#") && own.length < 4) return own;
-  if (own.length < 4 || group === undefined || node === undefined) return own;
+  const [namespace = "", group = "", , node = ""] = own;
+  if (own.length < 4) return own;
   return node === "#" ? [namespace, group, "+", "#"] : [namespace, group, "+", node, "#"];
 }
 

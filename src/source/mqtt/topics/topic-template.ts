@@ -1,6 +1,7 @@
 // Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`, which may go
 // through functions: `{line|lower}`, `{room|map(1=hall,2=yard)}`. Pure; runs once per topic, not per message.
 import { z } from "zod";
+import type { Captures } from "../../../core/source.ts";
 
 /** A topic as a tag gives it, taken apart. */
 export interface TopicTemplate {
@@ -59,6 +60,21 @@ export function parseTopicTemplate(text: string): TopicTemplate | string {
   if (captures.length === 0 && shared.length === 0) return { text, filter: text, pattern: text, captures: none };
   const pattern = levels.join("/");
   return { text, filter: [...shared, pattern].join("/"), pattern, captures };
+}
+
+/** Of topics that capture nothing. */
+const noCaptures: Captures = {};
+
+/** What `captures` take out of `topic`. */
+export function capturesIn(topic: string, captures: readonly TopicCapture[]): Captures {
+  if (captures.length === 0) return noCaptures;
+  const levels = topic.split("/");
+  return Object.fromEntries(
+    captures.map(({ name, level, rest, apply }) => {
+      const text = rest ? levels.slice(level).join("/") : (levels[level] ?? "");
+      return [name, apply ? apply(text) : text];
+    }),
+  );
 }
 
 /** Field of a schema that takes a topic template. */

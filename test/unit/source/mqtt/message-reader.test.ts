@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
-import type { Reading, TagId } from "../../../../src/core/source.ts";
+import type { Reading } from "../../../../src/core/source.ts";
 import { tagAddress } from "../../../../src/source/mqtt/config/tag-address.ts";
 import type { Message } from "../../../../src/source/mqtt/connection/message.ts";
 import { jsonDocument } from "../../../../src/source/mqtt/decoders/json.ts";
@@ -397,21 +397,19 @@ function jsonReader(
     if (payload.toString() === defective) throw new TypeError("of ours");
     return jsonDocument(payload);
   };
-  const tags = texts.map((text, index) => {
-    const tag = { ...mqttDriver.tag.parse(text), ...(descriptive && { descriptive }) };
-    return { id: index as TagId, tag, address: tagAddress(tag), decode }; // a TagId is the index of its tag
-  });
+  const tags = texts.map((text) => ({ ...mqttDriver.tag.parse(text), ...(descriptive && { descriptive }) }));
+  const wayOf = (tag: (typeof tags)[number]) => ({ address: tagAddress(tag), decode });
   const counts = new MessageCounts();
   const unknown = new UnknownTopics();
-  const names = new NameTables(tags.map(({ tag }) => tag));
+  const names = new NameTables(tags);
   let changes = 0;
   const onNames = () => void changes++;
   const defects: unknown[] = [];
   const onDefect = (error: unknown) => void defects.push(error);
-  const rebirths = new RebirthRequests({ publish: undefined });
+  const rebirths = new RebirthRequests(undefined);
   const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => 0 });
   const reader = new MessageReader(
-    new TopicRouter(tags, 100),
+    new TopicRouter(tags, wayOf, 100),
     { maxPayload, sparkplug, names, onNames, unknown, onDefect },
     counts,
   );

@@ -533,14 +533,14 @@ function sparkplugHost(texts: readonly object[] = [{}], maxPayload = 100_000) {
   const readings: Reading[] = [];
   const descriptions: Description[] = [];
   const counts = new MessageCounts();
-  const rebirths = new RebirthRequests({ publish: (topic) => asked.push(topic) });
+  const rebirths = new RebirthRequests((topic) => asked.push(topic));
   const host = new SparkplugHost({ maxPayload, rebirths, counts, monotonic: () => now });
   const routes = texts.map((text, index) => {
     const tag = mqttDriver.tag.parse({ topic: "spBv1.0/#", format: "sparkplugB", ...text });
     const id = index as TagId; // a TagId is the index of its tag
     const address = tagAddress(tag);
-    const scoped = address.scope && { scoped: new ScopeCaptures(address.scope) };
-    return { id, tag, address, decode: () => undefined, captures: {}, from: "", ...scoped };
+    const way = { address, decode: () => undefined, scoped: address.scope && new ScopeCaptures(address.scope) };
+    return { id, tag, way, captures: {}, from: "", device: undefined };
   });
   const receive = (topic: string, payload: Buffer, held?: number) => {
     const message = { topic, payload, retained: false, held };
