@@ -65,12 +65,10 @@ export type Scalar = number | bigint | boolean | string;
 
 /** Bits of the signed integers, by datatype. They travel as unsigned ones, of their own width or of a wider one. */
 const signedBits: Readonly<Record<number, number>> = { 1: 8, 2: 16, 3: 32, 4: 64 };
-/** What an element is, by the datatype of an array; 34 is an array of times. */
-const elementTypes: Readonly<Record<number, NumberType>> = {
-  ...{ 22: "i8", 23: "i16", 24: "i32", 25: "i64", 26: "u8", 27: "u16", 28: "u32", 29: "u64" },
-  ...{ 30: "f32", 31: "f64", 34: "u64" },
-};
+/** What an element of an array is, by the datatype from 22 on. */
+const elementTypes: readonly NumberType[] = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64"];
 const booleanArray = 32;
+const timeArray = 34;
 
 /** The number or text; undefined for what is none: files, data sets, templates, arrays. */
 export function scalarOf(raw: Scalar | object, datatype: number): Scalar | undefined {
@@ -92,7 +90,7 @@ export function elementsOf(raw: Scalar | object, datatype: number, most: number)
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
   const bound = Math.min(most, maxElements);
   if (datatype === booleanArray) return booleans(raw, view, bound);
-  const type = elementTypes[datatype];
+  const type = datatype === timeArray ? "u64" : elementTypes[datatype - 22];
   if (type === undefined) return undefined;
   const { bytes, read } = numberTypes[type];
   if (raw.length / bytes > bound) return undefined;
