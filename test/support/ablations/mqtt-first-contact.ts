@@ -67,6 +67,13 @@ export const mqttFirstContactAblations: readonly Ablation[] = [
     name: "to a port that speaks TLS",
   },
   {
+    safeguard: "no token of a broker's address in a log or a status",
+    file: "source/mqtt/connection/failure.ts",
+    code: 'return url.replace(/[?#].*$/s, "?***");',
+    without: "return url;",
+    test: "integration/mqtt/secrets.test.ts",
+  },
+  {
     safeguard: "no position in a batch in an Input ID",
     file: "source/mqtt/reading/element.ts",
     code: "((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value))",

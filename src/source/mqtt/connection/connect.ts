@@ -7,7 +7,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import type { MqttOptions } from "../config/options.ts";
 import { type Connected, connectOnce, type Link, type MessageHandler } from "./client.ts";
-import type { Failure } from "./failure.ts";
+import { type Failure, shownUrl } from "./failure.ts";
 import type { SessionState } from "./session-state.ts";
 import { cutMessages } from "./web-socket-frames.ts";
 
@@ -36,7 +36,7 @@ export async function connectBroker<Handler extends MessageHandler>(
   const credentials = await readCredentials(options);
   let first: Failure | undefined;
   for (const protocolVersion of versions) {
-    const attempt = { url, username, clientId, protocolVersion };
+    const attempt = { url: shownUrl(url), username, clientId, protocolVersion };
     const result = await connectOnce(
       attempt,
       { ...libraryOptions(url, options, clientId, protocolVersion), ...credentials, maxPayload: options.maxPayload },
@@ -53,8 +53,8 @@ export async function connectBroker<Handler extends MessageHandler>(
     }
     log.debug({ err: result.error, protocolVersion }, "no answer in this version of the protocol");
   }
-  if (first && (await needsTls(url, signal))) throw wantsTls(url, first.error);
-  throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${url}: no version of the protocol to try`);
+  if (first && (await needsTls(url, signal))) throw wantsTls(shownUrl(url), first.error);
+  throw first?.error ?? new AgentError("SOURCE_PROTOCOL", `${shownUrl(url)}: no version of the protocol to try`);
 }
 
 /** Whether the port of a URL without TLS speaks TLS. */

@@ -5,11 +5,16 @@ import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason
 
 /** What was tried, for messages. */
 export interface Attempt {
-  /** As in the configuration, without credentials. */
+  /** As `shownUrl` gives it. */
   readonly url: string;
   readonly username: string | undefined;
   readonly clientId: string;
   readonly protocolVersion: 3 | 4 | 5;
+}
+
+/** The address as it may be logged and shown: a query may hold a token, under any name. */
+export function shownUrl(url: string): string {
+  return url.replace(/[?#].*$/s, "?***");
 }
 
 /** The first things that went wrong on a connection, which are the cause of all that follows. */

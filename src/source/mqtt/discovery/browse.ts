@@ -6,6 +6,7 @@ import type { BrowsedNode, BrowseTarget } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import { type MqttOptions, mqttOptions } from "../config/options.ts";
 import { connectBroker } from "../connection/connect.ts";
+import { shownUrl } from "../connection/failure.ts";
 import type { Message } from "../connection/message.ts";
 import { describeReason } from "../connection/reason-code.ts";
 import { parseSparkplugTopic } from "../topics/sparkplug-topic.ts";
@@ -60,7 +61,7 @@ export async function* browseBroker(
     if (code >= 0x80)
       throw new AgentError(
         "SOURCE_REFUSED",
-        `${url} refused the subscription to all topics (#): ${describeReason(code)}`,
+        `${shownUrl(url)} refused the subscription to all topics (#): ${describeReason(code)}`,
         { hint: "let this user read # at the broker while looking, or write the tags by hand" },
       );
     try {

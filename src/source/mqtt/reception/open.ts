@@ -5,6 +5,7 @@ import type { Source } from "../../../core/source.ts";
 import { clientIdOf } from "../config/connection-checks.ts";
 import type { Link } from "../connection/client.ts";
 import { connectBroker } from "../connection/connect.ts";
+import { shownUrl } from "../connection/failure.ts";
 import { loadSessionState } from "../connection/session-state.ts";
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import { NamesFile, NameTables } from "../reading/name-tables.ts";
@@ -15,7 +16,8 @@ import { type MqttConfig, MqttSource } from "./source.ts";
 export async function openMqttSource(config: MqttConfig, runtime: Runtime, signal: AbortSignal): Promise<Source> {
   const { url, servers, verify } = config.options;
   const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
-  if (verify === "none") log.warn({ url }, "the broker's certificate is not checked; anybody can pass for it");
+  if (verify === "none")
+    log.warn({ url: shownUrl(url) }, "the broker's certificate is not checked; anybody can pass for it");
   const takeovers = takeoverWatchOf(config);
   const failures: AgentError[] = [];
   for (const each of [url, ...servers]) {
@@ -23,7 +25,8 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
       return await openAt(each, config, runtime, log, signal);
     } catch (error) {
       if (!isAgentError(error)) throw error;
-      if (servers.length > 0) log.warn({ url: each, code: error.code, err: error }, "this broker was given up");
+      if (servers.length > 0)
+        log.warn({ url: shownUrl(each), code: error.code, err: error }, "this broker was given up");
       failures.push(error);
     }
   }
@@ -57,14 +60,15 @@ async function openAt(
   const connecting = { url, options, clientId, state, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;
-  const about = { url, clientId, protocolVersion };
+  const broker = shownUrl(url);
+  const about = { url: broker, clientId, protocolVersion };
   if (sessionPresent) log.info(about, "the broker resumed our session");
   else log.info(about, "the broker began a session");
   if (session.persistent && !sessionPresent && state.filters.length > 0)
-    log.warn({ url, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
+    log.warn({ url: broker, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
   if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
   const source = new MqttSource({
-    url,
+    url: broker,
     config,
     clientId,
     runtime,

@@ -26,6 +26,7 @@ const overdueEveryMs = 500;
 const stallWarningMs = 5_000;
 
 export interface Parts {
+  /** As `shownUrl` gives it. */
   readonly url: string;
   readonly config: MqttConfig;
   readonly clientId: string;
