@@ -126,6 +126,12 @@ export class AgentError extends Error {
   }
 }
 
+/** What an error says. Node reports some failures of connecting as an AggregateError without a message. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(reasonOf).join("; ");
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
 /** Whether `error` is an `AgentError`, of this code if one is given. */
 export function isAgentError(error: unknown, code?: ErrorCode): error is AgentError {
   return error instanceof AgentError && (code === undefined || error.code === code);

@@ -1,5 +1,6 @@
 // Small state files that are either the old or the new one, whatever happens in between.
 import { randomBytes } from "node:crypto";
+import { chownSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -19,6 +20,13 @@ export async function writeAtomically(path: string, data: string | Uint8Array): 
   }
   // Without this the rename itself may be undone by a power cut (seen on ext4 and xfs).
   await syncName(path);
+}
+
+/** An operator may be root where the agent is not: gives `path` to the owner of `model`, so that the agent can write it. */
+export function ownAs(model: string, path: string): void {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = statSync(model);
+  chownSync(path, uid, gid);
 }
 
 /** Resolves once the name of a file that was made or renamed survives a power cut. */

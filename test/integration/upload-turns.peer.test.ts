@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
-import { TurnFolder } from "../../src/upload/client/turns.ts";
+import { TurnFolder } from "../../src/upload/client/pacer.ts";
 import { command } from "../support/command.ts";
 import { eventually } from "../support/eventually.ts";
 import { testRuntime } from "../support/runtime.ts";
@@ -57,7 +57,7 @@ sources: { waves: { type: simulator, tags: [{ input: boiler, wave: sine, period:
 
 test("the turn of a process that is killed in the middle of its call is free", async () => {
   using home = temporaryFolder();
-  const module = join(import.meta.dirname, "../../src/upload/client/turns.ts");
+  const module = join(import.meta.dirname, "../../src/upload/client/pacer.ts");
   const source = `
     const { TurnFolder } = await import(${JSON.stringify(module)});
     const turns = new TurnFolder(${JSON.stringify(home.path)}, console).of(${JSON.stringify(save)});

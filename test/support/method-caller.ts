@@ -1,7 +1,7 @@
 // A client of a service for tests, in time that runs faster, so that the permitted rates take none.
 import { systemClock } from "../../src/lib/clock.ts";
+import { openCredentials } from "../../src/upload/client/client-credentials.ts";
 import { MethodCaller } from "../../src/upload/client/method-caller.ts";
-import { openCredentials } from "../../src/upload/client/open-credentials.ts";
 import { serviceOptions } from "../../src/upload/client/options.ts";
 import { RpcClient } from "../../src/upload/client/rpc-client.ts";
 import { testRuntime } from "./runtime.ts";

@@ -1,5 +1,5 @@
 // What an operator should know of the signals at the service, as warnings of the status.
-import type { Named, SignalWatchStatus } from "../../upload/signals/signal-findings.ts";
+import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
 import type { UploadStatus } from "../../upload/uploader.ts";
 import type { Warning } from "./status.ts";
 

@@ -7,11 +7,10 @@ import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DeviceCheck } from "../../core/source.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
-import { openCredentials } from "../../upload/client/open-credentials.ts";
-import { Pacer } from "../../upload/client/pacer.ts";
+import { openCredentials } from "../../upload/client/client-credentials.ts";
+import { serviceFailure } from "../../upload/client/method-caller.ts";
+import { Pacer, TurnFolder } from "../../upload/client/pacer.ts";
 import { answerBytes, RpcClient } from "../../upload/client/rpc-client.ts";
-import { failureOf } from "../../upload/client/service-failure.ts";
-import { TurnFolder } from "../../upload/client/turns.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { openBeside } from "../shared/open-beside.ts";
 import { refusedAddresses } from "../shared/refused-addresses.ts";
@@ -116,5 +115,5 @@ async function reachService(
   // The token of the last run was taken no longer: now with a new one.
   if (verdict.kind === "throttled" && verdict.retryAfterMs === 0) verdict = await pacer.run(call, signal);
   // Others may use up the permitted requests: the service is there all the same.
-  if (verdict.kind !== "done" && verdict.kind !== "throttled") throw failureOf(service.url, verdict);
+  if (verdict.kind !== "done" && verdict.kind !== "throttled") throw serviceFailure(service.url, verdict);
 }

@@ -1,6 +1,7 @@
 // What `tagferry signals` has found and would do, as a table for people and as JSON. Pure.
+
+import type { AttributeChange } from "../../upload/signals/attribute-map.ts";
 import type { PlannedItem } from "../../upload/signals/item-publisher.ts";
-import type { AttributeChange } from "../../upload/signals/signal-check.ts";
 import type { SignalSaveView } from "../../wire/signal-view.ts";
 import { count } from "../terminal/figures.ts";
 import { columns, visible } from "../terminal/table.ts";

@@ -4,10 +4,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config/config.ts";
 import type { Runtime } from "../../core/runtime.ts";
+import { openCredentials } from "../../upload/client/client-credentials.ts";
 import { MethodCaller } from "../../upload/client/method-caller.ts";
-import { openCredentials } from "../../upload/client/open-credentials.ts";
+import { TurnFolder } from "../../upload/client/pacer.ts";
 import { RpcClient } from "../../upload/client/rpc-client.ts";
-import { TurnFolder } from "../../upload/client/turns.ts";
 
 /** As many points as a command can hold. */
 const maxAnswerBytes = 256 * 2 ** 20;

@@ -7,9 +7,9 @@ import type { Secret } from "../../core/secret.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { BackOff } from "../../lib/back-off.ts";
-import { basicAuthorization, type Credentials } from "./credentials.ts";
-import { type CredentialsContent, CredentialsFile } from "./credentials-file.ts";
+import { basicAuthorization, type Credentials, type CredentialsContent, CredentialsFile } from "./credentials.ts";
 import { HttpPost } from "./http-post.ts";
+import type { ServiceOptions } from "./options.ts";
 
 export interface ClientCredentialsOptions {
   readonly file: string;
@@ -188,4 +188,21 @@ export class ClientCredentials implements Credentials {
 /** A tenth of its life before its end, at most 5 minutes. */
 function renewAheadMs({ lifetimeMs }: Token): number {
   return Math.min(300_000, lifetimeMs / 10);
+}
+
+/** `tokenPath`: where a token is kept across restarts. */
+export async function openCredentials(
+  options: ServiceOptions,
+  tokenPath: string,
+  runtime: Runtime,
+): Promise<Credentials> {
+  const { auth, integration, proxy, caFile } = options;
+  if (auth.clientCredentials)
+    return ClientCredentials.open({ ...auth.clientCredentials, integration, proxy, caFile, tokenPath }, runtime);
+  const { username = integration, password } = auth.basic ?? {};
+  return {
+    authorization: async () => basicAuthorization(username, password?.reveal() ?? ""),
+    renew: () => false,
+    async [Symbol.asyncDispose]() {},
+  };
 }

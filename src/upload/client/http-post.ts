@@ -1,13 +1,13 @@
 // Posts to one URL over connections that stay open.
 import { readFile } from "node:fs/promises";
 import type { Dispatcher } from "undici";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, reasonOf } from "../../core/errors.ts";
+import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
 import { deadline, isAbort, orAbort } from "../../lib/abort.ts";
 import { Addresses, type Resolve } from "./addresses.ts";
 import { type Connections, openConnections } from "./connections.ts";
-import { untrusted } from "./untrusted.ts";
 
 export interface HttpAnswer {
   readonly status: number;
@@ -57,7 +57,7 @@ export class HttpPost implements AsyncDisposable {
   /** Connects to nothing yet. Rejects with `SERVICE_UNREACHABLE` when `caFile` cannot be read. */
   static async open(options: HttpPostOptions, clock: Clock): Promise<HttpPost> {
     const ca = await authoritiesIn(options.caFile).catch((cause: unknown) => {
-      const message = `service.caFile ${options.caFile} cannot be read: ${messageOf(cause)}`;
+      const message = `service.caFile ${options.caFile} cannot be read: ${reasonOf(cause)}`;
       throw new AgentError("SERVICE_UNREACHABLE", message, { cause });
     });
     return new HttpPost(options, ca, clock);
@@ -96,7 +96,7 @@ export class HttpPost implements AsyncDisposable {
       this.#reconnect();
       if (limit.signal.aborted) throw limit.signal.reason;
       if (error instanceof AgentError) throw error;
-      const message = messageOf(error);
+      const message = reasonOf(error);
       if (proxyRefusal.test(message)) return { status: 407, headers: {}, text: message };
       const reason = untrusted(error, this.#clock.now());
       if (reason !== undefined)
@@ -162,8 +162,36 @@ async function authoritiesIn(caFile: string | undefined): Promise<string | undef
   return caFile === undefined ? undefined : await readFile(caFile, "utf8");
 }
 
-/** Node reports some failures of connecting as an AggregateError without a message. */
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(messageOf).join("; ");
-  return error instanceof Error ? error.message || error.name : String(error);
+const unknownAuthority = "its certificate is of an authority that is not trusted; name that in service.caFile";
+
+/** Why a connection over TLS was not trusted, and what to do about it, by Node's code. */
+const reasons: Readonly<Record<string, string>> = {
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    "its certificate is for another name: is service.url right, or does something answer in its place?",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is self-signed; name it in service.caFile",
+  SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
+  /** An authority of the same name as one that is trusted, with another key. */
+  CERT_SIGNATURE_FAILURE: unknownAuthority,
+};
+/** All others that are about certificates. */
+const aboutCertificates = /^CERT_|_CERT$|^INVALID_(CA|PURPOSE)$/;
+
+/** Undefined: it was not about trust. `now`: what the clock of this machine says. */
+function untrusted(error: unknown, now: EpochMicros): string | undefined {
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return undefined;
+  const date = () => new Date(now / 1_000).toISOString().slice(0, 19);
+  switch (error.code) {
+    case "CERT_HAS_EXPIRED":
+      return `its certificate has expired: it must be renewed there, unless the clock here is wrong, which says ${date()}Z`;
+    case "CERT_NOT_YET_VALID":
+      return `its certificate is not valid yet: is the clock here right? It says ${date()}Z`;
+    default: {
+      const reason =
+        reasons[error.code] ?? (aboutCertificates.test(error.code) ? "its certificate does not hold" : undefined);
+      return reason && `${reason} (${error.message})`;
+    }
+  }
 }

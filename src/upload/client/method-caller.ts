@@ -1,14 +1,13 @@
 // Calls of the service that give a result or fail: for what reads and publishes, not for points, which have `Outcome`.
 import type { z } from "zod";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, type ErrorCode, isAgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
-import { type Method, requestLimits, wireName } from "../../wire/method.ts";
-import { readingVersion } from "./dialect.ts";
+import { unreachable } from "../../core/unreachable.ts";
+import { type ApiVersion, type Method, requestLimits, wireName } from "../../wire/method.ts";
+import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
 import type { ServiceOptions } from "./options.ts";
-import { Pacer } from "./pacer.ts";
-import type { RpcClient } from "./rpc-client.ts";
-import { failureOf } from "./service-failure.ts";
-import type { TurnFolder } from "./turns.ts";
+import { Pacer, type TurnFolder } from "./pacer.ts";
+import type { RpcClient, Verdict } from "./rpc-client.ts";
 
 export interface MethodCallerParts {
   readonly options: ServiceOptions;
@@ -74,7 +73,7 @@ export class MethodCaller {
         await this.#runtime.clock.sleep(verdict.retryAfterMs, signal);
         continue;
       }
-      if (verdict.kind !== "done") throw failureOf(`${url}: ${method}`, verdict);
+      if (verdict.kind !== "done") throw serviceFailure(`${url}: ${method}`, verdict);
       const parsed = result.safeParse(verdict.result);
       if (parsed.success) return parsed.data;
       throw new AgentError("SERVICE_PROTOCOL", `${url}: the answer to ${method} is none of ${this.version}`);
@@ -87,13 +86,62 @@ export class MethodCaller {
     const { options, turns } = this.#parts;
     const { requestsPerSecond } = requestLimits(method, this.version);
     // What is set is a share of what the service allows those who write.
-    const share = isWriting(method) ? options.limits.requestsPerSecond : 1;
+    const isWriting = method === "integration.saveSignals" || method === "admin.publishSignals";
+    const share = isWriting ? options.limits.requestsPerSecond : 1;
     const pacer = new Pacer(this.#runtime.clock, requestsPerSecond * share, turns?.of(method));
     this.#pacers.set(method, pacer);
     return pacer;
   }
 }
 
-function isWriting(method: Method): boolean {
-  return method === "integration.saveSignals" || method === "admin.publishSignals";
+/** The service refuses what was sent: less of it, or something else, may go through. */
+class RefusedRequest extends Error {}
+
+export function isRefusal(error: unknown): error is AgentError {
+  return isAgentError(error, "SERVICE_PROTOCOL") && error.cause instanceof RefusedRequest;
+}
+
+/** What an answer that is no result means for a command that ends. `what`: what was asked, and of whom. */
+export function serviceFailure(what: string, verdict: Exclude<Verdict, { kind: "done" }>): AgentError {
+  const failure = (code: ErrorCode, text: string, cause?: Error) =>
+    new AgentError(code, `${what}: ${text}`, cause && { cause });
+  const refused = (reason: string) => failure("SERVICE_PROTOCOL", reason, new RefusedRequest(reason));
+  switch (verdict.kind) {
+    case "throttled":
+      return failure("SERVICE_UNREACHABLE", "the service asks to wait");
+    case "unauthorized":
+      return failure("SERVICE_REFUSED", verdict.reason);
+    case "unavailable": {
+      const { answered, cause } = verdict;
+      if (isAgentError(cause, "SERVICE_UNTRUSTED")) return cause;
+      // One that answers, though not as it should, has been reached.
+      const isReached = answered || isAgentError(cause, "SERVICE_PROTOCOL");
+      return failure(isReached ? "SERVICE_PROTOCOL" : "SERVICE_UNREACHABLE", cause.message, cause);
+    }
+    case "refused":
+      return refused(verdict.reason);
+    case "partly":
+      return failure("SERVICE_PROTOCOL", verdict.error.message);
+    case "tooLarge":
+      return refused("HTTP 413, the service takes no request so large");
+    default:
+      return unreachable(verdict);
+  }
+}
+
+/** The dialect that signals, items and data are read in: version 1.0 has no method for it, 1.1beta1 added them to its words. */
+export function readingVersion(version: ApiVersion): Exclude<ApiVersion, "1.0"> {
+  return version === "1.0" ? "1.1beta1" : version;
+}
+
+/** A save view as `version` writes it: the current dialect says `valueType` for `type`. */
+export function saveViewIn(version: ApiVersion, view: SignalSaveView | ItemSaveView): object {
+  if (version !== "1.1") return view;
+  const { type, ...others } = view;
+  return { ...others, valueType: type };
+}
+
+/** The member of `integration.saveSignals` that holds the views. */
+export function inputsMember(version: ApiVersion): "inputs" | "signalsByInput" {
+  return version === "1.1" ? "signalsByInput" : "inputs";
 }

@@ -1,10 +1,10 @@
 // The `service:` block of the configuration: where points go, as whom, and how much at a time.
 import { z } from "zod";
 import { Secret } from "../../core/secret.ts";
+import type { PartialSignalMetadata } from "../../core/signal.ts";
 import { byteSize, duration, secret } from "../../lib/fields.ts";
 import { apiVersions } from "../../wire/method.ts";
-import { integrationId } from "../../wire/signal-view.ts";
-import { qualityRule } from "./quality-rules.ts";
+import { integrationId, keyPattern } from "../../wire/signal-view.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -31,6 +31,16 @@ const auth = z
       context.addIssue({ code: "custom", message: "must have exactly one of basic and clientCredentials" });
   })
   .describe("How the agent proves who it is.");
+
+const plain = ["name", "description", "engUnit", "labels", "sampleInterval", "gapDetection"] as const;
+
+/** `name`, `engUnit`, `labels`, `labels.site` … */
+export const qualityRule = z
+  .string()
+  .refine(
+    (text) => plain.some((name) => name === text) || (text.startsWith("labels.") && keyPattern.test(text.slice(7))),
+    { error: `must be ${plain.join(", ")} or labels.<key>` },
+  );
 
 const signals = z.strictObject({
   save: z
@@ -118,3 +128,18 @@ export const serviceOptions = service.superRefine(({ apiVersion, signals: { publ
 
 /** The `service:` block, checked and with its defaults. Times in milliseconds, sizes in bytes. */
 export type ServiceOptions = z.output<typeof serviceOptions>;
+
+/** The rules that `signal` does not meet. Names of states take the place of a unit where it is an enumeration. */
+export function unmetRules(signal: PartialSignalMetadata, rules: readonly string[]): readonly string[] {
+  return rules.flatMap((rule) => {
+    const wanted = rule === "engUnit" && signal.type === "enum" ? "enumValues" : rule;
+    return isPresent(signal, wanted) ? [] : [wanted];
+  });
+}
+
+function isPresent(signal: PartialSignalMetadata, rule: string): boolean {
+  if (rule.startsWith("labels.")) return (signal.labels?.[rule.slice(7)] ?? []).some((text) => text !== "");
+  const value = Object.entries(signal).find(([name]) => name === rule)?.[1];
+  if (typeof value === "string") return value.trim() !== "";
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
+}

@@ -1,5 +1,5 @@
 // Calls of the service: request out, answer back, and what that answer means for what was sent.
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
 import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc.ts";
@@ -8,7 +8,6 @@ import type { Resolve } from "./addresses.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
-import { retryAfterMs } from "./retry-after.ts";
 
 /** A call whose body is written already. */
 export interface Call {
@@ -87,7 +86,10 @@ export class RpcClient implements AsyncDisposable {
       if (signal.aborted) throw signal.reason;
       if (isAgentError(error, "SERVICE_REFUSED"))
         return { kind: "unauthorized", reason: error.message, answered: false };
-      return { kind: "unavailable", cause: unreachableBy(error), answered: false };
+      const cause = isAgentError(error)
+        ? error
+        : new AgentError("SERVICE_UNREACHABLE", reasonOf(error), { cause: error });
+      return { kind: "unavailable", cause, answered: false };
     }
     const clean: Clean = (text) => withoutCredentials(text, authorization);
     const verdict =
@@ -193,9 +195,14 @@ function unavailable(message: string): Extract<Verdict, { readonly kind: "unavai
   return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message), answered: false };
 }
 
-function unreachableBy(error: unknown): AgentError {
-  if (isAgentError(error)) return error;
-  return new AgentError("SERVICE_UNREACHABLE", error instanceof Error ? error.message : String(error), {
-    cause: error,
-  });
+const mostMs = 3_600_000;
+
+/** Milliseconds to wait, from 0 to an hour; undefined when the header is missing or makes no sense. */
+function retryAfterMs(header: string | string[] | undefined, nowMs: number): number | undefined {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim();
+  if (text === undefined || text === "") return undefined;
+  if (/^\d+$/.test(text)) return Math.min(mostMs, Number(text) * 1_000);
+  // Date.parse reads "-1" as a date; a real one begins with the name of the day.
+  const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(at) ? undefined : Math.min(mostMs, Math.max(0, at - nowMs));
 }

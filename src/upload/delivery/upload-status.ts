@@ -5,7 +5,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import { Since } from "../../lib/since.ts";
 import type { Verdict } from "../client/rpc-client.ts";
 import type { Catalog } from "../signals/catalog.ts";
-import type { SignalWatchStatus } from "../signals/signal-findings.ts";
+import type { SignalWatchStatus } from "../signals/signal-watch.ts";
 import type { ParkedStatus } from "./parked-inputs.ts";
 
 /**

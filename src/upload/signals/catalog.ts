@@ -4,8 +4,8 @@ import type { InputId, SignalId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { PartialSignalMetadata, SignalCatalog } from "../../core/signal.ts";
 import { signalAttributes } from "../../wire/signal-view.ts";
+import { canonicalJson, hashOf } from "./attribute-map.ts";
 import { type CatalogFile, openCatalogFile, replaceCatalogFile } from "./catalog-file.ts";
-import { canonicalJson, hashOf } from "./metadata-hash.ts";
 
 /** What is known of one signal. */
 export interface CatalogEntry {

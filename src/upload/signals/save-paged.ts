@@ -1,9 +1,8 @@
 // Saves many signals or items: in requests within the limits, and past those that the service refuses.
 import { z } from "zod";
 import { type SaveSummary, saveSummaries } from "../../wire/results.ts";
-import { inputsMember } from "../client/dialect.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
-import { isRefusal } from "../client/service-failure.ts";
+import { inputsMember, isRefusal } from "../client/method-caller.ts";
 
 export interface Saving {
   /** Input ID or Signal ID. */

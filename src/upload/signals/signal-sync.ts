@@ -3,14 +3,14 @@ import type { InputId, SignalId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { unreachable } from "../../core/unreachable.ts";
 import { BackOff } from "../../lib/back-off.ts";
-import { inputsMember } from "../client/dialect.ts";
+import { signalSaveView } from "../../wire/signal-view.ts";
+import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
 import type { Pacer } from "../client/pacer.ts";
 import { answerBytes, type Call, type Verdict } from "../client/rpc-client.ts";
 import { namedIn, signalsOf, summaryBytes } from "../client/service-sink.ts";
 import { firstRequestId } from "../packing/frame-plan.ts";
 import type { Catalog } from "./catalog.ts";
-import { type BatchedSignal, nextBatch } from "./signal-batch.ts";
 
 export interface SignalSyncParts {
   readonly options: ServiceOptions;
@@ -24,6 +24,15 @@ export interface SignalSyncParts {
   readonly saved?: (inputs: readonly InputId[]) => void;
 }
 
+interface BatchedSignal {
+  readonly input: InputId;
+  readonly hash: string;
+  /** `"input":{…}` */
+  readonly json: string;
+}
+
+/** Answers grow with the number of signals; 10,000 make 3 MB of answer at most. */
+const mostPerRequest = 10_000;
 const pollMs = 1_000;
 /** How often the service may fail to save before points go out without: it creates signals by itself. */
 const patience = 3;
@@ -74,27 +83,48 @@ export class SignalSync {
     this.#retryForbidden();
     const batch = this.#suspects.pop() ?? this.#nextBatch();
     if (batch.length === 0) return pollMs;
-    const call = this.#callFor(batch);
+    const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
+    const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
+    const call = { id: this.#nextId++, body, maxAnswerBytes };
     const verdict = await pacer.run(() => this.#parts.call(call, grace), signal);
     const waitMs = await this.#decide(batch, verdict);
     if (catalog.pending.size === 0) this.#suspects = [];
     return waitMs;
   }
 
+  /** As many pending signals as have room in a request. Those that can be in no request are marked as refused. */
   #nextBatch(): BatchedSignal[] {
     const { catalog, maxBytes, options } = this.#parts;
-    return nextBatch(catalog, options.apiVersion, maxBytes - Buffer.byteLength(this.#body("")));
+    const room = maxBytes - Buffer.byteLength(this.#body(""));
+    const batch: BatchedSignal[] = [];
+    let bytes = 0;
+    for (const input of Array.from(catalog.pending)) {
+      const { hash, signal } = catalog.entry(input) ?? {};
+      if (hash === undefined || signal === undefined) continue;
+      const view = signalSaveView.safeParse({ ...signal, name: signal.name ?? input });
+      if (!view.success) {
+        const [issue] = view.error.issues;
+        const reason = `${issue?.path.join(".") ?? "metadata"} ${issue?.message ?? "is invalid"}`;
+        catalog.markRefused(input, hash, reason);
+        continue;
+      }
+      const json = `${JSON.stringify(input)}:${JSON.stringify(saveViewIn(options.apiVersion, view.data))}`;
+      const size = Buffer.byteLength(json) + 1;
+      if (bytes + size > room && batch.length > 0) break;
+      if (size > room) {
+        catalog.markRefused(input, hash, `metadata of ${size} bytes are larger than a request may be`);
+        continue;
+      }
+      bytes += size;
+      batch.push({ input, hash, json });
+      if (batch.length === mostPerRequest) break;
+    }
+    return batch;
   }
 
   #body(inputs: string): string {
     const { integration, apiVersion, signals } = this.#parts.options;
     return `{"jsonrpc":"2.0","method":"integration.saveSignals","id":${this.#nextId},"params":{"integration":"${integration}","${inputsMember(apiVersion)}":{${inputs}},"createOnly":${signals.createOnly}}}`;
-  }
-
-  #callFor(batch: readonly BatchedSignal[]): Call {
-    const body = Buffer.from(this.#body(batch.map(({ json }) => json).join(",")), "utf8");
-    const maxAnswerBytes = batch.reduce((bytes, { input }) => bytes + input.length + summaryBytes, answerBytes);
-    return { id: this.#nextId++, body, maxAnswerBytes };
   }
 
   /** Milliseconds to wait before the next call. */
@@ -107,20 +137,17 @@ export class SignalSync {
         return this.#succeeded();
       case "partly": {
         const ids = await signalsOf(verdict.error.data?.partialResult);
-        this.#saved(
-          batch.filter(({ input }) => ids.has(input)),
-          ids,
-        );
+        const saved = batch.filter(({ input }) => ids.has(input));
         const rest = batch.filter(({ input }) => !ids.has(input));
+        this.#saved(saved, ids);
         const known = new Set(rest.map(({ input }) => input));
         for (const { id = "", message } of verdict.error.data?.invalidResources ?? [])
           for (const input of namedIn([id], "inputs.", known)) this.#refused(rest, input, message);
         return ids.size > 0 ? this.#succeeded() : this.#failed(true);
       }
-      case "refused": {
+      case "refused":
         this.#bisect(batch, verdict.reason, verdict.paths);
         return this.#succeeded();
-      }
       case "tooLarge":
         if (batch.length > 1) this.#split(batch);
         else if (batch[0]) this.#refused(batch, batch[0].input, "metadata are larger than the service takes");
@@ -203,11 +230,8 @@ export class SignalSync {
       return;
     }
     const known = new Set(batch.map(({ input }) => input));
-    const named = new Set([
-      ...namedIn(paths, "inputs.", known),
-      ...namedIn(paths, "signalsByInput.", known),
-      ...namedIn(paths, "params.inputs.", known),
-    ]);
+    const prefixes = ["inputs.", "signalsByInput.", "params.inputs."];
+    const named = new Set(prefixes.flatMap((prefix) => namedIn(paths, prefix, known)));
     if (named.size === 0 || named.size === batch.length) {
       this.#split(batch);
       return;

@@ -1,17 +1,16 @@
 // Looks after the signals at the service: those lost or changed there are saved again, those fit for it are published.
 import { setImmediate } from "node:timers/promises";
-import { errorCodes, isAgentError } from "../../core/errors.ts";
-import type { InputId } from "../../core/point.ts";
+import { errorCodes, isAgentError, reasonOf } from "../../core/errors.ts";
+import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { BackOff } from "../../lib/back-off.ts";
 import type { MethodCaller } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
+import { canonicalJson } from "./attribute-map.ts";
 import type { Catalog } from "./catalog.ts";
 import { ItemPublisher, type PlannedItem } from "./item-publisher.ts";
-import { canonicalJson } from "./metadata-hash.ts";
 import type { PublishedItems } from "./published-items.ts";
-import { type NamedReason, SignalFindings, type SignalWatchStatus } from "./signal-findings.ts";
-import { type ReviewedSignal, reviewSignals } from "./signal-review.ts";
+import { type ReviewedSignal, reviewSignals } from "./stored-signals.ts";
 
 export interface SignalWatchParts {
   readonly options: ServiceOptions;
@@ -35,6 +34,57 @@ const slice = 50;
 const resaved = { name: "upload_signals_resaved_total", help: "Signals lost or changed at the service." } as const;
 const publications = { name: "upload_items_published_total", help: "Items created or updated by publishing." } as const;
 
+export interface NamedReason {
+  readonly input: string;
+  readonly reason: string;
+}
+
+/** Many are counted and the first of them named. */
+export interface Named<T = NamedReason> {
+  readonly count: number;
+  readonly first: readonly T[];
+}
+
+export interface SignalWatchStatus {
+  /** When all signals were compared last; undefined: not yet. */
+  readonly checkedAt: EpochMicros | undefined;
+  /** Why that does not succeed now, and what to do. */
+  readonly error: { readonly message: string; readonly hint: string | undefined } | undefined;
+  /** Found lost at the service or changed there since the start, and saved again. */
+  readonly lost: number;
+  readonly changed: number;
+  /** Saving them again does not help: the service has them otherwise all the same. */
+  readonly kept: Named;
+  /** Input IDs that the service has and the configuration has not. Never touched. */
+  readonly unconfigured: Named<string>;
+  /** Undefined: nothing is published. */
+  readonly items:
+    | {
+        /** Created or updated since the start. */
+        readonly published: number;
+        /** Not published: `reason` names what is missing. */
+        readonly unfit: Named;
+        /** Attributes that a person has changed, which stay. */
+        readonly edited: Named;
+        readonly refused: Named;
+      }
+    | undefined;
+}
+
+/** What became of the items in one look. */
+interface ItemTally {
+  published: number;
+  readonly refused: NamedReason[];
+  readonly unfit: NamedReason[];
+  readonly edited: NamedReason[];
+}
+
+const mostNamed = 20;
+
+function named<T>(all: readonly T[]): Named<T> {
+  return { count: all.length, first: all.slice(0, mostNamed) };
+}
+
 export class SignalWatch {
   readonly #parts: SignalWatchParts;
   readonly #runtime: Runtime;
@@ -44,7 +94,15 @@ export class SignalWatch {
   readonly #savedMeanwhile = new Set<InputId>();
   /** What saving again is to mend, by input: when it is found the same once more, it does not help. */
   readonly #mended = new Map<InputId, string>();
-  readonly #findings = new SignalFindings();
+  #status: SignalWatchStatus = {
+    checkedAt: undefined,
+    error: undefined,
+    lost: 0,
+    changed: 0,
+    kept: named([]),
+    unconfigured: named([]),
+    items: undefined,
+  };
   #news = false;
 
   constructor(parts: SignalWatchParts, runtime: Runtime) {
@@ -58,7 +116,7 @@ export class SignalWatch {
   }
 
   status(): SignalWatchStatus {
-    return this.#findings.status();
+    return this.#status;
   }
 
   /** The service has taken the metadata of these. */
@@ -97,15 +155,16 @@ export class SignalWatch {
     } catch (error) {
       if (stop.aborted) return 0;
       this.#news = true;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = reasonOf(error);
       const refused = isAgentError(error, "SERVICE_REFUSED");
       const hint = refused
         ? "check service.auth; where that is right, grant the integration access to the Admin namespace, or set service.signals.check and publish to off"
         : isAgentError(error)
           ? errorCodes[error.code].hint
           : undefined;
-      if (this.#findings.failed(message, hint))
+      if (this.#status.error?.message !== message)
         this.#runtime.log.warn({ reason: message, hint }, "signals cannot be compared with the service for now");
+      this.#status = { ...this.#status, error: { message, hint } };
       return refused ? patienceMs * 10 : this.#backOff.next();
     }
   }
@@ -139,7 +198,23 @@ export class SignalWatch {
       );
     if (items.published > 0) log.info({ items: items.published }, "items published");
     this.#runtime.metrics.counter(resaved).add(found.lost + found.changed);
-    if (this.#findings.done({ ...found, ...items, unconfigured, at: clock.now() }, this.#publisher !== undefined))
+    const { published, unfit, edited, refused } = items;
+    const before = this.#status;
+    this.#status = {
+      checkedAt: clock.now(),
+      error: undefined,
+      lost: before.lost + found.lost,
+      changed: before.changed + found.changed,
+      kept: named(found.kept),
+      unconfigured: named(unconfigured),
+      items: this.#publisher && {
+        published: (before.items?.published ?? 0) + published,
+        unfit: named(unfit),
+        edited: named(edited),
+        refused: named(refused),
+      },
+    };
+    if (unconfigured.length > before.unconfigured.count)
       log.info(
         { inputs: unconfigured.length, first: unconfigured[0] },
         "the service has signals that are not configured",
@@ -194,12 +269,4 @@ export class SignalWatch {
     }
     this.#runtime.metrics.counter(publications).add(published.length);
   }
-}
-
-/** What became of the items in one look. */
-interface ItemTally {
-  published: number;
-  readonly refused: NamedReason[];
-  readonly unfit: NamedReason[];
-  readonly edited: NamedReason[];
 }

@@ -3,10 +3,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
 import type { PartialSignalMetadata } from "../../../src/core/signal.ts";
-import { qualityRule, unmetRules } from "../../../src/upload/client/quality-rules.ts";
-import { flatten, unflatten } from "../../../src/upload/signals/attribute-map.ts";
-import { itemView, planItem } from "../../../src/upload/signals/item-plan.ts";
-import { signalView } from "../../../src/upload/signals/signal-check.ts";
+import { qualityRule, unmetRules } from "../../../src/upload/client/options.ts";
+import { flatten, signalView, unflatten } from "../../../src/upload/signals/attribute-map.ts";
+import { itemView, planItem } from "../../../src/upload/signals/item-publisher.ts";
 import type { StoredItem } from "../../../src/upload/signals/stored-signals.ts";
 import { runs } from "../../support/property.ts";
 

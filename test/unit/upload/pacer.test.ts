@@ -1,7 +1,6 @@
 // Calls of one method: in order, one at a time, an interval apart as the service sees them.
 import { expect, test } from "vitest";
-import { Pacer } from "../../../src/upload/client/pacer.ts";
-import type { Turns } from "../../../src/upload/client/turns.ts";
+import { Pacer, type RateLease } from "../../../src/upload/client/pacer.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const never = new AbortController().signal;
@@ -65,7 +64,7 @@ class SharedTurns {
   holder: string | undefined;
   next: number | undefined;
 
-  of(name: string): Turns {
+  of(name: string): RateLease {
     return {
       take: () => {
         if (this.holder !== undefined) return false;

@@ -1,7 +1,7 @@
 // Turns are files: of several processes one has its turn, and one that is killed has it no longer.
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { TurnFolder } from "../../../src/upload/client/turns.ts";
+import { TurnFolder } from "../../../src/upload/client/pacer.ts";
 import { testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
