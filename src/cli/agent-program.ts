@@ -2,8 +2,8 @@
 import type { LogWorker } from "../buffer/disk/worker/worker-port.ts";
 import { openBuffer } from "../buffer/registry.ts";
 import { run } from "./run/run.ts";
-import { concluded } from "./terminal/concluded.ts";
 import { processConsole } from "./terminal/console.ts";
+import { exitStatusOf } from "./terminal/exit-status.ts";
 
 /** Runs the agent on this process, with a log thread that waits to be used. Resolves with the exit status; never rejects. */
 export async function runAgent(config: string, thread: LogWorker): Promise<number> {
@@ -12,5 +12,5 @@ export async function runAgent(config: string, thread: LogWorker): Promise<numbe
     openBuffer: (...[options, runtime, signal]: Parameters<typeof openBuffer>) =>
       openBuffer(options, runtime, signal, thread),
   };
-  return await concluded(() => run({ config }, io, parts), io);
+  return await exitStatusOf(() => run({ config }, io, parts), io);
 }

@@ -2,12 +2,12 @@
 // Starts the program. Only here may the process be ended.
 import { enableCompileCache } from "node:module";
 import { startLogWorker } from "../buffer/disk/worker/worker-port.ts";
-import { plainRun } from "./plain-run.ts";
+import { parseRunShortcut } from "./shared/default-config.ts";
 
 // Type stripping and parsing cost 11 ms a thousand lines; from the cache they cost a tenth.
 enableCompileCache();
 const args = process.argv.slice(2);
-const config = plainRun(args, { variables: process.env, cwd: process.cwd() });
+const config = parseRunShortcut(args, { variables: process.env, cwd: process.cwd() });
 // No await here: the built program is loaded by `require`, from a file that a Node of any version can read.
 const ended = config === undefined ? import("./program.ts").then(({ main }) => main(args)) : runAgent(config);
 void ended.then((status) => process.exit(status));

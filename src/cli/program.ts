@@ -1,23 +1,18 @@
-// The command line: what may be typed, and which exit status each failure has. One file a command.
-
+// The command line: what may be typed. Each command loads its own file when it runs.
 import { Argument, Command, CommanderError } from "commander";
 import { withoutSecrets } from "../lib/without-secrets.ts";
 import type { ServiceFlags } from "../service/config/flags.ts";
 import type { CheckOptions } from "./configure/check.ts";
-import type { Shell } from "./configure/completion.ts";
+import { type Shell, shells } from "./configure/completion.ts";
 import { addDeviceCommands } from "./device-commands.ts";
 import { addInitCommand } from "./init-command.ts";
-import { addInspectionCommands } from "./inspection-commands.ts";
+import { addInspectionCommands, addSignalsCommands } from "./inspection-commands.ts";
 import type { InstallServiceOptions } from "./run/install-service.ts";
 import type { RunOptions } from "./run/run.ts";
-import { configOption } from "./shared/config-option.ts";
-import { protocolsWith } from "./shared/protocols.ts";
-import { addSignalsCommands } from "./signals-commands.ts";
-import { concluded } from "./terminal/concluded.ts";
+import { CommandLine, duration, json, parsedOption } from "./shared/arguments.ts";
+import type { ProtocolTexts } from "./shared/protocols.ts";
 import { type Console, processConsole } from "./terminal/console.ts";
-import { durationArgument } from "./terminal/duration-argument.ts";
-import { type ExitStatus, exitStatus } from "./terminal/exit-status.ts";
-import { toItsEnd } from "./terminal/to-its-end.ts";
+import { exitStatus, exitStatusOf } from "./terminal/exit-status.ts";
 import { version } from "./terminal/version.ts";
 
 /** Runs one command on this process. Resolves with the exit status; never rejects. */
@@ -26,16 +21,23 @@ export async function main(args: readonly string[]): Promise<number> {
   return await runCommand(args, io);
 }
 
+/** Commands that need no driver, whose help names no protocol either: they start without loading the drivers. */
+const withoutDrivers = ["version", "--version", "-V", "buffer", "service", "status", "reload", "gaps"];
+const noTexts: ProtocolTexts = {
+  protocolsWith: () => "",
+  protocolsOf: () => "",
+  devicesWith: () => "",
+  addressExamples: () => [],
+};
+
 /** Runs one command. Resolves with the exit status; never rejects. */
 export async function runCommand(args: readonly string[], io: Console): Promise<number> {
-  let status: number = exitStatus.done;
-  const program = commands(io, (ended) => {
-    status = ended;
-  });
-  return await concluded(async () => {
+  return await exitStatusOf(async () => {
     try {
-      await program.parseAsync(args, { from: "user" });
-      return status;
+      const needsDrivers = !withoutDrivers.includes(args[0] ?? "");
+      const line = commands(io, needsDrivers ? await import("./shared/protocols.ts") : noTexts);
+      await line.program.parseAsync(args, { from: "user" });
+      return line.status;
     } catch (error) {
       if (error instanceof CommanderError) return error.exitCode === 0 ? exitStatus.done : exitStatus.usage;
       throw error;
@@ -43,17 +45,10 @@ export async function runCommand(args: readonly string[], io: Console): Promise<
   }, io);
 }
 
-/** After a wrong option one wants to know the right ones of that command, not all commands. */
-function nameOwnHelp(command: Command, path: string): void {
-  for (const one of command.commands) {
-    one.showHelpAfterError(`(${path} ${one.name()} --help tells more)`);
-    nameOwnHelp(one, `${path} ${one.name()}`);
-  }
-}
-
-function commands(io: Console, ended: (status: ExitStatus) => void): Command {
+function commands(io: Console, protocols: ProtocolTexts): CommandLine {
+  const devices = protocols.protocolsWith("browse");
   const program = new Command("tagferry")
-    .description(`Carries tags from ${protocolsWith("browse")} to a time-series service, and loses none on the way.`)
+    .description(`Carries tags from ${devices} to a time-series service, and loses none on the way.`)
     .version(version(), "-V, --version")
     .exitOverride()
     .configureOutput({
@@ -62,124 +57,125 @@ function commands(io: Console, ended: (status: ExitStatus) => void): Command {
     })
     .showHelpAfterError("(tagferry --help lists the commands)")
     .showSuggestionAfterError();
+  const line = new CommandLine(program, io);
+  const config = line.configOption();
+  line.add({
+    name: "run",
+    what: "run the agent until it is told to stop",
+    takes: [
+      config,
+      `--final  close the sessions at ${protocols.protocolsWith("identity")} servers when it stops, instead of leaving them to the next start`,
+    ],
+    example: "tagferry run -c tagferry.yaml",
+    goesOn: true,
+    run: async (options: RunOptions) => (await import("./run/run.ts")).run(options, io),
+  });
+  line.add({
+    name: "check",
+    what: "list every error of a configuration, and what it will cost",
+    takes: [
+      config,
+      "--online  also ask the service and each source; exit status 69 or 77 where one will not have it",
+      "--with <files...>  configurations of other agents: client identifiers that both use are errors",
+      json,
+    ],
+    example: "tagferry check -c tagferry.yaml --online",
+    run: async (options: CheckOptions) => (await import("./configure/check.ts")).check(options, io),
+  });
+  addInitCommand(line, protocols);
+  const file = line.add({
+    name: "config",
+    what: "the configuration as a file",
+    example: "tagferry config migrate -c tagferry.yaml",
+  });
+  line.add(
+    {
+      name: "migrate",
+      what: "bring a file of an older format to the present one; version 1 is the first, so that nothing changes",
+      takes: [config, "--dry-run  only show what would change", json],
+      example: "tagferry config migrate -c tagferry.yaml --dry-run",
+      run: async (given: MigrateOptions) => (await import("./configure/schema.ts")).migrateConfig(given, io),
+    },
+    file,
+  );
+  line.add({
+    name: "service",
+    what: "run the local service",
+    takes: [
+      "--config <file>  YAML with these options and several integrations; flags go before it",
+      "--listen <address>  where it listens (default: 127.0.0.1:8420)",
+      "--data <dir>  where it keeps signals and data; :memory: keeps nothing",
+      "--integration <id>  Integration ID",
+      "--password <password>  password of the integration",
+      "--password-file <file>  file that holds it: arguments are seen by every user of the machine",
+      "--client-id <id>  client credentials: identifier",
+      "--client-secret <secret>  client credentials: secret",
+      "--client-secret-file <file>  file that holds it",
+      "--grant <namespaces>  namespaces the integration may use (default: admin,platform)",
+      "--namespace <name>  prefix of the platform methods (default: platform)",
+      "--throttle <how>  requests beyond the rate: queue, reject or off (default: queue)",
+      "--max-insert <size>  limit of integration.insert",
+      "--retention <time>  delete points that are older",
+      "--fault <fault...>  cause faults, for drills: delay=2s,method=insert,rate=0.1",
+    ],
+    example: "tagferry service --data ./service-data --integration c8ktonqsahsmemfs7lv0 --password secret",
+    goesOn: true,
+    run: async (options: ServiceFlags) => (await import("./service/service.ts")).service(options, io),
+  });
+  line.add({
+    name: "demo",
+    what: "the whole job on this machine: simulated devices, agent and local service, with an outage",
+    takes: [
+      parsedOption("--duration <time>  end by itself after this time, compare and tell", duration),
+      "--keep <dir>  keep buffer and service data in this folder",
+    ],
+    example: "tagferry demo --duration 20s",
+    goesOn: true,
+    run: async (given: { duration?: number; keep?: string }) => (await import("./service/demo.ts")).demo(given, io),
+  });
+  line.add({
+    name: "install-service",
+    what: "have systemd start this program, where no package has done that",
+    takes: [
+      line.configOption("configuration that the service will read"),
+      "--serial  also give it the serial ports",
+      "--print  show the unit and change nothing",
+    ],
+    example: "sudo tagferry install-service -c /etc/tagferry/tagferry.yaml",
+    run: async (given: InstallServiceOptions) => (await import("./run/install-service.ts")).installService(given, io),
+  });
+  line.add({
+    name: "schema",
+    what: "print the JSON Schema of the configuration",
+    takes: ["--reference  print the annotated reference instead"],
+    example: "tagferry schema > tagferry.schema.json",
+    run: async (options: { reference?: true }) => (await import("./configure/schema.ts")).schema(options, io),
+  });
+  line.add({
+    name: "version",
+    what: "print the version",
+    takes: [json],
+    example: "tagferry version --json",
+    run: async (options: { json?: true }) => {
+      const text = `tagferry ${version()}, Node ${process.version}`;
+      io.print(options.json ? JSON.stringify({ version: version(), node: process.version }) : text);
+      return exitStatus.done;
+    },
+  });
+  line.add({
+    name: "completion",
+    what: "print a script that has a shell complete commands and options",
+    takes: [new Argument("<shell>", "which shell").choices(shells)],
+    example: "tagferry completion bash > /etc/bash_completion.d/tagferry",
+    run: async (shell: Shell) => (await import("./configure/completion.ts")).completion(shell, program, io),
+  });
+  addInspectionCommands(line, runCommand);
+  addDeviceCommands(line, protocols);
+  addSignalsCommands(line);
+  return line;
+}
 
-  program
-    .command("run")
-    .description("run the agent until it is told to stop")
-    .addOption(configOption(io))
-    .option(
-      "--final",
-      `close the sessions at ${protocolsWith("identity")} servers when it stops, instead of leaving them to the next start`,
-    )
-    .addHelpText("after", "\nExample: tagferry run -c tagferry.yaml")
-    .action(async (options: RunOptions) => ended(await (await import("./run/run.ts")).run(options, io)));
-
-  program
-    .command("check")
-    .description("list every error of a configuration, and what it will cost")
-    .addOption(configOption(io))
-    .option("--online", "also ask the service and each source; exit status 69 or 77 where one will not have it")
-    .option("--with <files...>", "configurations of other agents: client identifiers that both use are errors")
-    .option("--json", "print JSON")
-    .addHelpText("after", "\nExample: tagferry check -c tagferry.yaml --online")
-    .action(async (options: CheckOptions) =>
-      ended(await toItsEnd((await import("./configure/check.ts")).check(options, io), io)),
-    );
-
-  addInitCommand(program, io, ended);
-
-  const config = program
-    .command("config")
-    .description("the configuration as a file")
-    .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml");
-  config
-    .command("migrate")
-    .description("bring a file of an older format to the present one; version 1 is the first, so that nothing changes")
-    .addOption(configOption(io))
-    .option("--dry-run", "only show what would change")
-    .option("--json", "print JSON")
-    .addHelpText("after", "\nExample: tagferry config migrate -c tagferry.yaml --dry-run")
-    .action(async (options: { config: string; json?: true }) =>
-      ended(await toItsEnd((await import("./configure/config-migrate.ts")).migrateConfig(options, io), io)),
-    );
-
-  program
-    .command("service")
-    .description("run the local service")
-    .option("--config <file>", "YAML with these options and several integrations; flags go before it")
-    .option("--listen <address>", "where it listens (default: 127.0.0.1:8420)")
-    .option("--data <dir>", "where it keeps signals and data; :memory: keeps nothing")
-    .option("--integration <id>", "Integration ID")
-    .option("--password <password>", "password of the integration")
-    .option("--password-file <file>", "file that holds it: arguments are seen by every user of the machine")
-    .option("--client-id <id>", "client credentials: identifier")
-    .option("--client-secret <secret>", "client credentials: secret")
-    .option("--client-secret-file <file>", "file that holds it")
-    .option("--grant <namespaces>", "namespaces the integration may use (default: admin,platform)")
-    .option("--namespace <name>", "prefix of the platform methods (default: platform)")
-    .option("--throttle <how>", "requests beyond the rate: queue, reject or off (default: queue)")
-    .option("--max-insert <size>", "limit of integration.insert")
-    .option("--retention <time>", "delete points that are older")
-    .option("--fault <fault...>", "cause faults, for drills: delay=2s,method=insert,rate=0.1")
-    .addHelpText(
-      "after",
-      "\nExample: tagferry service --data ./service-data --integration c8ktonqsahsmemfs7lv0 --password secret",
-    )
-    .action(async (options: ServiceFlags) => ended(await (await import("./service/service.ts")).service(options, io)));
-
-  program
-    .command("demo")
-    .description("the whole job on this machine: simulated devices, agent and local service, with an outage")
-    .option("--duration <time>", "end by itself after this time, compare and tell", durationArgument)
-    .option("--keep <dir>", "keep buffer and service data in this folder")
-    .addHelpText("after", "\nExample: tagferry demo --duration 20s")
-    .action(async (options: { duration?: number; keep?: string }) =>
-      ended(await (await import("./service/demo.ts")).demo(options, io)),
-    );
-
-  program
-    .command("install-service")
-    .description("have systemd start this program, where no package has done that")
-    .addOption(configOption(io, "configuration that the service will read"))
-    .option("--serial", "also give it the serial ports")
-    .option("--print", "show the unit and change nothing")
-    .addHelpText("after", "\nExample: sudo tagferry install-service -c /etc/tagferry/tagferry.yaml")
-    .action(async (options: InstallServiceOptions) =>
-      ended(await (await import("./run/install-service.ts")).installService(options, io)),
-    );
-
-  program
-    .command("schema")
-    .description("print the JSON Schema of the configuration")
-    .option("--reference", "print the annotated reference instead")
-    .addHelpText("after", "\nExample: tagferry schema > tagferry.schema.json")
-    .action(async (options: { reference?: true }) =>
-      ended(await (await import("./configure/schema.ts")).schema(options, io)),
-    );
-
-  program
-    .command("version")
-    .description("print the version")
-    .option("--json", "print JSON")
-    .addHelpText("after", "\nExample: tagferry version --json")
-    .action(({ json }: { json?: true }) =>
-      io.print(
-        json === true
-          ? JSON.stringify({ version: version(), node: process.version })
-          : `tagferry ${version()}, Node ${process.version}`,
-      ),
-    );
-
-  program
-    .command("completion")
-    .description("print a script that has a shell complete commands and options")
-    .addArgument(new Argument("<shell>", "which shell").choices(["bash", "zsh", "fish"]))
-    .addHelpText("after", "\nExample: tagferry completion bash > /etc/bash_completion.d/tagferry")
-    .action(async (shell: Shell) => ended((await import("./configure/completion.ts")).completion(shell, program, io)));
-
-  addInspectionCommands(program, io, ended, runCommand);
-  addDeviceCommands(program, io, ended);
-  addSignalsCommands(program, io, ended);
-  nameOwnHelp(program, "tagferry");
-  return program;
+interface MigrateOptions {
+  readonly config: string;
+  readonly json?: true;
 }

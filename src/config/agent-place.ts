@@ -11,7 +11,7 @@ import { readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 
-interface AgentPlace {
+export interface AgentPlace {
   readonly listen: ListenAddress;
   readonly token: Secret | undefined;
   /** Absolute path. */

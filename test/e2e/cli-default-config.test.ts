@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { plainRun } from "../../src/cli/plain-run.ts";
+import { parseRunShortcut } from "../../src/cli/shared/default-config.ts";
 import { command } from "../support/command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -42,9 +42,9 @@ test("a variable that names no file is an error, and nothing else is taken inste
 
 test("run takes the same places on its short way", () => {
   using at = places();
-  expect(plainRun(["run"], { cwd: at.cwd, variables: {} })).toBe("tagferry.yaml");
-  expect(plainRun(["run"], { cwd: at.cwd, variables: { TAGFERRY_CONFIG: "/etc/x.yaml" } })).toBe("/etc/x.yaml");
-  expect(plainRun(["run"], { cwd: at.folder.file("nowhere"), variables: {} })).toBe("/etc/tagferry/tagferry.yaml");
+  expect(parseRunShortcut(["run"], { cwd: at.cwd, variables: {} })).toBe("tagferry.yaml");
+  expect(parseRunShortcut(["run"], { cwd: at.cwd, variables: { TAGFERRY_CONFIG: "/etc/x.yaml" } })).toBe("/etc/x.yaml");
+  expect(parseRunShortcut(["run"], { cwd: at.folder.file("nowhere"), variables: {} })).toBe("/etc/tagferry/tagferry.yaml");
 });
 
 test("every command that has -c names the places in its help", async () => {

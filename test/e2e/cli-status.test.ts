@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { Status } from "../../src/agent/status/status.ts";
 import { timeFaultWarnings } from "../../src/agent/status/time-faults.ts";
-import { callAgent } from "../../src/cli/shared/agent-address.ts";
+import { callAgent } from "../../src/cli/shared/agent-client.ts";
 import { epochMicros, type InputId } from "../../src/core/point.ts";
 import { openWeb } from "../../src/web/server.ts";
 import { tagferry } from "../support/cli.ts";

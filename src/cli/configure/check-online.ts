@@ -1,21 +1,18 @@
 // The part of `tagferry check` that asks those whom the configuration names: the service, and each source.
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Warning } from "../../agent/status/status.ts";
 import type { Config } from "../../config/config.ts";
-import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
+import type { AgentError } from "../../core/errors.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { DeviceCheck } from "../../core/source.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
-import { openCredentials } from "../../upload/client/client-credentials.ts";
 import { serviceFailure } from "../../upload/client/method-caller.ts";
-import { Pacer, TurnFolder } from "../../upload/client/pacer.ts";
-import { answerBytes, RpcClient } from "../../upload/client/rpc-client.ts";
+import { Pacer } from "../../upload/client/pacer.ts";
+import { answerBytes } from "../../upload/client/rpc-client.ts";
+import { runningTakeovers } from "../shared/agent-client.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { openBeside } from "../shared/open-beside.ts";
-import { refusedAddresses } from "../shared/refused-addresses.ts";
-import { runningTakeovers } from "../shared/running-takeovers.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { openServiceClient } from "../shared/service-caller.ts";
+import { openShadowSource, refusedAddresses } from "../shared/source-look.ts";
+import { deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 
 export interface Reached {
   /** `service`, or the name of a source. */
@@ -37,7 +34,7 @@ export interface Reached {
 const withinMs = 60_000;
 
 /** Asks all of them side by side, polled devices for one value each. Nothing is stored or acknowledged. Rejects with `signal.reason` only. */
-export function checkOnline(config: Config, version: string, signal: AbortSignal): Promise<readonly Reached[]> {
+export function checkOnline(config: Config, signal: AbortSignal): Promise<readonly Reached[]> {
   const runtime = commandRuntime();
   const owners = new InputOwners();
   const takeovers = config.sources.some(({ driver }) => "claims" in driver)
@@ -46,12 +43,12 @@ export function checkOnline(config: Config, version: string, signal: AbortSignal
   // ^C: where no source came so far that it was waited for.
   takeovers.catch(() => {});
   return Promise.all([
-    reach("service", (stop) => reachService(config, version, runtime, stop), signal),
+    reach("service", (stop) => reachService(config, runtime, stop), signal),
     ...config.sources.map((source) =>
       reach(
         source.name,
         async (stop) => {
-          await using opened = await openBeside(source, config, runtime, stop);
+          await using opened = await openShadowSource(source, config, runtime, stop);
           const { advice } = opened.details?.() ?? {};
           const refused = await refusedAddresses(source, opened, owners, runtime, stop);
           const devices = await opened.check?.(stop);
@@ -83,33 +80,20 @@ async function reach(
     return { what, ok: exit === exitStatus.done, ms: elapsed(), ...found, exit };
   } catch (error) {
     signal.throwIfAborted();
-    const known = isAgentError(error)
-      ? error
-      : new AgentError("SOURCE_UNREACHABLE", error instanceof Error ? error.message : String(error), { cause: error });
-    const code = errorCodes[known.code].exit;
-    const exit = Object.values(exitStatus).find((status) => status === code) ?? exitStatus.failed;
-    return { what, ok: false, ms: elapsed(), error: known.message, remedy: known.hint, exit };
+    const { message, hint, exit } = deviceFailure(error);
+    return { what, ok: false, ms: elapsed(), error: message, remedy: hint, exit };
   }
 }
 
 /** Saves no signals at all: what only the right credentials may do, and what changes nothing. */
-async function reachService(
-  { service, agent }: Config,
-  version: string,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<void> {
-  await using opened = new AsyncDisposableStack();
-  const stateDir = join(agent.dataDir, "upload");
-  const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
-  const parts = { options: service, credentials, agent: `tagferry/${version} (${agent.name})` };
-  const client = opened.use(await RpcClient.open(parts, runtime));
+async function reachService(config: Config, runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const { service } = config;
+  await using opened = await openServiceClient(config, runtime);
+  const { client, turns } = opened;
   const inputs = service.apiVersion === "1.1" ? "signalsByInput" : "inputs";
   const params = { integration: service.integration, [inputs]: {}, createOnly: true };
   const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "integration.saveSignals", id: 1, params }));
   const call = () => client.call({ id: 1, body, maxAnswerBytes: answerBytes }, signal);
-  // Beside an agent that may be running, in its turn.
-  const turns = existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
   const pacer = new Pacer(runtime.clock, 1, turns?.of("integration.saveSignals"));
   let verdict = turns ? await pacer.run(call, signal) : await call();
   // The token of the last run was taken no longer: now with a new one.

@@ -1,21 +1,20 @@
 // `tagferry check`: every error of a configuration, else what it will cost.
-import { resolve } from "node:path";
+
+import { stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { ownTags } from "../../agent/own-signals.ts";
 import type { Claims } from "../../config/claims.ts";
 import type { Config } from "../../config/config.ts";
+import type { Environment } from "../../config/environment.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../../config/forecast.ts";
-import { type ConfigIssue, formatIssue } from "../../config/issue.ts";
+import { formatIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
-import type { DeviceCheck } from "../../core/source.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count, number, percent } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
-import { version } from "../terminal/version.ts";
+import { columns, count, number, percent, printResult, visible } from "../terminal/text.ts";
 import type { Reached } from "./check-online.ts";
-import { type DiskRoom, diskRoom } from "./disk-room.ts";
 
 export interface CheckOptions {
   readonly config: string;
@@ -47,26 +46,19 @@ export async function check(
   } catch (error) {
     const issues = configIssues(error);
     if (issues.length === 0) throw error;
-    if (json) io.print(jsonOf({ ok: false, errors: issues, warnings: [] }));
-    else for (const line of [...issues.map(formatIssue), summaryOf(file, issues)]) io.print(line);
+    const lines = () => [...issues.map(formatIssue), `${file}: ${count(issues.length, "error")}`];
+    printResult({ json }, { ok: false, errors: issues, warnings: [] }, lines, io);
     return exitStatus.config;
   }
   const expected = forecast(config, ownTags(config));
   const disk = await diskRoom(config, io.environment);
   if (!json) for (const line of [...report(file, config, expected), ...shortDisk(config, disk)]) io.print(line);
-  const reached = online ? await reach(config, io.signal) : [];
+  // Loaded when it is needed: a check of the file alone takes no part of the agent.
+  const reached = online ? await (await import("./check-online.ts")).checkOnline(config, io.signal) : [];
   const failed = reached.find(({ ok }) => !ok);
-  if (json) {
-    const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected, disk };
-    io.print(jsonOf(online ? { ...result, online: reached } : result));
-  } else for (const line of reached.flatMap(reachedLines)) io.print(line);
+  const result = { ok: !failed, errors: [], warnings: config.warnings, forecast: expected, disk };
+  printResult({ json }, online ? { ...result, online: reached } : result, () => reached.flatMap(reachedLines), io);
   return failed?.exit ?? exitStatus.done;
-}
-
-/** Loaded when it is needed: a check of the file alone takes no part of the agent. */
-async function reach(config: Config, signal: AbortSignal): Promise<readonly Reached[]> {
-  const { checkOnline } = await import("./check-online.ts");
-  return checkOnline(config, version(), signal);
 }
 
 function reachedLines({
@@ -79,29 +71,19 @@ function reachedLines({
   refused = [],
 }: Reached): readonly string[] {
   if (error !== undefined) return [visible(`${what}: ${error}`), `  ${remedy}`];
-  return [
-    `${what}: ${answering(devices)}, ${ms} ms`,
-    ...devices.flatMap(deviceLines),
-    ...(advice === undefined ? [] : [visible(`  ${advice}`)]),
-    ...refused.flatMap((each) => [visible(`  ${each.message}`), visible(`    ${each.remedy}`)]),
-  ];
-}
-
-function answering(devices: readonly DeviceCheck[]): string {
   const there = devices.filter(({ ok }) => ok).length;
-  return there === devices.length ? "answers" : `${there} of ${count(devices.length, "unit")} gave a value`;
-}
-
-function deviceLines({ device, ok, text, remedy }: DeviceCheck): readonly string[] {
-  return [visible(`  ${device}: ${text}`), ...(ok || remedy === undefined ? [] : [visible(`    ${remedy}`)])];
-}
-
-function jsonOf(result: object): string {
-  return JSON.stringify(result, undefined, 2);
-}
-
-function summaryOf(file: string, issues: readonly ConfigIssue[]): string {
-  return `${file}: ${count(issues.length, "error")}`;
+  const answer = there === devices.length ? "answers" : `${there} of ${count(devices.length, "unit")} gave a value`;
+  return [
+    `${what}: ${answer}, ${ms} ms`,
+    ...[
+      ...devices.flatMap((each) => [
+        `  ${each.device}: ${each.text}`,
+        ...(each.ok || each.remedy === undefined ? [] : [`    ${each.remedy}`]),
+      ]),
+      ...(advice === undefined ? [] : [`  ${advice}`]),
+      ...refused.flatMap((each) => [`  ${each.message}`, `    ${each.remedy}`]),
+    ].map(visible),
+  ];
 }
 
 function report(file: string, config: Config, expected: ConfigForecast): readonly string[] {
@@ -119,10 +101,8 @@ function report(file: string, config: Config, expected: ConfigForecast): readonl
 function shortDisk({ buffer: { maxSize, reserveFreeDisk } }: Config, disk: DiskRoom | undefined): readonly string[] {
   if (!disk || disk.bufferBytes >= maxSize) return [];
   const { folder, freeBytes, bufferBytes } = disk;
-  const kept =
-    reserveFreeDisk === 0
-      ? ""
-      : `, ${formatByteSize(reserveFreeDisk)} of which are left to others (buffer.reserveFreeDisk)`;
+  const reserved = `, ${formatByteSize(reserveFreeDisk)} of which are left to others (buffer.reserveFreeDisk)`;
+  const kept = reserveFreeDisk === 0 ? "" : reserved;
   return [
     `warning: the disk of ${folder} has ${formatByteSize(freeBytes)} free${kept}`,
     `  the buffer can grow to ${formatByteSize(bufferBytes)} there, not to ${formatByteSize(maxSize)}: what exceeds that is dropped and counted; make room, or set dataDir to a larger disk`,
@@ -159,4 +139,31 @@ function totals(
       ? ["this leaves little to catch up with after an outage: read less often, or use report"]
       : []),
   ];
+}
+
+export interface DiskRoom {
+  /** Absolute path of the data directory. */
+  readonly folder: string;
+  readonly freeBytes: number;
+  /** What the buffer may come to there: less than `buffer.maxSize` where the disk is short. */
+  readonly bufferBytes: number;
+}
+
+/** Undefined: nothing is known of the disk. */
+export async function diskRoom(
+  { agent, buffer: { maxSize, reserveFreeDisk } }: Config,
+  environment: Environment,
+): Promise<DiskRoom | undefined> {
+  const folder = resolve(environment.cwd, agent.dataDir);
+  const freeBytes = await environment.freeDisk?.(folder);
+  if (freeBytes === undefined) return undefined;
+  const room = freeBytes + (await held(join(folder, "buffer"), environment)) - reserveFreeDisk;
+  return { folder, freeBytes, bufferBytes: Math.min(maxSize, Math.max(0, room)) };
+}
+
+/** Bytes that the buffer has there already. */
+async function held(buffer: string, environment: Environment): Promise<number> {
+  const names = await environment.listFolder(buffer).catch(() => []);
+  const files = await Promise.allSettled(names.map((name) => stat(join(buffer, name))));
+  return files.reduce((sum, file) => sum + (file.status === "fulfilled" ? file.value.size : 0), 0);
 }

@@ -4,7 +4,7 @@ import type { BrowseTarget, OfferedEndpoint } from "../../core/source.ts";
 import { leavesMachine } from "../../lib/loopback.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { addressOverTls, driverOfAddress, knownCertificates } from "../shared/protocols.ts";
-import { visible } from "../terminal/table.ts";
+import { visible } from "../terminal/text.ts";
 import type { SourceAnswers } from "./init-options.ts";
 import { confirmed, type Interview } from "./question.ts";
 

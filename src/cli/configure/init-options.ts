@@ -1,13 +1,19 @@
 // What `tagferry init` may be told beforehand, by flags or by a file of answers.
 
-import type { SecurityMode } from "../../lib/security-mode.ts";
-
-/** Where a password is: it never stands in an argument, which every user of the machine can see. */
-export type PasswordPlace =
-  /** Relative to the folder of the configuration, or absolute. */
-  | { readonly file: string }
-  /** Name of an environment variable. */
-  | { readonly env: string };
+import { z } from "zod";
+import { checkNode } from "../../config/check-node.ts";
+import { agentOptions, sourceName } from "../../config/file-schema.ts";
+import { formatIssue, Issues } from "../../config/issue.ts";
+import { readTextFile } from "../../config/read-file.ts";
+import { parseYaml } from "../../config/yaml-file.ts";
+import { AgentError } from "../../core/errors.ts";
+import { type SecurityMode, securityModes } from "../../lib/security-mode.ts";
+import { holdsUser } from "../../lib/without-secrets.ts";
+import { drivers } from "../../source/registry.ts";
+import { serviceOptions } from "../../upload/client/options.ts";
+import { driverOfAddress } from "../shared/protocols.ts";
+import type { Console } from "../terminal/console.ts";
+import type { Judge, PasswordPlace } from "./question.ts";
 
 /** Answers about one source. */
 export interface SourceAnswers {
@@ -38,4 +44,67 @@ export interface InitOptions {
   readonly unattended: boolean;
   /** Contacts no source. */
   readonly offline: boolean;
+}
+
+export const sourceAddressProblem: Judge = (url) => {
+  // The configuration is not kept from other users, as the files of passwords are.
+  if (holdsUser(url)) return "name and password stand in --username and --source-password-file, not in the address";
+  if (url === "simulator" || driverOfAddress(url)) return undefined;
+  const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));
+  return `must be simulator, or begin with one of ${known.join(" ")}`;
+};
+
+const password = {
+  passwordFile: z.string().min(1).optional().describe("file that holds the password"),
+  passwordEnv: z.string().min(1).optional().describe("environment variable that holds the password"),
+};
+
+const source = z.strictObject({
+  url: z
+    .string()
+    .superRefine((url, context) => {
+      const problem = sourceAddressProblem(url);
+      if (problem !== undefined) context.addIssue({ code: "custom", message: problem, input: url });
+    })
+    .describe("address of the source, or simulator"),
+  name: sourceName.optional(),
+  username: z.string().min(1).optional(),
+  ...password,
+  caFile: z.string().min(1).optional().describe("PEM file with the certificate authorities to trust"),
+  trust: z.string().min(1).optional().describe("thumbprint of the server's certificate"),
+  securityMode: z.enum(securityModes).optional(),
+  allowInsecurePassword: z.boolean().optional(),
+});
+
+const answersSchema = z.strictObject({
+  name: agentOptions.shape.name,
+  service: serviceOptions.shape.url.optional(),
+  integration: serviceOptions.shape.integration.optional(),
+  ...password,
+  offline: z.boolean().optional(),
+  sources: z.array(source).default([]),
+});
+
+interface Answers extends Pick<InitOptions, "name" | "service" | "integration" | "password" | "sources"> {
+  readonly offline?: boolean | undefined;
+}
+
+/** Rejects with `CONFIG_INVALID`, its message all that is wrong, each with its line. */
+export async function readAnswers(file: string, { environment }: Pick<Console, "environment">): Promise<Answers> {
+  const issues = new Issues();
+  const text = await readTextFile(file, { at: { file, line: 1, column: 1 }, path: "" }, environment, issues);
+  const node = text === undefined ? undefined : parseYaml(text, file, issues);
+  const answers = node && checkNode(answersSchema, node, issues);
+  if (!answers || issues.errors > 0)
+    throw new AgentError("CONFIG_INVALID", `--answers ${file}\n${issues.list().map(formatIssue).join("\n")}`);
+  return {
+    ...answers,
+    password: placeOf(answers),
+    sources: answers.sources.map((each) => ({ ...each, password: placeOf(each) })),
+  };
+}
+
+function placeOf(given: z.output<z.ZodObject<typeof password>>): PasswordPlace | undefined {
+  if (given.passwordFile !== undefined) return { file: given.passwordFile };
+  return given.passwordEnv === undefined ? undefined : { env: given.passwordEnv };
 }

@@ -2,14 +2,22 @@
 import { agentOptions, dataDirOf, nameOf } from "../../config/file-schema.ts";
 import { AgentError } from "../../core/errors.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
-import type { BrowsedDevice } from "../discover/browsed-json.ts";
-import { browsedYaml } from "../discover/browsed-yaml.ts";
+import type { BrowsedDevice } from "../discover/browsed.ts";
+import { browsedYaml } from "../discover/browsed.ts";
 import { addressExamples } from "../shared/protocols.ts";
 import type { InitAnswers, InitSource } from "./init-file.ts";
-import type { InitOptions } from "./init-options.ts";
-import { askedSecret, type InitSecret, placedSecret, referenceTo, servicePassword } from "./init-secrets.ts";
-import { askSource, configuredUrl, freeName, sourceAddressProblem } from "./init-source.ts";
-import { answer, type Interview, judgedBy } from "./question.ts";
+import { type InitOptions, sourceAddressProblem } from "./init-options.ts";
+import { askSource, configuredUrl, freeName } from "./init-source.ts";
+import {
+  answer,
+  askedSecret,
+  type InitSecret,
+  type Interview,
+  judgedBy,
+  placedSecret,
+  referenceTo,
+  servicePassword,
+} from "./question.ts";
 
 export interface Gathered extends Omit<InitAnswers, "file" | "exampleIntegration"> {
   /** Passwords that the configuration refers to. */

@@ -3,17 +3,24 @@ import { dirname, resolve } from "node:path";
 import { sourceName } from "../../config/file-schema.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { BrowsedNode, BrowseTarget } from "../../core/source.ts";
-import { holdsUser } from "../../lib/without-secrets.ts";
-import { drivers } from "../../source/registry.ts";
-import { browsedYaml } from "../discover/browsed-yaml.ts";
+import { browsedYaml } from "../discover/browsed.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { driverOfAddress, hasOption } from "../shared/protocols.ts";
-import { count } from "../terminal/figures.ts";
+import { count } from "../terminal/text.ts";
 import { type AgentFolder, firstContact, loginAllowed, passwordWithoutSecurity } from "./first-contact.ts";
 import type { InitSource } from "./init-file.ts";
 import type { SourceAnswers } from "./init-options.ts";
-import { askedSecret, type InitSecret, placedSecret, sourcePassword } from "./init-secrets.ts";
-import { answer, confirmed, type Interview, type Judge, judgedBy } from "./question.ts";
+import {
+  answer,
+  askedSecret,
+  confirmed,
+  type InitSecret,
+  type Interview,
+  type Judge,
+  judgedBy,
+  placedSecret,
+  sourcePassword,
+} from "./question.ts";
 
 /** A source, and the password that was typed for it. */
 interface AskedSource {
@@ -157,12 +164,5 @@ export function freeName(type: string, others: readonly InitSource[]): string {
   return name;
 }
 
-export const sourceAddressProblem: Judge = (url) => {
-  // The configuration is not kept from other users, as the files of passwords are.
-  if (holdsUser(url)) return "name and password stand in --username and --source-password-file, not in the address";
-  if (url === "simulator" || driverOfAddress(url)) return undefined;
-  const known = drivers.flatMap(({ schemes = [] }) => schemes.map((name) => `${name}://`));
-  return `must be simulator, or begin with one of ${known.join(" ")}`;
-};
 const unitOrAll: Judge = (text) =>
   text === "all" || (/^\d{1,3}$/.test(text) && Number(text) <= 255) ? undefined : "must be 0 to 255, or all";

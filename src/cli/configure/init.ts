@@ -1,36 +1,37 @@
 // `tagferry init`: writes a commented configuration that is right, from a few answers or from what `browse` found.
-import { type FileHandle, open, stat } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
+import type { Config, ConfiguredSource } from "../../config/config.ts";
+import { packaged } from "../../config/file-schema.ts";
 import { formatIssue } from "../../config/issue.ts";
 import { configJsonSchema } from "../../config/json-schema.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { InputOwners } from "../../mapping/input-owners.ts";
 import { drivers } from "../../source/registry.ts";
-import { browsedJson } from "../discover/browsed-json.ts";
+import { browsedJson } from "../discover/browsed.ts";
+import { commandRuntime } from "../shared/command-runtime.ts";
+import { type Looked, look } from "../shared/source-look.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
+import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { count, visible } from "../terminal/text.ts";
+import { typedAs } from "../terminal/version.ts";
 import { initFile } from "./init-file.ts";
 import type { InitOptions } from "./init-options.ts";
 import { askAll, exampleIntegration, foundDevices, type Gathered } from "./init-questions.ts";
-import { readEach } from "./init-reading.ts";
-import { nextSteps } from "./next-steps.ts";
-import { InputEnded } from "./question.ts";
 
 /**
- * Resolves with `failed` where the file is there already, or the questions were left unanswered: then nothing was written. Rejects
- * as `askAll` does.
+ * Rejects with `CommandFailed` where the file is there already, or the questions were left unanswered: then nothing was
+ * written; and as `askAll` does.
  */
 export async function init(options: InitOptions, io: Console): Promise<ExitStatus> {
   const { config: file, unattended } = options;
   const toPrint = file === "-";
   const target = resolve(io.environment.cwd, file);
-  if (!toPrint && (await exists(target))) {
-    io.complain(`tagferry: ${file} is there already and stays as it is; -c names another file`);
-    return exitStatus.failed;
-  }
+  if (!toPrint && (await exists(target)))
+    throw new CommandFailed(`${file} is there already and stays as it is; -c names another file`);
   const gathered = unattended || io.input.typed ? await asked(options, target, io) : await piped(options, target, io);
-  if (typeof gathered === "number") return gathered;
   const { secrets, ...answers } = gathered;
   const text = initFile({
     ...answers,
@@ -42,10 +43,7 @@ export async function init(options: InitOptions, io: Console): Promise<ExitStatu
     return exitStatus.done;
   }
   // Another one may have been quicker; what is there is never written over.
-  if (!(await writeNew(target, text, 0o644))) {
-    io.complain(`tagferry: ${file} is there already and stays as it is`);
-    return exitStatus.failed;
-  }
+  if (!(await writeNew(target, text, 0o644))) throw new CommandFailed(`${file} is there already and stays as it is`);
   const beside = (name: string) => resolve(dirname(target), name);
   const missing: string[] = [];
   for (const { file: name, value = "" } of secrets)
@@ -76,35 +74,26 @@ async function told({ config: file, unattended, offline }: InitOptions, missing:
   }
 }
 
-/** The exit status where there are no answers. An unattended run stops at a source that cannot be read. */
-async function asked(options: InitOptions, target: string, io: Console): Promise<Gathered | ExitStatus> {
-  const { unattended } = options;
+/** An unattended run stops at a source that cannot be read. */
+async function asked(options: InitOptions, target: string, io: Console): Promise<Gathered> {
   try {
-    return await askAll(options, target, { io, unattended });
+    return await askAll(options, target, { io, unattended: options.unattended });
   } catch (error) {
-    if (error instanceof InputEnded) {
-      io.complain(`\ntagferry: ${error.message}, nothing is written`);
-      return exitStatus.failed;
-    }
     if (!isAgentError(error) || error.code === "CONFIG_INVALID") throw error;
     const flags =
       error.code === "SOURCE_REFUSED"
         ? "--username, --source-password-file, --ca-file, --trust and --security-mode say how to get in"
         : "--offline writes it without asking the sources";
-    throw new AgentError(error.code, error.message, {
-      cause: error,
-      hint: `${error.hint}\n  nothing is written; ${flags}`,
-    });
+    const hint = `${error.hint}\n  nothing is written; ${flags}`;
+    throw new AgentError(error.code, error.message, { cause: error, hint });
   }
 }
 
-async function piped(options: InitOptions, target: string, io: Console): Promise<Gathered | ExitStatus> {
+async function piped(options: InitOptions, target: string, io: Console): Promise<Gathered> {
   const devices = browsedJson(await io.input.readAll());
   if (devices) return await foundDevices(devices, options, target, io);
-  io.complain(
-    "tagferry: standard input is neither a terminal nor what tagferry browse URL --json prints; --yes asks nothing",
-  );
-  return exitStatus.usage;
+  const message = "standard input is neither a terminal nor what tagferry browse URL --json prints; --yes asks nothing";
+  throw new CommandFailed(message, exitStatus.usage);
 }
 
 async function exists(file: string): Promise<boolean> {
@@ -116,19 +105,16 @@ async function exists(file: string): Promise<boolean> {
   }
 }
 
-/** In a folder that root keeps for a group, as the package's /etc/tagferry for the service, that group may read. */
-async function letReadersIn(file: FileHandle, folder: string, mode: number): Promise<void> {
-  const { gid } = await stat(folder);
-  if (process.getuid?.() !== 0 || gid === 0) return;
-  await file.chown(0, gid);
-  await file.chmod(mode | 0o040);
-}
-
 /** False: there is such a file already, and it stays as it is. */
 async function writeNew(file: string, text: string, mode: number): Promise<boolean> {
   try {
     await using made = await open(file, "wx", mode);
-    await letReadersIn(made, dirname(file), mode);
+    // In a folder that root keeps for a group, as the package's /etc/tagferry for the service, that group may read.
+    const { gid } = await stat(dirname(file));
+    if (process.getuid?.() === 0 && gid !== 0) {
+      await made.chown(0, gid);
+      await made.chmod(mode | 0o040);
+    }
     await made.writeFile(text);
     return true;
   } catch (error) {
@@ -137,4 +123,57 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
       cause: error,
     });
   }
+}
+
+/** How long a source may take until its first value, in milliseconds. */
+const withinMs = 15_000;
+
+/** Reads all sources at once. Resolves with the exit status of the first that gave no value. Rejects with `io.signal.reason`. */
+async function readEach(config: Config, io: Console): Promise<ExitStatus> {
+  const results = await Promise.all(config.sources.map((source) => readOne(source, config, io.signal)));
+  for (const { text, exit } of results)
+    if (exit === exitStatus.done) io.print(text);
+    else io.complain(text);
+  return results.find(({ exit }) => exit !== exitStatus.done)?.exit ?? exitStatus.done;
+}
+
+async function readOne(
+  source: ConfiguredSource,
+  config: Config,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly exit: ExitStatus }> {
+  const { name, tags, driver } = source;
+  if (tags.length === 0)
+    return { text: `${name} has no tags yet: tagferry browse lists what it offers`, exit: exitStatus.failed };
+  const enough = AbortSignal.any([signal, AbortSignal.timeout(withinMs)]);
+  let last: Looked | undefined;
+  try {
+    for await (const readings of look(source, config, new InputOwners(), () => {}, commandRuntime(), enough)) {
+      const good = readings.find(({ value }) => value !== undefined);
+      if (good) {
+        const full = [good.value, good.unit, good.text].filter((part) => part !== undefined).join(" ");
+        return { text: visible(`${name} reads ${good.input} = ${full} (${good.address})`), exit: exitStatus.done };
+      }
+      last ??= readings[0];
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isAbort(error, enough)) {
+      const { message, hint, exit } = deviceFailure(error);
+      return { text: `${visible(`tagferry: ${name}: ${message}`)}\n  ${hint}`, exit };
+    }
+  }
+  signal.throwIfAborted();
+  const why = last
+    ? `${last.input} is ${last.quality}: ${last.reason ?? "no reason given"}`
+    : `nothing came within ${withinMs / 1_000} s${driver.silence === undefined ? "" : `; ${driver.silence}`}`;
+  return { text: visible(`tagferry: ${name}: ${why}`), exit: exitStatus.failed };
+}
+
+/** One line. Where the package has its configuration the agent is the service manager's: started by hand, it would run as another user, with a data directory of its own. */
+export function nextSteps(file: string, variables: Parameters<typeof typedAs>[0]): string {
+  const typed = typedAs(variables);
+  return file === packaged.config
+    ? `next: ${typed} check --online, then systemctl start tagferry`
+    : `next: ${typed} check -c ${file} --online, then ${typed} run -c ${file}`;
 }

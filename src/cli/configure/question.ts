@@ -1,7 +1,18 @@
 // One question of `init`: answered beforehand, by a person at the terminal, or by its default where nobody is asked.
+
+import { dirname, resolve } from "node:path";
+import { fileProblem } from "../../config/read-file.ts";
 import { AgentError } from "../../core/errors.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
+import { CommandFailed } from "../terminal/exit-status.ts";
+
+/** Where a password is: it never stands in an argument, which every user of the machine can see. */
+export type PasswordPlace =
+  /** Relative to the folder of the configuration, or absolute. */
+  | { readonly file: string }
+  /** Name of an environment variable. */
+  | { readonly env: string };
 
 /** Says why an answer is invalid; undefined: it is valid. */
 export type Judge = (answer: string) => string | undefined;
@@ -37,13 +48,17 @@ export interface Interview {
   readonly unattended: boolean;
 }
 
-/** The input ended before the last answer. */
-export class InputEnded extends Error {
-  override readonly name = "InputEnded";
+/** One line that a person types. Rejects with `CommandFailed` where the input has ended. */
+async function typedLine(prompt: string, { io }: Pick<Interview, "io">, hidden = false): Promise<string> {
+  const line = await io.input.ask(prompt, { hidden });
+  io.signal.throwIfAborted();
+  if (line !== undefined) return line;
+  io.complain("");
+  throw new CommandFailed("the input ended before the last answer, nothing is written");
 }
 
 /**
- * Asks until the answer is valid. Rejects with `InputEnded`, with `CONFIG_INVALID` where an answer that was given is
+ * Asks until the answer is valid. Rejects with `CommandFailed`, with `CONFIG_INVALID` where an answer that was given is
  * invalid or a decision is missing, or with the reason of `io.signal`.
  */
 export async function answer(question: Question, { io, unattended }: Interview): Promise<string> {
@@ -58,9 +73,7 @@ export async function answer(question: Question, { io, unattended }: Interview):
     throw new AgentError("CONFIG_INVALID", decision);
   }
   for (;;) {
-    const line = await io.input.ask(usual === "" ? `${text}: ` : `${text} [${usual}]: `);
-    io.signal.throwIfAborted();
-    if (line === undefined) throw new InputEnded("the input ended before the last answer");
+    const line = await typedLine(usual === "" ? `${text}: ` : `${text} [${usual}]: `, { io });
     const typed = line.trim() === "" ? usual : line.trim();
     const wrong = judge(typed);
     if (wrong === undefined) return typed;
@@ -75,3 +88,64 @@ export async function confirmed(question: Omit<Question, "judge">, interview: In
 }
 
 const yesOrNo: Judge = (text) => (/^(y|yes|n|no)$/i.test(text) ? undefined : "must be y or n");
+
+/** A password of the configuration. */
+export interface InitSecret {
+  /** What stands in the configuration: `${file:service_password}`. */
+  readonly reference: string;
+  /** Relative to the folder of the configuration; undefined: it is no file. */
+  readonly file?: string;
+  /** Undefined: it is given later. */
+  readonly value?: string | undefined;
+}
+
+/** The flags that name a password. */
+interface PasswordFlags {
+  readonly file: string;
+  readonly env: string;
+}
+export const servicePassword: PasswordFlags = { file: "--password-file", env: "--password-env" };
+export const sourcePassword: PasswordFlags = { file: "--source-password-file", env: "--source-password-env" };
+
+/** The password in `place`. Rejects with `CONFIG_INVALID`, which names the flag, where it is not there or empty. */
+export async function placedSecret(
+  place: PasswordPlace,
+  flags: PasswordFlags,
+  target: string,
+  { io }: Interview,
+): Promise<InitSecret & { readonly value: string }> {
+  if ("env" in place) {
+    const value = io.environment.variables[place.env];
+    if (value !== undefined && value !== "") return { reference: `\${${place.env}}`, value };
+    const why = value === undefined ? "the environment has no such variable" : "the variable is empty";
+    throw new AgentError("CONFIG_INVALID", `${flags.env} ${place.env}: ${why}`);
+  }
+  const { file } = place;
+  const value = await contentOf(file, target, { io }).catch((error: unknown) => {
+    throw new AgentError("CONFIG_INVALID", `${flags.file} ${file}: ${fileProblem(error)}`, { cause: error });
+  });
+  if (value === "") throw new AgentError("CONFIG_INVALID", `${flags.file} ${file}: the file is empty`);
+  return { reference: referenceTo(file), file, value };
+}
+
+/** What is in `file`; where it is not there, the person is asked for it. */
+export async function askedSecret(file: string, target: string, { io }: Interview): Promise<InitSecret> {
+  const reference = referenceTo(file);
+  try {
+    return { reference, file, value: await contentOf(file, target, { io }) };
+  } catch {
+    // It is not there, or not for this user to read: then it is not written over.
+  }
+  const prompt = `  Password, which goes into ${file} and is not shown here; Enter: later: `;
+  const typed = await typedLine(prompt, { io }, true);
+  return typed === "" ? { reference, file } : { reference, file, value: typed };
+}
+
+export function referenceTo(file: string): string {
+  return `\${file:${file}}`;
+}
+
+async function contentOf(file: string, target: string, { io }: Pick<Interview, "io">): Promise<string> {
+  const bytes = await io.environment.readFile(resolve(dirname(target), file));
+  return new TextDecoder().decode(bytes).replace(/\r?\n$/, "");
+}

@@ -1,6 +1,6 @@
 // Data of the service as lines of CSV or NDJSON. Pure.
 import type { DataFrame } from "../../wire/results.ts";
-import { csvCell, numberCell } from "../terminal/csv-cell.ts";
+import { csvCell, numberCell } from "../terminal/text.ts";
 
 /** An item that is read, and whose points it has. */
 export interface ReadItem {

@@ -15,9 +15,8 @@ import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { visible } from "../terminal/table.ts";
-import { version } from "../terminal/version.ts";
+import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { visible } from "../terminal/text.ts";
 import { plotItems } from "./read-plot.ts";
 import { DataRows, type ReadItem, type RowFormat } from "./read-rows.ts";
 
@@ -38,16 +37,13 @@ export interface ReadOptions {
 export async function read(inputs: readonly string[], options: ReadOptions, io: Console): Promise<ExitStatus> {
   const config = await loadConfig(options.config, io.environment);
   const runtime = commandRuntime();
-  await using service = await openServiceCaller(config, version(), runtime);
+  await using service = await openServiceCaller(config, runtime);
   const { caller } = service;
   const { since, until = 0, rollup, format, width } = options;
   const now = runtime.clock.now();
   const span = { from: epochMicros(now - since * 1_000), before: epochMicros(now - until * 1_000) };
   const wrong = span.from < span.before ? wrongRollup(rollup, caller, span) : "--until must be less than --since";
-  if (wrong !== undefined) {
-    io.complain(`tagferry: ${wrong}`);
-    return exitStatus.usage;
-  }
+  if (wrong !== undefined) throw new CommandFailed(wrong, exitStatus.usage);
   const { url, integration } = config.service;
   const kept = readKeptSignals(join(config.agent.dataDir, "signals.db"), `${url} ${integration}`);
   const ids = inputs.map((input) => (isInputId(input) ? kept?.get(input)?.id : undefined));

@@ -3,8 +3,7 @@
 import type { AttributeChange } from "../../upload/signals/attribute-map.ts";
 import type { PlannedItem } from "../../upload/signals/item-publisher.ts";
 import type { SignalSaveView } from "../../wire/signal-view.ts";
-import { count } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
+import { columns, count, visible } from "../terminal/text.ts";
 
 export interface SignalStep {
   readonly input: string;

@@ -13,12 +13,10 @@ import { PublishedItems } from "../../upload/signals/published-items.ts";
 import { savePaged } from "../../upload/signals/save-paged.ts";
 import { type OurSignals, reviewSignals } from "../../upload/signals/stored-signals.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
-import { openServiceCaller, type ServiceCaller } from "../shared/service-caller.ts";
+import { openServiceCaller } from "../shared/service-caller.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
-import { version } from "../terminal/version.ts";
+import { columns, count, visible } from "../terminal/text.ts";
 import { planJson, planLines, type SignalPlan, type SignalStep, toSave } from "./signal-plan.ts";
 
 export interface SignalsOptions {
@@ -90,7 +88,7 @@ export async function signalsPublish(options: SignalsOptions, io: Console): Prom
 
 interface Work extends AsyncDisposable {
   readonly config: Config;
-  readonly service: ServiceCaller;
+  readonly service: Awaited<ReturnType<typeof openServiceCaller>>;
   readonly ours: OurSignals;
   readonly publisher: ItemPublisher;
 }
@@ -101,7 +99,7 @@ async function prepare({ config: file }: SignalsOptions, io: Console): Promise<W
   const { dataDir } = config.agent;
   const target = `${url} ${integration}`;
   await using opened = new AsyncDisposableStack();
-  const service = opened.use(await openServiceCaller(config, version(), commandRuntime()));
+  const service = opened.use(await openServiceCaller(config, commandRuntime()));
   const kept = readKeptSignals(join(dataDir, "signals.db"), target);
   if (!kept)
     io.complain(

@@ -5,10 +5,9 @@ import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
+import { columns, count, printResult, visible } from "../terminal/text.ts";
 import { browseTarget, type TargetOptions } from "./browse-target.ts";
-import { browsedYaml } from "./browsed-yaml.ts";
+import { browsedYaml } from "./browsed.ts";
 
 export interface BrowseOptions extends TargetOptions {
   readonly yaml?: boolean;
@@ -48,7 +47,7 @@ async function browseAt(
   const nodes: BrowsedNode[] = [];
   let found = 0;
   io.progress("looking; ^C ends it");
-  for await (const node of driver.browse?.(target, commandRuntime(), io.signal) ?? noNodes()) {
+  for await (const node of driver.browse?.(target, commandRuntime(), io.signal) ?? []) {
     found++;
     if (collects) nodes.push(node);
     else io.print(lineOf(node));
@@ -56,9 +55,8 @@ async function browseAt(
   }
   io.progress(undefined);
   const { security } = target;
-  if (options.json === true)
-    io.print(jsonOf({ url: withoutSecrets(target.url), type: driver.type, ...(security && { security }), nodes }));
-  else if (options.yaml === true) io.print(browsedYaml(nodes));
+  const result = { url: withoutSecrets(target.url), type: driver.type, ...(security && { security }), nodes };
+  if (collects) printResult(options, result, () => [browsedYaml(nodes)], io);
   else if (found === 0) io.print("nothing found");
   else io.complain(`${count(found, "node")} found`);
   return exitStatus.done;
@@ -67,22 +65,20 @@ async function browseAt(
 async function listEndpoints(
   driver: Driver,
   target: BrowseTarget,
-  { json }: BrowseOptions,
+  options: BrowseOptions,
   io: Console,
 ): Promise<ExitStatus> {
   const offered = await driver.endpoints?.(target, commandRuntime(), io.signal);
   if (!offered) throw new AgentError("CONFIG_INVALID", `${driver.type} knows no endpoints; leave --endpoints out`);
-  if (json === true) io.print(jsonOf({ url: withoutSecrets(target.url), type: driver.type, endpoints: offered }));
-  else {
-    const lines = offered.map(({ security, logins, address, certificate, warning }) => [
-      security,
-      logins.join(", "),
-      address,
-      certificate ?? "",
-      warning ?? "",
-    ]);
-    for (const line of columns([["security", "logins", "address", "certificate", ""], ...lines])) io.print(line);
-  }
+  const rows = offered.map(({ security, logins, address, certificate = "", warning = "" }) => [
+    security,
+    logins.join(", "),
+    address,
+    certificate,
+    warning,
+  ]);
+  const result = { url: withoutSecrets(target.url), type: driver.type, endpoints: offered };
+  printResult(options, result, () => columns([["security", "logins", "address", "certificate", ""], ...rows]), io);
   return exitStatus.done;
 }
 
@@ -96,14 +92,3 @@ function lineOf({ address, name, depth, value, type = "", signal, perSecond }: B
     `${"  ".repeat(depth)}${name.padEnd(30 - 2 * depth)}  ${measured.padEnd(16)}  ${typed}${rate}${address}`,
   ).trimEnd();
 }
-
-/** Integers that a JSON number would round are texts. */
-function jsonOf(result: object): string {
-  const exact = (_key: string, value: unknown) => {
-    if (typeof value !== "bigint") return value;
-    return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  };
-  return JSON.stringify(result, exact, 2);
-}
-
-async function* noNodes(): AsyncGenerator<BrowsedNode> {}

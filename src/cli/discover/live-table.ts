@@ -1,8 +1,8 @@
 // `tagferry test` on a terminal: one row a tag with what it read last, drawn anew as readings come.
 
 import type { Looked } from "../shared/source-look.ts";
-import type { Screen } from "../terminal/screen.ts";
-import { columns, visible } from "../terminal/table.ts";
+import type { Screen } from "../terminal/console.ts";
+import { columns, visible } from "../terminal/text.ts";
 
 interface LiveRow {
   readonly source: string;

@@ -6,7 +6,7 @@ import { scaled } from "../../lib/power-of-ten.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns } from "../terminal/table.ts";
+import { columns, printResult } from "../terminal/text.ts";
 import { driverOf } from "./browse-target.ts";
 
 export interface ProbeOptions {
@@ -34,20 +34,22 @@ export async function probe(
     throw new AgentError("CONFIG_INVALID", `${url}: ${driver.example.protocol} has nothing to probe; use browse`);
   const rows = await driver.probe(target, commandRuntime(), io.signal);
   const found = rows.filter(({ matches, near }) => matches || near);
-  if (json) {
-    const plain = rows.map((row) => ({ ...row, value: plainValue(row.value) }));
-    io.print(JSON.stringify({ url, unit, at, expect, rows: plain }, undefined, 2));
-  } else {
-    if (found[0])
-      io.print(`${found[0].matches ? "shown as" : "near"} ${expect}, the likeliest first; as it would stand in tags:`);
-    else if (expect !== undefined)
-      io.print(`nothing at ${at}, beside it or in the other table is shown as ${expect} or near it; the nearest:`);
-    for (const line of columns(shown(rows, found, expect).map(cells))) io.print(line);
-    if (found.some(({ near }) => near)) io.print("Values move: where it says now, read the display again to be sure.");
-    if (found.length === 0 && expect !== undefined)
-      io.print("A value that moves: read the display again. Without --expect every way to read the place is shown.");
-  }
-  return expect === undefined || found.length > 0 ? exitStatus.done : exitStatus.failed;
+  const none = expect !== undefined && found.length === 0;
+  const lines = () => [
+    ...(found[0]
+      ? [`${found[0].matches ? "shown as" : "near"} ${expect}, the likeliest first; as it would stand in tags:`]
+      : []),
+    ...(none
+      ? [`nothing at ${at}, beside it or in the other table is shown as ${expect} or near it; the nearest:`]
+      : []),
+    ...columns(shown(rows, found, expect).map(cells)),
+    ...(found.some(({ near }) => near) ? ["Values move: where it says now, read the display again to be sure."] : []),
+    ...(none
+      ? ["A value that moves: read the display again. Without --expect every way to read the place is shown."]
+      : []),
+  ];
+  printResult({ json }, { url, unit, at, expect, rows }, lines, io);
+  return none ? exitStatus.failed : exitStatus.done;
 }
 
 /** Rows of a place where nothing matches that are worth a look. */
@@ -67,8 +69,4 @@ function cells({ at, value, exponent, matches, near }: ProbeRow): readonly strin
   if (!matches && !near) return [at, String(value)];
   const scale = exponent === 0 ? "" : `, scale: ${Number(`1e${exponent}`)}`;
   return [`at: "${at}"${scale}`, String(value), ...(near ? [`now ${scaled(value, exponent)}`] : [])];
-}
-
-function plainValue(value: number | bigint): number | string {
-  return typeof value === "number" || Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 }

@@ -3,7 +3,7 @@
 import { refusalWarnings } from "../../agent/status/refused-inputs.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import { loadConfig } from "../../config/load.ts";
-import { errorCodes, isAgentError } from "../../core/errors.ts";
+import { isAgentError } from "../../core/errors.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
 import type { RefusedInput } from "../../mapping/mapping.ts";
@@ -11,9 +11,8 @@ import { formatTimestamp } from "../../wire/timestamp.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import { type Looked, look, type Told } from "../shared/source-look.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count, span } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
+import { CommandFailed, deviceFailure, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { columns, count, exactNumber, span, visible } from "../terminal/text.ts";
 import { LiveTable } from "./live-table.ts";
 
 export interface TestOptions {
@@ -35,12 +34,11 @@ export async function test(options: TestOptions, io: Console): Promise<ExitStatu
   const sources = config.sources.filter(({ name }) => options.source === undefined || name === options.source);
   if (sources.length === 0) {
     const names = config.sources.map(({ name }) => name).join(", ");
-    io.complain(
+    const has =
       names === ""
-        ? `tagferry: ${options.config} has no sources yet; tagferry browse URL --yaml lists what a device offers`
-        : `tagferry: ${options.config} has no source ${options.source}; there are: ${names}`,
-    );
-    return exitStatus.usage;
+        ? "has no sources yet; tagferry browse URL --yaml lists what a device offers"
+        : `has no source ${options.source}; there are: ${names}`;
+    throw new CommandFailed(`${options.config} ${has}`, exitStatus.usage);
   }
   const owners = new InputOwners();
   const live =
@@ -123,8 +121,7 @@ function failure(source: string, error: unknown, io: Pick<Console, "complain">):
   if (!isAgentError(error)) throw error;
   io.complain(visible(`tagferry: ${source}: ${error.message}`));
   io.complain(`  ${error.hint}`);
-  const { exit } = errorCodes[error.code];
-  return Object.values(exitStatus).find((status) => status === exit) ?? exitStatus.failed;
+  return deviceFailure(error).exit;
 }
 
 function cells({ source, input, raw, value, text, unit, time, clock, quality, reason, address }: Looked): string[] {
@@ -147,6 +144,5 @@ function short(text: string): string {
 }
 
 function jsonOf({ tag: _tag, refused: _refused, time, raw, ...rest }: Looked): string {
-  const exact = typeof raw === "bigint" ? (Number.isSafeInteger(Number(raw)) ? Number(raw) : String(raw)) : raw;
-  return JSON.stringify({ ...rest, raw: exact, time: formatTimestamp(time) });
+  return JSON.stringify({ ...rest, raw, time: formatTimestamp(time) }, exactNumber);
 }

@@ -3,8 +3,8 @@ import { loadConfig } from "../../config/load.ts";
 import type { KnownCertificate } from "../../core/commissioning.ts";
 import { certificateStores, knownCertificates, protocolsWith } from "../shared/protocols.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { visible } from "../terminal/table.ts";
+import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { printResult, visible } from "../terminal/text.ts";
 
 export interface TrustOptions {
   /** Configuration of the agent: its data directory holds the certificates. */
@@ -16,44 +16,35 @@ export interface TrustOptions {
 export async function listTrust(options: TrustOptions, io: Console): Promise<ExitStatus> {
   const folder = await trustFolder(options, io);
   const known = folder === undefined ? [] : await knownCertificates(folder);
-  if (options.json === true) io.print(JSON.stringify(known, undefined, 2));
-  else if (folder !== undefined) {
-    for (const line of known.flatMap(shown)) io.print(line);
-    if (known.length === 0) io.print("no certificates yet: a server's is kept at the first attempt to connect");
-  }
+  const none = folder === undefined ? [] : ["no certificates yet: a server's is kept at the first attempt to connect"];
+  printResult(options, known, () => (known.length === 0 ? none : known.flatMap(shown)), io);
   return exitStatus.done;
 }
 
-/** Trusts one that was refused, from the next attempt to connect on. */
-export function acceptTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
-  const says = "trusted from the next attempt to connect on";
-  return decide(thumbprint, { ...options, act: "trust", says }, io);
-}
+const said = {
+  accept: "trusted from the next attempt to connect on",
+  reject: "trusted no longer; a connection that stands goes on until it ends or the agent restarts",
+};
 
-/** Trusts one no longer. A connection that stands goes on until it ends. */
-export function rejectTrust(thumbprint: string, options: TrustOptions, io: Console): Promise<ExitStatus> {
-  const says = "trusted no longer; a connection that stands goes on until it ends or the agent restarts";
-  return decide(thumbprint, { ...options, act: "reject", says }, io);
-}
-
-interface Decision extends TrustOptions {
-  readonly act: "trust" | "reject";
-  readonly says: string;
-}
-
-async function decide(thumbprint: string, { act, says, ...options }: Decision, io: Console): Promise<ExitStatus> {
+/** Trusts a certificate that was refused, or trusts one no longer. */
+export async function decideTrust(
+  decision: "accept" | "reject",
+  thumbprint: string,
+  options: TrustOptions,
+  io: Console,
+): Promise<ExitStatus> {
   const folder = await trustFolder(options, io);
   if (folder === undefined) return exitStatus.failed;
+  const act = decision === "accept" ? "trust" : "reject";
   const done = await Promise.all(certificateStores().map((store) => store[act](folder, thumbprint)));
-  if (!done.includes(true)) {
-    io.complain(`tagferry: there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`);
-    return exitStatus.failed;
-  }
+  if (!done.includes(true))
+    throw new CommandFailed(
+      `there is no certificate ${visible(thumbprint)}; tagferry trust list shows those there are`,
+    );
   const wanted = thumbprint.replaceAll(":", "").toLowerCase();
   const known = await knownCertificates(folder);
   const certificate = known.find((each) => [each.thumbprint, each.sha256].includes(wanted));
-  if (options.json === true) io.print(JSON.stringify(certificate, undefined, 2));
-  else for (const line of [...(certificate ? shown(certificate) : []), says]) io.print(line);
+  printResult(options, certificate, () => [...(certificate ? shown(certificate) : []), said[decision]], io);
   return exitStatus.done;
 }
 

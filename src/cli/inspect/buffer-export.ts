@@ -3,10 +3,9 @@ import type { InspectedPoint } from "../../buffer/disk/inspector.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
-import { csvCell, numberCell } from "../terminal/csv-cell.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
-import { inspectBuffer, inspectedSegments, lostIn } from "./inspect-buffer.ts";
+import { count, csvCell, numberCell } from "../terminal/text.ts";
+import { inspectBuffer, inspectedSegments, lostIn } from "./buffer.ts";
 
 const exportFormats = ["csv", "ndjson"] as const;
 type ExportFormat = (typeof exportFormats)[number];

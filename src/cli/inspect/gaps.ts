@@ -2,15 +2,12 @@
 import { type Gap, type GapList, gapListSchema } from "../../agent/gaps/gap.ts";
 import { type GapContent, gapFolder, readGapFolder } from "../../agent/gaps/gap-file.ts";
 import { newest } from "../../agent/gaps/gap-rows.ts";
-import { agentPlace } from "../../config/agent-place.ts";
-import { loadConfig } from "../../config/load.ts";
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { isAgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
-import { type AgentAddressOptions, agentUrl, askAgent } from "../shared/agent-address.ts";
+import { type AgentAddressOptions, agentUrl, askAgent, placeOfAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count, span } from "../terminal/figures.ts";
-import { columns } from "../terminal/table.ts";
+import { columns, count, printResult, span } from "../terminal/text.ts";
 
 export interface GapsOptions extends AgentAddressOptions {
   /** Milliseconds. */
@@ -26,8 +23,7 @@ const namedInputs = 2;
 /** Resolves once they are printed. Rejects with `AGENT_UNREACHABLE` where there is neither agent nor configuration. */
 export async function gaps(options: GapsOptions, io: Console): Promise<ExitStatus> {
   const { list, from } = await gapsFrom(options, io);
-  if (options.json === true) io.print(JSON.stringify(list, undefined, 2));
-  else for (const line of report(list, from, options.since)) io.print(line);
+  printResult(options, list, () => report(list, from, options.since), io);
   return exitStatus.done;
 }
 
@@ -36,15 +32,11 @@ async function gapsFrom(options: GapsOptions, io: Console): Promise<{ list: GapL
   const { since, config, url } = options;
   try {
     const address = await agentUrl(options, io);
-    const answer = await askAgent(address, `/api/gaps?since=${since}ms&most=${mostRows}`, io.signal);
-    const parsed = gapListSchema.safeParse(answer);
-    if (!parsed.success) throw new AgentError("AGENT_UNREACHABLE", `what answers at ${address} is no agent`);
-    return { list: parsed.data, from: address };
+    const path = `/api/gaps?since=${since}ms&most=${mostRows}`;
+    return { list: (await askAgent(address, path, gapListSchema, io.signal)).data, from: address };
   } catch (error) {
     if (config === undefined || url !== undefined || !isAgentError(error, "AGENT_UNREACHABLE")) throw error;
-    const place = await agentPlace(config, io.environment);
-    const { dataDir } = place ?? (await loadConfig(config, io.environment)).agent;
-    const folder = gapFolder(dataDir);
+    const folder = gapFolder((await placeOfAgent(config, io.environment)).dataDir);
     const time = Date.now() * 1_000;
     return { list: leftBehind(await readGapFolder(folder), time, since), from: `${folder}, no agent answers` };
   }
@@ -61,18 +53,7 @@ function leftBehind({ gaps: known, life }: GapContent, time: number, sinceMs: nu
     )
       continue;
     const reason = life?.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down";
-    const row = {
-      id: 0,
-      source,
-      cause: "agentDown",
-      reason,
-      from,
-      state: "open",
-      tags: 0,
-      inputs: [],
-      times: 1,
-    } as const;
-    all.push({ ...row, inputs: [] });
+    all.push({ id: 0, source, cause: "agentDown", reason, from, state: "open", tags: 0, inputs: [], times: 1 });
   }
   const since = all.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY);
   return {

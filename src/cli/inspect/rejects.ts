@@ -10,9 +10,7 @@ import { openCatalog } from "../../upload/signals/catalog.ts";
 import { commandRuntime } from "../shared/command-runtime.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
-import { progressBar } from "../terminal/progress-bar.ts";
-import { columns, visible } from "../terminal/table.ts";
+import { columns, count, printResult, progressBar, visible } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 
 export interface RejectsOptions {
@@ -25,29 +23,27 @@ export interface RejectsOptions {
 const mostInputs = 5;
 
 /** Prints reasons and counts. May run beside the agent. */
-export async function listRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
-  const { files } = await rejectsOf(file, io);
+async function listRejects(options: RejectsOptions, io: Console): Promise<ExitStatus> {
+  const { files } = await rejectsOf(options, io);
   const { reasons: groups, points, unreadable } = await countRejects(files.lines());
-  if (json) {
-    const reasons = groups.map(({ inputs, ...rest }) => ({ ...rest, inputs: Object.fromEntries(inputs) }));
-    io.print(JSON.stringify({ file: files.path, points, unreadable, reasons }, undefined, 2));
-    return exitStatus.done;
-  }
-  for (const { code, reason, points: refused, inputs, earliest, latest } of groups) {
-    io.print(`${count(refused, "point")}: ${visible(reason)}${code === undefined ? ", never sent" : ""}`);
-    const named = [...inputs].slice(0, mostInputs).map(([input, n]) => [input, count(n, "point")]);
-    for (const line of columns(named)) io.print(line);
-    if (inputs.size > mostInputs) io.print(`  and ${count(inputs.size - mostInputs, "input")} more`);
-    if (earliest !== undefined) io.print(`  from ${earliest} to ${latest}`);
-  }
-  if (unreadable > 0) io.print(`${count(unreadable, "line")} of the files cannot be read`);
-  io.print(points === 0 ? "no points were refused" : `${count(points, "refused point")} in ${files.path}`);
+  const reasons = groups.map(({ inputs, ...rest }) => ({ ...rest, inputs: Object.fromEntries(inputs) }));
+  const lines = () => [
+    ...groups.flatMap(({ code, reason, points: refused, inputs, earliest, latest }) => [
+      `${count(refused, "point")}: ${visible(reason)}${code === undefined ? ", never sent" : ""}`,
+      ...columns([...inputs].slice(0, mostInputs).map(([input, n]) => [input, count(n, "point")])),
+      ...(inputs.size > mostInputs ? [`  and ${count(inputs.size - mostInputs, "input")} more`] : []),
+      ...(earliest === undefined ? [] : [`  from ${earliest} to ${latest}`]),
+    ]),
+    ...(unreadable > 0 ? [`${count(unreadable, "line")} of the files cannot be read`] : []),
+    points === 0 ? "no points were refused" : `${count(points, "refused point")} in ${files.path}`,
+  ];
+  printResult(options, { file: files.path, points, unreadable, reasons }, lines, io);
   return exitStatus.done;
 }
 
 /** Deletes them. May run beside the agent. */
-export async function dropRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
-  const { files } = await rejectsOf(file, io);
+async function dropRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
+  const { files } = await rejectsOf({ config: file }, io);
   const { points } = await countRejects(files.lines());
   await files.drop();
   io.print(json ? JSON.stringify({ dropped: points }) : `${count(points, "refused point")} dropped`);
@@ -58,8 +54,8 @@ export async function dropRejects({ config: file, json = false }: RejectsOptions
  * Sends them once more. Resolves with `failed` where some were refused again. Rejects with `DATA_DIR_IN_USE` beside a
  * running agent, since both together would ask more of the service than it permits, and as `retryRejects` does.
  */
-export async function resendRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
-  const { config, files, stateDir } = await rejectsOf(file, io);
+async function resendRejects({ config: file, json = false }: RejectsOptions, io: Console): Promise<ExitStatus> {
+  const { config, files, stateDir } = await rejectsOf({ config: file }, io);
   const { points } = await countRejects(files.lines());
   if (points === 0) {
     io.print(json ? JSON.stringify({ accepted: 0, refused: 0, unsendable: 0 }) : "no points were refused");
@@ -94,22 +90,21 @@ export async function resendRejects({ config: file, json = false }: RejectsOptio
   return refused + unsendable === 0 ? exitStatus.done : exitStatus.failed;
 }
 
-/** Throws with `DATA_DIR_IN_USE`, and what that means for whoever wants them sent. */
 function lockedFor(buffer: string): Disposable {
   try {
     return lockFolder(buffer);
   } catch (error) {
     if (!isAgentError(error, "DATA_DIR_IN_USE")) throw error;
-    throw new AgentError(
-      "DATA_DIR_IN_USE",
-      "the agent is running, and refused points are sent again only while it is stopped: stop it, retry, start it; nothing was sent",
-      { cause: error },
-    );
+    const message =
+      "the agent is running, and refused points are sent again only while it is stopped: stop it, retry, start it; nothing was sent";
+    throw new AgentError("DATA_DIR_IN_USE", message, { cause: error });
   }
 }
 
-async function rejectsOf(file: string, { environment }: Console) {
+async function rejectsOf({ config: file }: RejectsOptions, { environment }: Console) {
   const config = await loadConfig(file, environment);
   const stateDir = join(config.agent.dataDir, "upload");
   return { config, stateDir, files: new RejectFiles(stateDir) };
 }
+
+export const rejects = { list: listRejects, retry: resendRejects, drop: dropRejects };

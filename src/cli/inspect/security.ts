@@ -7,12 +7,10 @@ import { loadConfig } from "../../config/load.ts";
 import { fileProblem } from "../../config/read-file.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isLoopback, leavesMachine } from "../../lib/loopback.ts";
-import { agentUrl, askAgent } from "../shared/agent-address.ts";
-import { askWithToken } from "../shared/agent-token.ts";
+import { agentUrl, askAgent, askWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
+import { columns, count, printResult, visible } from "../terminal/text.ts";
 
 export interface SecurityOptions {
   readonly config: string;
@@ -56,8 +54,7 @@ export async function security(options: SecurityOptions, io: Console): Promise<E
     ...(await runningFindings(options, io)),
   ];
   const ok = !findings.some(({ state }) => state === "weak");
-  if (options.json === true) io.print(JSON.stringify({ ok, findings }, undefined, 2));
-  else for (const line of report(findings)) io.print(line);
+  printResult(options, { ok, findings }, () => report(findings), io);
   return exitStatus.done;
 }
 
@@ -116,25 +113,26 @@ async function fileFindings({ agent: { dataDir } }: Config): Promise<readonly Fi
 async function runningFindings(options: SecurityOptions, io: Console): Promise<readonly Finding[]> {
   try {
     const url = await agentUrl(options, io);
-    const { sources } = answeredSources.parse(await askAgent(url, "/api/status", io.signal));
-    const running = answeredProcess.parse(
-      await askWithToken(url, { method: "GET", path: "/api/security" }, options, io),
-    );
-    return [...processFindings(running), ...sources.flatMap(connectionFinding)];
+    const { data: status } = await askAgent(url, "/api/status", answeredSources, io.signal);
+    const call = { method: "GET", path: "/api/security" } as const;
+    const { data: running } = await askWithToken(url, call, answeredProcess, options, io);
+    return [...processFindings(running), ...status.sources.flatMap(connectionFinding)];
   } catch (error) {
-    if (!isAgentError(error) && !(error instanceof z.ZodError)) throw error;
-    const message = isAgentError(error) ? error.message : "what answers is no agent that can tell";
-    return [{ about: "process", state: "unknown", message }];
+    if (!isAgentError(error)) throw error;
+    return [{ about: "process", state: "unknown", message: error.message }];
   }
 }
 
 function processFindings({ root, debuggerSignal, codeFromText, proto, node }: z.output<typeof answeredProcess>) {
   const flags = "start Node with the flags of the unit; tagferry install-service does";
+  const checks = [
+    [root, "runs as root", "not root", "give it a user of its own, as the unit does"],
+    [debuggerSignal, "a signal opens the debugger", "no debugger by signal", flags],
+    [codeFromText, "text can become code", "no code made of text", flags],
+    [proto, "__proto__ can be reached", "no __proto__", flags],
+  ] as const;
   return [
-    root ? weak("process", "runs as root", "give it a user of its own, as the unit does") : good("process", "not root"),
-    debuggerSignal ? weak("process", "a signal opens the debugger", flags) : good("process", "no debugger by signal"),
-    codeFromText ? weak("process", "text can become code", flags) : good("process", "no code made of text"),
-    proto ? weak("process", "__proto__ can be reached", flags) : good("process", "no __proto__"),
+    ...checks.map(([isWeak, bad, fine, remedy]) => (isWeak ? weak("process", bad, remedy) : good("process", fine))),
     good("process", `Node ${node}`),
   ];
 }

@@ -1,13 +1,79 @@
 // `tagferry status`: what the running agent says of itself, with what to do where something is wrong.
+import { z } from "zod";
 import { sourceWords } from "../../agent/status/overall.ts";
-import { AgentError } from "../../core/errors.ts";
+import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
-import { type AgentAddressOptions, agentUrl, askAgent } from "../shared/agent-address.ts";
+import { type AgentAddressOptions, agentUrl, askAgent } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count, number, percent, span } from "../terminal/figures.ts";
-import { columns, visible } from "../terminal/table.ts";
-import { type AnsweredStatus, answeredStatus } from "./status-schema.ts";
+import { columns, count, number, percent, printResult, span, visible } from "../terminal/text.ts";
+
+const micros = z.number().transform(epochMicros);
+const problem = { error: z.string().optional(), remedy: z.string().optional() };
+
+/** What is read of the answer of `/api/status`. Another version of the agent may say more. */
+const answeredStatus = z.object({
+  time: micros,
+  overall: z.object({ text: z.string() }).optional(),
+  agent: z.object({ name: z.string(), version: z.string(), uptimeMs: z.number() }),
+  sources: z.array(
+    z.object({
+      name: z.string(),
+      type: z.string(),
+      url: z.string().optional(),
+      state: z.string(),
+      since: micros,
+      tags: z.number(),
+      readingsPerSecond: z.number(),
+      details: z.record(z.string(), z.union([z.string(), z.number()])).optional(),
+      ...problem,
+    }),
+  ),
+  tags: z.array(
+    z.object({
+      source: z.string(),
+      input: z.string(),
+      address: z.string(),
+      quality: z.string().optional(),
+      reason: z.string().optional(),
+    }),
+  ),
+  buffer: z.object({
+    bytes: z.number(),
+    unsettledPoints: z.number(),
+    oldest: micros.optional(),
+    maxBytes: z.number(),
+  }),
+  upload: z.object({
+    state: z.string(),
+    since: micros,
+    url: z.string(),
+    integration: z.string(),
+    lagMs: z.number().optional(),
+    /** An agent of another version may not have it. */
+    backlog: z.object({ text: z.string() }).optional(),
+    requests: z.number(),
+    points: z.number(),
+    refusedPoints: z.number(),
+    budgetShare: z.number(),
+    bytesPerRequest: z.number().default(0),
+    signals: z
+      .object({
+        known: z.number(),
+        saved: z.number(),
+        checkedAt: micros.optional(),
+        lost: z.number().default(0),
+        changed: z.number().default(0),
+        unconfigured: z.number().default(0),
+        published: z.number().optional(),
+      })
+      .optional(),
+    ...problem,
+  }),
+  gaps: z.object({ open: z.number(), day: z.number(), dayLost: z.number() }).optional(),
+  warnings: z.array(z.object({ level: z.string(), message: z.string(), remedy: z.string().optional() })),
+});
+type AnsweredStatus = z.output<typeof answeredStatus>;
 
 interface StatusOptions extends AgentAddressOptions {
   readonly json?: boolean;
@@ -19,11 +85,8 @@ const mostTags = 10;
 /** Resolves once it is printed. Rejects with `AGENT_UNREACHABLE`, or as `loadConfig` does. */
 export async function status(options: StatusOptions, io: Console): Promise<ExitStatus> {
   const url = await agentUrl(options, io);
-  const answer = await askAgent(url, "/api/status", io.signal);
-  const parsed = answeredStatus.safeParse(answer);
-  if (!parsed.success) throw new AgentError("AGENT_UNREACHABLE", `what answers at ${url} is no agent`);
-  if (options.json === true) io.print(JSON.stringify(answer, undefined, 2));
-  else for (const line of report(url, parsed.data)) io.print(line);
+  const { answer, data } = await askAgent(url, "/api/status", answeredStatus, io.signal);
+  printResult(options, answer, () => report(url, data), io);
   return exitStatus.done;
 }
 
@@ -39,51 +102,55 @@ function report(url: string, answered: AnsweredStatus): readonly string[] {
     "",
     ...sources(answered),
     ...tags(answered),
-    ...warnings.flatMap(({ level, message, remedy }) => ["", ...told(`${level}: ${message}`, remedy)]),
+    ...warnings.flatMap(({ level, message, remedy }) => ["", ...trouble({ error: `${level}: ${message}`, remedy })]),
   ];
 }
 
 function delivery({ upload, time }: AnsweredStatus): readonly string[] {
   const { state, since, url, integration, lagMs, backlog, requests, points, refusedPoints } = upload;
+  // How often requests go out says little without how much there is in them: fresh points go as often as is permitted.
+  const size = upload.bytesPerRequest === 0 ? "" : `, ${formatByteSize(upload.bytesPerRequest)} in each`;
   return [
     visible(`delivery  ${state} for ${span((time - since) / 1_000)}, to ${url} as ${integration}`),
-    `          ${[
+    listed("", [
       lagMs === undefined ? "nothing delivered yet" : `lag ${span(lagMs)}`,
       `${count(points, "point")} in ${count(requests, "request")} since the start`,
-      budget(upload),
-      ...(backlog === undefined ? [] : [`backlog: ${visible(backlog.text)}`]),
-      ...(refusedPoints === 0 ? [] : [`${count(refusedPoints, "point")} refused for good, see tagferry rejects list`]),
-    ].join(", ")}`,
-    ...troubleOf(upload, "          "),
+      `${percent(upload.budgetShare)} of the permitted requests used${size}`,
+      backlog && `backlog: ${visible(backlog.text)}`,
+      refusedPoints > 0 && `${count(refusedPoints, "point")} refused for good, see tagferry rejects list`,
+    ]),
+    ...trouble(upload, "          "),
     ...signals({ upload, time }),
   ];
 }
 
-/** How often requests go out says little without how much there is in them: fresh points go as often as is permitted. */
-function budget({ budgetShare, bytesPerRequest = 0 }: AnsweredStatus["upload"]): string {
-  const used = `${percent(budgetShare)} of the permitted requests used`;
-  return bytesPerRequest === 0 ? used : `${used}, ${formatByteSize(bytesPerRequest)} in each`;
+/** A line of the report, with what holds of `facts`. */
+function listed(title: string, facts: readonly (string | false | undefined)[]): string {
+  return `${title.padEnd(10)}${facts.filter((fact) => typeof fact === "string").join(", ")}`;
 }
 
-function signals({ upload: { signals: known }, time }: Pick<AnsweredStatus, "upload" | "time">): readonly string[] {
-  if (!known || known.known === 0) return [];
-  const { checkedAt, lost = 0, changed = 0, unconfigured = 0, published } = known;
+function signals({ upload: { signals: all }, time }: Pick<AnsweredStatus, "upload" | "time">): readonly string[] {
+  if (!all || all.known === 0) return [];
+  const { checkedAt, lost, changed, unconfigured, published } = all;
   const compared = checkedAt === undefined ? "not compared" : `compared ${span((time - checkedAt) / 1_000)} ago`;
   return [
-    `signals   ${[
-      `${known.saved} of ${known.known} saved`,
+    listed("signals", [
+      `${all.saved} of ${all.known} saved`,
       `${compared} with the service`,
-      ...(lost + changed === 0 ? [] : [`${lost} lost and ${changed} changed there, saved again`]),
-      ...(unconfigured === 0 ? [] : [`${unconfigured} there that are not configured, see tagferry signals diff`]),
-      ...(published === undefined ? [] : [`${count(published, "item")} published`]),
-    ].join(", ")}`,
+      lost + changed > 0 && `${lost} lost and ${changed} changed there, saved again`,
+      unconfigured > 0 && `${unconfigured} there that are not configured, see tagferry signals diff`,
+      published !== undefined && `${count(published, "item")} published`,
+    ]),
   ];
 }
 
 function buffer({ buffer: { bytes, maxBytes, unsettledPoints, oldest }, time }: AnsweredStatus): readonly string[] {
-  const age = oldest === undefined || unsettledPoints === 0 ? "" : `, the oldest ${span((time - oldest) / 1_000)} old`;
   return [
-    `buffer    ${formatByteSize(bytes)} of ${formatByteSize(maxBytes)}, ${count(unsettledPoints, "point")} to deliver${age}`,
+    listed("buffer", [
+      `${formatByteSize(bytes)} of ${formatByteSize(maxBytes)}`,
+      `${count(unsettledPoints, "point")} to deliver`,
+      oldest !== undefined && unsettledPoints > 0 && `the oldest ${span((time - oldest) / 1_000)} old`,
+    ]),
   ];
 }
 
@@ -99,7 +166,8 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
     all.map(({ name, type, url = "", state, since, tags: tagged, readingsPerSecond }) => [
       name,
       type,
-      `${wordOf(state)} for ${span((time - since) / 1_000)}`,
+      // The page's word for it. An agent of another version may know more states.
+      `${new Map<string, string>(Object.entries(sourceWords)).get(state) ?? state} for ${span((time - since) / 1_000)}`,
       count(tagged, "tag"),
       `${number(readingsPerSecond)} readings/s`,
       url,
@@ -107,47 +175,42 @@ function sources({ sources: all, time }: AnsweredStatus): readonly string[] {
   );
   return [
     "sources",
-    ...all.flatMap((source, i) => [lines[i] ?? "", ...troubleOf(source, "      "), ...standing(source)]),
+    ...all.flatMap((source, i) => [
+      lines[i] ?? "",
+      ...trouble(source, "      "),
+      // What holds as long as the source is configured as it is, and the device is as it is.
+      ...["warning", "weakness", "advice"].flatMap((kind) => {
+        const text = source.details?.[kind];
+        return text === undefined ? [] : [`      ${kind}: ${visible(String(text))}`];
+      }),
+    ]),
   ];
-}
-
-/** What holds as long as the source is configured as it is, and the device is as it is. */
-function standing({ details = {} }: AnsweredStatus["sources"][number]): readonly string[] {
-  return ["warning", "weakness", "advice"].flatMap((kind) =>
-    details[kind] === undefined ? [] : [`      ${kind}: ${visible(String(details[kind]))}`],
-  );
-}
-
-/** The page's word for it. An agent of another version may know more states. */
-function wordOf(state: string): string {
-  return Object.entries(sourceWords).find(([known]) => known === state)?.[1] ?? state;
 }
 
 function tags({ tags: all }: AnsweredStatus): readonly string[] {
   const bad = all.filter(({ quality }) => quality !== "good");
   if (bad.length === 0) return [];
   const more = bad.length - mostTags;
+  const rows = bad
+    .slice(0, mostTags)
+    .map(({ source, input, address, quality = "nothing read yet", reason = quality }) => [
+      source,
+      input,
+      address,
+      reason,
+    ]);
   return [
     "",
     `${count(bad.length, "tag")} of ${all.length} without a good value`,
-    ...columns(
-      bad
-        .slice(0, mostTags)
-        .map(({ source, input, address, quality = "nothing read yet", reason }) => [
-          source,
-          input,
-          address,
-          reason ?? quality,
-        ]),
-    ),
+    ...columns(rows),
     ...(more > 0 ? [`  and ${more} more; the status page lists them all`] : []),
   ];
 }
 
-function troubleOf({ error, remedy }: AnsweredStatus["upload"] | AnsweredStatus["sources"][number], indent: string) {
-  return error === undefined ? [] : told(error, remedy).map((line) => indent + line);
-}
-
-function told(message: string, remedy: string | undefined): string[] {
-  return [visible(message), ...(remedy === undefined ? [] : [`  ${visible(remedy)}`])];
+function trouble(
+  { error, remedy }: Pick<AnsweredStatus["upload"], "error" | "remedy">,
+  indent = "",
+): readonly string[] {
+  if (error === undefined) return [];
+  return [visible(error), ...(remedy === undefined ? [] : [`  ${visible(remedy)}`])].map((line) => indent + line);
 }

@@ -13,15 +13,12 @@ import { isAgentError } from "../../core/errors.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
-import { agentUrl, callAgent } from "../shared/agent-address.ts";
-import { callWithToken } from "../shared/agent-token.ts";
-import { journalLines } from "../shared/journal.ts";
+import { agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { progressBar } from "../terminal/progress-bar.ts";
+import { progressBar } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
-import { scrubber, secretsIn } from "./scrub.ts";
-import { tar } from "./tar.ts";
+import { journalLines, scrubber, secretsIn, tar } from "./bundle-files.ts";
 
 export interface SupportBundleOptions {
   readonly config: string;

@@ -1,13 +1,10 @@
 // `tagferry reload`: the running agent takes up its changed configuration, and it is told what that did.
 import { z } from "zod";
 import { formatIssue } from "../../config/issue.ts";
-import { AgentError } from "../../core/errors.ts";
-import { type AgentAddressOptions, agentUrl } from "../shared/agent-address.ts";
-import { askWithToken } from "../shared/agent-token.ts";
+import { type AgentAddressOptions, agentUrl, askWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { count } from "../terminal/figures.ts";
-import { visible } from "../terminal/table.ts";
+import { count, printResult, visible } from "../terminal/text.ts";
 
 export interface ReloadOptions extends AgentAddressOptions {
   readonly json?: boolean;
@@ -15,28 +12,23 @@ export interface ReloadOptions extends AgentAddressOptions {
   readonly tokenFile?: string;
 }
 
-const issue = z.object({
-  severity: z.enum(["error", "warning"]),
-  file: z.string(),
-  line: z.number(),
-  column: z.number(),
-  path: z.string(),
-  message: z.string(),
-  hint: z.string().exactOptional(),
-  excerpt: z.string().exactOptional(),
-});
-const names = z.array(z.string());
-const answered = z.union([
+const issues = z.array(
   z.object({
-    ok: z.literal(true),
-    started: names,
-    restarted: names,
-    stopped: names,
-    unchanged: names,
-    needRestart: names,
-    warnings: z.array(issue),
+    severity: z.enum(["error", "warning"]),
+    file: z.string(),
+    line: z.number(),
+    column: z.number(),
+    path: z.string(),
+    message: z.string(),
+    hint: z.string().exactOptional(),
+    excerpt: z.string().exactOptional(),
   }),
-  z.object({ ok: z.literal(false), reason: z.string(), errors: z.array(issue) }),
+);
+const names = z.array(z.string());
+const changed = { started: names, restarted: names, stopped: names, unchanged: names, needRestart: names };
+const answered = z.union([
+  z.object({ ok: z.literal(true), ...changed, warnings: issues }),
+  z.object({ ok: z.literal(false), reason: z.string(), errors: issues }),
 ]);
 type Answered = z.output<typeof answered>;
 
@@ -46,13 +38,11 @@ type Answered = z.output<typeof answered>;
  */
 export async function reload(options: ReloadOptions, io: Console): Promise<ExitStatus> {
   const url = await agentUrl(options, io);
-  const answer = await askWithToken(url, { method: "POST", path: "/api/reload" }, options, io);
-  const parsed = answered.safeParse(answer);
-  if (!parsed.success) throw new AgentError("AGENT_UNREACHABLE", `what answers at ${url} is no agent that can reload`);
-  if (options.json === true) io.print(JSON.stringify(answer, undefined, 2));
-  else for (const line of report(parsed.data).flatMap((text) => text.split("\n"))) io.print(visible(line));
-  if (parsed.data.ok) return exitStatus.done;
-  return parsed.data.errors.length > 0 ? exitStatus.config : exitStatus.failed;
+  const { answer, data } = await askWithToken(url, { method: "POST", path: "/api/reload" }, answered, options, io);
+  const lines = () => report(data).flatMap((text) => text.split("\n").map(visible));
+  printResult(options, answer, lines, io);
+  if (data.ok) return exitStatus.done;
+  return data.errors.length > 0 ? exitStatus.config : exitStatus.failed;
 }
 
 function report(answer: Answered): readonly string[] {

@@ -1,6 +1,7 @@
 // The agent with its page and what may be asked of it: all of `tagferry run` that comes after the configuration and the log.
 import { flushCompileCache } from "node:module";
-import { type AgentOptions, openWaitingAgent } from "../../agent/agent.ts";
+import { join, resolve } from "node:path";
+import { type Agent, type AgentOptions, openWaitingAgent, type Reload } from "../../agent/agent.ts";
 import type { ClosableLogger } from "../../agent/log/log.ts";
 import { openControlToken } from "../../agent/process/control-token.ts";
 import type { MetricsRegistry } from "../../agent/process/metrics.ts";
@@ -8,14 +9,18 @@ import { releaseMemory } from "../../agent/process/process-memory.ts";
 import { processSecurity } from "../../agent/process/process-security.ts";
 import { measureUpload } from "../../agent/status/upload-metrics.ts";
 import type { Config } from "../../config/config.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import type { ConfigIssue } from "../../config/issue.ts";
+import { configIssues, loadConfig } from "../../config/load.ts";
+import { isAgentError } from "../../core/errors.ts";
+import type { Logger, Runtime } from "../../core/runtime.ts";
+import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
+import type { DetailOptions } from "../../web/details.ts";
 import { openWeb } from "../../web/server.ts";
-import { pageDetails } from "../shared/page-details.ts";
+import { knownCertificates } from "../shared/protocols.ts";
 import { type Console, stopped } from "../terminal/console.ts";
-import { count } from "../terminal/figures.ts";
+import { count } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
-import { reloading } from "./reload-config.ts";
-import { serviceManager } from "./service-manager.ts";
+import { type ServiceManager, serviceManager } from "./service-manager.ts";
 
 export interface ServeParts {
   /** As it was named; read again for a reload. */
@@ -88,4 +93,67 @@ export async function serve(
 function settleDown(): void {
   flushCompileCache();
   releaseMemory();
+}
+
+/** What came of it. `ok: false`: the configuration is wrong or could not be taken up; the one before stays in effect. */
+type Reloaded =
+  | ({ readonly ok: true; readonly warnings: readonly ConfigIssue[] } & Reload)
+  | { readonly ok: false; readonly reason: string; readonly errors: readonly ConfigIssue[] };
+
+/** One reload at a time, in the order they were asked for. What the result never does is reject; it is logged as well. */
+export function reloading(
+  file: string,
+  agent: Agent,
+  io: Console,
+  log: Logger,
+  manager: Pick<ServiceManager, "reloading" | "reloaded">,
+): () => Promise<Reloaded> {
+  let before: Promise<unknown> = Promise.resolve();
+  return () => {
+    const reloaded = before.then(async () => {
+      await manager.reloading();
+      const result = await reload(file, agent, io, log);
+      await manager.reloaded();
+      return result;
+    });
+    before = reloaded;
+    return reloaded;
+  };
+}
+
+async function reload(file: string, agent: Agent, io: Console, log: Logger): Promise<Reloaded> {
+  try {
+    const config = await loadConfig(file, io.environment);
+    const { warnings } = config;
+    for (const { path, message } of warnings) log.warn({ path }, message);
+    const { needRestart, ...changes } = await agent.reload(config);
+    releaseMemory();
+    log.info(changes, "configuration reloaded");
+    if (needRestart.length > 0) log.warn({ sections: needRestart }, "changes that need a restart are not in effect");
+    return { ok: true, ...changes, needRestart, warnings };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!isAgentError(error, "CONFIG_INVALID")) {
+      log.error({ err: error }, "the configuration could not be reloaded");
+      return { ok: false, reason, errors: [] };
+    }
+    const errors = configIssues(error);
+    for (const { file: at, line, column, path, message, hint } of errors)
+      log.error({ at: `${at}:${line}:${column}`, path, hint }, message);
+    log.error({ reason }, "the configuration is wrong, the one before stays in effect");
+    return { ok: false, reason, errors };
+  }
+}
+
+/** Of the files of refused points, which may be 32 MiB, the latest: some thousand points. */
+const rejectBytes = 512 * 1024;
+
+/** `file`: where `config` was read. */
+export function pageDetails(file: string, { agent: { dataDir } }: Pick<Config, "agent">): DetailOptions {
+  const rejects = new RejectFiles(join(dataDir, "upload"));
+  return {
+    configFile: resolve(file),
+    rejects: () => countRejects(rejects.latest(rejectBytes)),
+    certificates: () => knownCertificates(dataDir),
+  };
 }

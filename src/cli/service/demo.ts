@@ -19,11 +19,10 @@ import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService, type Service } from "../../service/service.ts";
 import type { DetailOptions } from "../../web/details.ts";
 import { openWeb, type Web } from "../../web/server.ts";
-import { pageDetails } from "../shared/page-details.ts";
+import { pageDetails } from "../run/serve.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { typedAs } from "../terminal/typed-as.ts";
-import { version } from "../terminal/version.ts";
+import { typedAs, version } from "../terminal/version.ts";
 import { watch } from "./demo-watch.ts";
 
 interface DemoOptions {

@@ -1,4 +1,4 @@
-// Where commands look for the configuration without -c: the variable, the working directory, the package's place.
+// Where commands look for the configuration without -c: the variable, the working directory, the place of the package.
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { Environment } from "../../config/environment.ts";
@@ -33,4 +33,15 @@ function isThere(file: string, mode: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** The configuration of `tagferry run -c FILE`, as units and images have it. Undefined: these arguments are something else, or not for here to judge. */
+export function parseRunShortcut(
+  [command, option, file, ...more]: readonly string[],
+  environment: Pick<Environment, "variables" | "cwd">,
+): string | undefined {
+  if (command !== "run" || more.length > 0) return undefined;
+  if (option === undefined) return defaultConfig(environment);
+  if (option !== "-c" && option !== "--config") return undefined;
+  return file === undefined || file === "" || file.startsWith("-") ? undefined : file;
 }

@@ -4,6 +4,14 @@ import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/source.ts";
 import { drivers } from "../../source/registry.ts";
 
+/** What help says of protocols. */
+export interface ProtocolTexts {
+  protocolsWith(member: keyof Driver): string;
+  protocolsOf(option: string): string;
+  devicesWith(member: keyof Driver): string;
+  addressExamples(): readonly string[];
+}
+
 /** The protocols of the drivers that have `member`: `MQTT, Modbus and OPC UA`. */
 export function protocolsWith(member: keyof Driver): string {
   return listed(

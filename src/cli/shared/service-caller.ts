@@ -8,30 +8,33 @@ import { openCredentials } from "../../upload/client/client-credentials.ts";
 import { MethodCaller } from "../../upload/client/method-caller.ts";
 import { TurnFolder } from "../../upload/client/pacer.ts";
 import { RpcClient } from "../../upload/client/rpc-client.ts";
+import { version } from "../terminal/version.ts";
 
 /** As many points as a command can hold. */
 const maxAnswerBytes = 256 * 2 ** 20;
 
-export interface ServiceCaller extends AsyncDisposable {
-  readonly caller: MethodCaller;
+interface ServiceClient extends AsyncDisposable {
+  readonly client: RpcClient;
+  /** The permitted rate, shared with an agent. Undefined: no agent ran here yet. */
+  readonly turns: TurnFolder | undefined;
 }
 
 /** Connects to nothing yet. */
-export async function openServiceCaller(
-  { service, agent }: Config,
-  version: string,
-  runtime: Runtime,
-): Promise<ServiceCaller> {
+export async function openServiceClient({ service, agent }: Config, runtime: Runtime): Promise<ServiceClient> {
   await using opened = new AsyncDisposableStack();
   const stateDir = join(agent.dataDir, "upload");
-  // Made by the agent alone: a folder of somebody else's would be in its way.
+  // Made by the agent alone: a folder of another user would be in its way.
   const turns = existsSync(stateDir) ? opened.use(new TurnFolder(stateDir, runtime.log)) : undefined;
   const credentials = opened.use(await openCredentials(service, join(stateDir, "token.json"), runtime));
-  const name = `tagferry/${version} (${agent.name})`;
+  const name = `tagferry/${version()} (${agent.name})`;
   const client = opened.use(await RpcClient.open({ options: service, credentials, agent: name }, runtime));
   const owned = opened.move();
-  return {
-    caller: new MethodCaller({ options: service, client, maxAnswerBytes, turns }, runtime),
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
+  return { client, turns, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Calls by name of the method; connects to nothing yet. */
+export async function openServiceCaller(config: Config, runtime: Runtime) {
+  const { client, turns, ...owned } = await openServiceClient(config, runtime);
+  const caller = new MethodCaller({ options: config.service, client, maxAnswerBytes, turns }, runtime);
+  return { caller, ...owned };
 }

@@ -1,4 +1,10 @@
-// What a source reads, raw and mapped, for a person who looks. Nothing is buffered, sent or acknowledged.
+// What a source reads, raw and mapped, for a person who looks: next to an agent that may run on the same configuration.
+// Nothing is buffered, sent or acknowledged.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { refusalWarnings, refusedInputsOf } from "../../agent/status/refused-inputs.ts";
+import type { Warning } from "../../agent/status/status.ts";
 import { ambiguitiesOf } from "../../config/ambiguities.ts";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
 import type { EpochMicros, Point } from "../../core/point.ts";
@@ -9,7 +15,33 @@ import type { InputOwners } from "../../mapping/input-owners.ts";
 import type { Mapping, RefusedInput, TagState } from "../../mapping/mapping.ts";
 import { openMapping } from "../../mapping/source-mapping.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
-import { openBeside } from "./open-beside.ts";
+
+/**
+ * Opens a source of a configuration next to an agent that may be running on the same one. Rejects as `Driver.open` does.
+ */
+export async function openShadowSource(
+  { name, driver, options, tags }: ConfiguredSource,
+  { agent, file: configFile }: Config,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<Source> {
+  await using opened = new AsyncDisposableStack();
+  const temporary = await mkdtemp(join(tmpdir(), "tagferry-look-"));
+  opened.defer(() => rm(temporary, { recursive: true, force: true }));
+  const dataDir = resolve(agent.dataDir);
+  const stateDir = resolve(dataDir, "sources", name);
+  const own = { name, agent: agent.name, stateDir, sharedDir: dataDir, configFile, options, tags };
+  const config = (await driver.beside?.(own, temporary)) ?? { ...own, stateDir: temporary };
+  const source = opened.use(await driver.open(config, runtime, signal));
+  const owned = opened.move();
+  return {
+    deliveries: (stop) => source.deliveries(stop),
+    addresses: source.addresses,
+    ...(source.check && { check: (stop) => source.check?.(stop) ?? Promise.resolve([]) }),
+    details: () => source.details?.() ?? {},
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
 
 /** One reading as it came, and what becomes of it. */
 export interface Looked {
@@ -48,7 +80,7 @@ export async function* look(
   const rules = source.rules.map((rule) => ({ ...rule, report: "off" as const }));
   const ambiguities = ambiguitiesOf(source);
   using mapping = openMapping({ source: source.name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
-  await using opened = await openBeside(source, config, runtime, signal);
+  await using opened = await openShadowSource(source, config, runtime, signal);
   mapping.claim(opened.addresses ?? []);
   told(mapping.refusals());
   try {
@@ -133,4 +165,40 @@ function looked(
       : (reason ?? (point ? undefined : (state?.reason ?? "no point comes of it"))),
     refused: refusal !== undefined,
   };
+}
+
+/** How long it listens where only values tell the addresses, in milliseconds. */
+const listenMs = 2_000;
+
+/**
+ * Takes the addresses that the source lists. Where it lists none and several can come to one Input ID, it reads for 2 s;
+ * nothing is acknowledged. Rejects as `Source.deliveries` does.
+ */
+export async function refusedAddresses(
+  source: ConfiguredSource,
+  opened: Source,
+  owners: InputOwners,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<readonly Warning[]> {
+  const { name, rules } = source;
+  const ambiguities = ambiguitiesOf(source);
+  // Not disposed: its Input IDs stay taken for the sources that are asked at the same time.
+  const mapping = openMapping({ source: name, rules, catalog: { describe() {} }, owners, ambiguities }, runtime);
+  if (opened.addresses) mapping.claim(opened.addresses);
+  else if (ambiguities.size > 0) {
+    const enough = new AbortController();
+    const stop = AbortSignal.any([signal, enough.signal]);
+    const over = runtime.clock.sleep(listenMs, stop).then(
+      () => enough.abort(new Error("listened for long enough")),
+      () => {},
+    );
+    try {
+      for await (const delivery of opened.deliveries(stop)) mapping.map(delivery);
+    } finally {
+      enough.abort(new Error("no longer listening"));
+      await over;
+    }
+  }
+  return refusalWarnings(refusedInputsOf(name, mapping));
 }

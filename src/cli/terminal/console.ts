@@ -2,7 +2,6 @@
 import { setImmediate } from "node:timers/promises";
 import { type Environment, processEnvironment } from "../../config/environment.ts";
 import { type ConsoleInput, processInput } from "./console-input.ts";
-import { processScreen, type Screen } from "./screen.ts";
 
 export interface Console {
   /** Results: what a script may read. */
@@ -115,4 +114,39 @@ export function stopped(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
+}
+
+export interface Screen {
+  readonly columns: number;
+  readonly rows: number;
+  /** Puts `lines` in the place of those before. They must be `visible`; what is wider than the screen is cut. */
+  draw(lines: readonly string[]): void;
+}
+
+/** What is written to a terminal so that `lines` stand where the last `before` lines stood. Pure. */
+export function redrawn(lines: readonly string[], before: number, columns: number): string {
+  const up = before > 0 ? `\u001b[${before}A` : "";
+  // Each line is cleared behind its text, what is left of the longer table of before below.
+  return `\r${up}${lines.map((line) => `${line.slice(0, Math.max(1, columns - 1))}\u001b[K\n`).join("")}\u001b[J`;
+}
+
+/** Undefined where standard output is no terminal. */
+export function processScreen(): Screen | undefined {
+  const { stdout } = process;
+  if (stdout.isTTY !== true) return undefined;
+  let before = 0;
+  const screen: Screen = {
+    // A serial console says 0.
+    get columns() {
+      return stdout.columns || 80;
+    },
+    get rows() {
+      return stdout.rows || 24;
+    },
+    draw(lines) {
+      stdout.write(redrawn(lines, before, screen.columns));
+      before = lines.length;
+    },
+  };
+  return screen;
 }

@@ -1,5 +1,11 @@
-// What each exit status means. From 64 on they are those of sysexits.h.
+// How a command ends: its exit status, and the message where it failed.
+import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
+import { isAbort } from "../../lib/abort.ts";
+import { withoutSecrets } from "../../lib/without-secrets.ts";
+import type { Console } from "./console.ts";
+import { visible } from "./text.ts";
 
+/** What each exit status means. From 64 on they are those of sysexits.h. */
 export const exitStatus = {
   done: 0,
   failed: 1,
@@ -10,3 +16,80 @@ export const exitStatus = {
   config: 78,
 } as const;
 export type ExitStatus = (typeof exitStatus)[keyof typeof exitStatus];
+
+/** A command throws it where it cannot do what was asked: the message is shown, and the command ends with `status`. */
+export class CommandFailed extends Error {
+  override readonly name = "CommandFailed";
+  readonly status: ExitStatus;
+
+  constructor(message: string, status: ExitStatus = exitStatus.failed) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** `error` as a failure that has an exit status and a hint. What a library threw means that the device cannot be reached. */
+export function deviceFailure(error: unknown): { readonly message: string; readonly hint: string; exit: ExitStatus } {
+  const { code, message, hint } = isAgentError(error)
+    ? error
+    : new AgentError("SOURCE_UNREACHABLE", error instanceof Error ? error.message : String(error));
+  return { message, hint, exit: errorCodes[code].exit };
+}
+
+/** Resolves as `command` does, or with the exit status of its failure after the message is on `io`. Never rejects. */
+export async function exitStatusOf(command: () => Promise<number>, io: Console): Promise<number> {
+  try {
+    return await command();
+  } catch (error) {
+    if (error instanceof CommandFailed) {
+      io.complain(`tagferry: ${error.message}`);
+      return error.status;
+    }
+    if (isAgentError(error)) {
+      const { configIssues } = await import("../../config/load.ts");
+      const { formatIssue } = await import("../../config/issue.ts");
+      for (const issue of configIssues(error)) io.complain(formatIssue(issue));
+      io.complain(withoutSecrets(`tagferry: ${error.message}\n  ${error.hint}`));
+      return errorCodes[error.code].exit;
+    }
+    if (isAbort(error, io.signal)) return exitStatus.done;
+    // A file that cannot be read or written is no defect of the program: a stack would not help.
+    if (error instanceof Error && "syscall" in error && "path" in error && typeof error.path === "string") {
+      const { fileProblem } = await import("../../config/read-file.ts");
+      const problem = fileProblem(error);
+      io.complain(`tagferry: ${visible(error.path)}: ${problem}`);
+      if (problem === "no permission") io.complain("  ask as the user of the agent or as root");
+      return exitStatus.failed;
+    }
+    io.complain(`tagferry: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    return exitStatus.failed;
+  }
+}
+
+/** For commands that end by themselves: a signal that ends one before is a failure. */
+export async function requireCompletion(command: Promise<ExitStatus>, io: Console): Promise<ExitStatus> {
+  try {
+    return await command;
+  } catch (error) {
+    if (!isAbort(error, io.signal)) throw error;
+    throw new CommandFailed("stopped before the end");
+  }
+}
+
+/** For commands whose arguments a driver judges: an argument it does not take is wrong use, not an invalid configuration. */
+export async function requireValidArguments(command: Promise<ExitStatus>): Promise<ExitStatus> {
+  try {
+    return await command;
+  } catch (error) {
+    const { configIssues } = await import("../../config/load.ts");
+    const { z } = await import("zod");
+    if (error instanceof z.ZodError)
+      throw new CommandFailed(
+        error.issues.map(({ path, message }) => `${path.join(".")} ${message}`).join("; "),
+        exitStatus.usage,
+      );
+    if (isAgentError(error, "CONFIG_INVALID") && configIssues(error).length === 0)
+      throw new CommandFailed(error.message, exitStatus.usage);
+    throw error;
+  }
+}

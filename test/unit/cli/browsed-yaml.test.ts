@@ -1,7 +1,7 @@
 // Tags to paste: what is active, and what a person has to choose.
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { browsedYaml } from "../../../src/cli/discover/browsed-yaml.ts";
+import { browsedYaml } from "../../../src/cli/discover/browsed.ts";
 
 const register = (address: number, type = "u16", value = 42) => ({
   address: `hr:${address} ${type}`,

@@ -1,6 +1,6 @@
 // What `init` proposes to type next.
 import { expect, test } from "vitest";
-import { nextSteps } from "../../../src/cli/configure/next-steps.ts";
+import { nextSteps } from "../../../src/cli/configure/init.ts";
 
 test("a file of one's own is run by hand, that of the package by systemd, in the repository through npm", () => {
   expect(nextSteps("site.yaml", {})).toBe("next: tagferry check -c site.yaml --online, then tagferry run -c site.yaml");

@@ -1,6 +1,6 @@
 // A table that is drawn over itself.
 import { expect, test } from "vitest";
-import { redrawn } from "../../../src/cli/terminal/screen.ts";
+import { redrawn } from "../../../src/cli/terminal/console.ts";
 
 /** What stands on a terminal that understands no more than is used. */
 function shown(writings: readonly string[]): readonly string[] {

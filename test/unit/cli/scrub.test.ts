@@ -1,7 +1,7 @@
 // Secrets that are known, taken out of texts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { scrubber, secretsIn } from "../../../src/cli/inspect/scrub.ts";
+import { scrubber, secretsIn } from "../../../src/cli/inspect/bundle-files.ts";
 import { Secret } from "../../../src/core/secret.ts";
 import { runs } from "../../support/property.ts";
 

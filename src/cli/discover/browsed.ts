@@ -1,7 +1,51 @@
-// What was browsed as tags to paste into a configuration. Pure.
+// What `tagferry browse` prints: as JSON that `init` reads again, and as tags to paste into a configuration. Pure.
+
 import { stringify } from "yaml";
+import { z } from "zod";
 import type { BrowsedNode } from "../../core/source.ts";
-import { visible } from "../terminal/table.ts";
+import { type SecurityMode, securityModes } from "../../lib/security-mode.ts";
+import { signalAttributes } from "../../wire/signal-view.ts";
+import { visible } from "../terminal/text.ts";
+
+const node = z.object({
+  address: z.string(),
+  name: z.string(),
+  depth: z.int().min(0),
+  // An integer that a JSON number would round was printed as a text.
+  value: z
+    .union([
+      z.number(),
+      z.boolean(),
+      z.string().transform((text) => (/^-?\d{16,20}$/.test(text) ? BigInt(text) : text)),
+    ])
+    .exactOptional(),
+  signal: signalAttributes.partial().default({}),
+  tag: z.record(z.string(), z.unknown()),
+});
+const security = z.object({ mode: z.enum(securityModes) }).optional();
+const document = z.object({ url: z.string(), type: z.string(), security, nodes: z.array(node) });
+
+export interface BrowsedDevice {
+  readonly url: string;
+  readonly type: string;
+  /** As `browse` was told to look: the operator has decided. */
+  readonly securityMode?: SecurityMode | undefined;
+  readonly nodes: readonly BrowsedNode[];
+}
+
+/** Undefined: it is something else. */
+export function browsedJson(text: string): readonly BrowsedDevice[] | undefined {
+  try {
+    // A brace in the first column ends a document, and one there begins the next.
+    return text
+      .trim()
+      .split(/(?<=^\})\s+(?=^\{)/m)
+      .map((part) => document.parse(JSON.parse(part)))
+      .map(({ security: asked, ...device }) => ({ ...device, securityMode: asked?.mode }));
+  } catch {
+    return undefined;
+  }
+}
 
 /** A register of which nothing is known but that it is not 0. */
 const plainRegister = /^(?:hr|ir):\d+ [ui]16$/;

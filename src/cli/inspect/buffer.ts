@@ -1,0 +1,189 @@
+// `tagferry buffer stat` and `buffer verify`: what a data directory holds, whether an agent runs on it or not.
+import { join, resolve } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
+import { BufferInspector, type InspectedSegment } from "../../buffer/disk/inspector.ts";
+import { fileProblem } from "../../config/read-file.ts";
+import { AgentError } from "../../core/errors.ts";
+import { epochMicros } from "../../core/point.ts";
+import { formatByteSize } from "../../lib/byte-size.ts";
+import { formatTimestamp } from "../../wire/timestamp.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { columns, count, printResult, progressBar } from "../terminal/text.ts";
+
+interface OpenedBuffer {
+  readonly folder: string;
+  readonly inspector: BufferInspector;
+}
+
+/** `directory` is a data directory or the folder of its buffer. Throws `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
+export function inspectBuffer(directory: string): OpenedBuffer {
+  const disk = nodeDisk();
+  const given = resolve(directory);
+  const folder = [given, join(given, "buffer")].find((candidate) => BufferInspector.isBuffer(candidate, disk));
+  if (folder === undefined) throw new AgentError("BUFFER_MISSING", `${given} holds no buffer${why(given)}`);
+  const inspector = new BufferInspector(folder, disk);
+  inspector.checkVersion();
+  return { folder, inspector };
+}
+
+function why(folder: string): string {
+  try {
+    nodeDisk().list(folder);
+    return "";
+  } catch (error) {
+    return `: ${fileProblem(error).replace("such file", "such folder")}`;
+  }
+}
+
+/** Every segment, oldest first, with a line of progress. Those that a running agent frees meanwhile are passed by. */
+export async function* inspectedSegments(
+  { inspector }: OpenedBuffer,
+  io: Pick<Console, "progress" | "signal">,
+): AsyncGenerator<InspectedSegment> {
+  const names = inspector.names();
+  for (const [i, name] of names.entries()) {
+    io.progress(progressBar(i, names.length, "segments"));
+    // Reading is synchronous: ^C gets its turn here.
+    await setImmediate();
+    io.signal.throwIfAborted();
+    const segment = inspector.segment(name);
+    if (segment) yield segment;
+  }
+  io.progress(undefined);
+}
+
+/** What of a segment cannot be read, in a line for each place. */
+function damageOf({ name, damage, error }: InspectedSegment): readonly string[] {
+  if (error !== undefined) return [`${name}: the disk does not give it: ${error}`];
+  return damage.map(({ from, to, earliest, latest, offset, bytes }) => {
+    const lost = to > from ? `${count(to - from, "point")} lost${between(earliest, latest)}` : "no points lost";
+    return `${name}: ${count(bytes, "byte")} damaged at ${offset}, ${lost}`;
+  });
+}
+
+/** Points that its damage cost, as far as is known. */
+export function lostIn({ damage }: InspectedSegment): number {
+  return damage.reduce((sum, { from, to }) => sum + to - from, 0);
+}
+
+/** `, from … to …`, or nothing where that is not known. In microseconds. */
+function between(earliest: number | undefined, latest: number | undefined): string {
+  if (earliest === undefined || latest === undefined) return "";
+  return `, from ${formatTimestamp(epochMicros(earliest))} to ${formatTimestamp(epochMicros(latest))}`;
+}
+
+/** Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. Damage is shown and no failure: `verify` is for that. */
+export async function bufferStat(
+  directory: string,
+  options: { readonly json?: boolean },
+  io: Console,
+): Promise<ExitStatus> {
+  const opened = inspectBuffer(directory);
+  const segments: InspectedSegment[] = [];
+  for await (const segment of inspectedSegments(opened, io)) segments.push(segment);
+  const totals = totalsOf(segments, opened.inspector.accounts?.leased ?? []);
+  const { folder, inspector } = opened;
+  const result = { folder, ...totals, accounts: inspector.accounts, segments };
+  printResult(options, result, () => report(opened, segments, totals), io);
+  return exitStatus.done;
+}
+
+/** `leased`: points of dropped segments that an agent has in a request. */
+function totalsOf(segments: readonly InspectedSegment[], leased: readonly { readonly points: number }[]) {
+  const sum = (of: (segment: InspectedSegment) => number) => segments.reduce((total, each) => total + of(each), 0);
+  const most = (choose: (a: number, b: number) => number, of: (segment: InspectedSegment) => number | undefined) =>
+    segments
+      .map(of)
+      .filter((time) => time !== undefined)
+      .reduce<number | undefined>((a, b) => (a === undefined ? b : choose(a, b)), undefined);
+  return {
+    bytes: sum(({ bytes }) => bytes),
+    points: sum(({ points }) => points),
+    unsettledPoints: leased.reduce(
+      (total, each) => total + each.points,
+      sum(({ unsettledPoints }) => unsettledPoints),
+    ),
+    lostPoints: sum(lostIn),
+    earliest: most(Math.min, ({ earliest }) => earliest),
+    latest: most(Math.max, ({ latest }) => latest),
+  };
+}
+
+function report(
+  { folder, inspector }: OpenedBuffer,
+  segments: readonly InspectedSegment[],
+  totals: ReturnType<typeof totalsOf>,
+): readonly string[] {
+  const { accounts } = inspector;
+  const { bytes, points, unsettledPoints, earliest, latest } = totals;
+  const damage = segments.flatMap(damageOf);
+  return [
+    folder,
+    ...(accounts ? [`of integration ${accounts.integration}`] : []),
+    `${count(points, "point")} in ${count(segments.length, "segment")} (${formatByteSize(bytes)}), ${count(unsettledPoints, "point")} to deliver${between(earliest, latest)}`,
+    ...(accounts
+      ? [
+          `since it was created: ${count(accounts.settledPoints, "point")} delivered, ${count(accounts.refusedPoints, "point")} refused, ${count(accounts.duplicatePoints, "duplicate")}, ${count(accounts.collidedPoints, "point")} moved on by 1 µs`,
+          ...accounts.losses
+            .filter((loss) => loss.points > 0)
+            .flatMap(({ reason, points: lost, from, to, intervals }) => [
+              `lost: ${count(lost, "point")}, ${reason}${between(from, to)}`,
+              ...(intervals.length > 1
+                ? intervals
+                    .filter((each) => each.points > 0)
+                    .map((each) => `  ${count(each.points, "point")}${between(each.from, each.to)}`)
+                : []),
+            ]),
+          ...accounts.leased.map(
+            ({ reason, points: leased, from, to }) =>
+              `on their way to the service, and not on disk any more (${reason}): ${count(leased, "point")}${between(from, to)}`,
+          ),
+        ]
+      : ["the accounts are damaged or not there: what is delivered cannot be told from what is not"]),
+    "",
+    ...columns(
+      segments.map((segment) => [
+        segment.name,
+        segment.sealed ? segment.kind : `${segment.kind}, open`,
+        formatByteSize(segment.bytes),
+        count(segment.points, "point"),
+        `${count(segment.unsettledPoints, "point")} to deliver`,
+        count(segment.inputs, "input"),
+        segment.damage.length > 0 || segment.error !== undefined ? "damaged" : "",
+      ]),
+    ),
+    ...(damage.length > 0 ? ["", ...damage] : []),
+  ];
+}
+
+/** Resolves with `failed` where anything is damaged. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`. */
+export async function bufferVerify(
+  directory: string,
+  options: { readonly json?: boolean },
+  io: Console,
+): Promise<ExitStatus> {
+  const opened = inspectBuffer(directory);
+  const damage: string[] = [];
+  let segments = 0;
+  let points = 0;
+  let lost = 0;
+  let unreadable = 0;
+  for await (const segment of inspectedSegments(opened, io)) {
+    segments++;
+    points += segment.points;
+    lost += lostIn(segment);
+    if (segment.error !== undefined) unreadable++;
+    damage.push(...damageOf(segment));
+    if (segment.kind === "damaged header") damage.push(`${segment.name}: its header is damaged, its records are read`);
+  }
+  if (!opened.inspector.accounts && segments > 0)
+    damage.push("the accounts are damaged or not there: what was delivered will be sent once more");
+  const ok = damage.length === 0;
+  const good = `${count(points, "point")} in ${count(segments, "segment")} can be read`;
+  const bad = `${count(lost, "point")} lost${unreadable > 0 ? ` and what is in ${count(unreadable, "unreadable segment")}` : ""}`;
+  const result = { ok, segments, unreadable, points, lostPoints: lost, damage };
+  printResult(options, result, () => [...damage, `${opened.folder}: ${good}, ${ok ? "no damage" : bad}`], io);
+  return ok ? exitStatus.done : exitStatus.failed;
+}

@@ -1,0 +1,240 @@
+// Where the running agent answers, and how a command asks it: without a token, or with one for what not everybody may ask.
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { controlTokenIn, controlTokenName } from "../../agent/process/control-token.ts";
+import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
+import type { Config } from "../../config/config.ts";
+import { fileProblem } from "../../config/read-file.ts";
+import { AgentError, isAgentError } from "../../core/errors.ts";
+import type { ListenAddress } from "../../lib/fields.ts";
+import { leavesMachine } from "../../lib/loopback.ts";
+import type { Console } from "../terminal/console.ts";
+import { span } from "../terminal/text.ts";
+
+export interface AgentAddressOptions {
+  /** Address of the status page. Goes before `config`. */
+  readonly url?: string;
+  /** Configuration of the agent: it answers at `http.listen`. */
+  readonly config?: string;
+}
+
+interface TokenOptions extends AgentAddressOptions {
+  /** File with `http.token` in it, for an agent on another machine or of another user. */
+  readonly tokenFile?: string;
+}
+
+const defaultUrl = "http://127.0.0.1:8421";
+/** The agent answers within milliseconds; a hung one must not hang the command. */
+const timeoutMs = 5_000;
+/** Where a token is needed: sources that do not stop have their time to be left behind. */
+const controlTimeoutMs = 60_000;
+
+/** What else may be wrong in the file is no reason not to ask. Rejects as `loadConfig` does where it does not say the place. */
+export async function placeOfAgent(file: string, environment: Console["environment"]): Promise<AgentPlace> {
+  const place = await agentPlace(file, environment);
+  if (place) return place;
+  const { loadConfig } = await import("../../config/load.ts");
+  const { http, agent } = await loadConfig(file, environment);
+  return { listen: http.listen, token: http.token, dataDir: agent.dataDir };
+}
+
+/** Rejects as `placeOfAgent` does. */
+export async function agentUrl(
+  { url, config }: AgentAddressOptions,
+  { environment }: Pick<Console, "environment">,
+): Promise<string> {
+  if (url !== undefined) return url;
+  if (config === undefined) return defaultUrl;
+  const { listen } = await placeOfAgent(config, environment);
+  if (listen.port === 0)
+    throw new AgentError("AGENT_UNREACHABLE", `${config}: http.listen takes any free port, so --url is needed`);
+  return addressOf(listen);
+}
+
+/** Where an agent that listens there is asked. */
+export function addressOf({ host, port }: ListenAddress): string {
+  const reachable = { "0.0.0.0": "127.0.0.1", "::": "[::1]" }[host] ?? (host.includes(":") ? `[${host}]` : host);
+  return `http://${reachable}:${port}`;
+}
+
+/** Resolves with the JSON at `path`, and what `schema` makes of it. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+export async function askAgent<Schema extends z.ZodType>(
+  url: string,
+  path: string,
+  schema: Schema,
+  signal: AbortSignal,
+): Promise<{ readonly answer: unknown; readonly data: z.output<Schema> }> {
+  const { status, text, origin } = await callAgent(url, { path, method: "GET" }, signal);
+  if (status < 200 || status > 299)
+    throw noAgent(`no agent answers at ${origin}: HTTP ${status} ${text.slice(0, 200).trim()}`);
+  return parsed(text, schema, origin);
+}
+
+/** Throws `AGENT_UNREACHABLE` where it is no JSON, or other JSON than an agent's. */
+function parsed<Schema extends z.ZodType>(text: string, schema: Schema, origin: string) {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+    return { answer, data: schema.parse(answer) };
+  } catch (error) {
+    throw noAgent(`what answers at ${origin} is no agent`, error);
+  }
+}
+
+function noAgent(message: string, cause?: unknown): AgentError {
+  return new AgentError("AGENT_UNREACHABLE", message, { cause });
+}
+
+interface AgentCall {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly token?: string | undefined;
+  /** Milliseconds until nothing more is expected. */
+  readonly withinMs?: number;
+}
+interface AgentAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly origin: string;
+}
+
+/** Resolves with whatever is answered. Rejects with `AGENT_UNREACHABLE` or `signal.reason`. */
+export async function callAgent(
+  url: string,
+  { method, path, token, withinMs = timeoutMs }: AgentCall,
+  signal: AbortSignal,
+): Promise<AgentAnswer> {
+  const target = URL.parse(path, url);
+  if (!target?.protocol.startsWith("http")) throw noAgent(`${url} is no address of an agent; it begins with http://`);
+  const { origin } = target;
+  try {
+    const answer = await fetch(target, {
+      method,
+      redirect: "error",
+      headers: {
+        ...(method === "POST" && { "content-type": "application/json" }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]),
+    });
+    return { status: answer.status, text: await answer.text(), origin };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw noAgent(`no agent answers at ${origin}: ${causeOf(error, withinMs)}`, error);
+  }
+}
+
+/** `fetch` says no more than "fetch failed"; why stands in its cause. */
+function causeOf(error: unknown, withinMs: number): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return `nothing came within ${span(withinMs)}`;
+  const { cause } = error;
+  if (cause instanceof Error && "code" in cause && cause.code === "ERR_SSL_WRONG_VERSION_NUMBER")
+    return "it does not speak TLS; then its address begins with http://";
+  return cause instanceof Error && cause.message !== "" ? cause.message : error.message;
+}
+
+const refusal = z.object({ reason: z.string(), tokenFile: z.string().optional() });
+
+/**
+ * As `askAgent`, showing that this user may ask: by `http.token`, or by being able to read the data directory. Rejects with
+ * `AGENT_REFUSED` as well.
+ */
+export async function askWithToken<Schema extends z.ZodType>(
+  url: string,
+  call: Pick<AgentCall, "method" | "path">,
+  schema: Schema,
+  options: TokenOptions,
+  io: Console,
+): Promise<{ readonly answer: unknown; readonly data: z.output<Schema> }> {
+  const { text, origin } = await callWithToken(url, call, options, io);
+  return parsed(text, schema, origin);
+}
+
+/** As `askWithToken`, with the text of the answer. */
+export async function callWithToken(
+  url: string,
+  call: Pick<AgentCall, "method" | "path">,
+  options: TokenOptions,
+  io: Console,
+): Promise<AgentAnswer> {
+  const ask = (token: string | undefined) => callAgent(url, { ...call, withinMs: controlTimeoutMs, token }, io.signal);
+  const first = await ask(await knownToken(options, io));
+  if (first.status !== 401) return allowed(first);
+  const { reason, tokenFile } = parsed(first.text, refusal, first.origin).data;
+  // A token of this machine goes to no other one.
+  if (tokenFile === undefined || leavesMachine(url)) throw refused(first.origin, reason);
+  const token = await tokenIn(tokenFile);
+  if (token === undefined)
+    throw refused(first.origin, `${reason}; the one in ${tokenFile} cannot be read by this user`);
+  const second = await ask(token);
+  if (second.status === 401) throw refused(first.origin, reason);
+  return allowed(second);
+}
+
+function allowed(answer: AgentAnswer): AgentAnswer {
+  const { status, text, origin } = answer;
+  // 422: it was done, and what came of it is an error that the answer tells.
+  if (status === 200 || status === 422) return answer;
+  if (status === 403) throw refused(origin, text.slice(0, 200).trim());
+  throw noAgent(`what answers at ${origin} cannot do that: HTTP ${status}`);
+}
+
+function refused(origin: string, reason: string): AgentError {
+  return new AgentError("AGENT_REFUSED", `the agent at ${origin} refuses: ${reason}`);
+}
+
+async function knownToken({ tokenFile, config }: TokenOptions, io: Console): Promise<string | undefined> {
+  if (tokenFile !== undefined) {
+    try {
+      return (await readFile(tokenFile, "utf8")).trim();
+    } catch (error) {
+      throw new AgentError("AGENT_REFUSED", `--token-file ${tokenFile} cannot be read: ${fileProblem(error)}`, {
+        cause: error,
+      });
+    }
+  }
+  const place = config === undefined ? undefined : await agentPlace(config, io.environment);
+  return place && (place.token?.reveal() ?? (await tokenIn(join(place.dataDir, controlTokenName))));
+}
+
+/**
+ * What an agent wrote into its `control.token`; undefined where it cannot be read, or is no such file. Whoever answers
+ * may name any file, so none but such a one is ever sent.
+ */
+async function tokenIn(file: string): Promise<string | undefined> {
+  if (!file.endsWith(`/${controlTokenName}`)) return undefined;
+  return await readFile(file, "utf8").then(controlTokenIn, () => undefined);
+}
+
+const text = z.string().optional();
+const takeoverStatus = z.object({
+  agent: z.object({ name: z.string() }),
+  sources: z.array(z.object({ name: z.string(), code: text, error: text, remedy: text })),
+});
+
+/**
+ * The error of each source whose session another client took over lately, by the name of the source. Empty where no such
+ * agent runs. No broker says who else uses a client identifier, and trying it would throw the agent out.
+ */
+export async function runningTakeovers(
+  { agent, http }: Pick<Config, "agent" | "http">,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, AgentError>> {
+  if (http.listen.port === 0) return new Map();
+  try {
+    const { data } = await askAgent(addressOf(http.listen), "/api/status", takeoverStatus, signal);
+    if (data.agent.name !== agent.name) return new Map();
+    return new Map(
+      data.sources.flatMap(({ name, code, error = "", remedy }) =>
+        code === "SOURCE_TAKEN_OVER"
+          ? [[name, new AgentError(code, error, { ...(remedy !== undefined && { hint: remedy }) })] as const]
+          : [],
+      ),
+    );
+  } catch (error) {
+    if (isAgentError(error)) return new Map();
+    throw error;
+  }
+}

@@ -1,0 +1,111 @@
+// How commands are declared, with the arguments and options that several of them have.
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { parseDuration } from "../../lib/duration.ts";
+import type { Console } from "../terminal/console.ts";
+import { type ExitStatus, requireCompletion } from "../terminal/exit-status.ts";
+import type { AgentAddressOptions } from "./agent-client.ts";
+import { defaultConfig, defaultPlaces, readableConfig } from "./default-config.ts";
+
+interface Declared<Given extends unknown[]> {
+  /** The command itself: `stat`. */
+  readonly name: string;
+  readonly what: string;
+  /** Arguments and options in the order of the help: `--dry-run  only show what would change`, two spaces between. */
+  readonly takes?: readonly (string | Option | Argument)[];
+  /** Help that stands before the example. */
+  readonly more?: string;
+  readonly example: string;
+  /** A signal ends it, and that is no failure. */
+  readonly goesOn?: true;
+  /** Undefined: a group of commands. */
+  readonly run?: (...given: Given) => Promise<ExitStatus>;
+}
+
+/** Declares commands, and keeps the exit status of the one that ran. */
+export class CommandLine {
+  readonly program: Command;
+  readonly io: Console;
+  status: ExitStatus = 0;
+
+  constructor(program: Command, io: Console) {
+    this.program = program;
+    this.io = io;
+  }
+
+  add<Given extends unknown[]>(declared: Declared<Given>, below = this.program): Command {
+    const { name, what, takes = [], more, example, goesOn = false, run } = declared;
+    const command = below.command(name).description(what);
+    const path = [below.parent?.name(), below.name(), name].filter((part) => part !== undefined);
+    // After a wrong option an operator needs the options of that command, not the list of all commands.
+    command.showHelpAfterError(`(${path.join(" ")} --help tells more)`);
+    command.addHelpText("after", `${more === undefined ? "" : `\n${more}\n`}\nExample: ${example}`);
+    for (const each of takes)
+      if (typeof each !== "string") void (each instanceof Option ? command.addOption(each) : command.addArgument(each));
+      else if (each.startsWith("-")) command.option(...flagsAndText(each));
+      else command.argument(...flagsAndText(each));
+    if (run)
+      command.action(async (...given: Given) => {
+        this.status = await (goesOn ? run(...given) : requireCompletion(run(...given), this.io));
+      });
+    return command;
+  }
+
+  configOption(what = "configuration"): Option {
+    return new Option("-c, --config <file>", what).default(defaultConfig(this.io.environment), defaultPlaces);
+  }
+
+  /** `options` with the configuration that is there. With `--url` none: what it holds is not meant for that agent. */
+  located<O extends AgentAddressOptions>(options: O): O {
+    if (options.config !== undefined || options.url !== undefined) return options;
+    const config = readableConfig(this.io.environment);
+    return config === undefined ? options : { ...options, config };
+  }
+}
+
+function flagsAndText(text: string): [flags: string, text: string] {
+  const at = text.indexOf("  ");
+  return [text.slice(0, at), text.slice(at + 2)];
+}
+
+/** An option whose value `parse` makes of its text, as a method of Option. */
+export function parsedOption<T>(declared: string, parse: (text: string) => T): Option {
+  return new Option(...flagsAndText(declared)).argParser(parse);
+}
+
+/** For commands that ask an agent, which is found without a configuration as well. */
+export function agentConfigOption(what: string): Option {
+  return new Option("-c, --config <file>", `${what} (default: ${defaultPlaces}, unless --url is given)`);
+}
+
+export const json = "--json  print JSON";
+
+/** Milliseconds. */
+export function duration(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined) throw new InvalidArgumentError("expected a length of time such as 20s or 2m");
+  return ms;
+}
+
+export function urlOption(usual: string): Option {
+  return parsedOption(`--url <url>  address of the agent (default: ${usual})`, (text) => {
+    const protocol = URL.parse(text)?.protocol;
+    if (protocol === "http:" || protocol === "https:") return text;
+    throw new InvalidArgumentError("expected the address of an agent, as in http://127.0.0.1:8421");
+  });
+}
+
+/** A whole number from `least` to `most`; `wanted`: what the error calls it. */
+export function numberFrom(least: number, most: number, wanted: string): (text: string) => number {
+  return (text) => {
+    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
+    throw new InvalidArgumentError(`expected ${wanted} from ${least} to ${most}`);
+  };
+}
+
+/** How rows are printed; `formats` beside CSV. */
+export function formatOptions(...formats: readonly string[]): readonly Option[] {
+  return [
+    new Option("--format <format>", "what is printed").choices(["csv", ...formats]).default("csv"),
+    new Option("--json", "the same as --format ndjson").implies({ format: "ndjson" }),
+  ];
+}

@@ -1,0 +1,99 @@
+// What commands print: tables, numbers, lengths of time, cells of CSV, JSON. Nothing in it that a terminal would obey.
+import type { Console } from "./console.ts";
+
+/** Lines of cells, padded so that they stand below each other, indented by two. */
+export function columns(lines: readonly (readonly string[])[]): readonly string[] {
+  const shown = lines.map((cells) => cells.map(visible));
+  const widths: number[] = [];
+  for (const cells of shown) for (const [i, cell] of cells.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
+  return shown.map((cells) => `  ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}`.trimEnd());
+}
+
+/** Control characters, and those that turn the direction of writing or end a line. */
+const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Text that a device or the service gave, as it may be shown: what a terminal would obey is written out (`\u001b`). */
+export function visible(text: string): string {
+  return text.replace(unseen, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Prints `result` as JSON for `--json`, else the lines for people. Integers that a JSON number would round become texts. */
+export function printResult(
+  { json = false }: { readonly json?: boolean },
+  result: unknown,
+  lines: () => readonly string[],
+  io: Pick<Console, "print">,
+): void {
+  if (json) io.print(JSON.stringify(result, exactNumber, 2));
+  else for (const line of lines()) io.print(line);
+}
+
+/** For `JSON.stringify`. */
+export function exactNumber(_key: string, value: unknown): unknown {
+  if (typeof value !== "bigint") return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}
+
+/** 1 tag, 2 tags, 12,000 tags. */
+export function count(n: number, what: string): string {
+  return `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** With commas between thousands. Without Intl, whose data an agent that starts would have to load: 2 MB. */
+function whole(n: number): string {
+  return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** Three digits are enough for an estimate. */
+export function number(value: number): string {
+  return value >= 100 ? whole(value) : String(Number(value.toPrecision(3)));
+}
+
+export function percent(share: number): string {
+  return share > 0 && share < 0.001 ? "less than 0.1 %" : `${number(share * 100)} %`;
+}
+
+const units: readonly (readonly [ms: number, unit: string])[] = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "m"],
+  [1_000, "s"],
+];
+
+/** A length of time in its two largest units: 90_000 ms → `1m30s`. */
+export function span(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
+  if (ms < 10_000) return `${Math.round(ms / 100) / 10}s`;
+  const largest = units.findIndex(([size]) => ms >= size);
+  let left = ms;
+  return units
+    .slice(largest, largest + 2)
+    .map(([size, unit]) => {
+      const n = Math.floor(left / size);
+      left -= n * size;
+      return n > 0 ? `${n}${unit}` : "";
+    })
+    .join("");
+}
+
+/** `[######------------------] 25 %, 12 of 48 segments`, for `Console.progress`. `what` in the plural. */
+export function progressBar(done: number, total: number, what: string): string {
+  const width = 24;
+  const share = total > 0 ? Math.min(1, done / total) : 1;
+  const filled = Math.floor(share * width);
+  return `[${"#".repeat(filled)}${"-".repeat(width - filled)}] ${Math.floor(share * 100)} %, ${done} of ${total} ${what}`;
+}
+
+/**
+ * Text as a cell of CSV, quoted where it has to be. What a spreadsheet would take for a formula (a first character of
+ * = + - @, tab or carriage return) gets a ' before it. For text only: numbers go as they are.
+ */
+export function csvCell(text: string): string {
+  const guarded = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
+}
+
+/** The shortest text that reads back as the same double. */
+export function numberCell(value: number): string {
+  return Object.is(value, -0) ? "-0" : String(value);
+}
