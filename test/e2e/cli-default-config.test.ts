@@ -44,7 +44,9 @@ test("run takes the same places on its short way", () => {
   using at = places();
   expect(parseRunShortcut(["run"], { cwd: at.cwd, variables: {} })).toBe("tagferry.yaml");
   expect(parseRunShortcut(["run"], { cwd: at.cwd, variables: { TAGFERRY_CONFIG: "/etc/x.yaml" } })).toBe("/etc/x.yaml");
-  expect(parseRunShortcut(["run"], { cwd: at.folder.file("nowhere"), variables: {} })).toBe("/etc/tagferry/tagferry.yaml");
+  expect(parseRunShortcut(["run"], { cwd: at.folder.file("nowhere"), variables: {} })).toBe(
+    "/etc/tagferry/tagferry.yaml",
+  );
 });
 
 test("every command that has -c names the places in its help", async () => {
