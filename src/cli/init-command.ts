@@ -17,9 +17,9 @@ interface Typed extends Pick<InitOptions, "config" | "name" | "service" | "integ
   readonly offline?: true;
 }
 
-export function addInitCommand(line: CommandLine, { protocolsOf }: ProtocolTexts): void {
+export function addInitCommand(line: CommandLine, protocols: ProtocolTexts): void {
   const { io } = line;
-  const secured = protocolsOf("security");
+  const secured = protocols.protocolsOf("security");
   const sources: SourceAnswers[] = [];
   /** Adds what a flag says to the source before it. */
   const add = (answers: Partial<SourceAnswers>) => {
@@ -61,8 +61,9 @@ export function addInitCommand(line: CommandLine, { protocolsOf }: ProtocolTexts
       parsedOption("--source-password-env <variable>  environment variable with it instead", (env) =>
         add({ password: { env } }),
       ),
-      parsedOption(`--ca-file <file>  ${protocolsOf("caFile")}: certificate authorities to trust, PEM`, (caFile) =>
-        add({ caFile }),
+      parsedOption(
+        `--ca-file <file>  ${protocols.protocolsOf("caFile")}: certificate authorities to trust, PEM`,
+        (caFile) => add({ caFile }),
       ),
       parsedOption(`--trust <thumbprint>  ${secured}: trust the server's certificate, after comparing it`, (trust) =>
         add({ trust }),

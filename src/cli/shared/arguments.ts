@@ -1,5 +1,5 @@
 // How commands are declared, with the arguments and options that several of them have.
-import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { type Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../lib/duration.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, requireCompletion } from "../terminal/exit-status.ts";
