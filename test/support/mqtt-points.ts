@@ -20,7 +20,7 @@ export interface MappedMessages {
   readonly points: readonly Point[];
   readonly refused: readonly RefusedInput[];
   /** What the status says of the last value that nothing but a position distinguishes. */
-  readonly lastUnnamed: string | undefined;
+  readonly lastUnnamed: string | number | undefined;
   /** What `check` says of the tags. */
   readonly warnings: readonly string[];
 }
@@ -37,7 +37,7 @@ export async function mapMessages(tagsYaml: string, messages: readonly ReceivedM
     reception.receive({ topic, payload: Buffer.from(payload), retained, held: undefined });
   const delivery = messages.length === 0 ? undefined : await takeSome(reception);
   const points = delivery ? mapping.map(delivery) : [];
-  return { points, refused: mapping.refusals(), lastUnnamed: reception.lastUnnamed, warnings };
+  return { points, refused: mapping.refusals(), lastUnnamed: reception.details["lastUnnamed"], warnings };
 }
 
 /** Undefined: nothing came of the messages. */

@@ -1,24 +1,21 @@
 // What is checked of the options of a connection: whether another client uses its session, and what protects it. Pure.
 import type { SecurityFinding } from "../../../core/commissioning.ts";
-import type { Secret } from "../../../core/secret.ts";
 import type { Claim, ConfigWarning, SourceOwner } from "../../../core/source.ts";
 import { leavesMachine } from "../../../lib/loopback.ts";
 import type { MqttOptions } from "./options.ts";
 
-interface Options {
-  readonly url: string;
-  readonly servers: readonly string[];
-  readonly clientId?: string | undefined;
-}
-
 const usualPorts: Readonly<Record<string, string>> = { "mqtt:": "1883", "mqtts:": "8883", "ws:": "80", "wss:": "443" };
 
 /** The client identifier of a source. */
-export function clientIdOf({ clientId }: Pick<Options, "clientId">, { agent, source }: SourceOwner): string {
+export function clientIdOf({ clientId }: Pick<MqttOptions, "clientId">, { agent, source }: SourceOwner): string {
   return clientId ?? `${agent}-${source}`;
 }
 
-export function claimedSessions(options: Options, owner: SourceOwner): readonly Claim[] {
+/**
+ * The sessions at brokers that a source takes for itself: a broker has one session for each client identifier, and ends the
+ * connection of one client when another connects with its identifier.
+ */
+export function claimedSessions(options: MqttOptions, owner: SourceOwner): readonly Claim[] {
   const clientId = clientIdOf(options, owner);
   const brokers = [options.url, ...options.servers].map(brokerOf);
   const ends = "the broker ends the connection of one whenever the other connects";
@@ -32,17 +29,11 @@ export function claimedSessions(options: Options, owner: SourceOwner): readonly 
       hint,
       uncertain,
     }));
+  const ports = brokers.map(({ host, port }) => `${host}:${port}`);
+  const hosts = brokers.map(({ host }) => host);
   return [
-    ...claims(
-      brokers.map(({ host, port }) => `${host}:${port}`),
-      `${ends}; ${another}`,
-      false,
-    ),
-    ...claims(
-      brokers.map(({ host }) => host),
-      `if both ports belong to one broker, ${ends}: ${another}`,
-      true,
-    ),
+    ...claims(ports, `${ends}; ${another}`, false),
+    ...claims(hosts, `if both ports belong to one broker, ${ends}: ${another}`, true),
   ];
 }
 
@@ -53,20 +44,13 @@ function brokerOf(url: string): { readonly host: string; readonly port: string }
   return { host, port: port === "" ? (usualPorts[protocol] ?? "") : port };
 }
 
-interface Connection {
-  readonly url: string;
-  readonly servers: readonly string[];
-  readonly password?: Secret | undefined;
-  readonly passwordFile?: string | undefined;
-  readonly verify: "full" | "ca" | "none";
-}
-
-export function connectionWarnings(connection: Connection): readonly ConfigWarning[] {
-  return [...clearTextWarnings(connection), ...unverifiedWarnings(connection)];
+/** Options of a connection that let others read or falsify what is on it. */
+export function connectionWarnings(options: MqttOptions): readonly ConfigWarning[] {
+  return [...clearTextWarnings(options), ...unverifiedWarnings(options)];
 }
 
 /** Warns where the password goes to another machine without TLS. */
-function clearTextWarnings({ url, servers, password, passwordFile }: Connection): readonly ConfigWarning[] {
+function clearTextWarnings({ url, servers, password, passwordFile }: MqttOptions): readonly ConfigWarning[] {
   if ((password ?? passwordFile) === undefined || ![url, ...servers].some(isClear)) return [];
   return [
     {
@@ -78,7 +62,7 @@ function clearTextWarnings({ url, servers, password, passwordFile }: Connection)
 }
 
 /** Warns where any machine on the way can pass for the broker. */
-function unverifiedWarnings({ url, servers, verify }: Connection): readonly ConfigWarning[] {
+function unverifiedWarnings({ url, servers, verify }: MqttOptions): readonly ConfigWarning[] {
   if (verify !== "none" || ![url, ...servers].some(isTls)) return [];
   return [
     {
@@ -91,7 +75,7 @@ function unverifiedWarnings({ url, servers, verify }: Connection): readonly Conf
 }
 
 /** Whether the connection to `url` is encrypted. */
-export function isTls(url: string): boolean {
+function isTls(url: string): boolean {
   return /^(mqtts|wss):/i.test(url);
 }
 
@@ -101,7 +85,7 @@ function isClear(url: string): boolean {
 
 /** As `Driver.findings`. */
 export function connectionFindings({ url, verify }: Pick<MqttOptions, "url" | "verify">): readonly SecurityFinding[] {
-  if (/^(mqtts|wss):/.test(url)) return [tlsFinding(verify)];
+  if (isTls(url)) return [tlsFinding(verify)];
   if (!leavesMachine(url)) return [{ state: "good", message: "not encrypted, and it does not leave this machine" }];
   return [{ state: "weak", message: "not encrypted", remedy: "mqtts:// or wss:// where the broker offers it" }];
 }

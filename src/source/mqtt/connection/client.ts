@@ -10,7 +10,7 @@
 // of its exchange (PUBREL, PUBCOMP) the library answers by itself, since it finds nothing stored under the identifier.
 import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
 import { AgentError } from "../../../core/errors.ts";
-import { type Attempt, explainFailure, explainLoss, type Failure, FailureRecord } from "./failure.ts";
+import { type Attempt, explainFailure, explainLoss, type Failure, type FailureRecord } from "./failure.ts";
 import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } from "./message.ts";
 import { filterInput, OversizeFilter } from "./oversize-filter.ts";
 import { grantedCodes } from "./reason-code.ts";
@@ -37,28 +37,6 @@ export interface SubscribeOptions {
   readonly retainHandling: 0 | 1 | 2;
 }
 
-/** A connection whose CONNACK was good. Disposing it says DISCONNECT; the session stays at the broker if it is persistent. */
-export interface MqttConnection extends AsyncDisposable {
-  readonly protocolVersion: 3 | 4 | 5;
-  readonly sessionPresent: boolean;
-  /** Milliseconds, as the broker would have it. */
-  readonly keepaliveMs: number;
-  /** What the broker said of itself in CONNACK (MQTT 5). */
-  readonly limits: Readonly<Record<string, unknown>>;
-  /** Settles never but with the reason when the connection is lost. Resolves, so that nobody has to catch it. */
-  readonly lost: Promise<AgentError>;
-  /** Once lost: the broker closed the connection and gave no reason, nor did the network. */
-  readonly closedSilently: boolean;
-  /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects when the connection is lost. */
-  subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]>;
-  /** Resolves when the broker has answered. Rejects when the connection is lost. */
-  unsubscribe(filters: readonly string[]): Promise<void>;
-  /** Sends PINGREQ and expects no answer to it yet: for while nothing is read, or much else is on its way to us. */
-  stayAlive(): void;
-  /** Whether anything came since the last call. */
-  heard(): boolean;
-}
-
 export interface Connected<Handler> {
   readonly connection: MqttConnection;
   readonly handler: Handler;
@@ -77,7 +55,7 @@ export async function connectOnce<Handler extends MessageHandler>(
 ): Promise<Connected<Handler> | Failure> {
   signal.throwIfAborted();
   const client = connect({ ...options, ...ownTerms });
-  const record = new FailureRecord();
+  const record: FailureRecord = {};
   const filter = new OversizeFilter({ maxPayload, protocolVersion: attempt.protocolVersion });
   filterInput(client, filter);
   const handler = attachHandler(client, filter, attach);
@@ -85,13 +63,13 @@ export async function connectOnce<Handler extends MessageHandler>(
   const result = Promise.withResolvers<Connected<Handler> | Failure>();
 
   client.on("error", (error) => {
-    record.note(error);
+    record.error ??= error;
     // The parser loses its place in the stream with a packet that it cannot read.
     client.stream.destroy();
   });
-  client.on("disconnect", (packet) => record.disconnected(packet.reasonCode));
+  client.on("disconnect", ({ reasonCode }) => void (record.disconnectReason ??= reasonCode ?? 0));
   client.on("connect", ({ sessionPresent }) => {
-    result.resolve({ connection: new Connection(client, sessionPresent, lost.promise, record), handler });
+    result.resolve({ connection: new MqttConnection(client, sessionPresent, lost.promise, record), handler });
   });
   client.on("close", () => {
     lost.resolve(explainLoss(attempt, record));
@@ -105,12 +83,12 @@ export async function connectOnce<Handler extends MessageHandler>(
   try {
     client.connect();
     // Errors without a code, as of WebSockets, the library keeps to itself.
-    client.stream.on("error", (error: Error) => record.note(error));
+    client.stream.on("error", (error: Error) => void (record.error ??= error));
     return await result.promise;
   } catch (error) {
     signal.throwIfAborted();
     // A key or certificate that cannot be read is thrown before there is a socket.
-    if (error instanceof Error) record.note(error);
+    if (error instanceof Error) record.error ??= error;
     return explainFailure(attempt, record);
   } finally {
     signal.removeEventListener("abort", abort);
@@ -177,11 +155,15 @@ function attachHandler<Handler extends MessageHandler>(
 /** Tells the library not to acknowledge. It goes no further than that. */
 const notYet = new Error("acknowledged when on disk");
 
-class Connection implements MqttConnection {
+/** A connection whose CONNACK was good. Disposing it says DISCONNECT; the session stays at the broker if it is persistent. */
+export class MqttConnection implements AsyncDisposable {
+  /** Settles never but with the reason when the connection is lost. Resolves, so that nobody has to catch it. */
   readonly lost: Promise<AgentError>;
   readonly protocolVersion: 3 | 4 | 5;
   readonly sessionPresent: boolean;
+  /** Milliseconds, as the broker would have it. */
   readonly keepaliveMs: number;
+  /** What the broker said of itself in CONNACK (MQTT 5). */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly #client: MqttClient;
   readonly #record: FailureRecord;
@@ -204,14 +186,17 @@ class Connection implements MqttConnection {
     client.stream.on("data", () => void (this.#heard = true));
   }
 
+  /** Resolves with the broker's code for each filter: 0 to 2 granted, from 128 refused. Rejects when the connection is lost. */
   subscribe(filters: readonly string[], options: SubscribeOptions): Promise<readonly number[]> {
     return Promise.race([subscribe(this.#client, filters, options), this.#lostFirst]);
   }
 
+  /** Resolves when the broker has answered. Rejects when the connection is lost. */
   async unsubscribe(filters: readonly string[]): Promise<void> {
     await Promise.race([this.#client.unsubscribeAsync([...filters]), this.#lostFirst]);
   }
 
+  /** Sends PINGREQ and expects no answer to it yet: for while nothing is read, or much else is on its way to us. */
   stayAlive(): void {
     if (!this.#client.connected) return;
     this.#client.sendPing();
@@ -219,10 +204,12 @@ class Connection implements MqttConnection {
     this.#client.reschedulePing(true);
   }
 
+  /** Once lost: the broker closed the connection and gave no reason, nor did the network. */
   get closedSilently(): boolean {
     return this.#record.error === undefined && this.#record.disconnectReason === undefined;
   }
 
+  /** Whether anything came since the last call. */
   heard(): boolean {
     const heard = this.#heard;
     this.#heard = false;
@@ -230,12 +217,11 @@ class Connection implements MqttConnection {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#client.connected) {
-      this.#client.end(false);
-      const timer = setTimeout(() => this.#client.stream.destroy(), farewellMs);
-      await this.lost;
-      clearTimeout(timer);
-    }
+    if (!this.#client.connected) return;
+    this.#client.end(false);
+    const timer = setTimeout(() => this.#client.stream.destroy(), farewellMs);
+    await this.lost;
+    clearTimeout(timer);
   }
 }
 

@@ -18,26 +18,10 @@ export function shownUrl(url: string): string {
 }
 
 /** The first things that went wrong on a connection, which are the cause of all that follows. */
-export class FailureRecord {
-  #error: Error | undefined;
-  #disconnectReason: number | undefined;
-
-  note(error: Error): void {
-    this.#error ??= error;
-  }
-
-  disconnected(reason: number | undefined): void {
-    this.#disconnectReason ??= reason ?? 0;
-  }
-
-  get error(): Error | undefined {
-    return this.#error;
-  }
-
+export interface FailureRecord {
+  error?: Error;
   /** The reason code of the broker's DISCONNECT, if it sent one. */
-  get disconnectReason(): number | undefined {
-    return this.#disconnectReason;
-  }
+  disconnectReason?: number;
 }
 
 /** A connection that did not come about. */
@@ -52,13 +36,9 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
   const cause = error && { cause: error };
   const refusal = disconnectReason ?? reasonOf(error);
   if (refusal !== undefined) {
-    const whom = asWhom(attempt);
+    const message = `${attempt.url} refused the connection ${asWhom(attempt)}: ${describeReason(refusal)}`;
     return {
-      error: new AgentError(
-        errorCodeOf(refusal),
-        `${attempt.url} refused the connection ${whom}: ${describeReason(refusal)}`,
-        { ...cause, ...hintOf(refusal) },
-      ),
+      error: new AgentError(errorCodeOf(refusal), message, { ...cause, ...hintOf(refusal) }),
       olderVersion: wantsOtherVersion(refusal) ? "asked for" : "no",
     };
   }
@@ -68,9 +48,9 @@ export function explainFailure(attempt: Attempt, { error, disconnectReason }: Fa
       "check that an MQTT broker listens on this port, and whether it expects TLS (mqtts://) or WebSockets (ws://)";
     return { error: new AgentError("SOURCE_PROTOCOL", message, { hint }), olderVersion: "perhaps" };
   }
-  const { code, text, hint } = explainError(error);
+  const { code, text, ...hint } = explainError(error);
   return {
-    error: new AgentError(code, `${attempt.url}: ${text}`, { cause: error, ...(hint !== undefined && { hint }) }),
+    error: new AgentError(code, `${attempt.url}: ${text}`, { cause: error, ...hint }),
     // Neither a parser's complaint about the answer nor a reset says that the broker is not there.
     olderVersion: code === "SOURCE_PROTOCOL" || systemCode(error) === "ECONNRESET" ? "perhaps" : "no",
   };
@@ -81,22 +61,13 @@ export function explainLoss(attempt: Attempt, { error, disconnectReason }: Failu
   const cause = error && { cause: error };
   if (disconnectReason !== undefined && disconnectReason !== 0) {
     const code = errorCodeOf(disconnectReason);
-    return new AgentError(
-      code,
-      `${attempt.url} ended the connection of client ${attempt.clientId}: ${describeReason(disconnectReason)}`,
-      {
-        ...cause,
-        ...hintOf(disconnectReason),
-        ...(code === "SOURCE_TAKEN_OVER" && { hint: takeoverHint(attempt.clientId) }),
-      },
-    );
+    const message = `${attempt.url} ended the connection of client ${attempt.clientId}: ${describeReason(disconnectReason)}`;
+    const hint = code === "SOURCE_TAKEN_OVER" ? { hint: takeoverHint(attempt.clientId) } : hintOf(disconnectReason);
+    return new AgentError(code, message, { ...cause, ...hint });
   }
   if (error) {
-    const { code, text, hint } = explainError(error);
-    return new AgentError(code, `connection to ${attempt.url} lost: ${text}`, {
-      cause: error,
-      ...(hint !== undefined && { hint }),
-    });
+    const { code, text, ...hint } = explainError(error);
+    return new AgentError(code, `connection to ${attempt.url} lost: ${text}`, { cause: error, ...hint });
   }
   return new AgentError("SOURCE_UNREACHABLE", `${attempt.url} closed the connection`, {
     hint: `the broker gave no reason: it was stopped, or, if this repeats at once, another client uses client identifier ${attempt.clientId}`,
@@ -132,55 +103,55 @@ interface Explanation {
   readonly hint?: string;
 }
 
-const untrustedIssuer: Explanation = {
-  code: "SOURCE_REFUSED",
-  text: "the issuer of its certificate is not trusted",
-  hint: "set caFile to the PEM file with the certificate of the issuer (the CA of the plant)",
-};
+function explanation(code: ErrorCode, text: string, hint?: string): Explanation {
+  return { code, text, ...(hint !== undefined && { hint }) };
+}
+
+const unreachable = (text: string) => explanation("SOURCE_UNREACHABLE", text);
+const refused = (text: string, hint: string) => explanation("SOURCE_REFUSED", text, hint);
+const untrustedIssuer = refused(
+  "the issuer of its certificate is not trusted",
+  "set caFile to the PEM file with the certificate of the issuer (the CA of the plant)",
+);
 
 /** System and TLS errors that an operator meets, with what to do about them. */
 const explanations: Readonly<Record<string, Explanation>> = {
-  ECONNREFUSED: { code: "SOURCE_UNREACHABLE", text: "connection refused: nothing listens on this port" },
-  ENOTFOUND: { code: "SOURCE_UNREACHABLE", text: "the name of the host is not known" },
-  EAI_AGAIN: { code: "SOURCE_UNREACHABLE", text: "the name of the host cannot be looked up now" },
-  EHOSTUNREACH: { code: "SOURCE_UNREACHABLE", text: "there is no way to this host" },
-  ENETUNREACH: { code: "SOURCE_UNREACHABLE", text: "there is no way to this network" },
-  ETIMEDOUT: { code: "SOURCE_UNREACHABLE", text: "the host does not answer" },
-  ECONNRESET: { code: "SOURCE_UNREACHABLE", text: "the connection was reset" },
-  EPIPE: { code: "SOURCE_UNREACHABLE", text: "the connection was reset" },
-  DEPTH_ZERO_SELF_SIGNED_CERT: {
-    code: "SOURCE_REFUSED",
-    text: "its certificate is self-signed and not trusted",
-    hint: "set caFile to the PEM file with this certificate",
-  },
+  ECONNREFUSED: unreachable("connection refused: nothing listens on this port"),
+  ENOTFOUND: unreachable("the name of the host is not known"),
+  EAI_AGAIN: unreachable("the name of the host cannot be looked up now"),
+  EHOSTUNREACH: unreachable("there is no way to this host"),
+  ENETUNREACH: unreachable("there is no way to this network"),
+  ETIMEDOUT: unreachable("the host does not answer"),
+  ECONNRESET: unreachable("the connection was reset"),
+  EPIPE: unreachable("the connection was reset"),
+  DEPTH_ZERO_SELF_SIGNED_CERT: refused(
+    "its certificate is self-signed and not trusted",
+    "set caFile to the PEM file with this certificate",
+  ),
   SELF_SIGNED_CERT_IN_CHAIN: untrustedIssuer,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrustedIssuer,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrustedIssuer,
-  UNABLE_TO_GET_ISSUER_CERT: {
-    code: "SOURCE_REFUSED",
-    text: "the issuer of its certificate was issued by another authority, which is not trusted",
-    hint: "add the certificates of all authorities above the issuer to caFile, up to the root",
-  },
-  CERT_HAS_EXPIRED: {
-    code: "SOURCE_REFUSED",
-    text: "its certificate has expired",
-    hint: "renew the certificate of the broker; if it is still valid, set the clock of this machine",
-  },
-  CERT_NOT_YET_VALID: {
-    code: "SOURCE_REFUSED",
-    text: "its certificate is not valid yet",
-    hint: "set the clock of this machine, or renew the certificate of the broker",
-  },
-  ERR_SSL_WRONG_VERSION_NUMBER: {
-    code: "SOURCE_PROTOCOL",
-    text: "this port does not speak TLS",
-    hint: "use the port of the broker for TLS, usually 8883; without TLS the URL begins with mqtt:// or ws://",
-  },
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: {
-    code: "SOURCE_REFUSED",
-    text: "the broker requires a client certificate",
-    hint: "set certFile and keyFile",
-  },
+  UNABLE_TO_GET_ISSUER_CERT: refused(
+    "the issuer of its certificate was issued by another authority, which is not trusted",
+    "add the certificates of all authorities above the issuer to caFile, up to the root",
+  ),
+  CERT_HAS_EXPIRED: refused(
+    "its certificate has expired",
+    "renew the certificate of the broker; if it is still valid, set the clock of this machine",
+  ),
+  CERT_NOT_YET_VALID: refused(
+    "its certificate is not valid yet",
+    "set the clock of this machine, or renew the certificate of the broker",
+  ),
+  ERR_SSL_WRONG_VERSION_NUMBER: explanation(
+    "SOURCE_PROTOCOL",
+    "this port does not speak TLS",
+    "use the port of the broker for TLS, usually 8883; without TLS the URL begins with mqtt:// or ws://",
+  ),
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: refused(
+    "the broker requires a client certificate",
+    "set certFile and keyFile",
+  ),
 };
 
 /** The other reasons of OpenSSL for refusing a certificate, as Node names them. */
@@ -193,30 +164,24 @@ function explainError(error: Error): Explanation {
   if (known) return known;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return otherName(error);
   if (code?.startsWith("ERR_OSSL"))
-    return {
-      code: "SOURCE_REFUSED",
-      text: `certFile or keyFile cannot be used (${code})`,
-      hint: "both must be PEM files; keyFile is the key of the certificate in certFile, without a passphrase",
-    };
+    return refused(
+      `certFile or keyFile cannot be used (${code})`,
+      "both must be PEM files; keyFile is the key of the certificate in certFile, without a passphrase",
+    );
   if (code !== undefined && certificateFault.test(code))
-    return {
-      code: "SOURCE_REFUSED",
-      text: `its certificate cannot be verified: ${error.message}`,
-      hint: "let the operator of the broker renew its certificate, or correct caFile if it has another issuer",
-    };
+    return refused(
+      `its certificate cannot be verified: ${error.message}`,
+      "let the operator of the broker renew its certificate, or correct caFile if it has another issuer",
+    );
   if (code?.startsWith("ERR_SSL"))
-    return {
-      code: "SOURCE_REFUSED",
-      text: `TLS failed: ${code}`,
-      hint: "compare the TLS versions and, where the broker requires a client certificate, certFile and keyFile with what the broker accepts",
-    };
-  if (error.message === "connack timeout")
-    return { code: "SOURCE_UNREACHABLE", text: "no answer within connectTimeout" };
-  if (error.message === "Keepalive timeout")
-    return { code: "SOURCE_UNREACHABLE", text: "nothing was heard for one and a half times keepalive" };
-  if (code !== undefined && typeof code === "string" && /^E[A-Z]+$/.test(code))
-    return { code: "SOURCE_UNREACHABLE", text: messageOf(error) };
-  return { code: "SOURCE_PROTOCOL", text: `what came is not valid MQTT (${messageOf(error)})` };
+    return refused(
+      `TLS failed: ${code}`,
+      "compare the TLS versions and, where the broker requires a client certificate, certFile and keyFile with what the broker accepts",
+    );
+  if (error.message === "connack timeout") return unreachable("no answer within connectTimeout");
+  if (error.message === "Keepalive timeout") return unreachable("nothing was heard for one and a half times keepalive");
+  if (code !== undefined && /^E[A-Z]+$/.test(code)) return unreachable(messageOf(error));
+  return explanation("SOURCE_PROTOCOL", `what came is not valid MQTT (${messageOf(error)})`);
 }
 
 /** Of a certificate with other names than the host of the URL: lists them. */
@@ -225,16 +190,14 @@ function otherName(error: Error): Explanation {
   const alternative = (cert?.subjectaltname ?? "").split(/, ?/).map((name) => name.replace(/^(DNS|IP Address):/, ""));
   // Names in the subject count only where there are no alternative ones.
   const names = alternative.filter((name) => name !== "");
-  const common = [cert?.subject?.CN ?? []].flat();
-  const all = names.length > 0 ? names : common;
-  return {
-    code: "SOURCE_REFUSED",
-    text: `its certificate is not valid for ${host ?? "this host"}; ${all.length === 0 ? "it has no name" : `it is valid for ${all.join(", ")}`}`,
-    hint:
-      all.length === 0
-        ? "renew the certificate of the broker with its name, or set verify: ca, which checks the issuer alone"
-        : `use ${all.length === 1 ? "this name" : "one of these names"} in the URL, or set serverName to it`,
-  };
+  const all = names.length > 0 ? names : [cert?.subject?.CN ?? []].flat();
+  const found = all.length === 0 ? "it has no name" : `it is valid for ${all.join(", ")}`;
+  return refused(
+    `its certificate is not valid for ${host ?? "this host"}; ${found}`,
+    all.length === 0
+      ? "renew the certificate of the broker with its name, or set verify: ca, which checks the issuer alone"
+      : `use ${all.length === 1 ? "this name" : "one of these names"} in the URL, or set serverName to it`,
+  );
 }
 
 /** What Node says of such a certificate. */

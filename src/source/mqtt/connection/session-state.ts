@@ -20,16 +20,56 @@ type State = z.output<typeof state>;
 /** A broker that restarts hangs up a few times; one that was replaced by an older one always does. */
 const maxHangUps = 5;
 
+/** A small file in the folder of a source for what is remembered from one connection to the next. */
+export class StateFile<T> {
+  readonly #folder: string;
+  readonly #path: string;
+  readonly #schema: z.ZodType<T>;
+  readonly #log: Logger;
+
+  /** `subject`: what it is remembered of. */
+  constructor(
+    { folder, kind, subject }: { readonly folder: string; readonly kind: string; readonly subject: string },
+    schema: z.ZodType<T>,
+    log: Logger,
+  ) {
+    const name = createHash("sha256").update(subject).digest("hex").slice(0, 16);
+    this.#folder = folder;
+    this.#path = join(folder, `${kind}-${name}.json`);
+    this.#schema = schema;
+    this.#log = log;
+  }
+
+  /** Resolves with what was saved; undefined, with a line in the log, if that cannot be read. */
+  async load(complaint: string): Promise<T | undefined> {
+    try {
+      return this.#schema.parse(JSON.parse(await readFile(this.#path, "utf8")));
+    } catch (error) {
+      const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+      if (!missing) this.#log.warn({ err: error }, complaint);
+      return undefined;
+    }
+  }
+
+  /** Resolves when it is on disk, or when it is logged why not. */
+  async save(content: T, complaint: string): Promise<void> {
+    try {
+      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+      await writeAtomically(this.#path, JSON.stringify(content));
+    } catch (error) {
+      this.#log.warn({ err: error }, complaint);
+    }
+  }
+}
+
 /** One session's memory on disk. Losing it costs messages of filters no longer wanted, nothing else. */
 export class SessionState {
-  readonly #folder: string;
-  readonly #log: Logger;
+  readonly #file: StateFile<State>;
   #state: State;
 
-  constructor(folder: string, state: State, log: Logger) {
-    this.#folder = folder;
+  constructor(file: StateFile<State>, state: State) {
+    this.#file = file;
     this.#state = state;
-    this.#log = log;
   }
 
   /** The version that was spoken last; undefined if that is not to be relied on any more. */
@@ -50,15 +90,9 @@ export class SessionState {
   /** Resolves when it is on disk, or when it is logged why not. */
   async remember(change: Partial<Pick<State, "protocolVersion" | "hangUps" | "filters">>): Promise<void> {
     const next = { ...this.#state, ...change, filters: (change.filters ?? this.#state.filters).toSorted() };
-    const text = JSON.stringify(next);
-    if (text === JSON.stringify(this.#state)) return;
+    if (JSON.stringify(next) === JSON.stringify(this.#state)) return;
     this.#state = next;
-    try {
-      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await writeAtomically(fileOf(this.#folder, next), text);
-    } catch (error) {
-      this.#log.warn({ err: error }, "the state of the session could not be remembered");
-    }
+    await this.#file.save(next, "the state of the session could not be remembered");
   }
 }
 
@@ -68,24 +102,8 @@ export async function loadSessionState(
   session: { readonly url: string; readonly clientId: string },
   log: Logger,
 ): Promise<SessionState> {
-  const nothing: State = { ...session, hangUps: 0, filters: [] };
-  try {
-    const known = state.parse(JSON.parse(await readFile(fileOf(folder, session), "utf8")));
-    return new SessionState(folder, known, log);
-  } catch (error) {
-    if (!isMissing(error)) log.warn({ err: error }, "the remembered state of the session cannot be read");
-    return new SessionState(folder, nothing, log);
-  }
-}
-
-function fileOf(folder: string, { url, clientId }: Pick<State, "url" | "clientId">): string {
-  const name = createHash("sha256")
-    .update(JSON.stringify([url, clientId]))
-    .digest("hex")
-    .slice(0, 16);
-  return join(folder, `session-${name}.json`);
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
+  const subject = JSON.stringify([session.url, session.clientId]);
+  const file = new StateFile<State>({ folder, kind: "session", subject }, state, log);
+  const known = await file.load("the remembered state of the session cannot be read");
+  return new SessionState(file, known ?? { ...session, hangUps: 0, filters: [] });
 }

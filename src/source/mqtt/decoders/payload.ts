@@ -7,6 +7,16 @@ export class PayloadError extends Error {
   override readonly name = "PayloadError";
 }
 
+/** What `read` gives; undefined where the payload is not what it reads. */
+export function ifReadable<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof PayloadError) return undefined;
+    throw error;
+  }
+}
+
 /** The beginning of a payload, printable, for messages. */
 export function sample(payload: Buffer): string {
   const text = payload.toString("latin1", 0, 60).replaceAll(/[^\x20-\x7e]/g, "·");

@@ -1,7 +1,7 @@
 // Payloads that are no JSON document: which format of a tag reads them, and what it finds. Pure.
 import type { EpochMicros } from "../../../core/point.ts";
 import { jsonDocument, jsonLines } from "../decoders/json.ts";
-import { PayloadError, utf8 } from "../decoders/payload.ts";
+import { ifReadable, utf8 } from "../decoders/payload.ts";
 import { payloadTime } from "../decoders/payload-time.ts";
 import { numberDecoder, parseDecimal } from "../decoders/plain-value.ts";
 import { csvDecoder, lineProtocolRecords, senmlRecords } from "../decoders/records.ts";
@@ -14,23 +14,14 @@ export interface GuessedValue {
   readonly tag: Readonly<Record<string, unknown>>;
 }
 
-const guesses: readonly ((payload: Buffer, now: EpochMicros) => readonly GuessedValue[])[] = [
-  senml,
-  jsonLinesOf,
-  lineProtocol,
-  number,
-  csv,
-];
+type Guess = (payload: Buffer, now: EpochMicros) => readonly GuessedValue[];
+const guesses: readonly Guess[] = [senml, jsonLinesOf, lineProtocol, number, csv];
 
 /** The values of the first format that fits; none where none does. */
 export function guessFormat(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
   for (const guess of guesses) {
-    try {
-      const found = guess(payload, now);
-      if (found.length > 0) return found;
-    } catch (error) {
-      if (!(error instanceof PayloadError)) throw error;
-    }
+    const found = ifReadable(() => guess(payload, now)) ?? [];
+    if (found.length > 0) return found;
   }
   return [];
 }
@@ -47,7 +38,7 @@ function senml(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
 }
 
 function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[] {
-  if (isJson(payload)) return [];
+  if (ifReadable(() => jsonDocument(payload)) !== undefined) return [];
   const lines = jsonLines(payload);
   const [first] = Array.isArray(lines) ? (lines as readonly unknown[]) : []; // what the decoder gives
   if (typeof first !== "object" || first === null || Array.isArray(first)) return [];
@@ -67,15 +58,6 @@ function jsonLinesOf(payload: Buffer, now: EpochMicros): readonly GuessedValue[]
     }));
 }
 
-function isJson(payload: Buffer): boolean {
-  try {
-    jsonDocument(payload);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function lineProtocol(payload: Buffer): readonly GuessedValue[] {
   // The time at the end is what a sentence has not.
   if (!/^\S+ \S+=\S+(?: \d{16,})\s*$/m.test(utf8(payload))) return [];
@@ -87,12 +69,9 @@ function lineProtocol(payload: Buffer): readonly GuessedValue[] {
 /** With a unit behind it, or with a decimal comma. */
 function number(payload: Buffer): readonly GuessedValue[] {
   for (const decimal of [".", ","] as const) {
-    try {
-      const value = scalar(numberDecoder(decimal)(payload));
+    const value = ifReadable(() => numberDecoder(decimal)(payload));
+    if (value !== undefined)
       return [{ names: [], value, tag: { format: "number", ...(decimal === "," && { decimal }) } }];
-    } catch (error) {
-      if (!(error instanceof PayloadError)) throw error;
-    }
   }
   return [];
 }

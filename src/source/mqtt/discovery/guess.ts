@@ -3,7 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { BrowsedNode } from "../../../core/source.ts";
 import { cborDocument, messagePackDocument } from "../decoders/binary-documents.ts";
 import { jsonDocument } from "../decoders/json.ts";
-import { decompress, PayloadError } from "../decoders/payload.ts";
+import { decompress, ifReadable, PayloadError } from "../decoders/payload.ts";
 import { bareValue } from "../decoders/plain-value.ts";
 import { guessFormat, isTime, timeName } from "./guess-format.ts";
 
@@ -27,7 +27,8 @@ const shownBytes = 32;
 
 /** One node for each value in the payload; one with its bytes as text where it can be read in no way. */
 export function guessTags(topic: string, sent: Buffer, now: EpochMicros): readonly BrowsedNode[] {
-  const payload = inflated(sent);
+  // As it was before it was compressed, if it was and if all of it is here.
+  const payload = ifReadable(() => decompress(sent, "auto", maxInflated)) ?? sent;
   const compression = payload !== sent && { compression: "auto" };
   const levels = topic.split("/");
   // Braces would capture.
@@ -49,7 +50,8 @@ export function guessTags(topic: string, sent: Buffer, now: EpochMicros): readon
       .map(({ path, names, value, more }) => node(names, value, { value: path, ...timed, ...more }));
   };
   try {
-    const document = documentOf(payload);
+    const json = ifReadable(() => jsonDocument(payload));
+    const document = typeof json === "object" && json !== null ? json : undefined;
     const bare = document === undefined ? bareValue(payload) : undefined;
     const found = typeof bare === "number" || typeof bare === "boolean" ? [] : guessFormat(payload, now);
     if (found.length > 0) return found.map(({ names, value, tag }) => node(names, value, tag));
@@ -66,45 +68,17 @@ export function guessTags(topic: string, sent: Buffer, now: EpochMicros): readon
 
 /** A map, which in both formats is not to be mistaken for anything else. */
 function binaryDocument(payload: Buffer): { readonly format: string; readonly document: object } | undefined {
-  for (const [format, decode] of [
-    ["cbor", cborDocument],
-    ["msgpack", messagePackDocument],
-  ] as const) {
-    try {
-      const document = decode(payload);
-      const isMap = typeof document === "object" && document !== null && !Array.isArray(document);
-      if (isMap && !(document instanceof Uint8Array)) return { format, document };
-    } catch (error) {
-      if (!(error instanceof PayloadError)) throw error;
-    }
+  for (const [format, decode] of Object.entries({ cbor: cborDocument, msgpack: messagePackDocument })) {
+    const document = ifReadable(() => decode(payload));
+    const isMap = typeof document === "object" && document !== null && !Array.isArray(document);
+    if (isMap && !(document instanceof Uint8Array)) return { format, document };
   }
   return undefined;
-}
-
-/** As it was before it was compressed, if it was and if all of it is here. */
-function inflated(payload: Buffer): Buffer {
-  try {
-    return decompress(payload, "auto", maxInflated);
-  } catch (error) {
-    if (error instanceof PayloadError) return payload;
-    throw error;
-  }
 }
 
 function hexadecimal(payload: Buffer): string {
   const digits = payload.subarray(0, shownBytes).toString("hex").toUpperCase();
   return `bytes ${digits}${payload.length > shownBytes ? "…" : ""}`;
-}
-
-/** Undefined: it is no JSON object or array. */
-function documentOf(payload: Buffer): object | undefined {
-  try {
-    const document = jsonDocument(payload);
-    return typeof document === "object" && document !== null ? document : undefined;
-  } catch (error) {
-    if (error instanceof PayloadError) return undefined;
-    throw error;
-  }
 }
 
 function leavesOf(document: object, now: EpochMicros): readonly Leaf[] {

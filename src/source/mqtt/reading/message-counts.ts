@@ -59,9 +59,17 @@ export class MessageCounts {
     this.lastTimeFault = `${topic}: ${fault.text}`;
   }
 
+  /** What the status shows of the last messages that something was wrong with. */
+  get details(): Readonly<Record<string, string>> {
+    const { lastMalformed, lastOversized, lastUnnamed, lastTimeFault: lastUnusableTime } = this;
+    const texts = Object.entries({ lastMalformed, lastOversized, lastUnnamed, lastUnusableTime });
+    return Object.fromEntries(texts.flatMap(([name, text]) => (text === undefined ? [] : [[name, text]])));
+  }
+
   /** Adds what was counted since the last call to the metrics of `source`. */
   publish(metrics: Metrics, source: string): void {
-    for (const [field, declaration] of declarations) {
+    for (const declaration of declarations) {
+      const { field } = declaration;
       if (this[field] === 0) continue;
       metrics.counter(declaration).add(this[field], { source });
       this[field] = 0;
@@ -76,66 +84,69 @@ export class MessageCounts {
 
 const labels = ["source"] as const;
 const declarations = [
-  ["received", { name: "source_mqtt_messages_total", help: "Messages received", labels }],
-  [
-    "acknowledged",
-    { name: "source_mqtt_acknowledged_messages_total", help: "Messages acknowledged after they were on disk", labels },
-  ],
-  ["unmatched", { name: "source_mqtt_unmatched_messages_total", help: "Messages of topics that no tag wants", labels }],
-  [
-    "malformed",
-    { name: "source_mqtt_malformed_messages_total", help: "Messages whose payload could not be decoded", labels },
-  ],
-  [
-    "oversized",
-    {
-      name: "source_mqtt_oversized_messages_total",
-      help: "Messages acknowledged without their payload because it is larger than maxPayload",
-      labels,
-    },
-  ],
-  ["empty", { name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels }],
-  ["missing", { name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels }],
-  [
-    "stale",
-    {
-      name: "source_mqtt_stale_values_total",
-      help: "Values of retained messages without a time of their own, not stored",
-      labels,
-    },
-  ],
-  [
-    "texts",
-    { name: "source_mqtt_skipped_texts_total", help: "Texts under `.**` that are not numbers, not stored", labels },
-  ],
-  [
-    "unnamed",
-    {
-      name: "source_mqtt_unnamed_values_total",
-      help: "Values that only their position in a list distinguishes, not stored",
-      labels,
-    },
-  ],
-  [
-    "unknownMetrics",
-    {
-      name: "source_mqtt_unknown_metric_values_total",
-      help: "Values of Sparkplug metrics that no birth has introduced, not stored",
-      labels,
-    },
-  ],
-  [
-    "unsupported",
-    {
-      name: "source_mqtt_unsupported_values_total",
-      help: "Values of Sparkplug metrics of types without a number, as files and data sets, not stored",
-      labels,
-    },
-  ],
-  [
-    "rebirths",
-    { name: "source_mqtt_rebirth_requests_total", help: "Births asked for from Sparkplug edge nodes", labels },
-  ],
+  { field: "received", name: "source_mqtt_messages_total", help: "Messages received", labels },
+  {
+    field: "acknowledged",
+    name: "source_mqtt_acknowledged_messages_total",
+    help: "Messages acknowledged after they were on disk",
+    labels,
+  },
+  {
+    field: "unmatched",
+    name: "source_mqtt_unmatched_messages_total",
+    help: "Messages of topics that no tag wants",
+    labels,
+  },
+  {
+    field: "malformed",
+    name: "source_mqtt_malformed_messages_total",
+    help: "Messages whose payload could not be decoded",
+    labels,
+  },
+  {
+    field: "oversized",
+    name: "source_mqtt_oversized_messages_total",
+    help: "Messages acknowledged without their payload because it is larger than maxPayload",
+    labels,
+  },
+  { field: "empty", name: "source_mqtt_empty_messages_total", help: "Messages without a payload", labels },
+  { field: "missing", name: "source_mqtt_missing_values_total", help: "Values that a payload did not contain", labels },
+  {
+    field: "stale",
+    name: "source_mqtt_stale_values_total",
+    help: "Values of retained messages without a time of their own, not stored",
+    labels,
+  },
+  {
+    field: "texts",
+    name: "source_mqtt_skipped_texts_total",
+    help: "Texts under `.**` that are not numbers, not stored",
+    labels,
+  },
+  {
+    field: "unnamed",
+    name: "source_mqtt_unnamed_values_total",
+    help: "Values that only their position in a list distinguishes, not stored",
+    labels,
+  },
+  {
+    field: "unknownMetrics",
+    name: "source_mqtt_unknown_metric_values_total",
+    help: "Values of Sparkplug metrics that no birth has introduced, not stored",
+    labels,
+  },
+  {
+    field: "unsupported",
+    name: "source_mqtt_unsupported_values_total",
+    help: "Values of Sparkplug metrics of types without a number, as files and data sets, not stored",
+    labels,
+  },
+  {
+    field: "rebirths",
+    name: "source_mqtt_rebirth_requests_total",
+    help: "Births asked for from Sparkplug edge nodes",
+    labels,
+  },
 ] as const;
 
 const untimedValues = {

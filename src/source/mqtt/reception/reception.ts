@@ -115,29 +115,10 @@ export class Reception implements MessageHandler {
     return this.#stalledSince === undefined ? undefined : this.#runtime.clock.monotonic() - this.#stalledSince;
   }
 
-  /** Topic and fault of the last message that could not be decoded. */
-  get lastMalformed(): string | undefined {
-    return this.#counts.lastMalformed;
-  }
-
-  /** Topic, size and remedy of the last message that was skipped for its size. */
-  get lastOversized(): string | undefined {
-    return this.#counts.lastOversized;
-  }
-
-  /** Topic and fault of the last time in a payload that could not be taken. */
-  get lastUnnamed(): string | undefined {
-    return this.#counts.lastUnnamed;
-  }
-
-  get lastTimeFault(): string | undefined {
-    return this.#counts.lastTimeFault;
-  }
-
-  /** Edge nodes heard of, and how many of these have still to introduce themselves; nothing without any. */
-  get sparkplugDetails(): Readonly<Record<string, number>> {
+  /** What the status shows: messages that something was wrong with, edge nodes and how many have still to introduce themselves. */
+  get details(): Readonly<Record<string, string | number>> {
     const { nodes, unborn } = this.#sparkplug;
-    return nodes === 0 ? {} : { sparkplugNodes: nodes, waitingForBirth: unborn };
+    return { ...(nodes > 0 && { sparkplugNodes: nodes, waitingForBirth: unborn }), ...this.#counts.details };
   }
 
   /** Topics that came and that no tag wants. */

@@ -124,11 +124,7 @@ export class MqttSource implements Source {
       ...(unprotected.length > 0 && { unprotectedSubscriptions: unprotected.length }),
       keepaliveSeconds: keepaliveMs / 1_000,
       ...(config.options.verify === "none" && { certificate: "not checked" }),
-      ...reception.sparkplugDetails,
-      ...(reception.lastMalformed !== undefined && { lastMalformed: reception.lastMalformed }),
-      ...(reception.lastOversized !== undefined && { lastOversized: reception.lastOversized }),
-      ...(reception.lastUnnamed !== undefined && { lastUnnamed: reception.lastUnnamed }),
-      ...(reception.lastTimeFault !== undefined && { lastUnusableTime: reception.lastTimeFault }),
+      ...reception.details,
       ...Object.fromEntries(numbers.map(([name, value]) => [`broker.${name}`, value])),
     };
   }
