@@ -5,7 +5,10 @@ import { sameLength } from "../../wire/results.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
 import type { BlockColumns } from "../store/point-block.ts";
 import { ColumnFrame } from "./insert-reader.ts";
+import { requiredMembers } from "./params.ts";
 import type { Faults } from "./rpc-fault.ts";
+
+export const inputIdFault = "must be an Input ID: 1 to 128 characters of a-z A-Z 0-9 - _ : . # + /";
 
 /**
  * A frame without faults: for each key its points by ascending time, nulls left out, of repeated times the last. Made
@@ -22,21 +25,15 @@ export function checkFrame(data: unknown, path: string, faults: Faults): Checked
     for (const [key, values] of series) frame.set(key, () => columnsOf(times, values, order));
     return frame;
   }
-  if (!isRecord(data)) {
-    faults.add(path, data === undefined ? "required" : "must be an object");
-    return frame;
-  }
-  const times = checkTimes(data["times"], `${path}.times`, faults);
-  const series = data["series"];
-  if (!isRecord(series)) {
-    faults.add(`${path}.series`, series === undefined ? "required" : "must be an object");
-    return frame;
-  }
+  const members = requiredMembers(data, path, faults);
+  if (!members) return frame;
+  const times = checkTimes(members["times"], `${path}.times`, faults);
+  const series = requiredMembers(members["series"], `${path}.series`, faults) ?? {};
   const order = ascending(times) ? undefined : stableOrder(times);
   for (const key of Object.keys(series)) {
     const at = `${path}.series.${key}`;
     if (key === "__proto__") faults.add(at, "must not be __proto__");
-    else if (!isInputId(key)) faults.add(at, "must be an Input ID: 1 to 128 characters of a-z A-Z 0-9 - _ : . # + /");
+    else if (!isInputId(key)) faults.add(at, inputIdFault);
     const values = series[key];
     if (!Array.isArray(values)) faults.add(at, "must be an array");
     else if (checkValues(values, at, faults) && values.length !== times.length) faults.add(at, sameLength);
@@ -108,8 +105,4 @@ function ascending(times: Float64Array): boolean {
 /** Indices by time; those of the same time stay in the order they came. */
 function stableOrder(times: Float64Array): Uint32Array {
   return Uint32Array.from(times.keys()).sort((a, b) => times[a]! - times[b]! || a - b);
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { Clock } from "../../core/runtime.ts";
 import { writeAtomically } from "../../lib/atomic-file.ts";
 import { sameText } from "../../lib/same-text.ts";
-import type { Caller } from "../call/call.ts";
+import type { Caller } from "../call/params.ts";
 import type { IntegrationOptions } from "../config/options.ts";
 
 interface TokenClaims {

@@ -15,8 +15,8 @@ import {
   requestLimits,
   versionHeader,
 } from "../../wire/method.ts";
-import type { Caller } from "../call/call.ts";
 import { type RequestEnvelope, scanEnvelope } from "../call/json-bytes.ts";
+import type { Caller } from "../call/params.ts";
 import { type Fault, type FaultKind, FaultPlan } from "../config/fault.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf } from "../method/dispatch.ts";

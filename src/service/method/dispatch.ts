@@ -1,20 +1,14 @@
 // Turns the bytes of a JSON-RPC request into the bytes of its response: parses, finds the method, checks rights, calls.
-
 import { rpcErrors } from "../../wire/json-rpc.ts";
-import { type ApiVersion, grantOf, type Method, methods } from "../../wire/method.ts";
-import type { Caller, MethodCall, MethodHandler } from "../call/call.ts";
-import { isRecord } from "../call/check-frame.ts";
-import { checkShape } from "../call/check-shape.ts";
+import { type ApiVersion, apiVersions, grantOf, type Method, methods } from "../../wire/method.ts";
 import { readInsert } from "../call/insert-reader.ts";
+import { type Caller, checkShape, isGiven, isRecord, type Members, type MethodHandler } from "../call/params.ts";
 import { RpcFault } from "../call/rpc-fault.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { selectDataFrame } from "./data-frame.ts";
 import { evaluate } from "./evaluate.ts";
-import { insert } from "./insert.ts";
-import { publishSignals } from "./publish-signals.ts";
-import { saveSignals } from "./save-signals.ts";
-import { selectItems } from "./select-items.ts";
-import { selectSignals } from "./select-signals.ts";
+import { insert, publishSignals, saveSignals } from "./save.ts";
+import { selectItems, selectSignals } from "./select.ts";
 
 /** What the HTTP side knows of a request. */
 export interface RpcInput {
@@ -42,43 +36,17 @@ interface RpcOutput {
   readonly failure?: string;
 }
 
-interface Operation {
-  readonly handler: MethodHandler;
-  /** Names of positional params. */
-  readonly positions: readonly string[];
-  readonly versions: readonly ApiVersion[];
-}
-
-const everywhere: readonly ApiVersion[] = ["1.0", "1.1beta1", "1.1"];
-const notIn10: readonly ApiVersion[] = ["1.1beta1", "1.1"];
-
-const only11: readonly ApiVersion[] = ["1.1"];
-
-const operations: Readonly<Record<Method, Operation>> = {
-  "integration.insert": { handler: insert, positions: ["integration", "data"], versions: everywhere },
-  "integration.saveSignals": {
-    handler: saveSignals,
-    positions: ["integration", "inputs", "createOnly"],
-    versions: everywhere,
-  },
-  "admin.selectSignals": { handler: selectSignals, positions: ["integration", "signals", "items"], versions: notIn10 },
-  "admin.publishSignals": {
-    handler: publishSignals,
-    positions: ["integration", "itemsBySignal", "createOnly"],
-    versions: notIn10,
-  },
-  "platform.selectItems": { handler: selectItems, positions: ["items", "data"], versions: notIn10 },
-  "platform.dataFrame": {
-    handler: selectDataFrame,
-    positions: ["query", "data", "include", "format"],
-    versions: only11,
-  },
-  "platform.evaluate": {
-    handler: evaluate,
-    positions: ["items", "calculations", "data", "include", "format"],
-    versions: only11,
-  },
-};
+/** What answers a method, since which version, and the names of positional params. */
+const operations: Readonly<Record<Method, readonly [MethodHandler, since: ApiVersion, positions: readonly string[]]>> =
+  {
+    "integration.insert": [insert, "1.0", ["integration", "data"]],
+    "integration.saveSignals": [saveSignals, "1.0", ["integration", "inputs", "createOnly"]],
+    "admin.selectSignals": [selectSignals, "1.1beta1", ["integration", "signals", "items"]],
+    "admin.publishSignals": [publishSignals, "1.1beta1", ["integration", "itemsBySignal", "createOnly"]],
+    "platform.selectItems": [selectItems, "1.1beta1", ["items", "data"]],
+    "platform.dataFrame": [selectDataFrame, "1.1", ["query", "data", "include", "format"]],
+    "platform.evaluate": [evaluate, "1.1", ["items", "calculations", "data", "include", "format"]],
+  };
 
 /** Inserts from this size on are read straight from their bytes. */
 const largeBytes = 65_536;
@@ -120,24 +88,24 @@ export function methodOf(name: string | undefined, namespace: string): Method | 
   return methods.find((method) => method.toLowerCase() === canonical);
 }
 
-function parse({ body, method, id, namespace }: RpcInput): Readonly<Record<string, unknown>> {
+function parse({ body, method, id, namespace }: RpcInput): Members {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const large = bytes.length > largeBytes && methodOf(method, namespace) === "integration.insert";
   const request = (large ? readInsert(bytes) : undefined) ?? parseJson(bytes);
-  if (Array.isArray(request))
-    throw new RpcFault("invalidRequest", { message: "Invalid request: batches are not supported" });
-  if (!isRecord(request)) throw new RpcFault("invalidRequest", { message: "Invalid request: must be an object" });
-  if (request["jsonrpc"] !== "2.0")
-    throw new RpcFault("invalidRequest", { message: 'Invalid request: jsonrpc must be "2.0"' });
-  if (typeof request["method"] !== "string")
-    throw new RpcFault("invalidRequest", { message: "Invalid request: method must be a text" });
+  if (Array.isArray(request)) throw invalidRequest("batches are not supported");
+  if (!isRecord(request)) throw invalidRequest("must be an object");
+  if (request["jsonrpc"] !== "2.0") throw invalidRequest('jsonrpc must be "2.0"');
+  if (typeof request["method"] !== "string") throw invalidRequest("method must be a text");
   // The call was admitted by what stands before the params.
   const found: unknown = JSON.parse(id ?? "null");
   const parsed = request["id"] ?? null;
   const sameId = typeof found === "object" && found !== null ? typeof parsed === "object" : found === parsed;
-  if (request["method"] !== method || !sameId)
-    throw new RpcFault("invalidRequest", { message: "Invalid request: method or id is repeated" });
+  if (request["method"] !== method || !sameId) throw invalidRequest("method or id is repeated");
   return request;
+}
+
+function invalidRequest(reason: string): RpcFault {
+  return new RpcFault("invalidRequest", { message: `Invalid request: ${reason}` });
 }
 
 function parseJson(bytes: Buffer): unknown {
@@ -148,26 +116,26 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-function call(request: Readonly<Record<string, unknown>>, input: RpcInput, store: ServiceStore): object {
+function call(request: Members, input: RpcInput, store: ServiceStore): object {
   const { caller, version, now, namespace, refusedInputs } = input;
   const method = methodOf(String(request["method"]), namespace);
-  const operation = method && operations[method];
-  if (!method || !operation?.versions.includes(version)) throw new RpcFault("methodNotFound");
+  if (!method) throw new RpcFault("methodNotFound");
+  const [handler, since, positions] = operations[method];
+  if (apiVersions.indexOf(version) < apiVersions.indexOf(since)) throw new RpcFault("methodNotFound");
   const grant = grantOf(method);
   if (grant && !caller.grants.includes(grant))
     throw new RpcFault("forbidden", {
       message: `Operation not permitted: integration ${caller.integration} has no access to the ${grant} namespace`,
     });
-  const params = named(request["params"], operation.positions);
+  const params = named(request["params"], positions);
   checkShape(params);
-  return operation.handler({ params, caller, version, now, store, refusedInputs } satisfies MethodCall);
+  return handler({ params, caller, version, now, store, refusedInputs });
 }
 
-function named(params: unknown, positions: readonly string[]): Readonly<Record<string, unknown>> {
-  if (params === undefined || params === null) return {};
+function named(params: unknown, positions: readonly string[]): Members {
+  if (!isGiven(params)) return {};
   if (isRecord(params)) return params;
-  if (!Array.isArray(params))
-    throw new RpcFault("invalidRequest", { message: "Invalid request: params must be an object or an array" });
+  if (!Array.isArray(params)) throw invalidRequest("params must be an object or an array");
   if (params.length > positions.length)
     throw new RpcFault("invalidParams", {
       params: { [String(positions.length)]: [`takes ${positions.length} params`] },

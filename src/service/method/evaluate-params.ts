@@ -1,27 +1,27 @@
 // Reads the params of platform.evaluate.
 import { resourceIdPattern } from "../../wire/signal-view.ts";
-import { isRecord } from "../call/check-frame.ts";
+import { isGiven, isRecord, type Members, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
+import { itemFields } from "../query/filter.ts";
 import { constants, type Formula, FormulaError, namesIn, parseFormula } from "../query/formula.ts";
-import { itemFields } from "../query/resource-fields.ts";
-import { readInteger, readResourceQuery, select } from "../query/resource-query.ts";
+import { readResourceQuery, select } from "../query/resource-query.ts";
 import type { ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 
+/** How the items of a group are brought together, bucket by bucket. */
+const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
+export type GroupAggregation = (typeof groupAggregations)[number];
+
+const stateAggregations = ["state-seconds", "state-percent", "state-rate"] as const;
+export type StateAggregation = (typeof stateAggregations)[number];
+
 /** What is made of the points of an item in each bucket. */
-const aggregations = [
-  "count",
-  "min",
-  "max",
-  "sum",
-  "avg",
-  "first",
-  "last",
-  "state-seconds",
-  "state-percent",
-  "state-rate",
-] as const;
+const aggregations = [...groupAggregations, "first", "last", ...stateAggregations] as const;
 type Aggregation = (typeof aggregations)[number];
+
+export function isStateAggregation(aggregation: Aggregation): aggregation is StateAggregation {
+  return aggregation.startsWith("state-");
+}
 
 export interface ItemAggregation {
   readonly item: ItemRecord;
@@ -32,10 +32,6 @@ export interface ItemAggregation {
   readonly shift: number;
   readonly alias: string;
 }
-
-/** How the items of a group are brought together, bucket by bucket. */
-const groupAggregations = ["count", "min", "max", "sum", "avg"] as const;
-export type GroupAggregation = (typeof groupAggregations)[number];
 
 interface Group {
   readonly items: readonly ItemAggregation[];
@@ -61,7 +57,7 @@ export function readItemAggregations(
   aliases: Set<string>,
   faults: Faults,
 ): readonly ItemAggregation[] {
-  const read = readEntries(items, "items", faults).map(([entry, path]): ItemAggregation | undefined => {
+  const read = readEntries(items, "items", faults).flatMap(([entry, path]): ItemAggregation[] => {
     const { id } = entry;
     const item = typeof id === "string" ? store.resources.item(id) : undefined;
     if (typeof id !== "string" || !resourceIdPattern.test(id))
@@ -69,11 +65,11 @@ export function readItemAggregations(
     else if (!item) faults.add(`${path}.id`, "no such item");
     const member = readMember(entry, path, faults);
     const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
-    return item && member && { item, ...member, alias };
+    return item && member ? [{ item, ...member, alias }] : [];
   });
-  if (new Set(read.map((entry) => entry?.item.id)).size > maxItems)
+  if (new Set(read.map(({ item }) => item.id)).size > maxItems)
     faults.add("items", `must be at most ${maxItems} different items`);
-  return read.filter((entry) => entry !== undefined);
+  return read;
 }
 
 /** Items that match a query, in the words of 1.2. */
@@ -104,25 +100,30 @@ export function readCalculations(
 ): readonly Calculation[] {
   const entries = readEntries(calculations, "calculations", faults);
   if (entries.length > maxCalculations) faults.add("calculations", `must be at most ${maxCalculations}`);
-  const read = entries.slice(0, maxCalculations).map(([entry, path]): Calculation | undefined => {
+  return entries.slice(0, maxCalculations).flatMap(([entry, path]): Calculation[] => {
     const formula = readFormula(entry["formula"], `${path}.formula`, items, aliases, faults);
     const alias = readAlias(entry["alias"], `${path}.alias`, aliases, faults);
-    return formula && { formula, alias };
+    return formula ? [{ formula, alias }] : [];
   });
-  return read.filter((entry) => entry !== undefined);
 }
 
 /** What entries of items and of groups share. */
 function readMember(
-  entry: Readonly<Record<string, unknown>>,
+  entry: Members,
   path: string,
   faults: Faults,
 ): Pick<ItemAggregation, "aggregation" | "state" | "shift"> | undefined {
-  const aggregation = readAggregation(entry, path, faults);
+  const name = entry["aggregation"] === undefined ? "timeAggregation" : "aggregation";
+  const value = entry[name];
+  // The long names are older.
+  const wanted = typeof value === "string" ? value.replace(/^state-histogram-/, "state-") : undefined;
+  const aggregation = aggregations.find((known) => known === wanted);
+  if (!aggregation)
+    faults.add(`${path}.aggregation`, value === undefined ? "required" : `must be one of ${aggregations.join(", ")}`);
   const lead = readBounded(entry["lead"], `${path}.lead`, -1_000, 1_000, faults);
   const lag = readBounded(entry["lag"], `${path}.lag`, -1_000, 1_000, faults);
   const state = readBounded(entry["state"], `${path}.state`, 0, 9_999, faults);
-  if (aggregation?.startsWith("state-") && (entry["state"] === undefined || entry["state"] === null))
+  if (aggregation && isStateAggregation(aggregation) && !isGiven(entry["state"]))
     faults.add(`${path}.state`, `required for ${aggregation}`);
   return aggregation && { aggregation, state, shift: lag - lead };
 }
@@ -155,32 +156,14 @@ function readFormula(
 }
 
 /** Null stands for an empty list. */
-function readEntries(list: unknown, path: string, faults: Faults): [Readonly<Record<string, unknown>>, string][] {
-  if (list === undefined || list === null) return [];
-  if (!Array.isArray(list)) {
-    faults.add(path, "must be an array");
-    return [];
-  }
-  return list.flatMap((entry: unknown, index) => {
+function readEntries(list: unknown, path: string, faults: Faults): [Members, string][] {
+  if (isGiven(list) && !Array.isArray(list)) faults.add(path, "must be an array");
+  const entries: readonly unknown[] = Array.isArray(list) ? list : [];
+  return entries.flatMap((entry, index): [Members, string][] => {
     if (isRecord(entry)) return [[entry, `${path}.${index}`]];
     faults.add(`${path}.${index}`, "must be an object");
     return [];
   });
-}
-
-function readAggregation(
-  entry: Readonly<Record<string, unknown>>,
-  path: string,
-  faults: Faults,
-): Aggregation | undefined {
-  const name = entry["aggregation"] === undefined ? "timeAggregation" : "aggregation";
-  const value = entry[name];
-  // The long names are older.
-  const wanted = typeof value === "string" ? value.replace(/^state-histogram-/, "state-") : value;
-  const aggregation = aggregations.find((known) => known === wanted);
-  if (!aggregation)
-    faults.add(`${path}.aggregation`, value === undefined ? "required" : `must be one of ${aggregations.join(", ")}`);
-  return aggregation;
 }
 
 function readBounded(value: unknown, path: string, min: number, max: number, faults: Faults): number {

@@ -1,17 +1,17 @@
-// Signals and items as the specification's dialect shows them.
+// Signals and items as answers show them: in the specification's dialect, and in the current one with type, attributes and
+// relationships, and a hash of each.
+import { createHash } from "node:crypto";
+import type { DataFrame } from "../../wire/results.ts";
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
-import { contentHash, type ItemRecord, type Signal } from "../store/resource.ts";
+import { isGiven, type Members, membersOf, readFlag } from "../call/params.ts";
+import type { Faults } from "../call/rpc-fault.ts";
+import { type Attributes, contentHash, type ItemRecord, type Signal } from "../store/resource.ts";
 
 export function selectedSignalView(signal: Signal): SignalSelectView {
   return { ...selectedItemView(signal), inputId: signal.input, item: signal.item };
 }
 
-export function selectedItemView({
-  id,
-  attributes,
-  createdAt,
-  updatedAt,
-}: Pick<ItemRecord, "id" | "attributes" | "createdAt" | "updatedAt">): ItemSelectView {
+export function selectedItemView({ id, attributes, createdAt, updatedAt }: Signal | ItemRecord): ItemSelectView {
   return {
     id,
     meta: { contentHash: contentHash(attributes), createdAt: metaTime(createdAt), updatedAt: metaTime(updatedAt) },
@@ -20,6 +20,140 @@ export function selectedItemView({
 }
 
 /** Times of resources are shown to the millisecond, without trailing zeros. */
-export function metaTime(ms: number): string {
+function metaTime(ms: number): string {
   return new Date(ms).toISOString().replace(/\.?0+Z$/, "Z");
+}
+
+export interface TypedResource {
+  readonly id: string;
+  readonly type: "signals" | "items";
+  readonly meta: object;
+  readonly attributes: object;
+  readonly relationships: object;
+}
+
+export function signalResource(signal: Signal): TypedResource {
+  const { attributes, input, integration, item } = signal;
+  return typed(
+    "signals",
+    signal,
+    { ...shown(attributes), input },
+    {
+      integration: { data: { type: "integrations", id: integration } },
+      item: { data: item === null ? null : { type: "items", id: item } },
+    },
+  );
+}
+
+export function itemResource(item: ItemRecord): TypedResource {
+  return typed("items", item, { ...shown(item.attributes), visible: item.visible }, {});
+}
+
+/** In the order that the hash is made over. */
+function shown(attributes: Attributes) {
+  const { name, description, type, sourceType, engUnit, sampleInterval, gapDetection, labels, enumValues } = attributes;
+  return { name, description, valueType: type, sourceType, engUnit, sampleInterval, gapDetection, labels, enumValues };
+}
+
+function typed(
+  type: TypedResource["type"],
+  { id, attributes: { annotations }, createdAt, updatedAt }: Signal | ItemRecord,
+  attributes: object,
+  relationships: object,
+): TypedResource {
+  const meta = {
+    annotations,
+    attributesHash: hash(attributes),
+    relationshipsHash: hash(relationships),
+    createdAt: metaTime(createdAt),
+    updatedAt: metaTime(updatedAt),
+  };
+  return { id, type, meta, attributes, relationships };
+}
+
+/** SHA-1 over the JSON as the hosted service writes it: keys of maps sorted, `& < >` escaped, a line feed at the end. */
+function hash(value: object): string {
+  return createHash("sha1")
+    .update(`${canonical(value)}\n`)
+    .digest("hex");
+}
+
+function canonical(value: unknown, sorted = false): string {
+  if (Array.isArray(value)) return `[${value.map((element) => canonical(element)).join(",")}]`;
+  if (typeof value !== "object" || value === null) return escaped(JSON.stringify(value));
+  const entries = Object.entries(value);
+  // JavaScript keeps keys that are numbers in the order of the numbers; the hash wants the order of texts.
+  if (sorted) entries.sort(([a], [b]) => (a < b ? -1 : 1));
+  const members = entries.map(
+    ([key, member]) => `${escaped(JSON.stringify(key))}:${canonical(member, key === "labels" || key === "enumValues")}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+function escaped(json: string): string {
+  return json.replace(/[&<>\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** How an answer of the current dialect is to look. */
+export interface AnswerOptions {
+  /** Clients call them `item` and `items`. */
+  readonly includesItems: boolean;
+  readonly format: {
+    /** False: `data` is a map by ID. */
+    readonly dataAsArray: boolean;
+    /** False: `included` is one array of all types. */
+    readonly groupIncludedByType: boolean;
+  };
+}
+
+/** Reads `include` and `format`; null and absent members have their defaults. */
+export function readAnswerOptions(params: Members, dataAsArray: boolean, faults: Faults): AnswerOptions {
+  const { include } = params;
+  if (isGiven(include) && !Array.isArray(include)) faults.add("include", "must be an array of texts");
+  const names: readonly unknown[] = Array.isArray(include) ? include : [];
+  for (const [index, name] of names.entries())
+    if (name !== "item" && name !== "items") faults.add(`include.${index}`, 'can be "item"');
+  const format = membersOf(params["format"], "format", faults);
+  const flag = (name: string, otherwise: boolean) => readFlag(format[name], `format.${name}`, faults, otherwise);
+  return {
+    includesItems: names.length > 0,
+    format: {
+      dataAsArray: flag("dataAsArray", dataAsArray),
+      groupIncludedByType: flag("groupIncludedByType", false),
+    },
+  };
+}
+
+/** `items`: those to be included if the request wants them. */
+export function resourceAnswer(
+  resources: readonly TypedResource[],
+  total: number,
+  { includesItems, format }: AnswerOptions,
+  items: () => readonly ItemRecord[],
+): object {
+  return {
+    meta: { total, format },
+    data: format.dataAsArray ? resources : Object.fromEntries(resources.map((resource) => [resource.id, resource])),
+    ...(includesItems ? includedMember(items(), format) : {}),
+  };
+}
+
+export function frameAnswer(
+  frame: DataFrame,
+  total: number,
+  { includesItems, format }: AnswerOptions,
+  items: readonly ItemRecord[],
+): object {
+  return {
+    meta: { total, format },
+    data: format.dataAsArray ? [frame] : frame,
+    ...(includesItems ? includedMember(items, format) : {}),
+  };
+}
+
+/** A public client stumbles over an `included` that is empty, so then there is none. */
+function includedMember(items: readonly ItemRecord[], format: AnswerOptions["format"]): object {
+  const views = items.map(itemResource);
+  if (views.length === 0) return {};
+  return { included: format.groupIncludedByType ? { items: views } : views };
 }

@@ -3,9 +3,6 @@
 import type { TimeZone } from "../../lib/time-zone.ts";
 import type { RfcDuration } from "../../wire/rfc-duration.ts";
 
-/** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
-export type Rollup = null | "window" | RfcDuration;
-
 interface Bucket {
   /** Microseconds since the epoch; inclusive. */
   readonly start: number;

@@ -1,13 +1,10 @@
 // Which points a data query is about: from when to when, how they are rolled up, and which series come back.
-
 import { timeZone, utc } from "../../lib/time-zone.ts";
-import { parseRfcDuration } from "../../wire/rfc-duration.ts";
+import { parseRfcDuration, type RfcDuration } from "../../wire/rfc-duration.ts";
 import { parseTimestamp } from "../../wire/timestamp.ts";
-import { isRecord } from "../call/check-frame.ts";
+import { isGiven, type Members, membersOf, readFlag, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
-import { readFlag } from "../call/save-view.ts";
-import { type BucketOf, type BucketOptions, bucketsOf, oneBucket, type Rollup } from "./buckets.ts";
-import { readInteger } from "./resource-query.ts";
+import { type BucketOf, type BucketOptions, bucketsOf, oneBucket } from "./buckets.ts";
 
 export interface DataQuery {
   readonly include: boolean;
@@ -15,13 +12,18 @@ export interface DataQuery {
   readonly from: number;
   /** Exclusive. */
   readonly before: number;
-  readonly rollup: Rollup;
-  readonly buckets: BucketOptions;
+  /** The bucket of a time; undefined for points as they are. */
+  readonly bucketOf: BucketOf | undefined;
+  /** Whether the window is one bucket. */
+  readonly isWindow: boolean;
   /** Only series with these keys; undefined: all. */
   readonly series: ReadonlySet<string> | undefined;
   /** Only so many of the last points of each series; undefined: all. */
   readonly last: number | undefined;
 }
+
+/** Null: the points themselves. `window`: one bucket. Else the width: a fixed duration, or months. */
+type Rollup = null | "window" | RfcDuration;
 
 const day = 86_400e6;
 const defaultBuckets: BucketOptions = { zone: utc, firstDayOfWeek: 1, origin: undefined };
@@ -37,7 +39,7 @@ export function readSpecifiedDataQuery(data: unknown, now: number, calendar: boo
   const before = readTime(members["before"], "data.before", faults) ?? from + 14 * day;
   const rollup = readRollup(members["rollup"], calendar, faults);
   if (include) checkWindow(from, before, rollup, [[60e6, 400]], 400, "data.before", faults);
-  return { include, from, before, rollup, buckets: defaultBuckets, series: undefined, last: undefined };
+  return { include, ...rolledUp(from, before, rollup, defaultBuckets), series: undefined, last: undefined };
 }
 
 /** Reads `data` of the current dialect. Default window: 7 days before and after now. */
@@ -45,10 +47,8 @@ export function readCurrentDataQuery(data: unknown, now: number, faults: Faults)
   const members = membersOf(data, "data", faults);
   const filter = membersOf(members["filter"], "data.filter", faults);
   const times = membersOf(filter["times"], "data.filter.times", faults);
-  for (const key of Object.keys(filter))
-    if (key !== "times" && key !== "series") faults.add(`data.filter.${key}`, "can be times or series");
-  for (const key of Object.keys(times))
-    if (key !== "$gte" && key !== "$lt") faults.add(`data.filter.times.${key}`, "can be $gte or $lt");
+  allow(filter, "data.filter", ["times", "series"], faults);
+  allow(times, "data.filter.times", ["$gte", "$lt"], faults);
   const gte = readTime(times["$gte"], "data.filter.times.$gte", faults);
   const lt = readTime(times["$lt"], "data.filter.times.$lt", faults);
   const from = gte ?? (lt === undefined ? now - 7 * day : lt - 14 * day);
@@ -63,40 +63,35 @@ export function readCurrentDataQuery(data: unknown, now: number, faults: Faults)
   const last = readInteger(members["last"], "data.last", -1, faults);
   return {
     include: true,
-    from,
-    before,
-    rollup,
-    buckets: readBuckets(members, faults),
+    ...rolledUp(from, before, rollup, readBuckets(members, faults)),
     series: readSeries(filter["series"], faults),
     last: last > 0 ? last : undefined,
   };
 }
 
-/** Buckets of a query; undefined for points as they are. */
-export function bucketsOfQuery({ rollup, buckets, from, before }: DataQuery): BucketOf | undefined {
-  if (rollup === null) return undefined;
-  return rollup === "window" ? oneBucket({ start: from, end: before }) : bucketsOf(rollup, buckets);
+function rolledUp(from: number, before: number, rollup: Rollup, buckets: BucketOptions) {
+  const isWindow = rollup === "window";
+  const ofWidth = rollup === null || isWindow ? undefined : bucketsOf(rollup, buckets);
+  return { from, before, isWindow, bucketOf: isWindow ? oneBucket({ start: from, end: before }) : ofWidth };
 }
 
-function membersOf(value: unknown, path: string, faults: Faults): Readonly<Record<string, unknown>> {
-  if (value === undefined || value === null) return {};
-  if (isRecord(value)) return value;
-  faults.add(path, "must be an object");
-  return {};
+function allow(members: Members, path: string, known: readonly string[], faults: Faults): void {
+  for (const key of Object.keys(members))
+    if (!known.includes(key)) faults.add(`${path}.${key}`, `can be ${known.join(" or ")}`);
 }
 
 /** A client sends the first moment of year 1 for a time it was not given. */
 const zeroTime = parseTimestamp("0001-01-01T00:00:00Z");
 
 function readTime(value: unknown, path: string, faults: Faults): number | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (!isGiven(value)) return undefined;
   const time = typeof value === "string" ? parseTimestamp(value) : undefined;
   if (time === undefined) faults.add(path, "must be an RFC 3339 timestamp or null");
   return time === zeroTime ? undefined : time;
 }
 
 function readRollup(value: unknown, calendar: boolean, faults: Faults): Rollup {
-  if (value === undefined || value === null || (calendar && value === "")) return null;
+  if (!isGiven(value) || (calendar && value === "")) return null;
   if (value === "window") return "window";
   const duration = typeof value === "string" ? parseRfcDuration(value) : undefined;
   const range = `must be RFC 3339 duration in range ${calendar ? "year" : "week"} to fraction, "window" or null`;
@@ -124,7 +119,7 @@ function checkWindow(
     faults.add(path, `window must be at most ${days} days${rollup === null ? " without rollup" : " with this rollup"}`);
 }
 
-function readBuckets(members: Readonly<Record<string, unknown>>, faults: Faults): BucketOptions {
+function readBuckets(members: Members, faults: Faults): BucketOptions {
   const name = members["timeZone"] ?? "UTC";
   const zone = typeof name === "string" ? timeZone(name === "" ? "UTC" : name) : undefined;
   if (!zone) faults.add("data.timeZone", "must be a name of the tz database, as in Europe/Oslo");
@@ -137,9 +132,9 @@ function readBuckets(members: Readonly<Record<string, unknown>>, faults: Faults)
 
 function readSeries(value: unknown, faults: Faults): ReadonlySet<string> | undefined {
   const members = membersOf(value, "data.filter.series", faults);
-  for (const key of Object.keys(members)) if (key !== "$in") faults.add(`data.filter.series.${key}`, "can be $in");
+  allow(members, "data.filter.series", ["$in"], faults);
   const keys = members["$in"];
-  if (keys === undefined || keys === null) return undefined;
+  if (!isGiven(keys)) return undefined;
   if (Array.isArray(keys) && keys.every((key): key is string => typeof key === "string")) return new Set(keys);
   faults.add("data.filter.series.$in", "must be an array of texts");
   return undefined;

@@ -1,9 +1,71 @@
-// Resource filters: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}` → a test of one resource.
+// Resource filters: `{"name": {"$in": ["a", "b"]}, "$or": [{…}, {…}]}` → a test of one resource. And the fields of
+// signals and items that filters and sorting may name.
 import { parseTimestamp } from "../../wire/timestamp.ts";
-import { isRecord } from "../call/check-frame.ts";
+import { isGiven, isRecord } from "../call/params.ts";
 import { type Faults, RpcFault } from "../call/rpc-fault.ts";
+import type { ItemRecord, Signal } from "../store/resource.ts";
 import { LinearRegex, RegexBudgetError, RegexSyntaxError, type StepBudget } from "./linear-regex.ts";
-import type { Field, FieldTable, FieldValue } from "./resource-fields.ts";
+
+/** What a field holds. Times are milliseconds since the epoch, and RFC 3339 in filters. */
+export type FieldValue = string | number | boolean | null | readonly string[];
+type FieldKind = "text" | "time" | "flag";
+
+export interface Field<Resource> {
+  readonly kind: FieldKind;
+  read(resource: Resource): FieldValue;
+}
+
+/** The field a path names, undefined when there is none. Paths are split at the first dot: label keys may hold more. */
+export type FieldTable<Resource> = (path: string) => Field<Resource> | undefined;
+
+type Readers<Resource> = Readonly<Record<string, Field<Resource>>>;
+
+const text = <Resource>(read: (resource: Resource) => FieldValue): Field<Resource> => ({ kind: "text", read });
+const time = <Resource>(read: (resource: Resource) => number): Field<Resource> => ({ kind: "time", read });
+
+const shared: Readers<Signal | ItemRecord> = {
+  id: text(({ id }) => id),
+  name: text(({ attributes }) => attributes.name),
+  description: text(({ attributes }) => attributes.description),
+  type: text(({ attributes }) => attributes.type),
+  valueType: text(({ attributes }) => attributes.type),
+  sourceType: text(({ attributes }) => attributes.sourceType),
+  engUnit: text(({ attributes }) => attributes.engUnit),
+  sampleInterval: text(({ attributes }) => attributes.sampleInterval),
+  gapDetection: text(({ attributes }) => attributes.gapDetection),
+  createdAt: time(({ createdAt }) => createdAt),
+  updatedAt: time(({ updatedAt }) => updatedAt),
+};
+
+const ofSignals: Readers<Signal> = {
+  ...shared,
+  input: text(({ input }) => input),
+  inputId: text(({ input }) => input),
+  item: text(({ item }) => item),
+  integration: text(({ integration }) => integration),
+};
+
+const ofItems: Readers<ItemRecord> = {
+  ...shared,
+  visible: { kind: "flag", read: ({ visible }) => visible },
+};
+
+export const signalFields: FieldTable<Signal> = (path) => keyed(path) ?? own(ofSignals, path);
+export const itemFields: FieldTable<ItemRecord> = (path) => keyed(path) ?? own(ofItems, path);
+
+/** `labels.<key>` and `annotations.<key>`. */
+function keyed(path: string): Field<Signal | ItemRecord> | undefined {
+  const dot = path.indexOf(".");
+  if (dot < 0 || dot === path.length - 1) return undefined;
+  const key = path.slice(dot + 1);
+  const group = path.slice(0, dot);
+  if (group !== "labels" && group !== "annotations") return undefined;
+  return text(({ attributes }) => own<FieldValue>(attributes[group], key) ?? null);
+}
+
+function own<T>(map: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(map, key) ? map[key] : undefined;
+}
 
 export type Predicate<Resource> = (resource: Resource) => boolean;
 
@@ -22,36 +84,27 @@ export function parseFilter<Resource>(
 ): Predicate<Resource> {
   let conditions = 0;
   const budget: StepBudget = { left: maxRegexSteps };
+  /** What takes the place of a part with a fault. */
+  const refused = (at: string, fault: string): Predicate<Resource> => {
+    faults.add(at, fault);
+    return () => true;
+  };
+  const tooMany = () => refused(path, `must not have more than ${maxConditions} conditions`);
 
   function all(value: unknown, at: string, depth: number): Predicate<Resource> {
-    if (value === undefined || value === null) return () => true;
-    if (!isRecord(value)) {
-      faults.add(at, "must be an object");
-      return () => true;
-    }
-    if (depth > maxDepth) {
-      faults.add(at, `must not be nested more than ${maxDepth} deep`);
-      return () => true;
-    }
+    if (!isGiven(value)) return () => true;
+    if (!isRecord(value)) return refused(at, "must be an object");
+    if (depth > maxDepth) return refused(at, `must not be nested more than ${maxDepth} deep`);
     const parts = Object.entries(value).map(([key, operand]) => entry(key, operand, `${at}.${key}`, depth));
     return (resource) => parts.every((part) => part(resource));
   }
 
   function entry(key: string, operand: unknown, at: string, depth: number): Predicate<Resource> {
     if (key === "$and" || key === "$or") return list(key, operand, at, depth);
-    if (++conditions > maxConditions) {
-      if (conditions === maxConditions + 1) faults.add(path, `must not have more than ${maxConditions} conditions`);
-      return () => true;
-    }
-    if (key.startsWith("$")) {
-      faults.add(at, "unknown operator");
-      return () => true;
-    }
+    if (++conditions > maxConditions) return tooMany();
+    if (key.startsWith("$")) return refused(at, "unknown operator");
     const field = fields(key);
-    if (!field) {
-      faults.add(at, "cannot be filtered by this field");
-      return () => true;
-    }
+    if (!field) return refused(at, "cannot be filtered by this field");
     const test = parseCondition(field, operand, at, faults, budget);
     return (resource) => test(field.read(resource));
   }
@@ -59,14 +112,8 @@ export function parseFilter<Resource>(
   function list(key: "$and" | "$or", operand: unknown, at: string, depth: number): Predicate<Resource> {
     // A public client sends null for a list it lost; the hosted service takes it as no condition.
     if (operand === null) return () => true;
-    if (!Array.isArray(operand)) {
-      faults.add(at, "must be an array of filters");
-      return () => true;
-    }
-    if ((conditions += operand.length) > maxConditions) {
-      faults.add(path, `must not have more than ${maxConditions} conditions`);
-      return () => true;
-    }
+    if (!Array.isArray(operand)) return refused(at, "must be an array of filters");
+    if ((conditions += operand.length) > maxConditions) return tooMany();
     const parts = operand.map((part: unknown, index) => all(part, `${at}.${index}`, depth + 1));
     return key === "$and"
       ? (resource) => parts.every((part) => part(resource))
@@ -85,76 +132,82 @@ export function parseFilter<Resource>(
 }
 
 type Scalar = string | number | boolean | null;
-type Test = (value: FieldValue) => boolean;
+type Test<Value> = (value: Value) => boolean;
 
-function parseCondition(field: Field<never>, operand: unknown, at: string, faults: Faults, budget: StepBudget): Test {
-  if (!isRecord(operand)) return equals(scalar(field, operand, at, faults));
-  const tests = Object.entries(operand).map(([operator, value]) =>
-    operator === "$regex"
-      ? matchesRegex(field, value, `${at}.${operator}`, faults, budget)
-      : parseOperator(field, operator, value, `${at}.${operator}`, faults),
-  );
+function parseCondition(
+  field: Field<never>,
+  operand: unknown,
+  at: string,
+  faults: Faults,
+  budget: StepBudget,
+): Test<FieldValue> {
+  if (!isRecord(operand)) return ofAny(equals(scalar(field, operand, at, faults)));
+  const tests = Object.entries(operand).map(([operator, value]) => {
+    const test = ofAny(parseOperator(field, operator, value, `${at}.${operator}`, faults, budget));
+    return operator === "$ne" || operator === "$nin" ? (read: FieldValue) => !test(read) : test;
+  });
   if (tests.length === 0) faults.add(at, "must hold an operator such as $in");
   return (value) => tests.every((test) => test(value));
 }
 
-function parseOperator(field: Field<never>, operator: string, operand: unknown, at: string, faults: Faults): Test {
-  switch (operator) {
-    case "$ne":
-      return not(equals(scalar(field, operand, at, faults)));
-    case "$in":
-      return isIn(scalars(field, operand, at, faults));
-    case "$nin":
-      return not(isIn(scalars(field, operand, at, faults)));
-    case "$lt":
-      return ordered(field, operand, at, faults, (value, bound) => value < bound);
-    case "$lte":
-      return ordered(field, operand, at, faults, (value, bound) => value <= bound);
-    case "$gt":
-      return ordered(field, operand, at, faults, (value, bound) => value > bound);
-    case "$gte":
-      return ordered(field, operand, at, faults, (value, bound) => value >= bound);
-    default:
-      faults.add(at, "unknown operator");
-      return () => true;
-  }
+/** Of a list, one element is enough. */
+function ofAny(test: Test<Scalar>): Test<FieldValue> {
+  return (value) => (typeof value === "object" && value !== null ? value.some(test) : test(value));
 }
 
-function scalars(field: Field<never>, operand: unknown, at: string, faults: Faults): ReadonlySet<Scalar> {
-  if (Array.isArray(operand))
-    return new Set(operand.map((value: unknown, index) => scalar(field, value, `${at}.${index}`, faults)));
-  faults.add(at, "must be an array");
-  return new Set();
+const comparisons: Readonly<Record<string, (value: string | number, bound: string | number) => boolean>> = {
+  $lt: (value, bound) => value < bound,
+  $lte: (value, bound) => value <= bound,
+  $gt: (value, bound) => value > bound,
+  $gte: (value, bound) => value >= bound,
+};
+
+/** The test of an operator; `$ne` and `$nin` are to be turned round. */
+function parseOperator(
+  field: Field<never>,
+  operator: string,
+  operand: unknown,
+  at: string,
+  faults: Faults,
+  budget: StepBudget,
+): Test<Scalar> {
+  switch (operator) {
+    case "$ne":
+      return equals(scalar(field, operand, at, faults));
+    case "$in":
+    case "$nin": {
+      if (!Array.isArray(operand)) faults.add(at, "must be an array");
+      const values: readonly unknown[] = Array.isArray(operand) ? operand : [];
+      const known = new Set(values.map((value, index) => scalar(field, value, `${at}.${index}`, faults)));
+      return (value) => known.has(value);
+    }
+    case "$regex":
+      return matchesRegex(field, operand, at, faults, budget);
+    default: {
+      const compare = Object.hasOwn(comparisons, operator) ? comparisons[operator] : undefined;
+      if (compare) return ordered(field, operand, at, faults, compare);
+      faults.add(at, "unknown operator");
+      return () => true;
+    }
+  }
 }
 
 /** The operand as the field holds it: times become milliseconds. */
 function scalar(field: Field<never>, operand: unknown, at: string, faults: Faults): Scalar {
   if (operand === null) return null;
-  switch (field.kind) {
-    case "text":
-      if (typeof operand === "string") return operand;
-      faults.add(at, "must be a text or null");
-      return null;
-    case "flag":
-      if (typeof operand === "boolean") return operand;
-      faults.add(at, "must be true, false or null");
-      return null;
-    case "time": {
-      const time = typeof operand === "string" ? parseTimestamp(operand) : undefined;
-      if (time === undefined) faults.add(at, "must be an RFC 3339 timestamp or null");
-      return time === undefined ? null : time / 1_000;
-    }
-    default:
-      return field.kind satisfies never;
-  }
+  const time = field.kind === "time" && typeof operand === "string" ? parseTimestamp(operand) : undefined;
+  if (time !== undefined) return time / 1_000;
+  if (field.kind === "text" && typeof operand === "string") return operand;
+  if (field.kind === "flag" && typeof operand === "boolean") return operand;
+  faults.add(
+    at,
+    `must be ${{ text: "a text", flag: "true, false", time: "an RFC 3339 timestamp" }[field.kind]} or null`,
+  );
+  return null;
 }
 
-function equals(operand: Scalar): Test {
-  return (value) => (isList(value) ? value.some((element) => element === operand) : value === operand);
-}
-
-function isIn(operands: ReadonlySet<Scalar>): Test {
-  return (value) => (isList(value) ? value.some((element) => operands.has(element)) : operands.has(value));
+function equals(operand: Scalar): Test<Scalar> {
+  return (value) => value === operand;
 }
 
 function ordered(
@@ -163,35 +216,30 @@ function ordered(
   at: string,
   faults: Faults,
   compare: (value: string | number, bound: string | number) => boolean,
-): Test {
+): Test<Scalar> {
   const bound = scalar(field, operand, at, faults);
-  if (typeof bound !== "string" && typeof bound !== "number") {
-    faults.add(at, field.kind === "flag" ? "this field has no order" : "must not be null");
-    return () => true;
-  }
-  const test = (value: Scalar) => (typeof value === "string" || typeof value === "number") && compare(value, bound);
-  return (value) => (isList(value) ? value.some(test) : test(value));
+  if (typeof bound === "string" || typeof bound === "number")
+    return (value) => (typeof value === "string" || typeof value === "number") && compare(value, bound);
+  faults.add(at, field.kind === "flag" ? "this field has no order" : "must not be null");
+  return () => true;
 }
 
-function matchesRegex(field: Field<never>, pattern: unknown, at: string, faults: Faults, budget: StepBudget): Test {
+function matchesRegex(
+  field: Field<never>,
+  pattern: unknown,
+  at: string,
+  faults: Faults,
+  budget: StepBudget,
+): Test<Scalar> {
   if (field.kind !== "text") faults.add(at, "only texts can be matched");
   if (typeof pattern !== "string") faults.add(at, "must be a text");
   if (field.kind !== "text" || typeof pattern !== "string") return () => true;
   try {
     const regex = new LinearRegex(pattern, budget);
-    const test = (value: Scalar) => typeof value === "string" && regex.test(value, budget);
-    return (value) => (isList(value) ? value.some(test) : test(value));
+    return (value) => typeof value === "string" && regex.test(value, budget);
   } catch (error) {
     if (!(error instanceof RegexSyntaxError || error instanceof RegexBudgetError)) throw error;
     faults.add(at, error.message);
     return () => true;
   }
-}
-
-function not(test: Test): Test {
-  return (value) => !test(value);
-}
-
-function isList(value: FieldValue): value is readonly string[] {
-  return Array.isArray(value);
 }

@@ -29,38 +29,25 @@ const maxDepth = 100;
 export const constants: Readonly<Record<string, number>> = { PI: Math.PI, E: Math.E };
 
 type Compute = (...args: number[]) => number;
+/** Functions of one argument that are called as in `Math`. */
+const ofMath = ["abs", "ceil", "floor", "round", "trunc", "sign", "sqrt", "exp", "log", "log2", "log10"] as const;
+const angles = ["sin", "cos", "tan", "asin", "acos", "atan"] as const;
 /** Name → how many arguments it takes at least and at most, and what it computes. */
-const functions: Readonly<Record<string, readonly [min: number, max: number, compute: Compute]>> = {
-  "+": [2, 2, (a = 0, b = 0) => a + b],
-  "-": [2, 2, (a = 0, b = 0) => a - b],
-  "*": [2, 2, (a = 0, b = 0) => a * b],
-  "/": [2, 2, (a = 0, b = 0) => a / b],
-  "%": [2, 2, (a = 0, b = 0) => a % b],
-  "**": [2, 2, (a = 0, b = 0) => a ** b],
-  negate: [1, 1, (a = 0) => -a],
-  abs: [1, 1, Math.abs],
-  ceil: [1, 1, Math.ceil],
-  floor: [1, 1, Math.floor],
-  round: [1, 1, Math.round],
-  trunc: [1, 1, Math.trunc],
-  sign: [1, 1, Math.sign],
-  sqrt: [1, 1, Math.sqrt],
-  exp: [1, 1, Math.exp],
-  ln: [1, 1, Math.log],
-  log: [1, 1, Math.log],
-  log2: [1, 1, Math.log2],
-  log10: [1, 1, Math.log10],
-  sin: [1, 1, Math.sin],
-  cos: [1, 1, Math.cos],
-  tan: [1, 1, Math.tan],
-  asin: [1, 1, Math.asin],
-  acos: [1, 1, Math.acos],
-  atan: [1, 1, Math.atan],
-  atan2: [2, 2, Math.atan2],
-  pow: [2, 2, (a = 0, b = 0) => a ** b],
-  min: [1, 50, Math.min],
-  max: [1, 50, Math.max],
-};
+const functions = new Map<string, readonly [min: number, max: number, compute: Compute]>([
+  ["+", [2, 2, (a = 0, b = 0) => a + b]],
+  ["-", [2, 2, (a = 0, b = 0) => a - b]],
+  ["*", [2, 2, (a = 0, b = 0) => a * b]],
+  ["/", [2, 2, (a = 0, b = 0) => a / b]],
+  ["%", [2, 2, (a = 0, b = 0) => a % b]],
+  ["**", [2, 2, (a = 0, b = 0) => a ** b]],
+  ["negate", [1, 1, (a = 0) => -a]],
+  ...[...ofMath, ...angles].map((name) => [name, [1, 1, Math[name]]] as const),
+  ["ln", [1, 1, Math.log]],
+  ["atan2", [2, 2, Math.atan2]],
+  ["pow", [2, 2, Math.pow]],
+  ["min", [1, 50, Math.min]],
+  ["max", [1, 50, Math.max]],
+]);
 
 /** Throws `FormulaError`. */
 export function parseFormula(text: string): Formula {
@@ -96,7 +83,7 @@ export function computeFormula(formula: Formula, scope: FormulaScope): Float64Ar
       const [only] = formula.args;
       if (formula.name === "gapfill") return scope.gapfilled(only?.kind === "name" ? only.name : "");
       const args = formula.args.map((arg) => computeFormula(arg, scope));
-      const compute = functions[formula.name]?.[2];
+      const compute = functions.get(formula.name)?.[2];
       const result = new Float64Array(scope.rows);
       if (compute)
         for (let row = 0; row < scope.rows; row++) result[row] = compute(...args.map((arg) => arg[row] ?? Number.NaN));
@@ -122,6 +109,8 @@ function tokens(text: string): string[] {
   return found;
 }
 
+const precedences = new Map(Object.entries({ "+": 1, "-": 1, "*": 2, "/": 2, "%": 2 }));
+
 class Parser {
   readonly #tokens: readonly string[];
   #at = 0;
@@ -132,31 +121,22 @@ class Parser {
   }
 
   parse(): Formula {
-    const formula = this.#sum();
+    const formula = this.#operation();
     const rest = this.#tokens[this.#at];
     if (rest !== undefined) throw new FormulaError(`does not expect ${JSON.stringify(rest)} here`);
     return formula;
   }
 
-  #sum(): Formula {
-    return this.#leftToRight(["+", "-"], () => this.#product());
-  }
-
-  #product(): Formula {
-    return this.#leftToRight(["*", "/", "%"], () => this.#signed());
-  }
-
-  #leftToRight(operators: readonly string[], operand: () => Formula): Formula {
-    let left = operand();
-    for (
-      let name = this.#tokens[this.#at];
-      name !== undefined && operators.includes(name);
-      name = this.#tokens[this.#at]
-    ) {
+  /** Operators that bind to the left, with at least this precedence. */
+  #operation(least = 1): Formula {
+    let left = this.#signed();
+    for (;;) {
+      const name = this.#tokens[this.#at] ?? "";
+      const precedence = precedences.get(name) ?? 0;
+      if (precedence < least) return left;
       this.#at++;
-      left = { kind: "call", name, args: [left, operand()] };
+      left = { kind: "call", name, args: [left, this.#operation(precedence + 1)] };
     }
-    return left;
   }
 
   #signed(): Formula {
@@ -179,7 +159,7 @@ class Parser {
     const found = this.#tokens[this.#at++];
     if (found === undefined) throw new FormulaError("ends too early");
     if (found === "(") {
-      const inner = this.#sum();
+      const inner = this.#operation();
       this.#expect(")");
       return inner;
     }
@@ -191,7 +171,7 @@ class Parser {
   #call(name: string): Formula {
     const args: Formula[] = [];
     if (!this.#take(")")) {
-      do args.push(this.#sum());
+      do args.push(this.#operation());
       while (this.#take(","));
       this.#expect(")");
     }
@@ -200,8 +180,7 @@ class Parser {
       if (args.length !== 1 || only?.kind !== "name") throw new FormulaError("gapfill takes the alias of one item");
       return { kind: "call", name, args };
     }
-    const known =
-      /^[a-z]/.test(name) && name !== "negate" && Object.hasOwn(functions, name) ? functions[name] : undefined;
+    const known = name === "negate" ? undefined : functions.get(name);
     if (!known) throw new FormulaError(`does not know the function ${name}`);
     const [min, max] = known;
     if (args.length < min || args.length > max)

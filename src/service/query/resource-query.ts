@@ -1,9 +1,7 @@
 // Reads a resource query and applies it.
-import { isRecord } from "../call/check-frame.ts";
+import { isGiven, membersOf, readFlag, readInteger } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
-import { readFlag } from "../call/save-view.ts";
-import { type Predicate, parseFilter } from "./filter.ts";
-import type { FieldTable, FieldValue } from "./resource-fields.ts";
+import { type FieldTable, type FieldValue, type Predicate, parseFilter } from "./filter.ts";
 
 interface Query<Resource> {
   readonly include: boolean;
@@ -33,8 +31,7 @@ export function readResourceQuery<Resource>(
   { fields, defaultLimit, maxLimit }: QueryBounds<Resource>,
   faults: Faults,
 ): Query<Resource> {
-  if (query !== undefined && query !== null && !isRecord(query)) faults.add(path, "must be an object");
-  const members = isRecord(query) ? query : {};
+  const members = membersOf(query, path, faults);
   const limit = readInteger(members["limit"], `${path}.limit`, defaultLimit, faults);
   if (limit > maxLimit) faults.add(`${path}.limit`, `must be at most ${maxLimit}`);
   return {
@@ -64,7 +61,7 @@ function readSort<Resource>(
   path: string,
   faults: Faults,
 ): (a: Resource, b: Resource) => number {
-  if (sort === undefined || sort === null) return () => 0;
+  if (!isGiven(sort)) return () => 0;
   if (!Array.isArray(sort) || sort.length > maxSortFields) {
     faults.add(path, `must be an array of at most ${maxSortFields} fields`);
     return () => 0;
@@ -85,11 +82,4 @@ function order(a: FieldValue, b: FieldValue): number {
   if (a === null) return -1;
   if (b === null) return 1;
   return a < b ? -1 : 1;
-}
-
-export function readInteger(value: unknown, path: string, otherwise: number, faults: Faults): number {
-  if (value === undefined || value === null) return otherwise;
-  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-  faults.add(path, "must be an integer");
-  return otherwise;
 }

@@ -103,6 +103,24 @@ export function mergeColumns(earlier: BlockColumns, later: BlockColumns): BlockC
   return at === length ? { times, values } : { times: times.subarray(0, at), values: values.subarray(0, at) };
 }
 
+/** One pair of columns for all of these. */
+export function joinedBlocks(blocks: Iterable<BlockColumns>): BlockColumns {
+  const all = [...blocks];
+  const [only] = all;
+  if (only && all.length === 1) return only;
+  let length = 0;
+  for (const { times } of all) length += times.length;
+  const times = new Float64Array(length);
+  const values = new Float64Array(length);
+  let at = 0;
+  for (const block of all) {
+    times.set(block.times, at);
+    values.set(block.values, at);
+    at += block.times.length;
+  }
+  return { times, values };
+}
+
 /** Views of the points with index `from` to before `to`. */
 export function sliceColumns({ times, values }: BlockColumns, from: number, to: number): BlockColumns {
   return from === 0 && to === times.length

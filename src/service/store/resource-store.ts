@@ -1,7 +1,7 @@
 // Signals and items: in memory for finding them, in SQLite for keeping them. Writes go to both, within a transaction.
+import { randomBytes } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Attributes, ItemRecord, Signal } from "./resource.ts";
-import { xidGenerator } from "./xid.ts";
 
 export const resourceTables = `
   CREATE TABLE IF NOT EXISTS signal (
@@ -56,11 +56,15 @@ export class ResourceStore {
     this.#byInput.clear();
     this.#byItem.clear();
     this.#items.clear();
-    for (const row of this.#db.prepare("SELECT * FROM signal ORDER BY id").iterate()) this.#keepSignal(signalOf(row));
-    for (const row of this.#db.prepare("SELECT * FROM item ORDER BY id").iterate()) {
-      const item = itemOf(row);
-      this.#items.set(item.id, item);
-    }
+    const select = (table: string, columns: string) =>
+      this.#db
+        .prepare(
+          `SELECT number, id, attributes, created AS createdAt, updated AS updatedAt, ${columns} FROM ${table} ORDER BY id`,
+        )
+        .iterate();
+    for (const row of select("signal", "integration, input, item")) this.#keepSignal(resourceOf<Signal>(row));
+    for (const row of select("item", "visible"))
+      this.#keepItem({ ...resourceOf<ItemRecord>(row), visible: row["visible"] === 1 });
   }
 
   signal(id: string): Signal | undefined {
@@ -92,18 +96,11 @@ export class ResourceStore {
 
   createSignal(integration: string, input: string, attributes: Attributes, nowMs: number): Signal {
     const id = this.#newId(Math.floor(nowMs / 1_000));
-    const { lastInsertRowid } = this.#insertSignal.run(
-      id,
-      integration,
-      input,
-      null,
-      JSON.stringify(attributes),
-      nowMs,
-      nowMs,
-    );
+    const json = JSON.stringify(attributes);
+    const number = Number(this.#insertSignal.run(id, integration, input, null, json, nowMs, nowMs).lastInsertRowid);
     return this.#keepSignal({
       id,
-      number: Number(lastInsertRowid),
+      number,
       integration,
       input,
       item: null,
@@ -120,22 +117,19 @@ export class ResourceStore {
 
   createItem(attributes: Attributes, visible: boolean, nowMs: number): ItemRecord {
     const id = this.#newId(Math.floor(nowMs / 1_000));
-    const { lastInsertRowid } = this.#insertItem.run(id, visible ? 1 : 0, JSON.stringify(attributes), nowMs, nowMs);
-    const item: ItemRecord = {
-      id,
-      number: Number(lastInsertRowid),
-      visible,
-      attributes,
-      createdAt: nowMs,
-      updatedAt: nowMs,
-    };
-    this.#items.set(id, item);
-    return item;
+    const json = JSON.stringify(attributes);
+    const number = Number(this.#insertItem.run(id, visible ? 1 : 0, json, nowMs, nowMs).lastInsertRowid);
+    return this.#keepItem({ id, number, visible, attributes, createdAt: nowMs, updatedAt: nowMs });
   }
 
   updateItem(item: ItemRecord): void {
     this.#updateItem.run(item.visible ? 1 : 0, JSON.stringify(item.attributes), item.updatedAt, item.number);
+    this.#keepItem(item);
+  }
+
+  #keepItem(item: ItemRecord): ItemRecord {
     this.#items.set(item.id, item);
+    return item;
   }
 
   #keepSignal(signal: Signal): Signal {
@@ -152,45 +146,26 @@ function inner<T>(outer: Map<string, Map<string, T>>, key: string): Map<string, 
   return map;
 }
 
-// Rows of our own tables: what was written is what is read.
-interface Row {
-  readonly number: number;
-  readonly id: string;
-  readonly integration: string;
-  readonly input: string;
-  readonly item: string | null;
-  readonly visible: number;
-  readonly attributes: string;
-  readonly created: number;
-  readonly updated: number;
+/** A row of one of our own tables: what was written is what is read. */
+function resourceOf<Resource extends Signal | ItemRecord>(row: object): Resource {
+  const stored = row as Omit<Resource, "attributes"> & { readonly attributes: string };
+  return { ...stored, attributes: JSON.parse(stored.attributes) } as Resource;
 }
 
-function signalOf(row: unknown): Signal {
-  const { number, id, integration, input, item, attributes, created, updated } = row as Row;
-  return {
-    number,
-    id,
-    integration,
-    input,
-    item,
-    attributes: attributesOf(attributes),
-    createdAt: created,
-    updatedAt: updated,
+/**
+ * Makes identifiers that do not repeat, across restarts and machines: 12 bytes (seconds, machine, counter) in lower-case
+ * base32hex, so that they sort by creation.
+ */
+function xidGenerator(): (seconds: number) => string {
+  const machine = randomBytes(5);
+  let counter = randomBytes(3).readUIntBE(0, 3);
+  return (seconds) => {
+    const bytes = Buffer.alloc(12);
+    bytes.writeUInt32BE(seconds >>> 0, 0);
+    machine.copy(bytes, 4);
+    counter = (counter + 1) & 0xffffff;
+    bytes.writeUIntBE(counter, 9, 3);
+    // 96 bits are 19 digits of base 32 and a bit: four bits of zero fill the last.
+    return (BigInt(`0x${bytes.toString("hex")}`) << 4n).toString(32).padStart(20, "0");
   };
-}
-
-function itemOf(row: unknown): ItemRecord {
-  const { number, id, visible, attributes, created, updated } = row as Row;
-  return {
-    number,
-    id,
-    visible: visible === 1,
-    attributes: attributesOf(attributes),
-    createdAt: created,
-    updatedAt: updated,
-  };
-}
-
-function attributesOf(text: string): Attributes {
-  return JSON.parse(text) as Attributes;
 }

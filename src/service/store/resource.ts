@@ -53,6 +53,11 @@ function echoed(duration: string | null): string | null {
   return parsed === undefined ? null : formatRfcDuration(parsed.micros);
 }
 
+/** How long a value of an item is known to hold, microseconds: its gap detection. */
+export function holdOf({ attributes: { gapDetection } }: ItemRecord): number {
+  return (gapDetection === null ? undefined : parseRfcDuration(gapDetection)?.micros) ?? Number.POSITIVE_INFINITY;
+}
+
 /** SHA-1 over everything that a save can change. The specification leaves the exact fields open. */
 export function contentHash(attributes: Attributes): string {
   return createHash("sha1")

@@ -1,10 +1,10 @@
 // The file of the service: opens it, keeps a second process out, and makes each request one transaction.
-import { mkdirSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AgentError } from "../../core/errors.ts";
+import { type BlockColumns, joinedBlocks, mergeColumns } from "./point-block.ts";
 import { PointStore, pointTables } from "./point-store.ts";
-import { keepPrivate } from "./private-files.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
 /** Layout of the tables; a file with a higher one was written by a newer version. */
@@ -58,6 +58,21 @@ export class ServiceStore implements Disposable {
     }
   }
 
+  /**
+   * Points of an item by ascending time, from `from` to before `before`: those of its signals, merged. On equal times the
+   * signal that was created last wins.
+   */
+  *blocksOf(item: string, from: number, before: number): Generator<BlockColumns> {
+    const [first, ...others] = this.resources.signalsOf(item);
+    if (!first) return;
+    const blocks = this.points.scan(first.number, from, before);
+    if (others.length === 0) return yield* blocks;
+    let merged = joinedBlocks(blocks);
+    for (const { number } of others)
+      merged = mergeColumns(merged, joinedBlocks(this.points.scan(number, from, before)));
+    yield merged;
+  }
+
   [Symbol.dispose](): void {
     this.#db.close();
     this.#lock?.close();
@@ -90,4 +105,39 @@ function locked(path: string): DatabaseSync {
       throw new AgentError("DATA_DIR_IN_USE", `another service runs on ${path.slice(0, -"/lock".length)}`, { cause });
     throw new AgentError("DATA_DIR_UNWRITABLE", `cannot write ${path}`, { cause });
   }
+}
+
+/** SQLite gives its log, its index and its journals the mode of the database, so the databases are made first. */
+const databases = ["lock", "service.sqlite"];
+const others = ["lock-journal", "service.sqlite-wal", "service.sqlite-shm", "service.sqlite-journal", "token.key"];
+
+/**
+ * Makes the databases with mode 0600 where they are missing, and gives 0600 to each file of the service that has
+ * another mode. To be called before anything opens them. Throws `DATA_DIR_UNWRITABLE`.
+ */
+function keepPrivate(folder: string): void {
+  for (const name of databases) create(join(folder, name));
+  for (const name of [...databases, ...others]) restrict(join(folder, name));
+}
+
+/** Does not open a file that is there: closing it would free the locks that this process has on it (fcntl(2)). */
+function create(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (cause) {
+    if (codeOf(cause) !== "EEXIST") throw new AgentError("DATA_DIR_UNWRITABLE", `cannot write ${path}`, { cause });
+  }
+}
+
+function restrict(path: string): void {
+  try {
+    if ((statSync(path).mode & 0o777) !== 0o600) chmodSync(path, 0o600);
+  } catch (cause) {
+    if (codeOf(cause) === "ENOENT") return;
+    throw new AgentError("DATA_DIR_UNWRITABLE", `cannot set mode 0600 of ${path}`, { cause });
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }

@@ -1,8 +1,23 @@
 // Starts the thread that owns the store, and hands requests to it.
 import { Worker } from "node:worker_threads";
-import { AgentError } from "../../core/errors.ts";
+import { AgentError, type ErrorCode } from "../../core/errors.ts";
 import type { RpcInput } from "../method/dispatch.ts";
-import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
+
+export type WorkerRequest =
+  | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
+  /** Delete points older than this, microseconds since the epoch. Answered without a body. */
+  | { readonly kind: "expire"; readonly number: number; readonly before: number }
+  | { readonly kind: "close" };
+
+export type WorkerReply =
+  | { readonly kind: "ready" }
+  | { readonly kind: "failed"; readonly code: ErrorCode | undefined; readonly message: string }
+  | {
+      readonly kind: "answer";
+      readonly number: number;
+      readonly body: Uint8Array<ArrayBuffer> | undefined;
+      readonly failure: string | undefined;
+    };
 
 export interface StoreAnswer {
   /** Undefined: a notification. */
@@ -21,7 +36,11 @@ export class StoreThread implements AsyncDisposable {
 
   private constructor(worker: Worker) {
     this.#worker = worker;
-    worker.on("message", (reply: WorkerReply) => this.#receive(reply));
+    worker.on("message", (reply: WorkerReply) => {
+      if (reply.kind !== "answer") return;
+      this.#waiting.get(reply.number)?.resolve(reply);
+      this.#waiting.delete(reply.number);
+    });
     worker.on("error", (error) => this.#fail(error));
     worker.on("exit", () => {
       this.#fail(new Error("the thread with the store has ended"));
@@ -62,8 +81,9 @@ export class StoreThread implements AsyncDisposable {
 
   /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
   call(input: RpcInput): Promise<StoreAnswer> {
-    const { buffer } = input.body;
-    const transfer = buffer instanceof ArrayBuffer && wholeOf(input.body) ? [buffer] : [];
+    const { buffer, byteLength } = input.body;
+    // A small buffer may be a view of a pool that others use.
+    const transfer = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
     return this.#ask((number) => ({ kind: "call", number, input }), transfer);
   }
 
@@ -75,7 +95,7 @@ export class StoreThread implements AsyncDisposable {
   /** Waits for the calls before it. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing = true;
-    if (!this.#ended) this.#send({ kind: "close" });
+    if (!this.#ended) this.#worker.postMessage({ kind: "close" } satisfies WorkerRequest);
     await this.#closed.promise;
   }
 
@@ -84,27 +104,8 @@ export class StoreThread implements AsyncDisposable {
     const number = this.#next++;
     const waiting = Promise.withResolvers<StoreAnswer>();
     this.#waiting.set(number, waiting);
-    this.#send(request(number), transfer);
+    this.#worker.postMessage(request(number), transfer);
     return waiting.promise;
-  }
-
-  #send(request: WorkerRequest, transfer: ArrayBuffer[] = []): void {
-    this.#worker.postMessage(request, transfer);
-  }
-
-  #receive(reply: WorkerReply): void {
-    switch (reply.kind) {
-      case "answer":
-        this.#waiting.get(reply.number)?.resolve(reply);
-        this.#waiting.delete(reply.number);
-        break;
-      case "closed":
-      case "ready":
-      case "failed":
-        break;
-      default:
-        reply satisfies never;
-    }
   }
 
   #fail(error: Error): void {
@@ -113,9 +114,4 @@ export class StoreThread implements AsyncDisposable {
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }
-}
-
-/** Small buffers are views of a pool that others use. */
-function wholeOf(bytes: Uint8Array): boolean {
-  return bytes.byteLength === bytes.buffer.byteLength;
 }

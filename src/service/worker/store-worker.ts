@@ -3,7 +3,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
-import type { WorkerReply, WorkerRequest } from "./worker-message.ts";
+import type { WorkerReply, WorkerRequest } from "./store-thread.ts";
 
 const port = parentPort;
 if (!port) throw new Error("to be started as a worker");
@@ -15,7 +15,7 @@ try {
     switch (message.kind) {
       case "call": {
         const { body, failure } = dispatch(message.input, store);
-        const bytes = body === undefined ? undefined : ownBytes(body);
+        const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
         reply({ kind: "answer", number: message.number, body: bytes, failure }, bytes ? [bytes.buffer] : []);
         break;
       }
@@ -24,7 +24,6 @@ try {
         break;
       case "close":
         store[Symbol.dispose]();
-        reply({ kind: "closed" });
         port.close();
         break;
       default:
@@ -48,9 +47,4 @@ function expire(store: ServiceStore, before: number): string | undefined {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
-}
-
-/** Bytes with a buffer of their own, so that it can be handed over instead of copied. */
-function ownBytes(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(text);
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { Faults, RpcFault } from "../../../src/service/call/rpc-fault.ts";
-import { parseFilter } from "../../../src/service/query/filter.ts";
-import { signalFields } from "../../../src/service/query/resource-fields.ts";
+import { parseFilter, signalFields } from "../../../src/service/query/filter.ts";
 import type { Signal } from "../../../src/service/store/resource.ts";
 import { signalSaveView } from "../../../src/wire/signal-view.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { itemResource, signalResource } from "../../../src/service/method/typed-resource.ts";
+import { itemResource, signalResource } from "../../../src/service/method/resource-view.ts";
 import type { Attributes } from "../../../src/service/store/resource.ts";
 import { signalSaveView } from "../../../src/wire/signal-view.ts";
 

@@ -1,0 +1,136 @@
+// The methods that write: integration.insert, integration.saveSignals and admin.publishSignals.
+import { isInputId } from "../../core/point.ts";
+import {
+  type ItemSaveView,
+  itemSaveView,
+  resourceIdPattern,
+  type SignalSaveView,
+  signalSaveView,
+} from "../../wire/signal-view.ts";
+import { checkFrame, inputIdFault } from "../call/check-frame.ts";
+import {
+  anyIntegration,
+  isGiven,
+  type Members,
+  type MethodCall,
+  ownIntegration,
+  readFlag,
+  readSaveView,
+  requiredMembers,
+} from "../call/params.ts";
+import { Faults, RpcFault } from "../call/rpc-fault.ts";
+import { type Signal, sameAttributes, savedAttributes } from "../store/resource.ts";
+
+/** Stores the points of a frame, and creates signals for Input IDs that have none. */
+export function insert(call: MethodCall): object {
+  const { store, params } = call;
+  const faults = new Faults();
+  const integration = ownIntegration(call, faults);
+  const frame = checkFrame(params["data"], "data", faults);
+  faults.throwIfAny();
+  const nowMs = Math.floor(call.now / 1_000);
+  const signalsByInput: Record<string, object> = {};
+  const refused = call.refusedInputs.filter((input) => frame.has(input));
+  store.transaction(() => {
+    for (const [input, columnsOf] of frame) {
+      if (refused.includes(input)) continue;
+      const known = store.resources.signalByInput(integration, input);
+      const attributes = () => savedAttributes(signalSaveView.parse({}), input, undefined);
+      const { id, number } = known ?? store.resources.createSignal(integration, input, attributes(), nowMs);
+      const columns = columnsOf();
+      if (columns.times.length > 0) store.points.write(number, columns);
+      // No `updated` here: clients refuse a summary with members they do not know.
+      signalsByInput[input] = { id, created: known === undefined };
+    }
+  });
+  if (refused.length > 0)
+    throw new RpcFault("partialFailure", {
+      partialResult: { signalsByInput },
+      invalidResources: refused.map((id) => ({ id, type: "signals", message: "refused on request" })),
+    });
+  return { signalsByInput };
+}
+
+/** Creates signals or replaces their attributes; annotations are added to those that are there. */
+export function saveSignals(call: MethodCall): object {
+  const { store, params } = call;
+  const faults = new Faults();
+  const integration = ownIntegration(call, faults);
+  const createOnly = readFlag(params["createOnly"], "createOnly", faults);
+  const views = readInputs(params, faults);
+  faults.throwIfAny();
+  const nowMs = Math.floor(call.now / 1_000);
+  const signalsByInput: Record<string, object> = {};
+  store.transaction(() => {
+    for (const [input, view] of views) {
+      const known = store.resources.signalByInput(integration, input);
+      if (known && createOnly) continue;
+      const attributes = savedAttributes(view, input, known?.attributes);
+      const updated = known !== undefined && !sameAttributes(known.attributes, attributes);
+      if (updated) store.resources.updateSignal({ ...known, attributes, updatedAt: nowMs });
+      const { id } = known ?? store.resources.createSignal(integration, input, attributes, nowMs);
+      signalsByInput[input] = summaryOf(call, id, known === undefined, updated);
+    }
+  });
+  return { signalsByInput };
+}
+
+function readInputs(params: Members, faults: Faults): ReadonlyMap<string, SignalSaveView> {
+  const views = new Map<string, SignalSaveView>();
+  // The current dialect's name; clients send either at any version.
+  const name = !isGiven(params["inputs"]) && isGiven(params["signalsByInput"]) ? "signalsByInput" : "inputs";
+  for (const [input, value] of Object.entries(requiredMembers(params[name], name, faults) ?? {})) {
+    const path = `${name}.${input}`;
+    if (!isInputId(input)) faults.add(path, inputIdFault);
+    const view = readSaveView(signalSaveView, value, path, faults);
+    if (view) views.set(input, view);
+  }
+  return views;
+}
+
+/** Makes an item of a signal, or updates the item that was made of it. Items keep their IDs. */
+export function publishSignals(call: MethodCall): object {
+  const { store, params } = call;
+  const faults = new Faults();
+  const integration = anyIntegration(params, faults);
+  const createOnly = readFlag(params["createOnly"], "createOnly", faults);
+  const publications = readItems(call, integration, faults);
+  faults.throwIfAny();
+  const nowMs = Math.floor(call.now / 1_000);
+  const itemsBySignal: Record<string, object> = {};
+  store.transaction(() => {
+    for (const { signal, view } of publications) {
+      const known = signal.item === null ? undefined : store.resources.item(signal.item);
+      const attributes = savedAttributes(view, view.name, known?.attributes);
+      const visible = view.visible ?? false;
+      const changed = !(visible === known?.visible && sameAttributes(known.attributes, attributes));
+      const updated = known !== undefined && !createOnly && changed;
+      if (updated) store.resources.updateItem({ ...known, attributes, visible, updatedAt: nowMs });
+      const { id } = known ?? store.resources.createItem(attributes, visible, nowMs);
+      if (!known) store.resources.updateSignal({ ...signal, item: id, updatedAt: nowMs });
+      itemsBySignal[signal.id] = summaryOf(call, id, known === undefined, updated);
+    }
+  });
+  return { itemsBySignal };
+}
+
+interface Publication {
+  readonly signal: Signal;
+  readonly view: ItemSaveView;
+}
+
+function readItems({ params, store }: MethodCall, integration: string, faults: Faults): readonly Publication[] {
+  const items = requiredMembers(params["itemsBySignal"], "itemsBySignal", faults) ?? {};
+  return Object.entries(items).flatMap(([id, value]) => {
+    const path = `itemsBySignal.${id}`;
+    const signal = store.resources.signal(id);
+    if (!resourceIdPattern.test(id)) faults.add(path, "must be a Signal ID: 20 characters of a-v and 0-9");
+    else if (signal?.integration !== integration) faults.add(path, "no such signal in this integration");
+    const view = readSaveView(itemSaveView, value, path, faults);
+    return signal && view ? [{ signal, view }] : [];
+  });
+}
+
+function summaryOf({ version }: MethodCall, id: string, created: boolean, updated: boolean): object {
+  return version === "1.1" ? { id, created, updated } : { id, created };
+}

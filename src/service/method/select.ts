@@ -1,0 +1,88 @@
+// admin.selectSignals and platform.selectItems: metadata, in the specification's dialect also data of items. Which dialect
+// a request speaks: at 1.1 too, one with a param of the specification is answered as the specification says.
+import { defaultLimit, maxSelected } from "../../wire/method.ts";
+import type { DataFrame } from "../../wire/results.ts";
+import { anyIntegration, isGiven, isRecord, type MethodCall, membersOf, readFlag } from "../call/params.ts";
+import { Faults } from "../call/rpc-fault.ts";
+import { readSpecifiedDataQuery } from "../query/data-query.ts";
+import { itemFields, signalFields } from "../query/filter.ts";
+import { buildFrame } from "../query/frame-builder.ts";
+import { readResourceQuery, select } from "../query/resource-query.ts";
+import type { ItemRecord, Signal } from "../store/resource.ts";
+import type { ServiceStore } from "../store/store.ts";
+import { numericColumns } from "./data-frame.ts";
+import {
+  itemResource,
+  readAnswerOptions,
+  resourceAnswer,
+  selectedItemView,
+  selectedSignalView,
+  signalResource,
+} from "./resource-view.ts";
+
+/** Resources a query of the current dialect gives when it says nothing. */
+const currentDefaultLimit = 20;
+
+function speaksSpecified({ version, params }: MethodCall): boolean {
+  return version !== "1.1" || isGiven(params["signals"]) || isGiven(params["items"]);
+}
+
+export function selectSignals(call: MethodCall): object {
+  const { params, store } = call;
+  const faults = new Faults();
+  const integration = anyIntegration(params, faults);
+  const bounds = { fields: signalFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.signals };
+  if (!speaksSpecified(call)) {
+    const query = readResourceQuery(params["query"], "query", bounds, faults);
+    const options = readAnswerOptions(params, true, faults);
+    faults.throwIfAny();
+    const { resources, total } = select(store.resources.signals(integration), query);
+    return resourceAnswer(resources.map(signalResource), total, options, () => itemsOf(resources, store));
+  }
+  const query = readResourceQuery(params["signals"], "signals", { ...bounds, defaultLimit }, faults);
+  const items = membersOf(params["items"], "items", faults);
+  const includesItems = readFlag(items["include"], "items.include", faults);
+  faults.throwIfAny();
+  const { resources } = select(store.resources.signals(integration), query);
+  return {
+    ...(query.include && { signals: byId(resources, selectedSignalView) }),
+    ...(includesItems && { items: byId(itemsOf(resources, store), selectedItemView) }),
+  };
+}
+
+/** Each item once, by creation. */
+function itemsOf(signals: readonly Signal[], store: ServiceStore): readonly ItemRecord[] {
+  const ids = new Set(signals.flatMap(({ item }) => item ?? []));
+  return [...ids].toSorted().flatMap((id) => store.resources.item(id) ?? []);
+}
+
+export function selectItems(call: MethodCall): object {
+  const { params, store, now, version } = call;
+  const faults = new Faults();
+  const bounds = { fields: itemFields, defaultLimit: currentDefaultLimit, maxLimit: maxSelected.items };
+  const asksForData = isRecord(params["data"]) && isGiven(params["data"]["include"]);
+  if (!speaksSpecified(call) && !asksForData) {
+    const query = readResourceQuery(params["query"], "query", bounds, faults);
+    const options = readAnswerOptions(params, true, faults);
+    faults.throwIfAny();
+    const { resources, total } = select(store.resources.items(), query);
+    // There is nothing to include yet; clients send lists all the same.
+    return resourceAnswer(resources.map(itemResource), total, options, () => []);
+  }
+  const data = readSpecifiedDataQuery(params["data"], now, version === "1.1", faults);
+  const maxLimit = data.include ? maxSelected.itemsWithData : maxSelected.items;
+  const query = readResourceQuery(params["items"], "items", { ...bounds, defaultLimit, maxLimit }, faults);
+  faults.throwIfAny();
+  const { resources } = select(store.resources.items(), query);
+  const result: { items?: object; data?: DataFrame } = {};
+  if (query.include) result.items = byId(resources, selectedItemView);
+  if (data.include) result.data = buildFrame(resources.flatMap(({ id }) => numericColumns(store, id, data)));
+  return result;
+}
+
+function byId<Resource extends { readonly id: string }>(
+  resources: readonly Resource[],
+  view: (resource: Resource) => object,
+): object {
+  return Object.fromEntries(resources.map((resource) => [resource.id, view(resource)]));
+}
