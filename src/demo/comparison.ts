@@ -1,6 +1,30 @@
-// What was handed out against what the service has, as distinct (input, value). Pure.
+// What the simulated devices gave away against what the service has, as distinct (input, value). Pure.
 import type { EpochMicros, InputId } from "../core/point.ts";
-import type { HandedOut } from "./handed-out.ts";
+
+/** Distinct values by the Input ID they are mapped to. */
+export type HandedOut = ReadonlyMap<InputId, ReadonlySet<number>>;
+
+/** Grows with every value that leaves a device. Its size is bounded by how long a demo runs: about 50 bytes a value. */
+export class HandedOutRecord {
+  readonly #values = new Map<InputId, Set<number>>();
+  #count = 0;
+
+  /** Distinct (input, value) so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  add(input: InputId, value: number): void {
+    const values = this.#values.get(input) ?? new Set();
+    this.#values.set(input, values);
+    if (!values.has(value)) this.#count++;
+    values.add(value);
+  }
+
+  get values(): HandedOut {
+    return this.#values;
+  }
+}
 
 /** What the service has: by Input ID, the times under which each value is stored. */
 export type Stored = ReadonlyMap<InputId, ReadonlyMap<number, readonly EpochMicros[]>>;

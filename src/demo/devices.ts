@@ -3,7 +3,7 @@
 import { AgentError } from "../core/errors.ts";
 import type { InputId } from "../core/point.ts";
 import type { Runtime } from "../core/runtime.ts";
-import { type HandedOut, HandedOutRecord } from "./handed-out.ts";
+import { type HandedOut, HandedOutRecord } from "./comparison.ts";
 import { openModbusDevice } from "./modbus-device.ts";
 import { mqttLogin, openMqttDevice } from "./mqtt-device.ts";
 import { openOpcuaDevice } from "./opcua-device.ts";

@@ -3,7 +3,7 @@
 import { type AddressInfo, createServer } from "node:net";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
+import { type DeviceOptions, inputId, longestStopMs, repeat, type SimulatedDevice, until } from "./device.ts";
 
 export const mqttLogin = { username: "gateway", password: "demo" };
 const publisherId = "simulated-hall";
@@ -56,7 +56,6 @@ export async function openMqttDevice(
   opening.defer(() => publisher.endAsync(true));
 
   const rooms = Array.from({ length: Math.ceil(tags / 2) }, (_, i) => `room${i + 1}`);
-  const stopping = new AbortController();
   const publish = async (room: string, n: number) => {
     // Quarters and whole numbers: exact in binary, so the comparison may be exact too.
     const climate = { ts: Math.floor(runtime.clock.now() / 1_000), temp: 15 + n * 0.25, co2: 400 + n };
@@ -67,19 +66,13 @@ export async function openMqttDevice(
     record.add(inputId(`demo.${room}.temp`), climate.temp);
     record.add(inputId(`demo.${room}.co2`), climate.co2);
   };
-  const publishing = (async () => {
-    await orAbort(subscribed.promise, stopping.signal);
-    for (let n = 0; ; n++) {
-      await Promise.all(rooms.map((room) => publish(room, n)));
-      await runtime.clock.sleep(everyMs, stopping.signal);
-    }
-  })().catch((error: unknown) => {
-    if (!stopping.signal.aborted) runtime.log.error({ err: error }, "simulated hall stopped publishing");
-  });
-  const halt = async () => {
-    stopping.abort();
-    await publishing;
+  let n = 0;
+  const publishAll = async (stopping: AbortSignal) => {
+    await orAbort(subscribed.promise, stopping);
+    await Promise.all(rooms.map((room) => publish(room, n)));
+    n++;
   };
+  const halt = repeat(publishAll, everyMs, runtime, "simulated hall stopped publishing");
   opening.defer(halt);
 
   const owned = opening.move();

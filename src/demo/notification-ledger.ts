@@ -2,7 +2,7 @@
 // notifications the client has not acknowledged yet.
 import { z } from "zod";
 import type { InputId } from "../core/point.ts";
-import type { HandedOutRecord } from "./handed-out.ts";
+import type { HandedOutRecord } from "./comparison.ts";
 
 /** Value attribute (OPC 10000-6, A.1). */
 const valueAttribute = 13;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";
-import { type DeviceOptions, inputId, longestStopMs, type SimulatedDevice, until } from "./device.ts";
+import { type DeviceOptions, inputId, longestStopMs, repeat, type SimulatedDevice, until } from "./device.ts";
 import { NotificationLedger } from "./notification-ledger.ts";
 
 const namespace = "urn:tagferry:demo:line";
@@ -61,7 +61,7 @@ export async function openOpcuaDevice(
     const name = `${kind.name}${Math.floor(i / kinds.length) + 1}`;
     const nodeId = `s=Line.${name}`;
     const node = own.addVariable({ componentOf: line, browseName: name, nodeId, dataType: kind.dataType });
-    return { ...kind, name, node, nodeId, input: inputId(`demo.line.${name}`), value: kind.start };
+    return { ...kind, name, node, nodeId, input: inputId(`demo.line.${name}`), value: kind.start - kind.step };
   });
   const ledger = new NotificationLedger(
     new Map(variables.map(({ node, input }) => [node.nodeId.toString(), input])),
@@ -70,26 +70,16 @@ export async function openOpcuaDevice(
   server.on("request", (request) => ledger.request(request));
   server.on("response", (response) => ledger.response(response));
 
-  const write = () => {
-    for (const { node, dataType, value } of variables)
+  const count = () => {
+    for (const variable of variables) {
+      const value = (variable.value += variable.step);
+      const { node, dataType } = variable;
       node.setValueFromSource(
         dataType === "Int64" ? { dataType, arrayType: "Scalar", value: int64(value) } : { dataType, value },
       );
-  };
-  const stopping = new AbortController();
-  const counting = (async () => {
-    for (;;) {
-      write();
-      await runtime.clock.sleep(everyMs, stopping.signal);
-      for (const variable of variables) variable.value += variable.step;
     }
-  })().catch((error: unknown) => {
-    if (!stopping.signal.aborted) runtime.log.error({ err: error }, "simulated line stopped counting");
-  });
-  const halt = async () => {
-    stopping.abort();
-    await counting;
   };
+  const halt = repeat(count, everyMs, runtime, "simulated line stopped counting");
   opening.defer(halt);
 
   const owned = opening.move();

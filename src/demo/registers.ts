@@ -17,72 +17,40 @@ interface Register {
   readonly unit: string;
 }
 
-const bytes: Readonly<Record<RegisterType, number>> = { u16: 2, i16: 2, u32: 4, i32: 4, f32: 4, u64: 8, f64: 8 };
+/** Writes a value, big-endian as Modbus has it within each word. Gives how many bytes it takes. */
+const write: Readonly<Record<RegisterType, (into: Buffer, value: number) => number>> = {
+  u16: (into, value) => into.writeUInt16BE(value),
+  i16: (into, value) => into.writeInt16BE(value),
+  u32: (into, value) => into.writeUInt32BE(value),
+  i32: (into, value) => into.writeInt32BE(value),
+  f32: (into, value) => into.writeFloatBE(value),
+  u64: (into, value) => into.writeBigUInt64BE(BigInt(value)),
+  f64: (into, value) => into.writeDoubleBE(value),
+};
 
 /** How many registers a number of this type takes. */
 export function wordCount(type: RegisterType): number {
-  return bytes[type] / 2;
+  return write[type](Buffer.alloc(8), 0) / 2;
 }
 
-/** The registers of `value`, big-endian within each word as Modbus has it. */
+/** The registers of `value`. */
 export function encodeWords(type: RegisterType, order: Register["order"], value: number): number[] {
-  const view = new DataView(new ArrayBuffer(bytes[type]));
-  switch (type) {
-    case "u16":
-      view.setUint16(0, value);
-      break;
-    case "i16":
-      view.setInt16(0, value);
-      break;
-    case "u32":
-      view.setUint32(0, value);
-      break;
-    case "i32":
-      view.setInt32(0, value);
-      break;
-    case "f32":
-      view.setFloat32(0, value);
-      break;
-    case "u64":
-      view.setBigUint64(0, BigInt(value));
-      break;
-    case "f64":
-      view.setFloat64(0, value);
-      break;
-  }
-  const words = Array.from({ length: view.byteLength / 2 }, (_, i) => view.getUint16(i * 2));
+  const bytes = Buffer.alloc(8);
+  const words = Array.from({ length: write[type](bytes, value) / 2 }, (_, i) => bytes.readUInt16BE(i * 2));
   return order === "abcd" ? words : words.toReversed();
 }
 
+const usual = { order: "abcd", scale: 1 } as const;
+
 /** What one meter offers: every type and order of a usual one, side by side as makers lay them out. */
 export const meter: readonly Register[] = [
-  { name: "voltage", table: "hr", address: 0, type: "u16", order: "abcd", start: 400, step: 1, scale: 0.5, unit: "V" },
-  {
-    name: "temperature",
-    table: "hr",
-    address: 1,
-    type: "i16",
-    order: "abcd",
-    start: -40,
-    step: 1,
-    scale: 0.5,
-    unit: "°C",
-  },
-  { name: "energy", table: "hr", address: 2, type: "u32", order: "abcd", start: 70_000, step: 1, scale: 1, unit: "Wh" },
-  { name: "power", table: "hr", address: 4, type: "f32", order: "cdab", start: 1.5, step: 0.25, scale: 1, unit: "kW" },
-  { name: "balance", table: "hr", address: 6, type: "i32", order: "cdab", start: -9, step: 3, scale: 1, unit: "Wh" },
-  { name: "pulses", table: "ir", address: 0, type: "u64", order: "abcd", start: 5e9, step: 7, scale: 1, unit: "" },
-  {
-    name: "frequency",
-    table: "ir",
-    address: 4,
-    type: "f64",
-    order: "abcd",
-    start: 40,
-    step: 0.125,
-    scale: 1,
-    unit: "Hz",
-  },
+  { ...usual, name: "voltage", table: "hr", address: 0, type: "u16", start: 400, step: 1, scale: 0.5, unit: "V" },
+  { ...usual, name: "temperature", table: "hr", address: 1, type: "i16", start: -40, step: 1, scale: 0.5, unit: "°C" },
+  { ...usual, name: "energy", table: "hr", address: 2, type: "u32", start: 70_000, step: 1, unit: "Wh" },
+  { ...usual, name: "power", table: "hr", address: 4, type: "f32", order: "cdab", start: 1.5, step: 0.25, unit: "kW" },
+  { ...usual, name: "balance", table: "hr", address: 6, type: "i32", order: "cdab", start: -9, step: 3, unit: "Wh" },
+  { ...usual, name: "pulses", table: "ir", address: 0, type: "u64", start: 5e9, step: 7, unit: "" },
+  { ...usual, name: "frequency", table: "ir", address: 4, type: "f64", start: 40, step: 0.125, unit: "Hz" },
 ];
 
 /** A meter that counts. */

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { HandedOutRecord } from "../../../src/demo/handed-out.ts";
+import { HandedOutRecord } from "../../../src/demo/comparison.ts";
 import { openModbusDevice } from "../../../src/demo/modbus-device.ts";
 import { testRuntime } from "../../support/runtime.ts";
 

@@ -1,6 +1,6 @@
 import { connect, connectAsync } from "mqtt";
 import { expect, test } from "vitest";
-import { HandedOutRecord } from "../../../src/demo/handed-out.ts";
+import { HandedOutRecord } from "../../../src/demo/comparison.ts";
 import { openMqttDevice } from "../../../src/demo/mqtt-device.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testRuntime } from "../../support/runtime.ts";

@@ -1,10 +1,8 @@
 // Reading back from the local service: what was inserted is what is compared.
 import { expect, test } from "vitest";
-import type { InputId } from "../../../src/core/point.ts";
-import { epochMicros } from "../../../src/core/point.ts";
+import { epochMicros, type InputId } from "../../../src/core/point.ts";
 import { Secret } from "../../../src/core/secret.ts";
-import { readBack, readBackAndCompare } from "../../../src/demo/read-back.ts";
-import type { ReaderOptions } from "../../../src/demo/rpc.ts";
+import { type ReaderOptions, readBack, readBackAndCompare } from "../../../src/demo/read-back.ts";
 import { openService } from "../../../src/service/service.ts";
 import { formatTimestamp } from "../../../src/wire/timestamp.ts";
 import { testRuntime } from "../../support/runtime.ts";

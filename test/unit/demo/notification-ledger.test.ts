@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { InputId } from "../../../src/core/point.ts";
-import { HandedOutRecord } from "../../../src/demo/handed-out.ts";
+import { HandedOutRecord } from "../../../src/demo/comparison.ts";
 import { NotificationLedger } from "../../../src/demo/notification-ledger.ts";
 
 const speed = "line.speed" as InputId; // known to be one
