@@ -8,12 +8,12 @@ import { integration, testService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const run = promisify(execFile);
-const readme = readFileSync(join(import.meta.dirname, "../../src/service/README.md"), "utf8");
-const examples = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)]
+const page = readFileSync(join(import.meta.dirname, "../../docs/local-service.md"), "utf8");
+const examples = [...page.matchAll(/^```sh\n(.*?)^```$/gms)]
   .map(([, script = ""]) => script)
   .filter((script) => script.includes("curl"));
 
-test("the curl examples of the README give results, one after the other, as they stand", async () => {
+test("the curl examples of the documentation give results, one after the other, as they stand", async () => {
   using folder = temporaryFolder();
   const grants = ["admin", "platform"] as const;
   await using service = await testService({
