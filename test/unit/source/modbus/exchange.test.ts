@@ -1,7 +1,8 @@
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
+import type { Clock } from "../../../../src/core/runtime.ts";
 import { systemClock } from "../../../../src/lib/clock.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
@@ -108,26 +109,47 @@ test("an answer that came in time is taken also when the process was held up bey
 });
 
 test("an answer that is contradicted while the process is held up is not taken", async () => {
+  const other = Promise.withResolvers<Socket>();
   const server = createServer((socket) => {
     socket.on("error", () => {});
-    socket.on("data", (chunk) => {
+    socket.once("data", () => {
       socket.write(rtuCodec.encode({ unit: 1, pdu: word(666) }));
-      const contradict = () => {
-        for (const until = performance.now() + 200; performance.now() < until; );
-        socket.write(rtuCodec.encode({ unit: 1, pdu: word(chunk[3] ?? 0) }));
-      };
-      // Not from a timer: sockets are read between one timer and the next.
-      setTimeout(() => setImmediate(contradict), 30);
+      other.resolve(socket);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   const port = typeof address === "object" && address ? address.port : 0;
+  const holding = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  let slept = 0;
+  const aborted = (until: AbortSignal) =>
+    new Promise<void>((_, reject) => until.addEventListener("abort", () => reject(until.reason), { once: true }));
+  // Time that passes when the test says so, however loaded the machine is.
+  const clock: Clock = {
+    now: () => epochMicros(0),
+    monotonic: () => 0,
+    sleep(_ms, until) {
+      holding.resolve();
+      return Promise.race([slept++ === 0 ? over.promise : new Promise<void>(() => {}), aborted(until)]);
+    },
+  };
   {
     const stream = await connectTcp({ host: "127.0.0.1", port, localAddress: undefined, timeoutMs: 10_000 }, signal);
-    const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch: new BusWatch(systemClock(), 100) });
-    await using exchange = streamExchange(stream, framing, systemClock());
-    expect(await exchange.run(read, 1_000, signal)).toMatchObject({ kind: "silence", heard: true });
+    const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch: new BusWatch(clock, 100, 0) });
+    await using exchange = streamExchange(stream, framing, clock);
+    const stop = new AbortController();
+    const result = exchange.run(read, 60_000, stop.signal).catch((error: unknown) => error);
+    await holding.promise;
+    const socket = await other.promise;
+    // As after a timer, and not within the reading of sockets: the second answer lies in the socket when the time is over.
+    await new Promise<void>((resolve) => void setImmediate(resolve));
+    socket.write(rtuCodec.encode({ unit: 1, pdu: word(7) }));
+    over.resolve();
+    await eventually(() => framing.settlesAt === undefined);
+    // The contradicted answer is discarded and the request is repeated, which nothing answers.
+    stop.abort(new Error("not taken"));
+    expect(await result).toEqual(new Error("not taken"));
   }
   await new Promise<void>((resolve) => server.close(() => resolve()));
 });
@@ -145,7 +167,7 @@ test("what came while the process was held up is read before the next request is
     for (let i = 0; i < 5; i++) await new Promise<void>((resolve) => setImmediate(resolve));
   };
   const { stream, written, say } = scripted();
-  const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch: new BusWatch(clock, 100) });
+  const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch: new BusWatch(clock, 100, 0) });
   const exchange = streamExchange(stream, framing, clock);
   const stop = new AbortController();
   const first = exchange.run(read, 60_000, stop.signal);
