@@ -13,6 +13,9 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const signal = () => AbortSignal.timeout(20_000);
 const word = (value: number) => Uint8Array.of(3, 2, value >> 8, value & 0xff);
+/** The first of them holds `value`, the others nothing. */
+const registers = (value: number, count: number) =>
+  Uint8Array.of(3, 2 * count, 0, value, ...Array<number>(2 * count - 2).fill(0));
 
 /** An RTU gateway on TCP; `answer` is called with each request and the socket that it came on. */
 async function rtuGateway(answer: (request: Buffer, socket: Socket) => void) {
@@ -43,12 +46,12 @@ async function rtuGateway(answer: (request: Buffer, socket: Socket) => void) {
 test("an answer that comes after its time-out is never taken for another's: the connection is opened anew", async () => {
   let held: (() => void) | undefined;
   await using gateway = await rtuGateway((request, socket) => {
-    const [unit = 0, code = 0, , start = 0] = request;
+    const [unit = 0, code = 0, , start = 0, , count = 0] = request;
     if (code !== 3) {
       socket.write(rtuCodec.encode({ unit, pdu: Uint8Array.of(code | 0x80, 1) }));
       return;
     }
-    const reply = () => socket.write(rtuCodec.encode({ unit, pdu: word(start) }));
+    const reply = () => socket.write(rtuCodec.encode({ unit, pdu: registers(start, count) }));
     if (start === 10 && !held) {
       held = reply;
       return;
@@ -128,8 +131,8 @@ test("what may not be read along is not asked for to tell a late answer from the
 
 test("a dead unit behind a gateway without ids costs a connection, and no value of the others", async () => {
   await using gateway = await rtuGateway((request, socket) => {
-    const [unit = 0] = request;
-    if (unit !== 2) socket.write(rtuCodec.encode({ unit, pdu: word(unit) }));
+    const [unit = 0, , , , , count = 0] = request;
+    if (unit !== 2) socket.write(rtuCodec.encode({ unit, pdu: registers(unit, count) }));
   });
   await using source = await openModbusSource(
     { url: gateway.url, timeout: "1s" },

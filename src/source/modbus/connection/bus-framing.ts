@@ -7,7 +7,7 @@
 
 import type { FrameFormat } from "../config/endpoint.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { mismatchOf, readAskedFor } from "../config/pdu.ts";
+import { functionOf, isException, mismatchOf, readAskedFor } from "../config/pdu.ts";
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
 import { joined } from "./bytes.ts";
@@ -54,6 +54,10 @@ export class BusFraming implements Framing {
   #candidates: Uint8Array[] = [];
   /** When the first of them came. */
   #answeredAt: number | undefined;
+  /** The last answer with data that was given. `isContradicted`: a different one came since. */
+  #accepted: { readonly request: ReadRequest; readonly pdu: Uint8Array; isContradicted: boolean } | undefined;
+  /** The request that is to confirm it. */
+  #confirmation: ReadRequest | undefined;
   /** Kinds of replies to another master that may come, or came, since the request. */
   #contested = new Set<string>();
   #sentAt = 0;
@@ -124,8 +128,10 @@ export class BusFraming implements Framing {
     this.#received = this.#received.slice(rest);
     for (const frame of frames) this.#take(frame);
     if (!this.#current || !this.#sure) return undefined;
-    const { unit } = this.#current.request;
-    const holdMs = this.#options.watch?.holdMs(unit) ?? 0;
+    const { request } = this.#current;
+    // What confirms another answer does so when it comes. Where it is not settled at once it is held like any other.
+    const isEnough = request === this.#confirmation && this.#candidates.length === 1 && this.#contested.size === 0;
+    const holdMs = isEnough ? 0 : (this.#options.watch?.holdMs(request.unit) ?? 0);
     this.#settlesAt ??= this.#now() + holdMs;
     return holdMs > 0 ? undefined : this.settle();
   }
@@ -162,12 +168,30 @@ export class BusFraming implements Framing {
     if (!other && !this.#contested.has(kindOfReply(request.unit, answer))) {
       const at = this.#answeredAt ?? this.#now();
       this.#options.watch?.answered(request.unit, at - this.#sentAt);
+      if (request !== this.#confirmation && !("identity" in request) && !isException(answer, functionOf(request)))
+        this.#accepted = { request, pdu: answer, isContradicted: false };
       return answer;
     }
     // What came may be the other master's alone.
     if (!other) this.#doubts.add(request);
     this.#discard("the form of a reply to another master");
     return undefined;
+  }
+
+  confirmation(asked: UnitRequest): ReadRequest | undefined {
+    const { watch, mayAsk = () => true } = this.#options;
+    if ("identity" in asked || this.#accepted?.request !== asked || !watch?.needsConfirmation(asked)) return undefined;
+    this.#confirmation = this.#doubts.confirmation(asked, (each) => mayAsk(each) && !watch.isForeign(each));
+    return this.#confirmation;
+  }
+
+  isConfirmed(outcome: "answered" | "silent" | "contested" | "lost"): boolean {
+    const accepted = this.#accepted;
+    this.#accepted = undefined;
+    this.#confirmation = undefined;
+    if (!accepted || accepted.isContradicted || outcome === "contested") return false;
+    if (outcome !== "lost") this.#options.watch?.confirmed(accepted.request, outcome === "answered");
+    return true;
   }
 
   get holding(): boolean {
@@ -212,6 +236,10 @@ export class BusFraming implements Framing {
       this.#discard("the request of another master");
       return;
     }
+    const accepted = this.#accepted;
+    // An exception may answer what is to confirm it.
+    if (accepted?.request.unit === unit && kindOfReply(unit, pdu) === kindOfReply(unit, accepted.pdu))
+      accepted.isContradicted ||= !equal(pdu, accepted.pdu);
     const doubtful = this.#doubts.include(unit, pdu);
     const mismatch =
       unit === request?.unit ? mismatchOf(pdu, request) : `unit ${unit} instead of ${request?.unit ?? "none"}`;

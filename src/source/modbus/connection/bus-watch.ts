@@ -23,6 +23,10 @@ const longestGapMs = 500;
 const unknownHoldMs = 100;
 /** A bus on which so many answers came in a row, and nothing else, is ours alone: answers are not held any more. */
 const answersForTrust = 5_000;
+/** Of each kind so many answers are confirmed by another one: see `Doubts.confirmation`. Until then most other masters are heard. */
+const answersToConfirm = 32;
+/** A unit that does not answer that so often in a row is not asked for it any more. */
+const mostUnconfirmed = 2;
 /** After a sign of other traffic the bus counts as disturbed for so long, and answers are held longer. */
 const disturbedForMs = 600_000;
 /** How long an answer to another master's request is waited for. */
@@ -49,6 +53,11 @@ interface Heard {
 export class BusWatch {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #longestHoldMs: number;
+  readonly #answersToConfirm: number;
+  /** By kind: answers that were confirmed since it was last heard for another master. */
+  readonly #confirmed = new Map<string, number>();
+  /** By unit: how often in a row it did not answer what would have confirmed. */
+  readonly #unconfirmed = new Map<number, number>();
   /** What may have been an answer of ours, be it taken or not. */
   #recent: Heard[] = [];
   /** When a reply of that kind was heard last. */
@@ -67,9 +76,10 @@ export class BusWatch {
   readonly #foreignUnits = new Set<number>();
   readonly #reads = new DistinctReads(disturbedForMs);
 
-  /** `longestHoldMs`: for an answer on a bus that is not known to be disturbed. */
-  constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number) {
+  /** `longestHoldMs`: for an answer on a bus that is not known to be disturbed. `toConfirm`: answers of each kind that are confirmed by another one. */
+  constructor(clock: Pick<Clock, "monotonic">, longestHoldMs: number, toConfirm = answersToConfirm) {
     this.#clock = clock;
+    this.#answersToConfirm = toConfirm;
     this.#longestHoldMs = longestHoldMs;
   }
 
@@ -109,7 +119,7 @@ export class BusWatch {
       this.#longestRepeatMs = Math.max(this.#longestRepeatMs, now - first.at);
     } else {
       this.#foreigner(unit, now);
-      this.#reads.foreign(kind, now);
+      this.#readsElsewhere(kind, now);
     }
   }
 
@@ -126,7 +136,7 @@ export class BusWatch {
     if (!answer) return;
     const kinds = kindsOf(unit, answer);
     this.#foreignRequest = { kinds, at };
-    this.#reads.foreign(kinds[0] ?? "", at);
+    this.#readsElsewhere(kinds[0] ?? "", at);
   }
 
   /** An answer of `unit` was taken, which came `tookMs` after its request. */
@@ -162,6 +172,26 @@ export class BusWatch {
     const slowest = this.#slowestMs.get(unit);
     if (this.#isShared) return Math.min(Math.max(2 * (slowest ?? unknownHoldMs), unknownHoldMs), longestGapMs);
     return slowest === undefined ? unknownHoldMs : Math.min(Math.max(1.5 * slowest, 20), this.#longestHoldMs);
+  }
+
+  /** Whether the answer to `request` is to be confirmed by another one before it counts. */
+  needsConfirmation(request: ReadRequest): boolean {
+    const [kind = ""] = kindsOf(request.unit, expectedOf(request));
+    if (this.#answers >= answersForTrust || (this.#unconfirmed.get(request.unit) ?? 0) >= mostUnconfirmed) return false;
+    return (this.#confirmed.get(kind) ?? 0) < this.#answersToConfirm;
+  }
+
+  /** The answer to `request` was not contradicted. `isAnswered`: by the time at which the unit answered what was asked next. */
+  confirmed(request: ReadRequest, isAnswered: boolean): void {
+    const { unit } = request;
+    const [kind = ""] = kindsOf(unit, expectedOf(request));
+    if (isAnswered) this.#confirmed.set(kind, (this.#confirmed.get(kind) ?? 0) + 1);
+    this.#unconfirmed.set(unit, isAnswered ? 0 : (this.#unconfirmed.get(unit) ?? 0) + 1);
+  }
+
+  /** As `DistinctReads.isForeign`. */
+  isForeign(request: ReadRequest): boolean {
+    return this.#reads.isForeign(request, this.now);
   }
 
   /** As `DistinctReads.choose`, where another master reads. */
@@ -213,6 +243,12 @@ export class BusWatch {
     }
     this.#answers = 0;
     this.#signAt = at;
+  }
+
+  /** Another master reads what gives a reply of `kind`. */
+  #readsElsewhere(kind: string, at: number): void {
+    this.#reads.foreign(kind, at);
+    this.#confirmed.delete(kind);
   }
 
   #foreigner(unit: number, at: number): void {

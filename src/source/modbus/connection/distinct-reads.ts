@@ -8,9 +8,8 @@
 //
 // Where each length that can be had is one that the other master reads, nothing is asked for: an answer would be no proof.
 import type { ReadRequest } from "../config/pdu.ts";
-import { protocolLimit } from "../config/pdu.ts";
 import { isRegisterTable } from "../config/value-type.ts";
-import { expectedOf, kindsOf } from "./doubts.ts";
+import { expectedOf, isInProtocol, kindsOf } from "./doubts.ts";
 
 /** Registers, or bytes of bits, that are read along at most. */
 const mostMore = 4;
@@ -47,7 +46,7 @@ export class DistinctReads {
   choose(request: ReadRequest, { mayAsk, isBlurred }: DistinctRules, now: number): ReadRequest | undefined {
     const failures = (each: ReadRequest) => this.#failuresOf(sideOf(request, each), now);
     const isDistinct = (each: ReadRequest) =>
-      isInProtocol(each) && (each === request || mayAsk(each)) && !this.#isForeign(each, now);
+      isInProtocol(each) && (each === request || mayAsk(each)) && !this.isForeign(each, now);
     const [side = []] = sides(request)
       .map((reads) => reads.filter((each) => isDistinct(each) && failures(each) < Number.POSITIVE_INFINITY))
       .filter((reads) => reads.length > 0)
@@ -75,7 +74,8 @@ export class DistinctReads {
     return names.slice(0, mostNamed).join(", ") + more;
   }
 
-  #isForeign(request: ReadRequest, now: number): boolean {
+  /** Whether another master got, or asked for, a reply like that to `request` of late. */
+  isForeign(request: ReadRequest, now: number): boolean {
     const [kind = ""] = kindsOf(request.unit, expectedOf(request));
     return now - (this.#foreign.get(kind) ?? Number.NEGATIVE_INFINITY) < this.#validMs;
   }
@@ -84,10 +84,6 @@ export class DistinctReads {
     const known = this.#failures.get(side);
     return known && now - known.at < this.#validMs ? known.count : 0;
   }
-}
-
-function isInProtocol({ table, start, count }: ReadRequest): boolean {
-  return start >= 0 && count <= protocolLimit[table] && start + count <= 65_536;
 }
 
 /** Longer and longer behind `request`, and before it; and `request` alone. */

@@ -4,7 +4,7 @@
 // come any more; and where the next request is one whose answer could be one of them, another can be asked before it
 // whose answer could not.
 import type { ReadRequest, UnitRequest } from "../config/pdu.ts";
-import { dataBytes, functionOf, isException } from "../config/pdu.ts";
+import { dataBytes, functionOf, isException, protocolLimit } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
 import { isRegisterTable } from "../config/value-type.ts";
 
@@ -81,14 +81,30 @@ export class Doubts {
   telling(request: UnitRequest, mayAsk: (request: ReadRequest) => boolean = () => true): UnitRequest | undefined {
     if ("identity" in request || !this.blur(request)) return undefined;
     const step = isRegisterTable(request.table) ? 1 : 8;
-    for (let count = 1; count < request.count; count += step) {
-      const shorter = { ...request, count };
-      if (!this.blur(shorter)) return shorter;
-    }
     // The second where the first was not answered: a unit that is silent about a table would be asked for ever.
-    return [1, 1 + step]
-      .map((count) => ({ ...request, table: others[request.table], count }))
-      .find((other) => other.start + other.count <= 65_536 && !this.blur(other) && mayAsk(other));
+    const inOtherTable = [1, 1 + step].map((count) => ({ ...request, table: otherTables[request.table], count }));
+    return [...shorterReads(request), ...inOtherTable.filter((each) => isInProtocol(each) && mayAsk(each))].find(
+      (each) => !this.blur(each),
+    );
+  }
+
+  /**
+   * After an answer to `request` was accepted: a request whose reply confirms it. A unit answers in the order in which it is
+   * asked, so if the accepted frame was not its answer, the right one comes before that reply. Undefined: every reply that
+   * `mayAsk` allows to ask for could be taken for another answer.
+   */
+  confirmation(request: ReadRequest, mayAsk: (request: ReadRequest) => boolean): ReadRequest | undefined {
+    const step = isRegisterTable(request.table) ? 1 : 8;
+    const others: readonly ReadRequest[] = [
+      ...shorterReads(request),
+      { ...request, count: request.count + step },
+      { ...request, table: otherTables[request.table], count: 1 },
+    ];
+    const isLike = (a: Expected, b: Expected) => a.code === b.code && a.bytes === b.bytes;
+    return others.find(
+      (each) =>
+        isInProtocol(each) && !isLike(expectedOf(each), expectedOf(request)) && !this.blur(each) && mayAsk(each),
+    );
   }
 
   #of(unit: number): readonly Expected[] {
@@ -96,7 +112,18 @@ export class Doubts {
   }
 }
 
-const others = { hr: "ir", ir: "hr", co: "di", di: "co" } as const satisfies Record<Table, Table>;
+/** The beginning of what `request` reads, in as many lengths as there are. */
+function shorterReads(request: ReadRequest): readonly ReadRequest[] {
+  const step = isRegisterTable(request.table) ? 1 : 8;
+  return Array.from({ length: Math.ceil((request.count - 1) / step) }, (_, i) => ({ ...request, count: 1 + i * step }));
+}
+
+/** Whether the specification has such a request. */
+export function isInProtocol({ table, start, count }: ReadRequest): boolean {
+  return start >= 0 && count <= protocolLimit[table] && start + count <= 65_536;
+}
+
+const otherTables = { hr: "ir", ir: "hr", co: "di", di: "co" } as const satisfies Record<Table, Table>;
 
 export function expectedOf(request: UnitRequest): Expected {
   const code = functionOf(request);

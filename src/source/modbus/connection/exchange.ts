@@ -267,6 +267,34 @@ export function streamExchange(
       client.ask(request);
     });
 
+  /** Resolves with what `choose` gives, once it may be sent. */
+  const whenClear = async (choose: () => UnitRequest | undefined, signal: AbortSignal) => {
+    const since = clock.monotonic();
+    let asked = choose();
+    while (asked && waitMs(asked, since) > 0) {
+      await clock.sleep(waitMs(asked, since), signal);
+      // Timers run before sockets: what came while the process was held up is read first, and may change what to ask for.
+      await new Promise<void>((resolve) => void setImmediate(resolve));
+      asked = choose();
+    }
+    return asked;
+  };
+
+  /** Asks for what confirms the answer to `asked`, where that is needed. Resolves with undefined where it stands. */
+  const confirm = async (asked: UnitRequest, timeoutMs: number, signal: AbortSignal) => {
+    const confirmation = framing.confirmation?.(asked);
+    if (!confirmation) return undefined;
+    await whenClear(() => confirmation, signal);
+    const result = await attempt(confirmation, timeoutMs, signal).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      return "lost" as const;
+    });
+    const isText = typeof result === "string";
+    const outcome = isText ? result : result.kind === "silence" ? "silent" : "answered";
+    if (!framing.isConfirmed?.(outcome)) return "contested";
+    return !isText && result.kind === "silence" ? result : undefined;
+  };
+
   return {
     telling(request) {
       const asked = distinct(request);
@@ -288,17 +316,15 @@ export function streamExchange(
       if (expiredAt !== undefined && rest) await comeToRest(expiredAt, rest, signal);
       expiredAt = undefined;
       for (let left = mostAttempts; left > 0; left--) {
-        const since = clock.monotonic();
         let asked = distinct(request);
-        while (asked && waitMs(asked, since) > 0) {
-          await clock.sleep(waitMs(asked, since), signal);
-          // Timers run before sockets: what came while the process was held up is read first, and may change what to ask for.
-          await new Promise<void>((resolve) => void setImmediate(resolve));
-          asked = distinct(request);
-        }
+        // What needs no pause is sent at once.
+        if (asked && waitMs(asked, clock.monotonic()) > 0) asked = await whenClear(() => distinct(request), signal);
         if (!asked) return { kind: "contested", always: true };
         const result = await attempt(asked, timeoutMs, signal);
         if (result === "contested") continue;
+        const doubt = result.kind === "data" ? await confirm(asked, timeoutMs, signal) : undefined;
+        if (doubt === "contested") continue;
+        if (doubt) return doubt;
         const answer = result.kind === "data" || result.kind === "exception" ? result : undefined;
         if (framing.refusesMore?.(asked, request, answer)) continue;
         return result.kind === "data" ? { ...result, bytes: cutOut(result.bytes, asked, request) } : result;

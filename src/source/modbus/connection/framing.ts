@@ -1,5 +1,5 @@
 // The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
-import type { Answer, UnitRequest } from "../config/pdu.ts";
+import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 
 /** One request at a time, on one connection after the other: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
 export interface Framing {
@@ -32,6 +32,13 @@ export interface Framing {
   readonly settlesAt?: number | undefined;
   /** At that time: the answer, or undefined where it may be that to another's request. The request is over in either case. */
   settle?(): Uint8Array | undefined;
+  /**
+   * After an answer with data to `asked` was given: a request whose answer confirms that it was not another's; to be made next.
+   * Left out, or undefined: nothing needs to be asked.
+   */
+  confirmation?(asked: UnitRequest): ReadRequest | undefined;
+  /** What came of asking for it; `lost`: the connection ended. False: the answer before it may have been another's. */
+  isConfirmed?(outcome: "answered" | "silent" | "contested" | "lost"): boolean;
   /** Whether an answer came that is, or may be, one to an earlier request, so that another may follow it. */
   readonly holding: boolean;
   /** At the deadline: an answer that was held back because an earlier one might still have come before it. */

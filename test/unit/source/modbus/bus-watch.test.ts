@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { AgentError } from "../../../../src/core/errors.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
@@ -13,9 +14,10 @@ const frame = (unit: number, ...pdu: number[]) => rtuCodec.encode({ unit, pdu: U
 const one = (value: number, unit = 1) => frame(unit, 3, 2, 0, value);
 const data = (...bytes: number[]) => ({ kind: "data", bytes: Uint8Array.from(bytes) });
 
-function onBus() {
+/** `toConfirm`: answers of each kind that are confirmed by another request; of most tests none. */
+function onBus(toConfirm = 0) {
   const clock = new ManualClock();
-  const watch = new BusWatch(clock, 300);
+  const watch = new BusWatch(clock, 300, toConfirm);
   const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch });
   return { clock, watch, framing, bus: withClient(framing) };
 }
@@ -295,4 +297,112 @@ test("what was held back for a late answer is not taken either while another mas
     bus.receive(one(8));
     expect(bus.expire()).toEqual(isAsked ? undefined : data(0, 8));
   }
+});
+
+/** A bus not yet known, on which the test says what is heard. */
+function onScriptedBus() {
+  const { clock, watch, framing } = onBus(32);
+  const sent: Uint8Array[] = [];
+  let listener: ByteStreamListener | undefined;
+  const exchange = streamExchange(
+    {
+      listen(given) {
+        listener = given;
+      },
+      write: (bytes) => void sent.push(bytes),
+      async [Symbol.asyncDispose]() {},
+    },
+    framing,
+    clock,
+  );
+  return {
+    clock,
+    watch,
+    exchange,
+    sent,
+    /** The bus carries `bytes`, and whatever is held then is over. */
+    carries: async (...bytes: Uint8Array[]) => {
+      for (const each of bytes) listener?.data(each);
+      await clock.advance(1_000);
+    },
+    close: () => listener?.closed(new AgentError("SOURCE_UNREACHABLE", "gone")),
+  };
+}
+
+const words = (...values: number[]) => frame(1, 3, 2 * values.length, ...values.flatMap((value) => [0, value]));
+const askedFor = (start: number, count: number) => frame(1, 3, 0, start, 0, count);
+const { signal } = new AbortController();
+
+test("on a bus not yet known a reply to another master is no value, however late our own answer comes", async () => {
+  const { exchange, sent, carries, watch } = onScriptedBus();
+  const result = exchange.run(read(10, 2), 60_000, signal);
+  await carries(words(66, 66)); // the other master's; its request was not heard
+  expect(sent).toEqual([askedFor(10, 2), askedFor(10, 1)]);
+  await carries(words(1, 2)); // ours, a second later
+  await carries(words(1));
+  await carries();
+
+  // Next to another master a length that it does not read; confirmed as well.
+  expect(sent.slice(2)).toEqual([askedFor(10, 3)]);
+  await carries(words(1, 2, 3));
+  await carries(words(1));
+  expect(await result).toMatchObject(data(0, 1, 0, 2));
+  expect(watch.disturbances).toEqual([]);
+});
+
+test("an answer that nothing contradicts is confirmed by a shorter read, or by a longer one where it cannot be shorter", async () => {
+  for (const [count, other] of [
+    [5, 1],
+    [1, 2],
+  ] as const) {
+    const { exchange, sent, carries } = onScriptedBus();
+    const result = exchange.run(read(10, count), 60_000, signal);
+    const own = Array.from({ length: count }, (_, i) => i);
+    await carries(words(...own));
+    expect(sent).toEqual([askedFor(10, count), askedFor(10, other)]);
+    await carries(words(...Array.from({ length: other }, () => 7)));
+    expect(await result).toMatchObject(data(...own.flatMap((value) => [0, value])));
+  }
+});
+
+test("a unit that refuses what would confirm an answer, and a connection that ends before, leave the answer as it is", async () => {
+  const refused = onScriptedBus();
+  const first = refused.exchange.run(read(10, 1), 60_000, signal);
+  await refused.carries(words(7));
+  await refused.carries(frame(1, 0x83, 2));
+  expect(await first).toMatchObject(data(0, 7));
+
+  const closed = onScriptedBus();
+  const second = closed.exchange.run(read(10, 1), 60_000, signal);
+  await closed.carries(words(7));
+  closed.close();
+  expect(await second).toMatchObject(data(0, 7));
+});
+
+test("a unit that does not answer what would confirm an answer is asked for it twice in all", async () => {
+  const { exchange, sent, carries } = onScriptedBus();
+  for (let i = 0; i < 2; i++) {
+    const silent = exchange.run(read(10, 1), 5, signal);
+    await carries(words(7));
+    expect(await silent).toMatchObject({ kind: "silence" });
+  }
+  const count = sent.length;
+  const third = exchange.run(read(10, 3), 60_000, signal);
+  await carries(words(7, 8, 9));
+  expect(await third).toMatchObject(data(0, 7, 0, 8, 0, 9));
+  expect(sent).toHaveLength(count + 1);
+});
+
+test("after 32 answers of a kind the next ones are not confirmed, until another master reads the same", async () => {
+  const { exchange, sent, carries, watch } = onScriptedBus();
+  for (let i = 0; i < 33; i++) {
+    const result = exchange.run(read(10, 2), 500, signal);
+    await carries(words(1, 2));
+    if (i < 32) await carries(words(1));
+    expect(await result, String(i)).toMatchObject(data(0, 1, 0, 2));
+  }
+  expect(sent).toHaveLength(65);
+  expect(watch.needsConfirmation(read(50, 2))).toBe(false);
+  await carries(words(3, 4));
+  expect(watch.needsConfirmation(read(50, 2))).toBe(true);
 });

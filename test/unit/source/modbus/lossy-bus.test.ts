@@ -46,7 +46,23 @@ function simulatedTime(random: () => number): Disposable & { until(done: () => b
   };
 }
 
-async function pollBus(kind: Kind, disturbances: Disturbances, values: number, own: number) {
+/** What carries the bytes stands still now and then, for longer than an answer is held, as a relay on a machine under load does. */
+const stalls = { share: 0.3, longestMs: 300 };
+
+/** Gives each chunk to `deliver`, in order; `share` of them only after a while. */
+function relay(random: () => number, share: number, deliver: (chunk: Uint8Array) => void) {
+  let freeAt = 0;
+  return (chunk: Uint8Array) => {
+    const now = performance.now();
+    freeAt = Math.max(freeAt, random() < share ? now + random() * stalls.longestMs : now);
+    // Read after all timers that are due.
+    const arrive = () => void setImmediate(() => deliver(chunk));
+    if (freeAt > now) setTimeout(arrive, freeAt - now);
+    else arrive();
+  };
+}
+
+async function pollBus(kind: Kind, disturbances: Disturbances, values: number, own: number, stalled = 0) {
   const random = seeded(own);
   using time = simulatedTime(random);
   const clock = systemClock();
@@ -54,6 +70,8 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
     setTimeout(then, ms);
   });
   let listener: ByteStreamListener | undefined;
+  // What is on its way goes to whoever is connected then.
+  const send = relay(random, stalled, (chunk) => listener?.data(chunk));
   const watch = new BusWatch(clock, kind === "rtu+tcp" ? 300 : 50);
   const doubts = new Doubts();
   const givenUp: GivenUp = new Map();
@@ -64,8 +82,7 @@ async function pollBus(kind: Kind, disturbances: Disturbances, values: number, o
         listen(given) {
           listener = given;
         },
-        // What is on its way goes to whoever is connected then, and is read after all timers that are due.
-        write: (bytes) => bus.receive(bytes, (chunk) => void setImmediate(() => listener?.data(chunk))),
+        write: (bytes) => bus.receive(bytes, send),
         async [Symbol.asyncDispose]() {},
       },
       new BusFraming({ codec, reopen: kind === "rtu+tcp", doubts, watch }),
@@ -111,6 +128,18 @@ test.each(["rtu", "ascii", "rtu+tcp"] as const)(
     expect(wrong).toEqual([]);
     expect(outcomes.data).toBeGreaterThan(wanted * 0.8);
     expect(watch.disturbances.map((each) => each.kind)).toContain("another master");
+  },
+);
+
+test.each(["rtu", "ascii"] as const)(
+  `what another master is given before it was noticed is no value over %s, however late our own answer comes, seed ${seed}`,
+  { timeout },
+  async (kind) => {
+    const wrong: string[] = [];
+    for (let bus = 0; bus < wanted / 10; bus++)
+      wrong.push(...(await pollBus(kind, { foreign: 0.2, foreignCounts: [2, 4] }, 10, seed + bus, stalls.share)).wrong);
+
+    expect(wrong).toEqual([]);
   },
 );
 
