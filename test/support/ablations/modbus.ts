@@ -205,9 +205,25 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "asking for nothing whose answer could be another master's",
     file: "source/modbus/connection/distinct-reads.ts",
-    code: " && !this.#isForeign(each, now);",
+    code: " && !this.isForeign(each, now);",
     without: ";",
     test: lossy,
+  },
+  {
+    safeguard: "confirming the first answers of a bus",
+    file: "source/modbus/connection/exchange.ts",
+    code: 'result.kind === "data" ? await confirm(asked, timeoutMs, signal) : undefined;',
+    without: "undefined;",
+    test: lossy,
+    name: "before it was noticed",
+  },
+  {
+    safeguard: "what contradicts an answer before it is confirmed",
+    file: "source/modbus/connection/bus-framing.ts",
+    code: "accepted.isContradicted ||= !equal(pdu, accepted.pdu);",
+    without: "accepted.isContradicted ||= false;",
+    test: watch,
+    name: "on a bus not yet known",
   },
   {
     safeguard: "no late answer while another master waits for one like it",
@@ -255,7 +271,7 @@ export const modbusAblations: readonly Ablation[] = [
   {
     safeguard: "reading what came before the next request is sent",
     file: "source/modbus/connection/exchange.ts",
-    code: "          await new Promise<void>((resolve) => void setImmediate(resolve));\n",
+    code: "      await new Promise<void>((resolve) => void setImmediate(resolve));\n",
     without: "",
     test: exchange,
   },
