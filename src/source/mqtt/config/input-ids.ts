@@ -1,6 +1,6 @@
 // Whether several topics or parts of a payload come to one Input ID, or an Input ID depends on the place in a list. Pure.
 import type { Ambiguity, ConfigWarning } from "../../../core/source.ts";
-import { levelsOf } from "../decoders/json-path.ts";
+import { isKind, isWild, levelsOf } from "../decoders/json-path.ts";
 import type { MqttTag } from "./tag.ts";
 import { tagAddress } from "./tag-address.ts";
 
@@ -35,24 +35,24 @@ function messageAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity | u
   const [first] = wild;
   if (first !== undefined) {
     const known = captures.find(({ level }) => level === first);
-    const capture = known
-      ? `{${known.name}}`
-      : levels[first] === "#"
-        ? "{path...} in place of #"
-        : "{name} in place of +";
-    return {
-      message: `several topics match ${tag.topic.text} and come to one Input ID; the first one feeds it, values of the others are refused`,
-      remedy: known
-        ? `use ${capture} in \`input\`; or write \`shared: true\``
-        : `capture what differs, with ${capture}, and use it in \`input\`; or write \`shared: true\``,
-    };
+    const wider = levels[first] === "#" ? "{path...} in place of #" : "{name} in place of +";
+    const capture = known ? `{${known.name}}` : wider;
+    const use = known ? `use ${capture} in` : `capture what differs, with ${capture}, and use it in`;
+    return contested(`several topics match ${tag.topic.text} and`, use);
   }
-  if (missing.length === 0) return undefined;
-  const uses = missing.map((name) => `{${name}}`).join(" and ");
+  return missing.length === 0 ? undefined : different("parts of a payload", missing);
+}
+
+function contested(what: string, use: string): Ambiguity {
   return {
-    message: `parts of a payload that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
-    remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
+    message: `${what} come to one Input ID; the first one feeds it, values of the others are refused`,
+    remedy: `${use} \`input\`; or write \`shared: true\``,
   };
+}
+
+function different(what: string, names: readonly string[]): Ambiguity {
+  const uses = names.map((name) => `{${name}}`).join(" and ");
+  return contested(`${what} that differ in ${uses}`, `use ${uses} in`);
 }
 
 /** The name that would tell the elements of a message apart, of `depth` levels, the first `named` of which captures tell apart; undefined: nothing is missing. */
@@ -77,28 +77,21 @@ function sparkplugAmbiguity(tag: MqttTag, names: readonly string[]): Ambiguity |
     metric: tag.metric === undefined || tag.metric.endsWith("*"),
   };
   const missing = Object.entries(varies).flatMap(([name, many]) => (many && !fills.has(name) ? [name] : []));
-  if (missing.length === 0) return undefined;
-  const uses = missing.map((name) => `{${name}}`).join(" and ");
-  return {
-    message: `metrics that differ in ${uses} come to one Input ID; the first one feeds it, values of the others are refused`,
-    remedy: `use ${uses} in \`input\`; or write \`shared: true\``,
-  };
+  return missing.length === 0 ? undefined : different("metrics", missing);
 }
 
 const remedy =
-  "use {key} where [*] finds the members of an object, or a field that names the element: capture: { id: ... }; {i1} says that the order never changes";
+  "use {key} where [*] finds the members of an object, or a field that names the element: capture: { id: ... }";
 
 /** `names`: those that fill the Input ID. */
 export function positionRemarks(tag: MqttTag, names: readonly string[]): readonly ConfigWarning[] {
   const { depth, batchDepth, captureNames } = tagAddress(tag);
   const remarks: ConfigWarning[] = [];
-  const warn = (message: string, hint = remedy) => remarks.push({ field: "input", message, hint });
+  const warn = (message: string, hint = `${remedy}; {i1} says that the order never changes`) =>
+    remarks.push({ field: "input", message, hint });
   for (let k = 1; k <= batchDepth; k++)
     if (names.includes(`i${k}`))
-      warn(
-        `has {i${k}} in it: the position of an element of a batch, so an Input ID changes with the batch`,
-        "use {key} where [*] finds the members of an object, or a field that names the element: capture: { id: ... }",
-      );
+      warn(`has {i${k}} in it: the position of an element of a batch, so an Input ID changes with the batch`, remedy);
   if (!names.includes("i")) return remarks;
   const isNamed = captureNames.some((name) => names.includes(name));
   if (batchDepth === depth && depth > 0 && !isNamed)
@@ -116,9 +109,9 @@ export function positionRemarks(tag: MqttTag, names: readonly string[]): readonl
 function recordLevels({ value }: MqttTag): readonly number[] {
   let level = 0;
   return (value?.steps ?? []).flatMap((step, i, steps) => {
-    if (typeof step !== "object" || step.kind === "where") return [];
+    if (!isWild(step)) return [];
     level++;
     const next = steps[i + 1];
-    return typeof next === "string" || (typeof next === "object" && next.kind === "leaves") ? [level] : [];
+    return typeof next === "string" || isKind(next, "leaves") ? [level] : [];
   });
 }

@@ -7,6 +7,9 @@ const brokerUrl = z.string().refine((text) => /^(mqtts?|wss?):\/\/[^\s/@]+(\/\S*
     "must be the address of a broker, as in mqtt://broker.local:1883, mqtts://broker.local:8883 or wss://broker.local/mqtt; name and password stand in username and password",
 });
 
+/** A text that may be left out, and is not empty. */
+const text = (meaning: string) => z.string().min(1).optional().describe(meaning);
+
 const session = z.strictObject({
   persistent: z
     .boolean()
@@ -37,18 +40,12 @@ export const mqttOptions = z
       .describe("Further addresses, tried in this order when the ones before do not answer or refuse."),
     username: z.string().optional().describe("User name at the broker."),
     password: secret().optional().describe("Password at the broker; may be empty."),
-    passwordFile: z
-      .string()
-      .min(1)
-      .optional()
-      .describe("File with the password instead, read again at each connection: for passwords and tokens that change."),
-    clientId: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        "Identifies the session at the broker, so it must be stable and used once. Default: <agent.name>-<source name>.",
-      ),
+    passwordFile: text(
+      "File with the password instead, read again at each connection: for passwords and tokens that change.",
+    ),
+    clientId: text(
+      "Identifies the session at the broker, so it must be stable and used once. Default: <agent.name>-<source name>.",
+    ),
     qos: z
       .literal([0, 1, 2])
       .default(1)
@@ -69,13 +66,9 @@ export const mqttOptions = z
     maxPayload: byteSize({ min: 1, max: 268_435_455 })
       .prefault("1MiB")
       .describe("Larger payloads are skipped while they arrive: acknowledged and counted, never in memory as a whole."),
-    caFile: z
-      .string()
-      .min(1)
-      .optional()
-      .describe("PEM file with the certificate authorities to trust instead of the system's."),
-    certFile: z.string().min(1).optional().describe("PEM file with the agent's certificate, for mutual TLS."),
-    keyFile: z.string().min(1).optional().describe("PEM file with the key to certFile."),
+    caFile: text("PEM file with the certificate authorities to trust instead of the system's."),
+    certFile: text("PEM file with the agent's certificate, for mutual TLS."),
+    keyFile: text("PEM file with the key to certFile."),
     keyPassphrase: secret().optional().describe("Passphrase of keyFile."),
     verify: z
       .enum(["full", "ca", "none"])
@@ -88,11 +81,7 @@ export const mqttOptions = z
       .default([])
       .describe("Names for ALPN, where a cloud broker on port 443 asks for one.")
       .meta({ examples: [["x-amzn-mqtt-ca"]] }),
-    serverName: z
-      .string()
-      .min(1)
-      .optional()
-      .describe("Name expected in the broker's certificate where it differs from the host in url."),
+    serverName: text("Name expected in the broker's certificate where it differs from the host in url."),
     requestRebirth: z
       .boolean()
       .default(true)

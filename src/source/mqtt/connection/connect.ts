@@ -86,8 +86,9 @@ function libraryOptions(url: string, options: MqttOptions, clientId: string, pro
   const { session, username, password, keepalive, connectTimeout, maxPayload } = options;
   const { protocol, hostname, port, pathname, search } = new URL(url);
   const host = withoutBrackets(hostname);
+  const transport = (["mqtt", "mqtts", "ws", "wss"] as const).find((each) => protocol === `${each}:`);
   return {
-    ...transports[protocol],
+    ...(transport && { protocol: transport }),
     host,
     hostname: host,
     ...(port !== "" && { port: Number(port) }),
@@ -112,13 +113,6 @@ function libraryOptions(url: string, options: MqttOptions, clientId: string, pro
     }),
   };
 }
-
-const transports: Readonly<Record<string, { readonly protocol: "mqtt" | "mqtts" | "ws" | "wss" }>> = {
-  "mqtt:": { protocol: "mqtt" },
-  "mqtts:": { protocol: "mqtts" },
-  "ws:": { protocol: "ws" },
-  "wss:": { protocol: "wss" },
-};
 
 /** How the broker's certificate is checked. WebSockets take some of it from a place of their own. */
 function tlsOptions({ serverName, verify, alpn, keyPassphrase }: MqttOptions): IClientOptions {

@@ -56,12 +56,12 @@ export function levelsOf({ steps }: JsonPath): number {
   return steps.filter(isWild).length;
 }
 
-function isKind(step: PathStep, kind: "every" | "leaves"): boolean {
+export function isKind(step: PathStep | undefined, kind: "every" | "leaves"): boolean {
   return typeof step === "object" && step.kind === kind;
 }
 
 /** Whether the step may lead to several places. */
-export function isWild(step: PathStep | undefined): boolean {
+export function isWild(step: PathStep): boolean {
   return typeof step === "object" && step.kind !== "where";
 }
 

@@ -2,7 +2,7 @@
 
 import type { MqttTag } from "../config/tag.ts";
 import type { TagAddress } from "../config/tag-address.ts";
-import { type Found, follow, type JsonPath, levelsOf, scalarText } from "../decoders/json-path.ts";
+import { type Found, follow, isKind, type JsonPath, levelsOf, scalarText } from "../decoders/json-path.ts";
 import type { NameTables } from "./name-tables.ts";
 import type { Element, Route } from "./topic-router.ts";
 
@@ -65,8 +65,7 @@ function isLeftOut(k: number, { positions }: Found, { batchDepth, value }: TagAd
 }
 
 function isLeaf(k: number, value: JsonPath | undefined): boolean {
-  const last = value?.steps.at(-1);
-  return typeof last === "object" && last.kind === "leaves" && value !== undefined && k === levelsOf(value) - 1;
+  return value !== undefined && isKind(value.steps.at(-1), "leaves") && k === levelsOf(value) - 1;
 }
 
 /** Whether a position that is left out is made up for: by a name of the element, by its time, or by the operator, who wrote the position into `input`. */

@@ -6,43 +6,27 @@ import type { Message } from "../connection/message.ts";
 import { type TimeFault, timeFaults } from "../decoders/payload-time.ts";
 import { maxTopic } from "../topics/topic-trie.ts";
 
-/** Written to by those who read messages. */
+/** Written to by those who read messages. The declarations below say what each number counts. */
 export class MessageCounts {
   received = 0;
   acknowledged = 0;
-  /** Of a topic that no tag wants: left over in the session, or the broker's doing. */
   unmatched = 0;
-  /** Payload that is not what the tag says it is. */
   malformed = 0;
-  /** Topic and fault of the last of them. */
-  lastMalformed: string | undefined;
-  /** Payload larger than `maxPayload`, discarded while it streamed in. */
   oversized = 0;
-  /** Topic, size and remedy of the last of them. */
-  lastOversized: string | undefined;
   empty = 0;
-  /** Values that were not in a message that others of its tags found theirs in. */
   missing = 0;
-  /** Values whose payload should carry a time and carries none that can be right, by what is wrong with it. */
-  readonly untimed: Record<TimeFault["kind"], number> = { missing: 0, unreadable: 0, past: 0, future: 0 };
-  /** Topic and fault of the last of them. */
-  lastTimeFault: string | undefined;
-  /** Values of retained messages that carry no time of their own. */
   stale = 0;
-
-  /** Texts under `.**` that are not numbers. */
   texts = 0;
-  /** Values that no Input ID could be made for, since only their position in a list told them apart. */
   unnamed = 0;
-  /** Topic and remedy of the last of them. */
-  lastUnnamed: string | undefined;
-
-  /** Sparkplug B: values whose metric no birth has introduced yet. */
   unknownMetrics = 0;
-  /** Sparkplug B: values that are no number, boolean or text: files, data sets. */
   unsupported = 0;
-  /** Sparkplug B: births asked for. */
   rebirths = 0;
+  readonly untimed: Record<TimeFault["kind"], number> = { missing: 0, unreadable: 0, past: 0, future: 0 };
+  /** Of the last of them: its topic, and what is wrong with it or what to do about it. */
+  lastMalformed: string | undefined;
+  lastOversized: string | undefined;
+  lastUnnamed: string | undefined;
+  lastTimeFault: string | undefined;
 
   noteOversized(topic: string, bytes: number, maxPayload: number): void {
     this.oversized++;

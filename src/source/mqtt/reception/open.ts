@@ -18,7 +18,6 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
   const log = runtime.log.child({ part: "source", source: config.name, driver: "mqtt" });
   if (verify === "none")
     log.warn({ url: shownUrl(url) }, "the broker's certificate is not checked; anybody can pass for it");
-  const takeovers = takeoverWatchOf(config);
   const failures: AgentError[] = [];
   for (const each of [url, ...servers]) {
     try {
@@ -30,14 +29,12 @@ export async function openMqttSource(config: MqttConfig, runtime: Runtime, signa
       failures.push(error);
     }
   }
-  takeovers.openFailed();
+  takeoverWatchOf(config).openFailed();
   const [first] = failures;
   if (failures.length === 1 && first) throw first;
   const texts = failures.map(({ message }) => message).join("; ");
-  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, {
-    cause: first,
-    ...(first && { hint: first.hint }),
-  });
+  const of = first && { cause: first, hint: first.hint };
+  throw new AgentError(first?.code ?? "SOURCE_UNREACHABLE", texts, of);
 }
 
 async function openAt(
@@ -49,13 +46,20 @@ async function openAt(
 ): Promise<Source> {
   const { name, tags, options } = config;
   const { maxPayload, requestRebirth, session } = options;
-  const { receiveMaximum } = session;
   const clientId = clientIdOf(options, { agent: config.agent, source: name });
   const state = await loadSessionState(config.stateDir, { url, clientId }, log);
   const namesFile = new NamesFile(config.stateDir, url, log);
   const names = new NameTables(tags, tags.some((tag) => tag.names) ? await namesFile.load() : {});
   const onNames = () => namesFile.save(names.known);
-  const receiving = { source: name, tags, maxPayload, requestRebirth, receiveMaximum, names, onNames };
+  const receiving = {
+    source: name,
+    tags,
+    maxPayload,
+    requestRebirth,
+    names,
+    onNames,
+    receiveMaximum: session.receiveMaximum,
+  };
   const attach = (link: Link) => new Reception(receiving, runtime, link);
   const connecting = { url, options, clientId, state, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
@@ -67,18 +71,9 @@ async function openAt(
   if (session.persistent && !sessionPresent && state.filters.length > 0)
     log.warn({ url: broker, clientId }, "the broker did not keep the session; what was published meanwhile is lost");
   if (session.persistent) await state.remember({ protocolVersion, hangUps: 0 });
-  const source = new MqttSource({
-    url: broker,
-    config,
-    clientId,
-    runtime,
-    log,
-    connection,
-    reception: handler,
-    state,
-    names,
-    namesFile,
-  });
+  const remembered = { state, names, namesFile };
+  const parts = { url: broker, config, clientId, runtime, log, connection, reception: handler, ...remembered };
+  const source = new MqttSource(parts);
   try {
     await source.subscribed(signal);
     return source;

@@ -47,8 +47,7 @@ const rememberedTopics = 131_072;
 /** Receives the messages of one connection and gives them out as deliveries. */
 export class Reception implements MessageHandler {
   readonly #runtime: Runtime;
-  readonly #source: string;
-  readonly #maxPayload: number;
+  readonly #options: ReceptionOptions;
   readonly #log: RateLimitedLog;
   readonly #link: Link;
   readonly #inbox: Inbox;
@@ -68,18 +67,14 @@ export class Reception implements MessageHandler {
   #defectTold = false;
 
   constructor(options: ReceptionOptions, runtime: Runtime, link: Link) {
-    const { source, tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
+    const { tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
     this.#runtime = runtime;
-    this.#source = source;
-    this.#maxPayload = maxPayload;
+    this.#options = options;
     this.#log = new RateLimitedLog(runtime);
     this.#link = link;
     this.#window = new SendWindow(options.receiveMaximum);
-    this.#inbox = new Inbox({
-      maxReadings,
-      acknowledge: (held) => this.#acknowledge(held),
-      onRoom: () => this.#readOn(),
-    });
+    const acknowledge = (held: readonly HeldPacket[]) => this.#acknowledge(held);
+    this.#inbox = new Inbox({ maxReadings, acknowledge, onRoom: () => this.#readOn() });
     const rebirths = new RebirthRequests(requestRebirth ? link.publish.bind(link) : undefined);
     const monotonic = () => runtime.clock.monotonic();
     const sparkplug = new SparkplugHost({ maxPayload, rebirths, counts: this.#counts, monotonic });
@@ -172,7 +167,7 @@ export class Reception implements MessageHandler {
       ack: () => {
         if (hurry) this.#window.stored(this.#runtime.clock.monotonic());
         this.#inbox.release(batch);
-        this.#counts.publish(this.#runtime.metrics, this.#source);
+        this.#counts.publish(this.#runtime.metrics, this.#options.source);
       },
     };
   }
@@ -197,7 +192,7 @@ export class Reception implements MessageHandler {
       this.#window.received(this.#arrived, this.#runtime.clock.monotonic());
       this.#arrived = 0;
       this.#inbox.settle();
-      this.#counts.publish(this.#runtime.metrics, this.#source);
+      this.#counts.publish(this.#runtime.metrics, this.#options.source);
     });
     return this.#runtime.clock.now();
   }
@@ -209,10 +204,10 @@ export class Reception implements MessageHandler {
   }
 
   #noteOversized(topic: string, bytes: number): void {
-    const maxPayload = this.#maxPayload;
+    const { source, maxPayload } = this.#options;
     this.#counts.noteOversized(topic, bytes, maxPayload);
     this.#log.warn(
-      { source: this.#source, topic, bytes, maxPayload },
+      { source, topic, bytes, maxPayload },
       "a message is larger than maxPayload and was skipped; raise maxPayload or narrow the topic of the tag",
     );
   }
