@@ -2,8 +2,7 @@
 import { z } from "zod";
 import type { Driver } from "../../core/source.ts";
 import { duration } from "../../lib/fields.ts";
-import { openSimulator } from "./source.ts";
-import { waves } from "./wave.ts";
+import { openSimulator, waves } from "./source.ts";
 
 export const simulatorOptions = z.strictObject({});
 

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Delivery } from "../../../../src/core/source.ts";
 import { simulatorDriver, simulatorTag } from "../../../../src/source/simulator/driver.ts";
-import { generator, type WaveOptions, waves } from "../../../../src/source/simulator/wave.ts";
+import { generator, type WaveOptions, waves } from "../../../../src/source/simulator/source.ts";
 import { ManualClock, seeded, testRuntime } from "../../../support/runtime.ts";
 
 const options = (given: Partial<WaveOptions>): WaveOptions => ({
