@@ -139,13 +139,13 @@ export async function openWaitingAgent(
     }),
   );
   const file = new ClockFile(dataDir, runtime.log);
-  await resumeClock(clock, file, gaps.formerEnd);
+  await resumeClock(clock, file, gaps.life.former);
   const clockWatch = opened.use(
     await ClockWatch.open(
       {
         policy: config.agent.unsyncedClock,
         evidence: options.timeEvidence ?? machineEvidence,
-        lastRan: gaps.formerEnd?.time,
+        lastRan: gaps.life.former?.time,
         clock,
         file,
       },

@@ -45,7 +45,8 @@ export class BufferGaps {
     if (found === undefined || !known?.last || !interval || interval.points >= known.last.points) return;
     const { points } = interval;
     const back = "files of the buffer are back";
-    this.#record.change(known.last.row, points > 0 ? { points } : { state: "filled", outcome: back });
+    if (points > 0) this.#record.change(known.last.row, { points });
+    else this.#record.advance(known.last.row, "found", { outcome: back });
     const last = { ...known.last, points };
     this.#record.losses = { ...this.#record.losses, [reason]: { points: known.points, last } };
   }
@@ -85,12 +86,11 @@ export class BufferGaps {
     since: number | undefined,
   ): number {
     const end = to ?? this.#clock.now();
-    return this.#record.add({
+    return this.#record.add("ends", {
       cause: "buffer",
       reason: reasons[reason] ?? reason,
       from: epochMicros(Math.min(end, Math.max(from ?? end, since ?? 0))),
       to: epochMicros(end),
-      state: "lost",
       tags: 0,
       inputs: [],
       points,

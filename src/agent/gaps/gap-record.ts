@@ -1,12 +1,21 @@
 // The gap record of an agent: every interval in which tags were not recorded, in memory and on disk.
-import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import type { Runtime } from "../../core/runtime.ts";
+import { epochMicros } from "../../core/point.ts";
+import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
-import type { Gap, GapList, GapSummary } from "./gap.ts";
-import { type AccountedLosses, type GapContent, GapFile, type GapLine, type Life, readGapFolder } from "./gap-file.ts";
-import { gapMetrics as metrics } from "./gap-metrics.ts";
-import { GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
+import type { Gap, GapEvent, GapList, GapSummary } from "./gap.ts";
+import { type AccountedLosses, type GapContent, GapFile, type GapLine, readGapFolder } from "./gap-file.ts";
+import { type FirstEvent, GapRows, isFinal, isOutage, type NewGap, newest } from "./gap-rows.ts";
 import { SignOfLife } from "./sign-of-life.ts";
+
+const metrics = {
+  gaps: { name: "gap_intervals_total", help: "Intervals in which tags were not recorded", labels: ["source", "cause"] },
+  open: { name: "gap_open", help: "Intervals in which tags are not recorded, going on now", labels: ["source"] },
+  lost: {
+    name: "gap_lost_seconds_total",
+    help: "Seconds in which tags were not recorded and that were not filled later",
+    labels: ["source", "cause"],
+  },
+} as const satisfies Record<string, MetricDeclaration>;
 
 /** Looked at and, where something has changed, written this often. */
 const everyMs = 1_000;
@@ -16,7 +25,8 @@ export class GapRecord implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #file: GapFile;
   readonly #rows: GapRows;
-  readonly #life: SignOfLife;
+  /** Up to when each source is accounted for, by this run and the one before. */
+  readonly life: SignOfLife;
   readonly #ticks = new Set<() => void>();
   readonly #ending = new AbortController();
   #working: Promise<void> = Promise.resolve();
@@ -30,7 +40,7 @@ export class GapRecord implements AsyncDisposable {
     this.#file = file;
     this.#rows = new GapRows(gaps);
     this.#losses = losses;
-    this.#life = new SignOfLife(life, runtime.clock);
+    this.life = new SignOfLife(life, runtime.clock);
   }
 
   /**
@@ -46,16 +56,6 @@ export class GapRecord implements AsyncDisposable {
     return record;
   }
 
-  /** Up to when this source is accounted for by an earlier run or before it was stopped. Undefined: it is new. */
-  accountedUpTo(source: string): EpochMicros | undefined {
-    return this.#life.accountedUpTo(source);
-  }
-
-  /** How the agent before this one ended. Undefined: there was none. */
-  get formerEnd(): Omit<Life, "sources"> | undefined {
-    return this.#life.former;
-  }
-
   /** Points lost from the buffer that rows account for. */
   get losses(): AccountedLosses {
     return this.#losses;
@@ -66,21 +66,12 @@ export class GapRecord implements AsyncDisposable {
     this.#lossesChanged = true;
   }
 
-  /** From now on the source accounts for its time itself. */
-  sourceRuns(source: string): void {
-    this.#life.runs(source);
-  }
-
-  sourceStopped(source: string): void {
-    this.#life.stopped(source);
-  }
-
   /** The source is not in the configuration any more: nobody goes on with what is open. */
   sourceRemoved(source: string): void {
-    this.#life.removed(source);
+    this.life.removed(source);
     const outcome = "the source is not in the configuration any more";
-    for (const { id, state, to = this.#runtime.clock.now() } of this.of(source))
-      if (state === "open" || state === "filling") this.change(id, { to, state: "lost", outcome });
+    for (const { id, to = this.#runtime.clock.now() } of this.of(source))
+      this.advance(id, "abandoned", { to, outcome });
   }
 
   /** Calls `act` once a second, until it is disposed. */
@@ -99,19 +90,24 @@ export class GapRecord implements AsyncDisposable {
   }
 
   /** Gives its number. */
-  add(gap: NewGap): number {
+  add(event: FirstEvent, gap: NewGap): number {
     const { cause, source = "buffer" } = gap;
-    const added = this.#rows.add(gap, this.#runtime.clock.now());
+    const added = this.#rows.add(event, gap, this.#runtime.clock.now());
     this.#runtime.metrics.counter(metrics.gaps).add(1, { source, cause });
     if (isFinal(added)) this.#settle(added);
     return added.id;
   }
 
-  /** A row that is not there any more stays so. */
-  change(id: number, changes: Partial<NewGap>): void {
+  /** Something happened to the row: it takes the state that `gapLife` has for that, or stays as it is where that has none. */
+  advance(id: number, event: GapEvent | undefined, changes: Partial<NewGap>): void {
     const before = this.#rows.get(id);
-    const after = this.#rows.change(id, changes);
+    const after = this.#rows.change(id, changes, event);
     if (before && after && isFinal(after) && !isFinal(before)) this.#settle(after);
+  }
+
+  /** More is known of a row, whose state stays. A row that is not there any more stays so. */
+  change(id: number, changes: Partial<NewGap>): void {
+    this.advance(id, undefined, changes);
   }
 
   /** Newest first, those that touch the time from `since` on. */
@@ -140,11 +136,11 @@ export class GapRecord implements AsyncDisposable {
 
   /** What was open when the agent before this one ended, and is nobody's now, ended with it. */
   #endLeftOver(sources: readonly string[]): void {
-    const end = this.#life.former?.time ?? 0;
+    const end = this.life.former?.time ?? 0;
     for (const gap of this.#rows.all())
       if (gap.source !== undefined && !sources.includes(gap.source)) this.sourceRemoved(gap.source);
       else if (gap.to === undefined && !isOutage(gap))
-        this.change(gap.id, { to: epochMicros(Math.max(gap.from, end)), state: "lost" });
+        this.advance(gap.id, "ends", { to: epochMicros(Math.max(gap.from, end)) });
   }
 
   /** Nothing more will become of it. */
@@ -179,7 +175,7 @@ export class GapRecord implements AsyncDisposable {
   }
 
   #measure(): void {
-    const open = new Map<string, number>([...this.#life.running].map((source) => [source, 0]));
+    const open = new Map<string, number>([...this.life.running].map((source) => [source, 0]));
     for (const { to, source } of this.#rows.all())
       if (to === undefined && source !== undefined) open.set(source, (open.get(source) ?? 0) + 1);
     for (const [source, n] of open) this.#runtime.metrics.gauge(metrics.open).set(n, { source });
@@ -202,7 +198,7 @@ export class GapRecord implements AsyncDisposable {
 
   /** What is signed is what was saved: of rows that are opened meanwhile the next run would know nothing. */
   async #saveAndSign(stopped: boolean): Promise<void> {
-    const sign = this.#life.next(stopped);
+    const sign = this.life.next(stopped);
     const saved = await this.save();
     if (sign && saved) await this.#write(() => this.#file.alive(sign));
   }

@@ -1,6 +1,7 @@
 // The rows of the gap record in memory: never too many, and those that are alike and close together become one.
+import { isDeepStrictEqual } from "node:util";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import type { Gap, GapSummary } from "./gap.ts";
+import { type Gap, type GapEvent, type GapSummary, gapLife, stateAfter } from "./gap.ts";
 
 const mostRows = 5_000;
 const oldestUs = 90 * 86_400e6;
@@ -15,7 +16,11 @@ const hourUs = 3_600e6;
 const dayUs = 86_400e6;
 
 /** A row before it is in the record. */
-export type NewGap = Omit<Gap, "id" | "times" | "missingMs">;
+export type NewGap = Omit<Gap, "id" | "state" | "times" | "missingMs">;
+/** Events that a row can begin with. */
+export type FirstEvent = {
+  [E in GapEvent]: (typeof gapLife)[E] extends { readonly none: unknown } ? E : never;
+}[GapEvent];
 
 export class GapRows {
   readonly #rows: Map<number, Gap>;
@@ -39,18 +44,21 @@ export class GapRows {
     return [...this.#rows.values()];
   }
 
-  add(gap: NewGap, now: EpochMicros): Gap {
-    const added = { ...gap, id: this.#nextId++, times: 1, ...missing(gap) };
+  add(event: FirstEvent, gap: NewGap, now: EpochMicros): Gap {
+    const added = { ...gap, id: this.#nextId++, state: gapLife[event].none, times: 1, ...missing(gap) };
     this.#set(added);
     this.#bound(now);
     return added;
   }
 
-  /** Gives the row as it is then; undefined: there is none any more. */
-  change(id: number, changes: Partial<NewGap>): Gap | undefined {
+  /** Gives the row as it is then; undefined: there is none any more, or it stays as it is. */
+  change(id: number, changes: Partial<NewGap>, event?: GapEvent): Gap | undefined {
     const before = this.#rows.get(id);
-    if (!before) return undefined;
-    const after = { ...before, ...changes };
+    const state = before && (event ? stateAfter(event, before.state) : before.state);
+    if (!state) return undefined;
+    const after = { ...before, ...changes, state };
+    const keys = [...Object.keys(changes), "state"] as (keyof typeof after)[]; // of `NewGap`
+    if (keys.every((key) => isDeepStrictEqual(after[key], before[key]))) return undefined;
     // Of a row that stands for several the sum stays.
     const changed = before.times > 1 ? after : { ...after, ...missing(after) };
     this.#set(changed);
@@ -169,17 +177,12 @@ function sameKind(a: Gap, b: Gap): boolean {
     a.state === b.state &&
     a.tags === b.tags &&
     kindOf(a.reason) === kindOf(b.reason) &&
-    same(a.inputs, b.inputs) &&
-    a.unfilled?.tags === b.unfilled?.tags &&
-    same(a.unfilled?.inputs ?? [], b.unfilled?.inputs ?? [])
+    isDeepStrictEqual(a.inputs, b.inputs) &&
+    isDeepStrictEqual(a.unfilled, b.unfilled)
   );
 }
 
 /** A reason without its numbers: values, addresses, times. */
 export function kindOf(reason: string): string {
   return reason.replaceAll(/-?\d+(?:\.\d+)?/g, "#");
-}
-
-function same(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((each, i) => each === b[i]);
 }

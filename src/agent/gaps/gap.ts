@@ -15,8 +15,35 @@ const gapCauses = ["agentDown", "disconnected", "stopped", "bad", "refused", "ov
  * none. `partly`: of some tags only. `lost`: they will not come.
  */
 const gapStates = ["open", "filling", "filled", "partly", "lost"] as const;
+type GapState = (typeof gapStates)[number];
+
+const settled = (state: GapState) => ({ filling: state, filled: state, partly: state, lost: state });
+
+/**
+ * The life of a gap: from each event to the state that follows, by the state before (`none`: the row is new). An event does
+ * not change a row in any other state. The README has the same table.
+ */
+export const gapLife = {
+  begins: { none: "open" },
+  reported: { none: "filling" },
+  ends: { none: "lost", open: "lost" },
+  connected: { open: "filling" },
+  retained: { open: "filled", filling: "filled" },
+  asked: settled("filling"),
+  found: settled("filled"),
+  partlyFound: settled("partly"),
+  notFound: settled("lost"),
+  abandoned: { open: "lost", filling: "lost" },
+} as const satisfies Record<string, Partial<Record<GapState | "none", GapState>>>;
+export type GapEvent = keyof typeof gapLife;
+
+export function stateAfter(event: GapEvent, before: GapState): GapState | undefined {
+  const states: Partial<Record<GapState | "none", GapState>> = gapLife[event];
+  return states[before];
+}
 
 const micros = z.int().transform(epochMicros);
+const namedTags = z.object({ tags: z.int(), inputs: z.array(z.string()) });
 
 export const gapSchema = z.object({
   id: z.int(),
@@ -45,14 +72,19 @@ export const gapSchema = z.object({
   /** What became of it: who had kept the values, why they could not be had. */
   outcome: z.string().optional(),
   /** Of a gap that is `partly` filled: the tags that were not. Of one that is `filling`: those that will not be. */
-  unfilled: z.object({ tags: z.int(), inputs: z.array(z.string()) }).optional(),
+  unfilled: namedTags.optional(),
   /** Of a gap that is `filling`: the tags that are looked for. */
-  asked: z.object({ tags: z.int(), inputs: z.array(z.string()) }).optional(),
+  asked: namedTags.optional(),
 });
 export type Gap = z.output<typeof gapSchema>;
 
 /** Input IDs that a row names at most. */
-export const mostInputs = 1_000;
+const mostInputs = 1_000;
+
+/** How many tags, and the first of them by name. */
+export function named(tags: number, inputs: Iterable<string>): z.output<typeof namedTags> {
+  return { tags, inputs: [...Iterator.from(inputs).take(mostInputs)].toSorted() };
+}
 
 /** What `/api/gaps` answers. Newest first. */
 export const gapListSchema = z.object({

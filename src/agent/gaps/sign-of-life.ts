@@ -31,10 +31,12 @@ export class SignOfLife {
     return this.#running;
   }
 
+  /** Up to when an earlier run accounts for this source, or this one until it was stopped. Undefined: it is new. */
   accountedUpTo(source: string): EpochMicros | undefined {
     return this.#accounted.get(source);
   }
 
+  /** From now on the source accounts for its time itself. */
   runs(source: string): void {
     this.#running.add(source);
     // Soon on disk: were the agent killed at once, the next one knew nothing of the source.

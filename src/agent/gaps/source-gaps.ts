@@ -5,10 +5,10 @@ import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Captures, Delivery, Source, TagId } from "../../core/source.ts";
 import type { GapRecord } from "./gap-record.ts";
+import { GapResolution } from "./gap-resolution.ts";
+import { GapResolutions } from "./gap-resolutions.ts";
 import { isOutage } from "./gap-rows.ts";
 import { type FailureCause, TagFailures } from "./tag-failures.ts";
-import { Verdict } from "./verdict.ts";
-import { Verdicts } from "./verdicts.ts";
 
 /**
  * A connection that is lost was in order until this long before it was noticed, at most: values that came later had
@@ -35,9 +35,9 @@ export class SourceGaps implements Disposable {
   readonly #failures: TagFailures;
   readonly #ticking: Disposable;
   #inputOf: (tag: TagId, captures: Captures, address?: string) => string | undefined = () => undefined;
-  readonly #verdicts: Verdicts;
+  readonly #resolutions: GapResolutions;
   /** The row of what goes on while there is no connection. */
-  #outage: Verdict | undefined;
+  #outage: GapResolution | undefined;
   /** So much older than the moment it came the newest value of the last delivery was: the clock may be behind. */
   #behindUs = 0;
   #bufferRow: number | undefined;
@@ -49,7 +49,7 @@ export class SourceGaps implements Disposable {
   #connectedAtMs = 0;
   #settled = true;
   /** When the time without the agent was over, by the monotonic clock: the wall clock may not have been set by then. */
-  #backAt: { readonly verdict: Verdict; readonly ms: number } | undefined;
+  #backAt: { readonly gap: GapResolution; readonly ms: number } | undefined;
   /** Up to when everything was recorded, as far as is known. */
   #heard: EpochMicros;
 
@@ -57,11 +57,11 @@ export class SourceGaps implements Disposable {
     this.#record = record;
     this.#source = source;
     this.#runtime = runtime;
-    this.#verdicts = new Verdicts(record, source.name);
+    this.#resolutions = new GapResolutions(record, source.name);
     this.#failures = new TagFailures(record, source.name, runtime.clock);
     this.#heard = runtime.clock.now();
     this.#begin();
-    record.sourceRuns(source.name);
+    record.life.runs(source.name);
     this.#ticking = record.eachSecond(() => this.#tick());
   }
 
@@ -79,15 +79,15 @@ export class SourceGaps implements Disposable {
     const { recovery } = connection;
     const outage = this.#outage;
     this.#outage = undefined;
-    outage?.end(now);
-    if (outage?.row?.cause === "agentDown") this.#backAt = { verdict: outage, ms: clock.monotonic() };
-    if (recovery?.how === "kept") outage?.kept(recovery.by);
-    else if (outage) this.#verdicts.add(outage);
+    outage?.connected(now);
+    if (outage?.row?.cause === "agentDown") this.#backAt = { gap: outage, ms: clock.monotonic() };
+    if (recovery?.how === "kept") outage?.retained(recovery.by);
+    else if (outage) this.#resolutions.add(outage);
     if (recovery?.how === "history") {
       this.#settled = false;
       return;
     }
-    this.#verdicts.end(recovery ? undefined : "what happened meanwhile is kept nowhere");
+    this.#resolutions.end(recovery ? undefined : "what happened meanwhile is kept nowhere");
     this.#settled = true;
   }
 
@@ -103,7 +103,7 @@ export class SourceGaps implements Disposable {
       this.#behindUs = now - newest;
     }
     for (const gap of gaps) this.#take(gap);
-    if (gaps.length > 0) this.#verdicts.flush();
+    if (gaps.length > 0) this.#resolutions.flush();
     this.#failures.flush();
   }
 
@@ -112,7 +112,7 @@ export class SourceGaps implements Disposable {
    * has not answered for 5 s. Never rejects.
    */
   async written(): Promise<boolean> {
-    this.#verdicts.settle(this.#settled);
+    this.#resolutions.settle(this.#settled);
     const saving = this.#record.save();
     // It waits for the one before it.
     if (this.#hung) return false;
@@ -154,10 +154,9 @@ export class SourceGaps implements Disposable {
     if (error && !this.#disposed) this.#bufferHeld(error.message);
     if (error || this.#bufferRow === undefined) return;
     const holder = this.#connection?.holder;
-    const became = holder
-      ? ({ state: "filled", outcome: `${holder} kept them` } as const)
-      : ({ state: "lost" } as const);
-    this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), ...became });
+    const to = this.#runtime.clock.now();
+    if (holder) this.#record.advance(this.#bufferRow, "retained", { to, outcome: `${holder} kept them` });
+    else this.#record.advance(this.#bufferRow, "ends", { to });
     this.#bufferRow = undefined;
   }
 
@@ -175,18 +174,17 @@ export class SourceGaps implements Disposable {
   [Symbol.dispose](): void {
     this.#disposed = true;
     this.#ticking[Symbol.dispose]();
-    this.#verdicts.settle(false);
+    this.#resolutions.settle(false);
     this.#failures.end();
-    if (this.#bufferRow !== undefined)
-      this.#record.change(this.#bufferRow, { to: this.#runtime.clock.now(), state: "lost" });
-    this.#record.sourceStopped(this.#source.name);
+    if (this.#bufferRow !== undefined) this.#record.advance(this.#bufferRow, "ends", { to: this.#runtime.clock.now() });
+    this.#record.life.stopped(this.#source.name);
   }
 
   /** Meanwhile nothing is read. */
   #bufferHeld(reason: string): void {
     const { name: source, tags } = this.#source;
-    const row = { source, cause: "buffer", reason, from: this.#heard, state: "open", tags } as const;
-    this.#bufferRow ??= this.#record.add({ ...row, inputs: [] });
+    const row = { source, cause: "buffer", reason, from: this.#heard, tags } as const;
+    this.#bufferRow ??= this.#record.add("begins", { ...row, inputs: [] });
   }
 
   #connectedSince(): number {
@@ -199,44 +197,42 @@ export class SourceGaps implements Disposable {
     const { name } = this.#source;
     const rows = this.#record.of(name);
     for (const { id, state, cause } of rows)
-      if (state === "filling") this.#verdicts.add(new Verdict(this.#record, id));
-      else if (state === "open" && isOutage({ cause })) this.#outage = new Verdict(this.#record, id);
-    const upTo = this.#record.accountedUpTo(name);
+      if (state === "filling") this.#resolutions.add(new GapResolution(this.#record, id));
+      else if (state === "open" && isOutage({ cause })) this.#outage = new GapResolution(this.#record, id);
+    const upTo = this.#record.life.accountedUpTo(name);
     if (upTo === undefined || this.#outage) return;
-    const { formerEnd } = this.#record;
-    if (formerEnd === undefined || upTo > formerEnd.time)
+    const { former } = this.#record.life;
+    if (former === undefined || upTo > former.time)
       this.#outage = this.#open("stopped", "the source was started anew with its configuration", upTo);
     else
       this.#outage = this.#open(
         "agentDown",
-        formerEnd.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down",
+        former.stopped ? "the agent was stopped" : "the agent was killed, or the machine went down",
         upTo,
       );
   }
 
-  #open(cause: "agentDown" | "disconnected" | "stopped", reason: string, from: EpochMicros): Verdict {
+  #open(cause: "agentDown" | "disconnected" | "stopped", reason: string, from: EpochMicros): GapResolution {
     const { name: source, tags } = this.#source;
-    return new Verdict(
-      this.#record,
-      this.#record.add({ source, cause, reason, from, state: "open", tags, inputs: [] }),
-    );
+    const id = this.#record.add("begins", { source, cause, reason, from, tags, inputs: [] });
+    return new GapResolution(this.#record, id);
   }
 
   #take(gap: TagGap): void {
     const input = this.#inputOf(gap.tag, gap.captures, gap.address);
     // Of what has no Input ID nothing is recorded anyway.
-    if (input !== undefined) this.#verdicts.take(input, gap, this.#behindUs);
+    if (input !== undefined) this.#resolutions.take(input, gap, this.#behindUs);
   }
 
   #tick(): void {
     this.#failures.flush();
     const { clock } = this.#runtime;
     if (this.#backAt && clock.monotonic() - this.#backAt.ms > settingMs) this.#backAt = undefined;
-    if (this.#backAt) this.#backAt.verdict.notBefore(clock.now() - (clock.monotonic() - this.#backAt.ms) * 1_000);
+    if (this.#backAt) this.#backAt.gap.notBefore(clock.now() - (clock.monotonic() - this.#backAt.ms) * 1_000);
     const storingMs = clock.monotonic() - (this.#storingSinceMs ?? Number.POSITIVE_INFINITY);
     if (storingMs >= hungAfterMs) this.#bufferHeld("the disk does not answer");
     if (this.#connection) this.#settled ||= clock.monotonic() - this.#connectedAtMs >= settledAfterMs;
-    this.#verdicts.settle(this.#settled);
-    this.#verdicts.forget();
+    this.#resolutions.settle(this.#settled);
+    this.#resolutions.forget();
   }
 }

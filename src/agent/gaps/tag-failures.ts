@@ -1,8 +1,7 @@
 // Groups the tags of a source that give nothing usable: what fails together and comes back together is one row.
-import type { EpochMicros } from "../../core/point.ts";
-import { epochMicros } from "../../core/point.ts";
+import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import { mostInputs } from "./gap.ts";
+import { named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { kindOf } from "./gap-rows.ts";
 
@@ -81,7 +80,7 @@ export class TagFailures {
   }
 
   #open(key: string, from: EpochMicros, cause: FailureCause, reason: string): Group {
-    const id = this.#record.add({ source: this.#source, cause, reason, from, state: "open", tags: 0, inputs: [] });
+    const id = this.#record.add("begins", { source: this.#source, cause, reason, from, tags: 0, inputs: [] });
     return { id, key, from, failing: new Set(), back: new Map(), backAtMs: 0, changed: true };
   }
 
@@ -90,7 +89,7 @@ export class TagFailures {
     group.changed = false;
     const to = epochMicros(Math.max(from, ...back.values()));
     if (failing.size === 0) {
-      this.#record.change(id, { ...named(back.keys(), back.size), from, to, state: "lost" });
+      this.#record.advance(id, "ends", { ...named(back.size, back.keys()), from, to });
       const rest = (this.#groups.get(group.key) ?? []).filter((other) => other !== group);
       if (rest.length > 0) this.#groups.set(group.key, rest);
       else this.#groups.delete(group.key);
@@ -99,14 +98,10 @@ export class TagFailures {
     if (back.size > 0 && this.#clock.monotonic() - group.backAtMs >= togetherMs) {
       const { cause = "bad", reason = "" } = this.#record.get(id) ?? {};
       const source = this.#source;
-      this.#record.add({ source, cause, reason, from, to, state: "lost", ...named(back.keys(), back.size) });
+      this.#record.add("ends", { source, cause, reason, from, to, ...named(back.size, back.keys()) });
       back.clear();
     }
     const all = [...failing, ...back.keys()];
-    this.#record.change(id, { ...named(all, all.length), from });
+    this.#record.change(id, { ...named(all.length, all), from });
   }
-}
-
-function named(inputs: Iterable<string>, tags: number): { tags: number; inputs: string[] } {
-  return { tags, inputs: [...inputs].slice(0, mostInputs).toSorted() };
 }

@@ -80,7 +80,7 @@ test("the record never has more rows and names than it may, and the newest stay"
   const inputs = Array.from({ length: 1_000 }, (_, i) => `input${i}`);
   for (let i = 0; i < 6_000; i++) {
     const at = epochMicros(i * 1e6);
-    rows.add({ source: "s", cause: "bad", reason: "x", from: at, to: at, state: "lost", tags: 1_000, inputs }, at);
+    rows.add("ends", { source: "s", cause: "bad", reason: "x", from: at, to: at, tags: 1_000, inputs }, at);
   }
   const all = rows.all();
   expect(all.length).toBeLessThanOrEqual(5_001);

@@ -57,7 +57,7 @@ test("the time between a kill and the next start is a row, from the last sign of
     expect(row).toMatchObject({
       cause: "agentDown",
       reason: expect.stringContaining("killed"),
-      from: story.record.formerEnd?.time,
+      from: story.record.life.former?.time,
     });
     expect(row?.to).toBe(story.clock.now());
   }));

@@ -292,20 +292,20 @@ test("names of what was looked for and is lost are bounded, too", () => {
   const t = (s: number) => epochMicros(1.7e15 + s * 1e6);
   for (let i = 0; i < 500; i++) {
     const { id } = rows.add(
+      "reported",
       {
         source: "a",
         cause: "disconnected",
         reason: "x",
         from: t(i * 1000),
         to: t(i * 1000 + 5),
-        state: "filling",
         tags: 10_000,
         inputs: [],
       },
       t(i * 1000 + 5),
     );
     const inputs = Array.from({ length: 1000 }, (_, k) => `tag${k}`);
-    rows.change(id, { state: "partly", unfilled: { tags: 9_000, inputs }, asked: { tags: 9_000, inputs } });
+    rows.change(id, { unfilled: { tags: 9_000, inputs }, asked: { tags: 9_000, inputs } }, "partlyFound");
   }
   const names = rows
     .all()

@@ -1,7 +1,7 @@
-// What becomes of a gap that is over: whether its values had been kept, are looked for in the device's history, or are lost.
+// Decides what becomes of one gap that is over: its values had been kept, the device's history has them, or they are lost.
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
-import { type Gap, mostInputs } from "./gap.ts";
+import { type Gap, type GapEvent, named } from "./gap.ts";
 import type { GapRecord } from "./gap-record.ts";
 import { atMost, type Interval, joined, without } from "./moments.ts";
 
@@ -27,34 +27,34 @@ const asking = "the device's history is asked";
 const unheard = "it was looked for when the agent or the source was stopped, and was not heard of again";
 
 /**
- * Of one row whose values are being looked for. Gaps of a tag that follow each other closely are told to the rows of both:
+ * Of one row whose values are being looked for. Gaps of a tag that follow each other closely are reported to the rows of both:
  * what is found of the one says nothing about the other, so moments are counted, not tags.
  */
-export class Verdict {
+export class GapResolution {
   readonly #record: GapRecord;
   readonly #id: number;
-  /** When it began, before anything was told of tags. */
+  /** When it began, before anything was reported of tags. */
   readonly #began: number;
   /** When it began by what tags say: those that had a value within `edgeUs` before, and those that had not. */
   #near = Number.POSITIVE_INFINITY;
   #far = Number.POSITIVE_INFINITY;
-  /** Tags of the row, which is of the whole source; undefined: those that were told. */
+  /** Tags of the row, which is of the whole source; undefined: the reported ones. */
   readonly #tags: number | undefined;
-  /** Those that were told, where the row is of them alone. */
-  readonly #told = new Set<string>();
+  /** The reported tags, where the row is of them alone. */
+  readonly #reported: Set<string>;
   /** By input: what is looked for. */
   readonly #open = new Map<string, readonly Interval[]>();
   readonly #lost = new Map<string, Loss>();
   #found = false;
-  /** Something has been told since it was settled the last time, and how that was. */
+  /** Something has been reported since it was settled the last time, and how that was. */
   #news = true;
   #over = false;
-  /** Tags that an earlier run looked for, and of which nobody has told anything since. */
+  /** Tags that an earlier run looked for, and that have not been reported since. */
   readonly #asked: Set<string>;
   /** How many more an earlier run looked for, and found to be lost, than it could name. */
   #askedBefore: number;
   #lostBefore: number;
-  /** Tags that were told, where an earlier run could not name all. */
+  /** Tags that were reported, where an earlier run could not name all. */
   readonly #heard: Set<string> | undefined;
 
   constructor(record: GapRecord, id: number) {
@@ -63,7 +63,7 @@ export class Verdict {
     const gap = record.get(id);
     this.#began = gap?.from ?? 0;
     this.#tags = gap && gap.tags > 0 && gap.inputs.length === 0 ? gap.tags : undefined;
-    for (const input of gap?.inputs ?? []) this.#told.add(input);
+    this.#reported = new Set(gap?.inputs);
     const reason = (gap?.state !== "filling" && gap?.outcome) || "found out earlier";
     for (const input of gap?.unfilled?.inputs ?? []) this.#lost.set(input, { moments: [this.#all()], reason });
     this.#asked = new Set(gap?.asked?.inputs);
@@ -78,13 +78,13 @@ export class Verdict {
 
   /** How many tags it knows something of by name. */
   get size(): number {
-    return this.#told.size + this.#open.size + this.#lost.size;
+    return this.#reported.size + this.#open.size + this.#lost.size;
   }
 
   /**
    * Whether a gap of a tag may be of this row, if no other one is of that time: the clock of the tag may be a little ahead of
-   * the agent's, which says when nobody was connected, or behind it by up to `behindUs`. Of a row of told tags the times are
-   * theirs.
+   * the agent's, which says when nobody was connected, or behind it by up to `behindUs`. Of a row of reported tags the times
+   * are theirs.
    */
   isNear(gap: TagGap, behindUs: number): boolean {
     const { row } = this;
@@ -119,29 +119,27 @@ export class Verdict {
     this.#news = true;
     this.#hear(input, state);
     const moments: Interval = [from, to];
+    const open = this.#open.get(input) ?? [];
     const { moments: lost = [], reason: before = reason } = this.#lost.get(input) ?? {};
-    if (state === "open") this.#open.set(input, joined(this.#open.get(input) ?? [], moments));
-    else keep(this.#open, input, without(this.#open.get(input) ?? [], moments));
+    keep(this.#open, input, state === "open" ? joined(open, moments) : without(open, moments), (left) => left);
     if (state === "lost") this.#lost.set(input, { moments: atMost(mostLost, joined(lost, moments)), reason });
     if (state === "filled") {
       this.#found = true;
-      const left = without(lost, moments);
-      if (left.length === 0) this.#lost.delete(input);
-      else this.#lost.set(input, { moments: left, reason: before });
+      keep(this.#lost, input, without(lost, moments), (left) => ({ moments: left, reason: before }));
     }
-    if (this.#tags === undefined) this.#told.add(input);
+    if (this.#tags === undefined) this.#reported.add(input);
     const earliest = this.#began - edgeUs;
     const begin = Math.max(from, earliest, Math.min(floor, this.#began));
     if (from < earliest) this.#far = Math.min(this.#far, begin);
     else this.#near = Math.min(this.#near, begin);
     const known = Math.min(this.#began, this.#near === Number.POSITIVE_INFINITY ? this.#far : this.#near);
     const end = this.#tags === undefined ? epochMicros(Math.max(to, row.to ?? to)) : row.to;
-    if (known !== row.from || end !== row.to) this.#record.change(this.#id, { from: epochMicros(known), to: end });
+    this.#record.change(this.#id, { from: epochMicros(known), to: end });
   }
 
-  /** What an earlier run knew of this tag is known anew. */
+  /** What an earlier run knew of this tag is known again. */
   #hear(input: string, state: TagGap["state"]): void {
-    // It was not heard of for a while only: what becomes of it is told now.
+    // It was missing from the reports for a while only: what becomes of it is reported now.
     if (this.#lost.get(input)?.reason === unheard) this.#lost.delete(input);
     if (this.#asked.delete(input) || this.#lost.has(input) || !this.#heard || this.#heard.has(input)) return;
     this.#heard.add(input);
@@ -149,25 +147,33 @@ export class Verdict {
     else if (this.#lostBefore > 0 && state === "lost") this.#lostBefore--;
   }
 
-  /** Names the tags that were told where the row is of them alone. */
+  /** Names the reported tags where the row is of them alone. */
   flush(): void {
-    if (this.#tags !== undefined || this.row?.tags === this.#told.size) return;
-    const inputs = [...this.#told].slice(0, mostInputs).toSorted();
-    this.#record.change(this.#id, { tags: this.#told.size, inputs });
+    if (this.#tags === undefined && this.row?.tags !== this.#reported.size)
+      this.#record.change(this.#id, named(this.#reported.size, this.#reported));
   }
 
   /**
-   * Writes down what is known: whoever goes on with the row after a restart is not told of it again. `over`: nothing more is
-   * expected to be told but what is still looked for.
+   * Writes down what is known: the driver does not report it again to the run that goes on with the row. `over`: no more
+   * reports are expected but of what is still looked for.
    */
   settle(over: boolean): void {
     if (!this.#news && over === this.#over) return;
     this.#news = false;
     this.#over = over;
-    const unfilled = named(this.#lost.size + this.#lostBefore, this.#lost.keys());
-    const asked = named(this.#open.size + this.#asked.size + this.#askedBefore, this.#open.keys(), this.#asked);
-    const going = !over && this.row?.state === "filling";
-    if (going || this.#open.size > 0) return this.#become("filling", asking, unfilled, asked);
+    if ((!over && this.row?.state === "filling") || this.#open.size > 0) {
+      const asked = this.#open.size + this.#asked.size + this.#askedBefore;
+      this.#become(
+        "asked",
+        asking,
+        this.#unfilled,
+        some(
+          asked,
+          [this.#open.keys(), this.#asked.keys()].values().flatMap((names) => names),
+        ),
+      );
+      return;
+    }
     for (const input of this.#asked) this.#lost.set(input, { moments: [this.#all()], reason: unheard });
     this.#lostBefore += this.#askedBefore;
     this.#askedBefore = 0;
@@ -175,16 +181,20 @@ export class Verdict {
     this.#end();
   }
 
+  get #unfilled(): Gap["unfilled"] {
+    return some(this.#lost.size + this.#lostBefore, this.#lost.keys());
+  }
+
   #end(): void {
     const lost = this.#lost.size + this.#lostBefore;
     if (lost === 0)
-      return this.#become("filled", this.#found ? "filled from the device's history" : "no value was missing");
+      return this.#become("found", this.#found ? "filled from the device's history" : "no value was missing");
     const reasons = [...new Set(this.#lost.values().map(({ reason }) => reason))].slice(0, 3).join("; ");
-    const some = this.#found || lost < (this.#tags ?? this.#told.size);
-    this.#become(some ? "partly" : "lost", reasons, named(lost, this.#lost.keys()));
+    const partly = this.#found || lost < (this.#tags ?? this.#reported.size);
+    this.#become(partly ? "partlyFound" : "notFound", reasons, this.#unfilled);
   }
 
-  /** Whatever was looked for has been told, or was not missing after all. */
+  /** Whatever was looked for has been reported, or was not missing after all. */
   conclude(): void {
     this.#open.clear();
     this.#asked.clear();
@@ -194,18 +204,18 @@ export class Verdict {
   }
 
   /** Nobody looks for it. */
-  giveUp(reason: string): void {
-    if (this.row?.state === "filling") this.#become("lost", reason);
+  abandon(reason: string): void {
+    this.#become("abandoned", reason);
   }
 
-  kept(by: string): void {
-    if (this.row?.state === "filling") this.#become("filled", by);
+  retained(by: string): void {
+    this.#become("retained", by);
   }
 
-  end(to: EpochMicros): void {
+  connected(to: EpochMicros): void {
     const { row } = this;
     this.#news = true;
-    if (row) this.#record.change(this.#id, { to: epochMicros(Math.max(row.from, to)), state: "filling" });
+    if (row) this.#record.advance(this.#id, "connected", { to: epochMicros(Math.max(row.from, to)) });
   }
 
   /** It has turned out that the clock was behind when the gap ended. */
@@ -220,32 +230,23 @@ export class Verdict {
     return [from, to];
   }
 
-  #become(state: Gap["state"], outcome: string, unfilled?: Named, asked?: Named): void {
-    const { row } = this;
-    if (!row) return;
-    const same = row.state === state && row.outcome === outcome;
-    if (same && isSame(row.unfilled, unfilled) && isSame(row.asked, asked)) return;
-    this.#record.change(this.#id, { state, outcome, unfilled, asked });
+  #become(event: GapEvent, outcome: string, unfilled?: Gap["unfilled"], asked?: Gap["asked"]): void {
+    this.#record.advance(this.#id, event, { outcome, unfilled, asked });
   }
 }
 
-type Named = Gap["unfilled"];
-
-/** Some of them by name. Undefined: there are none. */
-function named(tags: number, ...all: readonly Iterable<string>[]): Named {
-  if (tags === 0) return undefined;
-  const inputs = all.flatMap((names) => [...Iterator.from(names).take(mostInputs)]).slice(0, mostInputs);
-  return { tags, inputs: inputs.toSorted() };
+/** Undefined: there are none. */
+function some(tags: number, inputs: Iterable<string>): Gap["asked"] {
+  return tags === 0 ? undefined : named(tags, inputs);
 }
 
-function keep(open: Map<string, readonly Interval[]>, input: string, moments: readonly Interval[]): void {
-  if (moments.length === 0) open.delete(input);
-  else open.set(input, moments);
-}
-
-function isSame(a: Named, b: Named): boolean {
-  if (a === undefined || b === undefined) return a === b;
-  return (
-    a.tags === b.tags && a.inputs.length === b.inputs.length && a.inputs.every((input, i) => input === b.inputs[i])
-  );
+/** Sets what is left, or deletes what has nothing left. */
+function keep<T>(
+  known: Map<string, T>,
+  input: string,
+  moments: readonly Interval[],
+  of: (left: readonly Interval[]) => T,
+): void {
+  if (moments.length === 0) known.delete(input);
+  else known.set(input, of(moments));
 }
