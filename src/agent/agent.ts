@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { openBuffer as openDiskBuffer } from "../buffer/registry.ts";
 import type { Config } from "../config/config.ts";
-import { changedSections } from "../config/same-source.ts";
+import { changedSections } from "../config/config.ts";
 import type { BufferStats } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import type { Sink } from "../core/sink.ts";

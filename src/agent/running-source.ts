@@ -1,7 +1,7 @@
 // One source as it runs: its mapping, its pipeline and what is seen of it.
 import { join } from "node:path";
-import { ambiguitiesOf } from "../config/ambiguities.ts";
 import type { ConfiguredSource } from "../config/config.ts";
+import { ambiguitiesOf } from "../config/config.ts";
 import type { PointBuffer } from "../core/buffer.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { orAbort } from "../lib/abort.ts";

@@ -1,6 +1,6 @@
 // The sources of an agent, and how a new configuration changes them while the others go on.
 import type { ConfiguredSource } from "../config/config.ts";
-import { sameSource } from "../config/same-source.ts";
+import { sameSource } from "../config/config.ts";
 import type { Runtime } from "../core/runtime.ts";
 import { type RunningSource, type SourceParts, startSource } from "./running-source.ts";
 

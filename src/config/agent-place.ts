@@ -4,10 +4,10 @@ import type { Secret } from "../core/secret.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { checkNode } from "./check-node.ts";
 import type { Environment } from "./environment.ts";
-import { agentOptions, dataDirOf, httpOptions } from "./file-schema.ts";
+import { dataDirOf, readTextFile } from "./environment.ts";
+import { agentOptions, httpOptions } from "./file-schema.ts";
 import { Issues } from "./issue.ts";
 import { childNode } from "./node.ts";
-import { readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 

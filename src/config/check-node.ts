@@ -1,11 +1,10 @@
 // Checks a part of a configuration against its schema and puts what is wrong into words with a position.
 import type { z } from "zod";
 import { shownValue } from "../lib/without-secrets.ts";
+import { isHidden } from "./excerpt.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";
-import { messageFor } from "./schema-message.ts";
-import { descriptionOf, keysOf, schemasAt } from "./schema-walk.ts";
-import { isHidden } from "./secret-key.ts";
+import { descriptionOf, isSecret, keysOf, messageFor, schemasAt } from "./schema-walk.ts";
 import { listed, nearest } from "./suggest.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -195,4 +194,44 @@ function shown(found: ConfigNode, known: readonly z.core.$ZodType[]): string | u
 /** Whether the text would be something else without its quotes. */
 function resolveQuoted({ text }: ScalarNode): boolean {
   return Number.isFinite(Number(text)) || text === "true" || text === "false";
+}
+
+/** Warns of every secret in `node` that is written out. */
+export function warnLiteralSecrets(schema: z.core.$ZodType, node: ConfigNode, issues: Issues): void {
+  walk([schema], node, issues);
+}
+
+function walk(schemas: readonly z.core.$ZodType[], node: ConfigNode, issues: Issues): void {
+  if (schemas.length === 0) return;
+  if (node.kind === "map")
+    for (const [key, { value }] of node.entries)
+      walk(
+        schemas.flatMap((schema) => schemasAt(schema, [key])),
+        value,
+        issues,
+      );
+  else if (node.kind === "list")
+    node.items.forEach((item, index) =>
+      walk(
+        schemas.flatMap((schema) => schemasAt(schema, [index])),
+        item,
+        issues,
+      ),
+    );
+  else if (
+    node.reference === undefined &&
+    !node.broken &&
+    node.text !== "" &&
+    (schemas.some(isSecret) || holdsPassword(node.text))
+  )
+    issues.warn(
+      node,
+      "a secret stands in the file itself",
+      "better a reference: ${file:/run/secrets/name}, ${NAME} or, under systemd, ${credential:name}",
+    );
+}
+
+/** `http://name:password@proxy:3128` */
+function holdsPassword(text: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*:[^/?#]*@/i.test(text);
 }

@@ -1,9 +1,10 @@
 // The configuration as the program uses it: checked, with every default, every reference replaced and every tag expanded.
 import type { z } from "zod";
 import type { BufferOptions } from "../buffer/disk/options.ts";
-import type { Secret } from "../core/secret.ts";
-import type { Driver, DriverTag } from "../core/source.ts";
+import { Secret } from "../core/secret.ts";
+import type { Ambiguity, Driver, DriverTag, TagId } from "../core/source.ts";
 import type { ListenAddress } from "../lib/fields.ts";
+import { placeholders } from "../mapping/input-template.ts";
 import type { TagRule } from "../mapping/options.ts";
 import type { ServiceOptions } from "../upload/client/options.ts";
 import type { ConfigIssue } from "./issue.ts";
@@ -49,4 +50,47 @@ export interface ConfiguredSource {
   readonly tags: readonly DriverTag<z.ZodObject>[];
   /** What becomes of each tag's readings; the same index. */
   readonly rules: readonly TagRule[];
+}
+
+/** Undefined: each address of the tag has an Input ID of its own, or they may share one. */
+export function ambiguityOf(
+  driver: Driver,
+  tag: Omit<DriverTag<z.ZodObject>, "every">,
+  { input, shared }: Pick<TagRule, "input" | "shared">,
+): Ambiguity | undefined {
+  return shared ? undefined : driver.ambiguity?.(tag, placeholders(input));
+}
+
+export function ambiguitiesOf({ driver, tags, rules }: ConfiguredSource): ReadonlyMap<TagId, Ambiguity> {
+  const found = new Map<TagId, Ambiguity>();
+  for (const [index, rule] of rules.entries()) {
+    const tag = tags[index];
+    const ambiguity = tag && ambiguityOf(driver, tag, rule);
+    if (ambiguity) found.set(index as TagId, ambiguity); // a TagId is the index of its tag
+  }
+  return found;
+}
+
+/** Options, tags and rules of both say the same, secrets included. Names are not compared. */
+export function sameSource(a: ConfiguredSource, b: ConfiguredSource): boolean {
+  return (
+    a.driver.type === b.driver.type && same(a.options, b.options) && same(a.tags, b.tags) && same(a.rules, b.rules)
+  );
+}
+
+/** Sections whose change takes effect with a restart only, since everything stands on them. */
+export function changedSections(a: Config, b: Config): readonly string[] {
+  const sections = ["agent", "service", "buffer", "http", "log"] as const;
+  return sections.filter((section) => !same(a[section], b[section]));
+}
+
+function same(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (a instanceof Secret || b instanceof Secret)
+    return a instanceof Secret && b instanceof Secret && a.reveal() === b.reveal();
+  if (a instanceof RegExp && b instanceof RegExp) return String(a) === String(b);
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const [left, right] = [Object.entries(a), new Map(Object.entries(b))];
+  return left.length === right.size && left.every(([key, value]) => right.has(key) && same(value, right.get(key)));
 }

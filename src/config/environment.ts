@@ -1,7 +1,8 @@
-// What a configuration may refer to outside itself: environment variables and files.
+// What a configuration may refer to outside itself: environment variables, files, and the places of the package.
 import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
+import type { Issues, Place } from "./issue.ts";
 
 export interface Environment {
   /** Name of the machine. */
@@ -48,4 +49,70 @@ async function readFile(path: string): Promise<Uint8Array> {
     if (length > maxFileBytes) throw new Error(`longer than ${maxFileBytes / 2 ** 20} MiB`);
     chunks.push(chunk.subarray(0, bytesRead));
   }
+}
+
+/** The text of `file` (relative to `cwd`), or undefined; then `issues` says why, at `place`. */
+export async function readTextFile(
+  file: string,
+  place: Place,
+  environment: Environment,
+  issues: Issues,
+): Promise<string | undefined> {
+  // A position in the file itself names it already.
+  const what = place.at.file === file ? "" : `${file} `;
+  let bytes: Uint8Array;
+  try {
+    bytes = await environment.readFile(resolve(environment.cwd, file));
+  } catch (error) {
+    const wanted = what === "" ? "name it with -c FILE, or write one with `tagferry init`" : undefined;
+    issues.error(place, `${what}cannot be read: ${fileProblem(error)}`, wanted);
+    return undefined;
+  }
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    issues.read(file, text);
+    return text;
+  } catch {
+    issues.error(place, `${what}is no UTF-8 text`, "save it as UTF-8");
+    return undefined;
+  }
+}
+
+/** What the operating system said, for people. */
+export function fileProblem(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  switch (code) {
+    case "ENOENT":
+      return "there is no such file";
+    case "EACCES":
+    case "EPERM":
+      return "no permission";
+    case "EISDIR":
+      return "it is a folder";
+    case "ENOTDIR":
+      return "a part of its path is no folder";
+    default:
+      return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Where the package has the configuration, and its unit the data. */
+export const packaged = { config: "/etc/tagferry/tagferry.yaml", dataDir: "/var/lib/tagferry" } as const;
+
+/** Absolute path. `file`: of the configuration, in which `given` stands. */
+export function dataDirOf(given: string | undefined, file: string, { variables, cwd }: Environment): string {
+  // systemd gives several folders separated by colons where the unit names several.
+  const folder = variables.STATE_DIRECTORY?.split(":")[0];
+  // Only the unit is told its folder: a command that a person types must find the same one.
+  const usual = resolve(cwd, file) === packaged.config ? packaged.dataDir : "data";
+  return resolve(cwd, given ?? (folder || usual));
+}
+
+/** The name of the machine, as far as it may stand in an Input ID. */
+export function nameOf(hostname: string): string {
+  const name = hostname
+    .replace(/[^A-Za-z0-9_.-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "")
+    .slice(0, 64);
+  return name === "" ? "tagferry" : name;
 }

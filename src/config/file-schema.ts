@@ -1,12 +1,10 @@
 // The sections of the file that are neither a source's nor the service's nor the buffer's own.
-import { resolve } from "node:path";
 import { z } from "zod";
 import { bufferOptions } from "../buffer/disk/options.ts";
 import { duration, listenAddress, secret } from "../lib/fields.ts";
 import { tagOptions } from "../mapping/options.ts";
 import { serviceOptions } from "../upload/client/options.ts";
 import { logLevels } from "./config.ts";
-import type { Environment } from "./environment.ts";
 
 export const agentOptions = z.strictObject({
   name: z
@@ -104,24 +102,3 @@ export const fileKeys: readonly string[] = [
   "sources",
   "include",
 ];
-
-/** Where the package has the configuration, and its unit the data. */
-export const packaged = { config: "/etc/tagferry/tagferry.yaml", dataDir: "/var/lib/tagferry" } as const;
-
-/** Absolute path. `file`: of the configuration, in which `given` stands. */
-export function dataDirOf(given: string | undefined, file: string, { variables, cwd }: Environment): string {
-  // systemd gives several folders separated by colons where the unit names several.
-  const folder = variables.STATE_DIRECTORY?.split(":")[0];
-  // Only the unit is told its folder: a command that a person types must find the same one.
-  const usual = resolve(cwd, file) === packaged.config ? packaged.dataDir : "data";
-  return resolve(cwd, given ?? (folder || usual));
-}
-
-/** The name of the machine, as far as it may stand in an Input ID. */
-export function nameOf(hostname: string): string {
-  const name = hostname
-    .replace(/[^A-Za-z0-9_.-]+/g, "-")
-    .replace(/^[^A-Za-z0-9]+/, "")
-    .slice(0, 64);
-  return name === "" ? "tagferry" : name;
-}

@@ -2,9 +2,9 @@
 import { dirname, join, resolve } from "node:path";
 import { unknownKey } from "./check-node.ts";
 import type { Environment } from "./environment.ts";
+import { fileProblem, readTextFile } from "./environment.ts";
 import type { Issues } from "./issue.ts";
 import { type ConfigNode, childNode, type MapEntry, type MapNode, type ScalarNode } from "./node.ts";
-import { fileProblem, readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
 import { parseYaml } from "./yaml-file.ts";
 

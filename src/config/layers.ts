@@ -1,6 +1,6 @@
 // How the fields of a tag come together: what stands nearer to it goes before what stands further away.
 import type { ConfigNode, MapEntry, MapNode, ScalarNode } from "./node.ts";
-import { resolveScalar } from "./scalar.ts";
+import { resolveScalar } from "./node.ts";
 
 export type Fields = ReadonlyMap<string, MapEntry>;
 

@@ -1,6 +1,6 @@
 // A configuration as it was written: scalars, maps and lists that know where they stand. Everything is checked on
 // these, so that an error can name its position whatever file, template or default a value came from.
-import { shownKey } from "./secret-key.ts";
+import { shownKey } from "./excerpt.ts";
 
 export interface Position {
   readonly file: string;
@@ -96,4 +96,30 @@ export function countNodes(node: ConfigNode): number {
     case "map":
       return [...node.entries.values()].reduce((sum, { value }) => sum + countNodes(value), 1);
   }
+}
+
+const number = /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/;
+
+export function resolveScalar(text: string): ScalarValue {
+  switch (text) {
+    case "":
+    case "~":
+    case "null":
+    case "Null":
+    case "NULL":
+      return null;
+    case "true":
+    case "True":
+    case "TRUE":
+      return true;
+    case "false":
+    case "False":
+    case "FALSE":
+      return false;
+    default:
+  }
+  if (number.test(text)) return Number(text);
+  if (/^0o[0-7]+$/.test(text) || /^0x[0-9a-fA-F]+$/.test(text)) return Number(text);
+  if (/^[-+]?\.(?:inf|Inf|INF)$/.test(text)) return text.startsWith("-") ? -Infinity : Infinity;
+  return /^\.(?:nan|NaN|NAN)$/.test(text) ? Number.NaN : text;
 }

@@ -1,10 +1,10 @@
 // Replaces `${NAME}`, `${NAME:-default}`, `${file:/path}` and `${credential:name}` in the scalars of a configuration.
 import { basename, dirname, resolve } from "node:path";
 import type { Environment } from "./environment.ts";
+import { fileProblem } from "./environment.ts";
 import type { Issues } from "./issue.ts";
 import type { ConfigNode, ScalarNode } from "./node.ts";
-import { fileProblem } from "./read-file.ts";
-import { resolveScalar } from "./scalar.ts";
+import { resolveScalar } from "./node.ts";
 
 /** What a reference gave, or why it gave nothing. */
 type Found = { readonly text: string } | { readonly error: string; readonly hint?: string };

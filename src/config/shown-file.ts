@@ -3,9 +3,9 @@ import { isMap, isPair, isScalar, isSeq, parseDocument, Scalar, visit, type YAML
 import { z } from "zod";
 import type { Driver } from "../core/source.ts";
 import { shownValue } from "../lib/without-secrets.ts";
+import { isHidden, isHiddenKey, shownKey } from "./excerpt.ts";
 import { sections } from "./file-schema.ts";
 import { schemasAt } from "./schema-walk.ts";
-import { isHidden, isHiddenKey, shownKey } from "./secret-key.ts";
 
 const hidden = "***";
 /** References give nothing away, but what stands for them where there is nothing may. */

@@ -1,12 +1,10 @@
 // Checks one source: its driver's options, and each of its tags after everything has come together.
 import type { z } from "zod";
-import type { ConfigFault, Driver, DriverTag } from "../core/source.ts";
+import type { Claim, ConfigFault, Driver, DriverTag } from "../core/source.ts";
 import { placeholders } from "../mapping/input-template.ts";
 import { type TagRule, tagOptions } from "../mapping/options.ts";
-import { ambiguityOf } from "./ambiguities.ts";
 import { checkNode, unknownKey } from "./check-node.ts";
-import { type Claims, enterClaims } from "./claims.ts";
-import type { ConfiguredSource } from "./config.ts";
+import { ambiguityOf, type ConfiguredSource } from "./config.ts";
 import { cascadedOfSource, type ExpandedTag, type ExpandParts, expandTags, sourceKeys, tagNames } from "./expand.ts";
 import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts";
 import type { Issues, Place } from "./issue.ts";
@@ -180,4 +178,31 @@ function checkPercent({ report, valid }: TagRule, fields: MapNode, driver: Drive
     "is a share of a range that is not known",
     `write valid: { min: ..., max: ... } on the tag, or the dead band as a number: ${driver.type} devices state no range`,
   );
+}
+
+/** Which source claims what, by the key of the claim. */
+export type Claims = Map<string, Place & { readonly agent: string; readonly source: string }>;
+
+/** Enters the claims of a source. One that another source has entered is an error, or a warning where it is uncertain. */
+export function enterClaims(
+  entered: readonly Claim[],
+  source: string,
+  node: MapNode,
+  { agent, claims, issues }: { readonly agent: string; readonly claims: Claims; readonly issues: Issues },
+): void {
+  for (const { key, field, message, hint, uncertain = false } of entered) {
+    const place = childNode(node, field) ?? childNode(node, "url") ?? node;
+    const first = claims.get(key);
+    if (!first) claims.set(key, { at: place.at, path: place.path, agent, source });
+    else
+      issues[uncertain ? "warn" : "error"](
+        { at: place.at, path: `${node.path}.${field}` },
+        `${message}, as source ${first.source}${sameFile(first, place) ? "" : ` of agent ${first.agent} in ${first.at.file}`}`,
+        hint,
+      );
+  }
+}
+
+function sameFile(a: Place, b: Place): boolean {
+  return a.at.file === b.at.file;
 }

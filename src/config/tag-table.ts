@@ -1,7 +1,8 @@
 // `tagsFrom` and `devicesFrom`: lists kept in a spreadsheet. Each row becomes an entry as if it stood in the file.
 import { dirname, join } from "node:path";
-import { type Cell, parseCsv, type Row } from "./csv.ts";
+import { type CellFault, csvRows } from "../lib/csv.ts";
 import type { Environment } from "./environment.ts";
+import { readTextFile } from "./environment.ts";
 import type { Issues } from "./issue.ts";
 import {
   type ConfigNode,
@@ -12,10 +13,9 @@ import {
   type MapEntry,
   type MapNode,
   type Position,
+  resolveScalar,
 } from "./node.ts";
-import { readTextFile } from "./read-file.ts";
 import { replaceReferences } from "./references.ts";
-import { resolveScalar } from "./scalar.ts";
 import { parseYaml } from "./yaml-file.ts";
 
 /** `root` with the rows of every table behind the entries of the list it stands beside. */
@@ -113,12 +113,12 @@ interface TableParts {
 }
 
 function* entriesOfTable(
-  rows: Iterable<Row>,
+  rows: Iterable<Cells>,
   { separator, file, path: tablePath, issues }: TableParts,
 ): Generator<MapNode, void, undefined> {
   const place = ({ line, column }: Cell): Position => ({ file, line, column });
   const decimalComma = separator === ";";
-  let header: Row | undefined;
+  let header: Cells | undefined;
   let index = 0;
   for (const cells of rows) {
     if (!header) {
@@ -133,17 +133,19 @@ function* entriesOfTable(
         "stands in a column without a name",
         "a text with the separator in it needs quotes",
       );
-    const entry = new RowBuilder(place(cells[0] ?? { text: "", line: 1, column: 1 }), path);
+    const at = place(cells[0] ?? { text: "", line: 1, column: 1 });
+    const entry: Entry = { kind: "map", at, path, entries: new Map() };
     for (const [i, column] of header.entries()) {
       const cell = cells[i];
       if (cell && cell.text !== "" && column.text !== "")
-        entry.put(
+        put(
+          entry,
           column.text.split("."),
           place(column),
           valueOf(cell, place(cell), childPath(path, column.text), decimalComma, issues),
         );
     }
-    yield entry.node();
+    yield entry;
   }
 }
 
@@ -157,38 +159,72 @@ function valueOf({ text }: Cell, at: Position, path: string, decimalComma: boole
   return { kind: "scalar", at, path, value: resolveScalar(plain), text: plain };
 }
 
+interface Entry extends MapNode {
+  readonly entries: Map<string, MapEntry>;
+}
+
 /** Columns such as `signal.engUnit` and `signal.name` come to one map. */
-class RowBuilder {
-  readonly #at: Position;
-  readonly #path: string;
-  readonly #entries = new Map<string, MapEntry | { readonly key: Position; readonly inner: RowBuilder }>();
-
-  constructor(at: Position, path: string) {
-    this.#at = at;
-    this.#path = path;
+function put(owner: Entry, [key = "", ...rest]: readonly string[], column: Position, value: ConfigNode): void {
+  if (rest.length === 0) {
+    owner.entries.set(key, { key: column, value });
+    return;
   }
-
-  put([key = "", ...rest]: readonly string[], column: Position, value: ConfigNode): void {
-    if (rest.length === 0) {
-      this.#entries.set(key, { key: column, value });
-      return;
-    }
-    const before = this.#entries.get(key);
-    const inner = before && "inner" in before ? before.inner : new RowBuilder(value.at, childPath(this.#path, key));
-    inner.put(rest, column, value);
-    this.#entries.set(key, { key: column, inner });
-  }
-
-  node(): MapNode {
-    const entries = [...this.#entries].map(([key, entry]): [string, MapEntry] => [
-      key,
-      "inner" in entry ? { key: entry.key, value: entry.inner.node() } : entry,
-    ]);
-    return { kind: "map", at: this.#at, path: this.#path, entries: new Map(entries) };
-  }
+  const before = owner.entries.get(key)?.value;
+  const entries = new Map(before?.kind === "map" ? before.entries : []);
+  const inner: Entry = { kind: "map", at: before?.at ?? value.at, path: childPath(owner.path, key), entries };
+  put(inner, rest, column, value);
+  owner.entries.set(key, { key: column, value: inner });
 }
 
 function replaced(node: MapNode, key: string, value: ConfigNode): MapNode {
   const entry = node.entries.get(key);
   return entry ? { ...node, entries: new Map(node.entries).set(key, { ...entry, value }) } : node;
+}
+
+export interface Cell {
+  readonly text: string;
+  /** Both from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
+export type Cells = readonly Cell[];
+
+interface Table {
+  /** The header and all further rows, read again at each call; empty ones and comments (`#` first) are left out. */
+  readonly rows: () => Iterable<Cells>;
+  /** What stands between cells. With a semicolon numbers have a decimal comma, as where spreadsheets write both. */
+  readonly separator: string;
+  /** The first cell that is not right, if there is one. */
+  readonly broken: (Cell & { readonly fault: CellFault }) | undefined;
+}
+
+export function parseCsv(given: string): Table {
+  const text = given.replace(/^\ufeff/, "");
+  // Spreadsheets may name the separator in a first line of its own.
+  const named = /^sep=([,;\t|])\r?\n/i.exec(text);
+  const separator = named?.[1] ?? separatorOf(text);
+  const body = text.slice(named?.[0].length ?? 0);
+  const firstLine = named ? 2 : 1;
+  let broken: Table["broken"];
+  const look = (of: string, line: number, column: number, fault: CellFault | undefined) => {
+    if (fault) broken ??= { text: of, line, column, fault };
+  };
+  for (const _row of csvRows(body, separator, look, firstLine));
+  return { rows: () => filled(csvRows(body, separator, cellOf, firstLine)), separator, broken };
+}
+
+function cellOf(text: string, line: number, column: number): Cell {
+  return { text, line, column };
+}
+
+function* filled(rows: Iterable<Cells>): Generator<Cells, void, undefined> {
+  for (const row of rows) if (row.some(({ text }) => text !== "") && !row[0]?.text.startsWith("#")) yield row;
+}
+
+/** The one that stands in the header most often. */
+function separatorOf(text: string): string {
+  const header = text.split(/\r?\n/).find((line) => line.trim() !== "" && !line.startsWith("#")) ?? "";
+  const count = (separator: string) => header.split(separator).length;
+  return [",", ";", "\t"].toSorted((a, b) => count(b) - count(a))[0] ?? ",";
 }

@@ -1,13 +1,18 @@
 // YAML in, nodes with positions out.
 import { type Document, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, type YAMLSeq } from "yaml";
+import { shownKey } from "./excerpt.ts";
 import type { Issues } from "./issue.ts";
-import { type Lengths, type LongList, longLists } from "./long-lists.ts";
-import { type ConfigNode, childPath, countNodes, type ListNode, type MapEntry, type Position } from "./node.ts";
-import { resolveScalar } from "./scalar.ts";
-import { shownKey } from "./secret-key.ts";
-import { unclosedQuote } from "./unclosed-quote.ts";
-import { explain } from "./yaml-hints.ts";
-import { Skeleton } from "./yaml-skeleton.ts";
+import { type Lengths, type LongList, longLists, Skeleton } from "./long-lists.ts";
+import {
+  type ConfigNode,
+  childPath,
+  countNodes,
+  type ListNode,
+  type MapEntry,
+  type Position,
+  resolveScalar,
+} from "./node.ts";
+import { explain, unclosedQuote } from "./yaml-hints.ts";
 
 /** More than any plant has tags times fields; a few aliases of aliases would otherwise fill the memory. */
 const maxNodes = 2_000_000;

@@ -3,12 +3,12 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ownTags } from "../../agent/own-signals.ts";
-import type { Claims } from "../../config/claims.ts";
 import type { Config } from "../../config/config.ts";
 import type { Environment } from "../../config/environment.ts";
 import { type ConfigForecast, forecast, type SourceForecast } from "../../config/forecast.ts";
 import { formatIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
+import type { Claims } from "../../config/source-config.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { drivers } from "../../source/registry.ts";
 import type { Console } from "../terminal/console.ts";

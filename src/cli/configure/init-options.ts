@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { checkNode } from "../../config/check-node.ts";
+import { readTextFile } from "../../config/environment.ts";
 import { agentOptions, sourceName } from "../../config/file-schema.ts";
 import { formatIssue, Issues } from "../../config/issue.ts";
-import { readTextFile } from "../../config/read-file.ts";
 import { parseYaml } from "../../config/yaml-file.ts";
 import { AgentError } from "../../core/errors.ts";
 import { type SecurityMode, securityModes } from "../../lib/security-mode.ts";

@@ -1,5 +1,7 @@
 // The questions of `tagferry init`, and what is made of the answers.
-import { agentOptions, dataDirOf, nameOf } from "../../config/file-schema.ts";
+
+import { dataDirOf, nameOf } from "../../config/environment.ts";
+import { agentOptions } from "../../config/file-schema.ts";
 import { AgentError } from "../../core/errors.ts";
 import { serviceOptions } from "../../upload/client/options.ts";
 import type { BrowsedDevice } from "../discover/browsed.ts";

@@ -2,7 +2,7 @@
 import { open, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import type { Config, ConfiguredSource } from "../../config/config.ts";
-import { packaged } from "../../config/file-schema.ts";
+import { packaged } from "../../config/environment.ts";
 import { formatIssue } from "../../config/issue.ts";
 import { configJsonSchema } from "../../config/json-schema.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";

@@ -1,7 +1,7 @@
 // One question of `init`: answered beforehand, by a person at the terminal, or by its default where nobody is asked.
 
 import { dirname, resolve } from "node:path";
-import { fileProblem } from "../../config/read-file.ts";
+import { fileProblem } from "../../config/environment.ts";
 import { AgentError } from "../../core/errors.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "../terminal/console.ts";
@@ -35,8 +35,8 @@ interface Question {
   readonly judge?: Judge;
   /** The answer, where a flag or the file of answers gives it: then nobody is asked. */
   readonly given?: string | undefined;
-  /** The flag that gives it. */
-  readonly flag: string;
+  /** The flag that gives it, for what is wrong with it. */
+  readonly flag?: string;
   /** Only a person may decide this. An unattended run without `given` stops with this message, which names the flag. */
   readonly decision?: string;
 }
@@ -66,7 +66,7 @@ export async function answer(question: Question, { io, unattended }: Interview):
   if (given !== undefined) {
     const wrong = judge(given);
     if (wrong === undefined) return given;
-    throw new AgentError("CONFIG_INVALID", `${flag} ${withoutSecrets(given)}: ${wrong}`);
+    throw new AgentError("CONFIG_INVALID", `${flag ?? text} ${withoutSecrets(given)}: ${wrong}`);
   }
   if (unattended) {
     if (decision === undefined) return usual;

@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { sourceAddress } from "../../agent/upkeep/source-address.ts";
+import { fileProblem } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
-import { fileProblem } from "../../config/read-file.ts";
 import { listed } from "../../config/suggest.ts";
 import { AgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
 import { BufferInspector, type InspectedSegment } from "../../buffer/disk/inspector.ts";
-import { fileProblem } from "../../config/read-file.ts";
+import { fileProblem } from "../../config/environment.ts";
 import { AgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";

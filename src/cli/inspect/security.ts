@@ -3,8 +3,8 @@
 import { stat } from "node:fs/promises";
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
+import { fileProblem } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
-import { fileProblem } from "../../config/read-file.ts";
 import { isAgentError } from "../../core/errors.ts";
 import { isLoopback, leavesMachine } from "../../lib/loopback.ts";
 import { agentUrl, askAgent, askWithToken } from "../shared/agent-client.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { controlTokenIn, controlTokenName } from "../../agent/process/control-token.ts";
 import { type AgentPlace, agentPlace } from "../../config/agent-place.ts";
 import type { Config } from "../../config/config.ts";
-import { fileProblem } from "../../config/read-file.ts";
+import { fileProblem } from "../../config/environment.ts";
 import { AgentError, isAgentError } from "../../core/errors.ts";
 import type { ListenAddress } from "../../lib/fields.ts";
 import { leavesMachine } from "../../lib/loopback.ts";

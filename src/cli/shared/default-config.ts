@@ -2,7 +2,7 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import type { Environment } from "../../config/environment.ts";
-import { packaged } from "../../config/file-schema.ts";
+import { packaged } from "../../config/environment.ts";
 
 export const localConfig = "tagferry.yaml";
 /** For the help. */

@@ -55,7 +55,7 @@ export async function exitStatusOf(command: () => Promise<number>, io: Console):
     if (isAbort(error, io.signal)) return exitStatus.done;
     // A file that cannot be read or written is no defect of the program: a stack would not help.
     if (error instanceof Error && "syscall" in error && "path" in error && typeof error.path === "string") {
-      const { fileProblem } = await import("../../config/read-file.ts");
+      const { fileProblem } = await import("../../config/environment.ts");
       const problem = fileProblem(error);
       io.complain(`tagferry: ${visible(error.path)}: ${problem}`);
       if (problem === "no permission") io.complain("  ask as the user of the agent or as root");

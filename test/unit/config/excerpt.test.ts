@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { excerpt } from "../../../src/config/excerpt.ts";
-import { unclosedQuote } from "../../../src/config/unclosed-quote.ts";
+import { unclosedQuote } from "../../../src/config/yaml-hints.ts";
 import { runs } from "../../support/property.ts";
 
 const canary = "canary-77aa";

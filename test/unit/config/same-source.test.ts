@@ -1,6 +1,6 @@
 // Which sources a reload leaves running.
 import { expect, test } from "vitest";
-import { sameSource } from "../../../src/config/same-source.ts";
+import { sameSource } from "../../../src/config/config.ts";
 import { head, load, withPassword } from "../../support/config.ts";
 
 async function source(options: string, tag: string, variables = {}) {
