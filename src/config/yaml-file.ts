@@ -110,7 +110,7 @@ class Reader {
   readonly #skeleton: Skeleton | undefined;
   /** Where in the source an offset of a node is. */
   #original: (offset: number) => number;
-  readonly #anchors = new Map<string, { readonly node: ConfigNode; readonly size: number; used: boolean }>();
+  readonly #anchors = new Map<string, { readonly node: ConfigNode; readonly size: number }>();
   #nodes = 0;
 
   constructor(source: Source, skeleton?: Skeleton, original?: (offset: number) => number) {
@@ -128,7 +128,7 @@ class Reader {
     const read = this.#plain(node, path, at);
     if (isScalar(node) || isMap(node) || isSeq(node)) {
       const { anchor } = node;
-      if (anchor !== undefined) this.#anchors.set(anchor, { node: read, size: countNodes(read), used: false });
+      if (anchor !== undefined) this.#anchors.set(anchor, { node: read, size: countNodes(read) });
     }
     return read;
   }
@@ -248,7 +248,7 @@ class Reader {
   }
 
   #mergeSources(node: ConfigNode): readonly ConfigNode[] {
-    const sources = node.kind === "list" ? (node satisfies ListNode).items : [node];
+    const sources = node.kind === "list" ? node.items : [node];
     for (const source of sources)
       if (source.kind === "scalar" && !source.broken)
         this.#issues.error(source, "<< takes a map, or a list of maps, by alias");

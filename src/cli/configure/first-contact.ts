@@ -41,9 +41,8 @@ export async function firstContact(
     if (!isAgentError(error)) throw error;
     return { securityMode, target, offered: [] };
   }
-  if (securityMode === "none") return { securityMode, target, offered };
   const secure = offered.find((endpoint) => endpoint.secure);
-  if (secure) {
+  if (secure && securityMode !== "none") {
     const compared = await comparedCertificate(secure, { url, trust }, dataDir, interview);
     return { securityMode, target: { ...target, ...compared }, offered };
   }
@@ -53,7 +52,6 @@ export async function firstContact(
   const withoutSecurity = await confirmed(
     {
       text: "  Read it without security?",
-      flag: "--security-mode",
       decision: `${url} offers no security: everything can be read and changed on the way; --security-mode none reads it all the same`,
     },
     interview,
@@ -81,7 +79,6 @@ export async function passwordWithoutSecurity(
   const allowed = await confirmed(
     {
       text: "  The password would go in clear text: everybody on the way can read it. Send it all the same?",
-      flag: "--allow-insecure-password",
       decision: `${url} takes the password in clear text only: everybody on the way can read it; --allow-insecure-password sends it all the same`,
     },
     interview,
@@ -102,7 +99,6 @@ export async function loginAllowed(
   const allowed = await confirmed(
     {
       text: "  The connection is not encrypted: everybody on the way can read the password. Send it all the same?",
-      flag: "--allow-insecure-password",
       decision: `${url} is not encrypted: everybody on the way can read the password; use ${secure} if the broker offers it, or --allow-insecure-password to send it all the same`,
     },
     interview,
@@ -134,25 +130,18 @@ async function comparedCertificate(
     const message = `--trust ${given}: the server shows another certificate\n${certificate.join("\n")}`;
     throw new AgentError("CONFIG_INVALID", message);
   }
-  if (await isTrusted(dataDir, thumbprint)) return {};
-  if (!interview.unattended)
-    for (const line of [
-      "  The server shows this certificate; compare it with what the server itself displays:",
-      ...certificate,
-    ])
-      interview.io.complain(line);
+  const known = await knownCertificates(dataDir);
+  if (known.some((each) => each.state === "trusted" && each.thumbprint === thumbprint)) return {};
+  if (!interview.unattended) {
+    interview.io.complain("  The server shows this certificate; compare it with what the server itself displays:");
+    for (const line of certificate) interview.io.complain(line);
+  }
   const trusted = await confirmed(
     {
       text: "  Is it the same, and shall the agent trust it?",
-      flag: "--trust",
       decision: `${url} shows a certificate that the agent does not trust yet\n${certificate.join("\n")}\n  compare it with what the server itself displays; --trust ${thumbprint} trusts it`,
     },
     interview,
   );
   return trusted ? { trust: thumbprint } : {};
-}
-
-async function isTrusted(dataDir: string, thumbprint: string): Promise<boolean> {
-  const known = await knownCertificates(dataDir);
-  return known.some((certificate) => certificate.state === "trusted" && certificate.thumbprint === thumbprint);
 }

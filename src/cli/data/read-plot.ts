@@ -6,16 +6,7 @@ import { formatRfcDuration } from "../../wire/rfc-duration.ts";
 import { formatTimestamp, parseTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
 import { count, number, visible } from "../terminal/text.ts";
-import type { ReadItem } from "./read-rows.ts";
-
-interface PlotQuery {
-  readonly from: EpochMicros;
-  readonly before: EpochMicros;
-  /** Undefined: one that fits the picture, or the points themselves. */
-  readonly rollup: string | undefined;
-  /** Letters in a line; undefined: those of the terminal. */
-  readonly width: number | undefined;
-}
+import type { DataQuery, ReadItem } from "./read-rows.ts";
 
 const height = 10;
 const minute = 60e6;
@@ -25,14 +16,18 @@ interface Column {
   max: number;
 }
 
-/** One picture an item, each from requests of its own. Resolves with false when nobody reads any longer. */
+/**
+ * One picture an item, each from requests of its own. `width`: letters in a line; undefined: those of the terminal. Resolves with
+ * false when the reader has closed the pipe.
+ */
 export async function plotItems(
   caller: MethodCaller,
   items: readonly ReadItem[],
-  { from, before, rollup: asked, width = process.stdout.columns ?? 80 }: PlotQuery,
+  { from, before, rollup: asked }: DataQuery,
+  width: number | undefined,
   io: Console,
 ): Promise<boolean> {
-  const dots = plotDots(width);
+  const dots = plotDots(width ?? process.stdout.columns ?? 80);
   const perDot = (before - from) / dots;
   for (const { item, input, unit, enumeration } of items) {
     // Least and greatest value of a minute or more show all that a dot can show. A state has neither.

@@ -1,4 +1,5 @@
 // Data of the service as lines of CSV or NDJSON. Pure.
+import type { EpochMicros } from "../../core/point.ts";
 import type { DataFrame } from "../../wire/results.ts";
 import { csvCell, numberCell } from "../terminal/text.ts";
 
@@ -8,6 +9,14 @@ export interface ReadItem {
   readonly item: string;
   readonly unit: string;
   readonly enumeration: boolean;
+}
+
+/** What of the items is read. */
+export interface DataQuery {
+  readonly from: EpochMicros;
+  readonly before: EpochMicros;
+  /** RFC 3339 duration, or `window`. Undefined: the points themselves; for a plot, a rollup that fits the picture. */
+  readonly rollup: string | undefined;
 }
 
 export type RowFormat = "csv" | "ndjson";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inputsOf } from "../../agent/own-signals.ts";
 import { loadConfig } from "../../config/load.ts";
 import { nearest } from "../../config/suggest.ts";
-import { type EpochMicros, epochMicros, isInputId } from "../../core/point.ts";
+import { epochMicros, isInputId } from "../../core/point.ts";
 import type { ConfiguredInputs } from "../../mapping/input-template.ts";
 import type { MethodCaller } from "../../upload/client/method-caller.ts";
 import { readKeptSignals } from "../../upload/signals/catalog-file.ts";
@@ -18,7 +18,7 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { visible } from "../terminal/text.ts";
 import { plotItems } from "./read-plot.ts";
-import { DataRows, type ReadItem, type RowFormat } from "./read-rows.ts";
+import { type DataQuery, DataRows, type ReadItem, type RowFormat } from "./read-rows.ts";
 
 export interface ReadOptions {
   readonly config: string;
@@ -61,7 +61,7 @@ export async function read(inputs: readonly string[], options: ReadOptions, io: 
   });
   const going =
     format === "plot"
-      ? await plotItems(caller, readable, { ...span, rollup, width }, io)
+      ? await plotItems(caller, readable, { ...span, rollup }, width, io)
       : await printRows(caller, readable, { ...span, rollup, format }, io);
   if (!going) return exitStatus.done;
   for (const line of missing) io.complain(`tagferry: ${visible(line)}`);
@@ -71,7 +71,7 @@ export async function read(inputs: readonly string[], options: ReadOptions, io: 
 function wrongRollup(
   rollup: string | undefined,
   { version: spoken }: MethodCaller,
-  { from, before }: { readonly from: EpochMicros; readonly before: EpochMicros },
+  { from, before }: Omit<DataQuery, "rollup">,
 ): string | undefined {
   if (rollup === undefined) return undefined;
   const parsed: ReturnType<typeof readRollup> = readRollup(rollup, spoken);
@@ -85,18 +85,11 @@ function widthOf(rollup: ReadRollup): number {
   return rollup === undefined || rollup === "window" ? 0 : rollup.micros + rollup.months * 31 * 86_400e6;
 }
 
-interface RowQuery {
-  readonly from: EpochMicros;
-  readonly before: EpochMicros;
-  readonly rollup: string | undefined;
-  readonly format: RowFormat;
-}
-
 /** Resolves with false when nobody reads any longer. */
 async function printRows(
   caller: MethodCaller,
   items: readonly ReadItem[],
-  { from, before, rollup, format }: RowQuery,
+  { from, before, rollup, format }: DataQuery & { readonly format: RowFormat },
   io: Console,
 ): Promise<boolean> {
   const rows = new DataRows(format, rollup === undefined ? ["value"] : rollupColumns);

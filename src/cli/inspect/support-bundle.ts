@@ -15,7 +15,7 @@ import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
 import { agentUrl, callAgent, callWithToken } from "../shared/agent-client.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
+import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { progressBar } from "../terminal/text.ts";
 import { version } from "../terminal/version.ts";
 import { journalLines, scrubber, secretsIn, tar } from "./bundle-files.ts";
@@ -73,11 +73,12 @@ export async function supportBundle(
   try {
     await writeFile(resolve(io.environment.cwd, output), packed, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    io.complain(`tagferry: ${output} cannot be written: ${error instanceof Error ? error.message : String(error)}`);
-    return exitStatus.failed;
+    throw new CommandFailed(`${output} cannot be written: ${error instanceof Error ? error.message : String(error)}`);
   }
   io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
-  for (const [why, names] of byReason(missing)) io.print(`  not in it: ${names.join(", ")}: ${why}`);
+  // One cause may be why much is missing.
+  for (const [why, names] of Map.groupBy(missing.keys(), (name) => missing.get(name) ?? ""))
+    io.print(`  not in it: ${names.join(", ")}: ${why}`);
   io.print(
     "Secrets are not in it; names of tags and devices, addresses and values are. Look at it before you send it.",
   );
@@ -86,11 +87,7 @@ export async function supportBundle(
 
 /** An archive of nothing would only look like one of something. */
 async function insteadOfConfig(error: unknown, { config: file, url }: SupportBundleOptions, io: Console) {
-  const isThere = await io.environment.readFile(resolve(io.environment.cwd, file)).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return undefined;
+  if (await io.environment.readFile(resolve(io.environment.cwd, file)).catch(() => undefined)) return undefined;
   if (url === undefined) throw error;
   await callAgent(url, { method: "GET", path: "/healthz" }, io.signal);
   return undefined;
@@ -167,25 +164,17 @@ function effective(config: Config): string {
 }
 
 function versions(): string {
-  return `${JSON.stringify(
-    {
-      tagferry: version(),
-      node: process.versions,
-      platform: `${process.platform} ${arch()} ${release()}`,
-      hostname: hostname(),
-      uptimeSeconds: Math.round(uptime()),
-      memory: { total: totalmem(), free: freemem() },
-      cpus: cpus().map(({ model }) => model),
-      zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-    },
-    undefined,
-    2,
-  )}\n`;
-}
-
-/** One cause may be why much is missing. */
-function byReason(missing: ReadonlyMap<string, string>): ReadonlyMap<string, readonly string[]> {
-  return Map.groupBy(missing.keys(), (name) => missing.get(name) ?? "");
+  const found = {
+    tagferry: version(),
+    node: process.versions,
+    platform: `${process.platform} ${arch()} ${release()}`,
+    hostname: hostname(),
+    uptimeSeconds: Math.round(uptime()),
+    memory: { total: totalmem(), free: freemem() },
+    cpus: cpus().map(({ model }) => model),
+    zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  };
+  return `${JSON.stringify(found, undefined, 2)}\n`;
 }
 
 function about(time: Date, names: readonly string[], missing: ReadonlyMap<string, string>): string {

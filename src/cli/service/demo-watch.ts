@@ -23,46 +23,36 @@ interface Watched {
 export async function watch(watched: Watched): Promise<number> {
   const { devices, agent, io, runtime, duration } = watched;
   const started = runtime.clock.monotonic();
-  const outage = new Outage(watched);
-  const over = outage.run();
+  let away = false;
+  const over = outage(watched, (now) => {
+    away = now;
+  });
   // A signal ends both this loop and the outage; the loop tells of it.
   over.catch(() => {});
   for (let at = 1_000; ; at += 1_000) {
     const target = Math.min(at, duration ?? Number.POSITIVE_INFINITY);
     await runtime.clock.sleep(Math.max(0, started + target - runtime.clock.monotonic()), io.signal);
-    io.print(summary(target, devices, agent, outage.now));
+    io.print(summary(target, devices, agent, away));
     if (target === duration) return over;
   }
 }
 
-/** Switches the service off and on again: connections are cut and new ones refused, as when its machine restarts. */
-class Outage {
-  readonly #watched: Watched;
-  #now = false;
-
-  constructor(watched: Watched) {
-    this.#watched = watched;
-  }
-
-  get now(): boolean {
-    return this.#now;
-  }
-
-  /** Resolves with its length in milliseconds, to the second. */
-  async run(): Promise<number> {
-    const { service, io, runtime, duration } = this.#watched;
-    await runtime.clock.sleep(duration === undefined ? outageAfterMs : duration * outageAt, io.signal);
-    io.print("      -- the service is switched off: it refuses every connection");
-    await service.pause();
-    this.#now = true;
-    const began = runtime.clock.monotonic();
-    await runtime.clock.sleep(outageMs, io.signal);
-    const lasted = runtime.clock.monotonic() - began;
-    await service.resume();
-    this.#now = false;
-    io.print("      -- the service is back; the agent waits up to 15 s between attempts");
-    return Math.round(lasted / 1_000) * 1_000;
-  }
+/**
+ * Switches the service off and on again: connections are cut and new ones refused, as when its machine restarts. Resolves with
+ * the length in milliseconds, to the second.
+ */
+async function outage({ service, io, runtime, duration }: Watched, isAway: (now: boolean) => void): Promise<number> {
+  await runtime.clock.sleep(duration === undefined ? outageAfterMs : duration * outageAt, io.signal);
+  io.print("      -- the service is switched off: it refuses every connection");
+  await service.pause();
+  isAway(true);
+  const began = runtime.clock.monotonic();
+  await runtime.clock.sleep(outageMs, io.signal);
+  const lasted = runtime.clock.monotonic() - began;
+  await service.resume();
+  isAway(false);
+  io.print("      -- the service is back; the agent waits up to 15 s between attempts");
+  return Math.round(lasted / 1_000) * 1_000;
 }
 
 function summary(elapsedMs: number, devices: DemoDevices, agent: Agent, away: boolean): string {

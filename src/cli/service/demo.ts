@@ -17,7 +17,6 @@ import { readBackAndCompare } from "../../demo/read-back.ts";
 import { isAbort } from "../../lib/abort.ts";
 import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService, type Service } from "../../service/service.ts";
-import type { DetailOptions } from "../../web/details.ts";
 import { openWeb, type Web } from "../../web/server.ts";
 import { pageDetails } from "../run/serve.ts";
 import type { Console } from "../terminal/console.ts";
@@ -61,12 +60,18 @@ export async function demo({ duration, keep }: DemoOptions, given: Console): Pro
   const config = await loadConfig(file, io.environment);
   const agentScope = parts.use(new AsyncDisposableStack());
   const agent = agentScope.use(await openAgent(config, { version: version() }, runtime, io.signal));
+  const page = {
+    ...pageDetails(file, config),
+    snapshot: () => agent.status(),
+    gaps: (sinceMs: number, most: number) => agent.gaps(sinceMs, most),
+    metrics: () => metrics.text(),
+    health: () => ({ ok: true }),
+    ready: () => ({ ok: true }),
+  };
   const web = parts.use(
-    await withAnyPort(8421, (port) =>
-      openStatusPage(agent, port, () => metrics.text(), pageDetails(file, config), runtime, io.signal),
-    ),
+    await withAnyPort(8421, (port) => openWeb({ ...page, listen: { host: "127.0.0.1", port } }, runtime, io.signal)),
   );
-  introduce(io, { service, devices, web, file });
+  introduce(io, service, devices, web, file);
 
   try {
     const outage = await watch({ service, devices, agent, io, runtime, duration });
@@ -94,13 +99,9 @@ export async function demo({ duration, keep }: DemoOptions, given: Console): Pro
 }
 
 async function demoFolder(keep: string | undefined, parts: AsyncDisposableStack): Promise<string> {
-  if (keep !== undefined) {
-    const folder = resolve(keep);
-    await mkdir(folder, { recursive: true });
-    return folder;
-  }
-  const folder = await mkdtemp(join(tmpdir(), "tagferry-demo-"));
-  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  const folder = keep === undefined ? await mkdtemp(join(tmpdir(), "tagferry-demo-")) : resolve(keep);
+  await mkdir(folder, { recursive: true });
+  if (keep === undefined) parts.defer(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -124,30 +125,6 @@ function serviceOptions(folder: string, port: number): LocalServiceOptions {
   };
 }
 
-function openStatusPage(
-  agent: Agent,
-  port: number,
-  metrics: () => Promise<string>,
-  details: DetailOptions,
-  runtime: Runtime,
-  signal: AbortSignal,
-): Promise<Web> {
-  const ok = () => ({ ok: true });
-  return openWeb(
-    {
-      ...details,
-      listen: { host: "127.0.0.1", port },
-      snapshot: () => agent.status(),
-      gaps: (sinceMs, most) => agent.gaps(sinceMs, most),
-      metrics,
-      health: ok,
-      ready: ok,
-    },
-    runtime,
-    signal,
-  );
-}
-
 /** What a user would write, for the devices of the demo. */
 function configuration(folder: string, service: Service, devices: DemoDevices): string {
   return `version: 1
@@ -163,14 +140,7 @@ service:
 ${devices.configuration}`;
 }
 
-interface Introduced {
-  readonly service: Service;
-  readonly devices: DemoDevices;
-  readonly web: Web;
-  readonly file: string;
-}
-
-function introduce(io: Console, { service, devices, web, file }: Introduced): void {
+function introduce(io: Console, service: Service, devices: DemoDevices, web: Web, file: string): void {
   const { mqtt } = devices.logins;
   const typed = typedAs(io.environment.variables);
   io.print(`

@@ -87,12 +87,17 @@ export async function* look(
     for await (const given of opened.deliveries(signal)) {
       const delivery = { ...given, readings: given.readings.map(settled) };
       const points = pointsOf(delivery, mapping);
-      const states = index(mapping.tags());
+      const states = mapping.tags();
+      const byInput = new Map(states.map((state) => [state.input, state]));
+      // For readings that gave no point.
+      const byAddress = new Map(states.map((state) => [`${state.tag} ${state.address}`, state]));
+      const byTag = new Map(states.map((state) => [state.tag, state]));
       yield delivery.readings.map((reading, i) => {
         const { tag, captures, address } = reading;
-        const refusal = points[i] ? undefined : mapping.refusalOf(tag, captures, address);
-        const raw = given.readings[i]?.value;
-        return { ...looked(source.name, reading, points[i], refusal, states), raw };
+        const point = points[i];
+        const refusal = point ? undefined : mapping.refusalOf(tag, captures, address);
+        const state = point ? byInput.get(point.input) : (byAddress.get(`${tag} ${address}`) ?? byTag.get(tag));
+        return { ...looked(source.name, reading, point, refusal, state), raw: given.readings[i]?.value };
       });
       told(mapping.refusals());
     }
@@ -121,32 +126,14 @@ function pointsOf({ readings, descriptions }: Delivery, mapping: Mapping): reado
   return readings.map((reading) => mapping.map({ readings: [reading], descriptions: [] })[0]);
 }
 
-interface States {
-  readonly byInput: ReadonlyMap<string, TagState>;
-  /** By tag and address: for readings that gave no point. */
-  readonly byAddress: ReadonlyMap<string, TagState>;
-  readonly byTag: ReadonlyMap<TagId, TagState>;
-}
-
-function index(states: readonly TagState[]): States {
-  return {
-    byInput: new Map(states.map((state) => [state.input, state])),
-    byAddress: new Map(states.map((state) => [`${state.tag} ${state.address}`, state])),
-    byTag: new Map(states.map((state) => [state.tag, state])),
-  };
-}
-
 function looked(
   source: string,
   reading: Reading,
   point: Point | undefined,
   refusal: RefusedInput | undefined,
-  states: States,
+  state: TagState | undefined,
 ): Looked {
   const { tag, address, value: raw, time, clock, quality, reason } = reading;
-  const state = point
-    ? states.byInput.get(point.input)
-    : (states.byAddress.get(`${tag} ${address}`) ?? states.byTag.get(tag));
   const value = point?.value;
   return {
     source,
