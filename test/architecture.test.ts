@@ -133,3 +133,41 @@ test("the process is ended in cli/main.ts alone", () => {
     .map((file) => relative(root, file));
   expect(wrong.filter((name) => name !== "cli/main.ts")).toEqual([]);
 });
+
+/** Names that are still exported by two files. The list only gets shorter: a name that is resolved has to leave it. */
+const namedTwice = [
+  "Address",
+  "Answer",
+  "Arrival",
+  "Block",
+  "Breaker",
+  "Cut",
+  "Endpoint",
+  "Failure",
+  "Found",
+  "Gap",
+  "Intake",
+  "Link",
+  "LinkOptions",
+  "PathStep",
+  "SilenceWatch",
+  "UploadState",
+  "UploadStatus",
+  "openLink",
+  "refusalOf",
+  "joined",
+];
+
+test("no two files export the same name", () => {
+  const exporters = new Map<string, string[]>();
+  for (const file of files)
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(
+      /^export (?:async )?(?:const|function\*?|class|interface|type) (\w+)/gm,
+    ))
+      exporters.set(name, [...(exporters.get(name) ?? []), relative(root, file)]);
+  const twice = [...exporters].filter(([, all]) => all.length > 1);
+  const unexpected = twice.filter(([name]) => !namedTwice.includes(name));
+
+  expect(exporters.size).toBeGreaterThan(500);
+  expect(unexpected.map(([name, all]) => `${name}: ${all.join(", ")}`)).toEqual([]);
+});

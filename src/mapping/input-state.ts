@@ -2,7 +2,7 @@
 import type { EpochMicros, InputId } from "../core/point.ts";
 import type { PartialSignalMetadata } from "../core/signal.ts";
 import type { Quality, TagId } from "../core/source.ts";
-import type { TimeFault } from "./mapping.ts";
+import type { InputTimeFault } from "./mapping.ts";
 
 /** A tag as its inputs know it. */
 export interface InputTag {
@@ -172,7 +172,7 @@ export class RepeatedTime {
   }
 
   /** `readings` of the input so far; `keeps`: all values of one time are stored. */
-  fault(readings: number, keeps: boolean): Pick<TimeFault, "kind" | "repeats" | "readings" | "forMs"> | undefined {
+  fault(readings: number, keeps: boolean): Pick<InputTimeFault, "kind" | "repeats" | "readings" | "forMs"> | undefined {
     const forMs = this.#runMs;
     if (this.#run >= leastReadings && forMs >= leastStandingMs && forMs > 2 * this.#longestMs)
       return { kind: "standing", repeats: this.#run, readings: this.#run + 1, forMs };

@@ -77,7 +77,7 @@ export interface TagState {
 }
 
 /** `standing`: the device clock stands still. `repeats`: readings often have the device time of the one before. */
-export interface TimeFault {
+export interface InputTimeFault {
   readonly tag: TagId;
   readonly input: InputId;
   readonly address: string;
@@ -93,7 +93,7 @@ export interface TimeFault {
 export interface TimeFaults {
   readonly standing: number;
   readonly repeats: number;
-  readonly first: readonly TimeFault[];
+  readonly first: readonly InputTimeFault[];
 }
 
 export interface RefusedInput {

@@ -3,7 +3,7 @@ import { type EpochMicros, epochMicros } from "../core/point.ts";
 import type { TagId } from "../core/source.ts";
 import type { RateLimitedLog } from "../lib/rate-limited-log.ts";
 import { type InputState, RepeatedTime } from "./input-state.ts";
-import type { TagState, TimeFault, TimeFaults } from "./mapping.ts";
+import type { InputTimeFault, TagState, TimeFaults } from "./mapping.ts";
 import type { TagRule } from "./options.ts";
 
 const nothingYet = {
@@ -85,7 +85,7 @@ export class TimeFaultFinder {
 
   list(nowMs: number): TimeFaults {
     const counts = { standing: 0, repeats: 0 };
-    const first: TimeFault[] = [];
+    const first: InputTimeFault[] = [];
     for (const state of this.#inputs) {
       const { tag, input, address, repeated } = state;
       if (repeated === undefined || nowMs - repeated.lastMs > forgetMs) {

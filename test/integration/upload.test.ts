@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { InputId } from "../../src/core/point.ts";
-import { TimeWriter } from "../../src/upload/series/time-text.ts";
+import { TimeWriter } from "../../src/upload/series/number-text.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryReader, type Points } from "../support/memory-reader.ts";
 import {

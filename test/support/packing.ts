@@ -2,8 +2,7 @@
 import type { BlockId, Lane, Series } from "../../src/core/buffer.ts";
 import type { Steps } from "../../src/lib/in-slices.ts";
 import { Window } from "../../src/upload/delivery/window.ts";
-import { Envelope } from "../../src/upload/packing/frame-plan.ts";
-import type { PackedPlan } from "../../src/upload/packing/packed-column.ts";
+import { Envelope, type PackedPlan } from "../../src/upload/packing/frame-plan.ts";
 import { Packer } from "../../src/upload/packing/packer.ts";
 
 export const packingIntegration = "c8ktonqsahsmemfs7lv0";

@@ -3,7 +3,7 @@ import type { BufferStats } from "../../core/buffer.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Quality, UnknownAddress } from "../../core/source.ts";
-import type { TimeFault } from "../../mapping/mapping.ts";
+import type { InputTimeFault } from "../../mapping/mapping.ts";
 import type { GapSummary } from "../gaps/gap.ts";
 
 export interface Overall {
@@ -71,7 +71,7 @@ export interface RefusedInputStatus {
   readonly readings: number;
 }
 
-export interface TimeFaultStatus extends Omit<TimeFault, "tag"> {
+export interface TimeFaultStatus extends Omit<InputTimeFault, "tag"> {
   readonly source: string;
 }
 

@@ -1,5 +1,5 @@
 // Device clocks that stand still and times that repeat often: as a list for `/api/status`, and as a warning for each kind.
-import type { Mapping, TimeFault } from "../../mapping/mapping.ts";
+import type { InputTimeFault, Mapping } from "../../mapping/mapping.ts";
 import type { TimeFaultStatus, TimeFaultsStatus, Warning } from "./status.ts";
 
 /** Inputs that one warning names; the others are counted. */
@@ -44,7 +44,7 @@ interface Words {
 
 function about(
   all: readonly TimeFaultStatus[],
-  kind: TimeFault["kind"],
+  kind: InputTimeFault["kind"],
   count: number,
   { what, detail, remedy }: Words,
 ): Warning[] {

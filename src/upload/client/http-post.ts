@@ -6,8 +6,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { Secret } from "../../core/secret.ts";
 import { deadline, isAbort, orAbort } from "../../lib/abort.ts";
-import { Addresses, type Resolve } from "./addresses.ts";
-import { type Connections, openConnections } from "./connections.ts";
+import { Addresses, type Connections, openConnections, type Resolve } from "./connections.ts";
 
 export interface HttpAnswer {
   readonly status: number;

@@ -7,7 +7,7 @@ import { type ApiVersion, type Method, requestLimits, wireName } from "../../wir
 import type { ItemSaveView, SignalSaveView } from "../../wire/signal-view.ts";
 import type { ServiceOptions } from "./options.ts";
 import { Pacer, type TurnFolder } from "./pacer.ts";
-import type { RpcClient, Verdict } from "./rpc-client.ts";
+import type { CallOutcome, RpcClient } from "./rpc-client.ts";
 
 export interface MethodCallerParts {
   readonly options: ServiceOptions;
@@ -102,7 +102,7 @@ export function isRefusal(error: unknown): error is AgentError {
 }
 
 /** What an answer that is no result means for a command that ends. `what`: what was asked, and of whom. */
-export function serviceFailure(what: string, verdict: Exclude<Verdict, { kind: "done" }>): AgentError {
+export function serviceFailure(what: string, verdict: Exclude<CallOutcome, { kind: "done" }>): AgentError {
   const failure = (code: ErrorCode, text: string, cause?: Error) =>
     new AgentError(code, `${what}: ${text}`, cause && { cause });
   const refused = (reason: string) => failure("SERVICE_PROTOCOL", reason, new RefusedRequest(reason));

@@ -4,7 +4,7 @@ import type { Runtime } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
 import { type RpcErrorObject, rpcErrors, rpcResponse } from "../../wire/json-rpc.ts";
 import { type ApiVersion, versionHeader } from "../../wire/method.ts";
-import type { Resolve } from "./addresses.ts";
+import type { Resolve } from "./connections.ts";
 import { type Credentials, withoutCredentials } from "./credentials.ts";
 import { type HttpAnswer, HttpPost } from "./http-post.ts";
 import type { ServiceOptions } from "./options.ts";
@@ -23,7 +23,7 @@ export interface Call {
  * What became of a call: the words of `Outcome`, before its result is read. `throttled` for 0 ms: credentials are renewed,
  * the same call may go out again in its turn.
  */
-export type Verdict =
+export type CallOutcome =
   | { readonly kind: "done"; readonly result: Readonly<Record<string, unknown>> }
   | { readonly kind: "partly"; readonly error: RpcErrorObject }
   | { readonly kind: "refused"; readonly code: number; readonly reason: string; readonly paths: readonly string[] }
@@ -68,7 +68,7 @@ export class RpcClient implements AsyncDisposable {
   }
 
   /** Resolves with what became of the call; rejects with `signal.reason` only. */
-  async call({ id, body, maxAnswerBytes, apiVersion }: Call, signal: AbortSignal): Promise<Verdict> {
+  async call({ id, body, maxAnswerBytes, apiVersion }: Call, signal: AbortSignal): Promise<CallOutcome> {
     const { credentials, options, agent } = this.#parts;
     let authorization: string;
     let answer: HttpAnswer;
@@ -106,7 +106,7 @@ export class RpcClient implements AsyncDisposable {
 }
 
 /** What other credentials may mend. */
-function lackingIn(status: number, verdict: Verdict): "validity" | "rights" | undefined {
+function lackingIn(status: number, verdict: CallOutcome): "validity" | "rights" | undefined {
   if (status === 401) return "validity";
   return status === 403 || (verdict.kind === "unauthorized" && verdict.answered) ? "rights" : undefined;
 }
@@ -115,7 +115,7 @@ function lackingIn(status: number, verdict: Verdict): "validity" | "rights" | un
 type Clean = (text: string) => string;
 
 /** Success is JSON-RPC 2.0 with the right ID, a result and no error; anything else may or may not have been stored. */
-function verdictOnBody(text: string, id: number, clean: Clean): Verdict {
+function verdictOnBody(text: string, id: number, clean: Clean): CallOutcome {
   let body: unknown;
   try {
     body = JSON.parse(text);
@@ -135,7 +135,7 @@ function verdictOnBody(text: string, id: number, clean: Clean): Verdict {
   return verdictOnError(response.error, clean);
 }
 
-function verdictOnError(error: RpcErrorObject, clean: Clean): Verdict {
+function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {
   const reason = clean(`${error.message} (${error.code}${error.data?.trace ? `, trace ${error.data.trace}` : ""})`);
   switch (error.code) {
     case rpcErrors.invalidRequest.code:
@@ -171,7 +171,7 @@ function cleaned({ code, message, data }: RpcErrorObject, clean: Clean): RpcErro
   return { code, message: clean(message), data: data && { ...data, ...(invalidResources && { invalidResources }) } };
 }
 
-function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): Verdict {
+function verdictOnStatus({ status, headers, text }: HttpAnswer, nowMs: number): CallOutcome {
   const reason = `HTTP ${status}${excerpt(text)}`;
   if (status === 401 || status === 403 || status === 407) return { kind: "unauthorized", reason, answered: false };
   if (status >= 300 && status < 400)
@@ -191,7 +191,7 @@ function excerpt(text: string): string {
   return line === "" ? "" : `: ${line.slice(0, 200)}`;
 }
 
-function unavailable(message: string): Extract<Verdict, { readonly kind: "unavailable" }> {
+function unavailable(message: string): Extract<CallOutcome, { readonly kind: "unavailable" }> {
   return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message), answered: false };
 }
 

@@ -9,7 +9,7 @@
 //   one fails by itself    not long after another request was accepted: its input is at fault
 import type { InputId } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
-import type { Part } from "../packing/packed-column.ts";
+import type { Part } from "../packing/frame-plan.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
 
 /** How often and how long the same request fails before its series are suspects. */

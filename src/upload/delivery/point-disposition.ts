@@ -3,7 +3,7 @@ import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { Outcome } from "../../core/sink.ts";
 import { forEachInSlices } from "../../lib/in-slices.ts";
-import type { Part } from "../packing/packed-column.ts";
+import type { Part } from "../packing/frame-plan.ts";
 import type { Bisection } from "./bisection.ts";
 import type { Breaker } from "./breaker.ts";
 import type { ParkedInputs, ParkReason } from "./parked-inputs.ts";

@@ -2,12 +2,17 @@
 import type { InputId } from "../../core/point.ts";
 import type { Frame } from "../../core/sink.ts";
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
-import { type ColumnSource, columnOverhead, type FramePlan, nullBytes, timeOverhead } from "../packing/frame-plan.ts";
-import type { Part } from "../packing/packed-column.ts";
+import {
+  type ColumnSource,
+  columnOverhead,
+  type FramePlan,
+  nullBytes,
+  type Part,
+  timeOverhead,
+} from "../packing/frame-plan.ts";
 import { lookupWork, RowSet } from "../packing/row-set.ts";
 import { Columns } from "../series/columns.ts";
-import { numberForm, scaledNumber, textLength } from "../series/number-text.ts";
-import { timeLength } from "../series/time-text.ts";
+import { numberForm, scaledNumber, textLength, timeLength } from "../series/number-text.ts";
 
 /** Finding the text of a number takes as long as copying so many points. */
 const formWork = 8;

@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { syncName } from "../../lib/atomic-file.ts";
-import { isWritableTime, TimeWriter } from "../series/time-text.ts";
+import { isWritableTime, TimeWriter } from "../series/number-text.ts";
 
 export interface Reject {
   readonly input: InputId;

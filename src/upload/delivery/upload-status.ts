@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodes, isAgentError } from "../../core/errors.ts";
 import type { EpochMicros, InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { Since } from "../../lib/since.ts";
-import type { Verdict } from "../client/rpc-client.ts";
+import type { CallOutcome } from "../client/rpc-client.ts";
 import type { Catalog } from "../signals/catalog.ts";
 import type { SignalWatchStatus } from "../signals/signal-watch.ts";
 import type { ParkedStatus } from "./parked-inputs.ts";
@@ -164,7 +164,7 @@ export class UploadTally {
   }
 
   /** What became of saving metadata. It shows where points fare better. */
-  saved(verdict: Verdict): void {
+  saved(verdict: CallOutcome): void {
     const failed = (state: UploadState, code: ErrorCode, reason: string) => {
       const failure = {
         code,

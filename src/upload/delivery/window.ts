@@ -3,10 +3,9 @@ import type { Block, BlockId, Lane, Settlement } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
 import { LateOrder } from "../series/late-order.ts";
-import { numberForm, scaledNumber } from "../series/number-text.ts";
+import { isWritableTime, numberForm, scaledNumber } from "../series/number-text.ts";
 import { PointArena } from "../series/point-arena.ts";
 import { SeriesQueue } from "../series/series-queue.ts";
-import { isWritableTime } from "../series/time-text.ts";
 import { OpenBlocks } from "./open-blocks.ts";
 import { PortionColumn } from "./portion.ts";
 

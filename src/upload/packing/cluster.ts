@@ -50,7 +50,7 @@ export function* clustersOf(candidates: Iterable<Candidate>): Steps<Cluster[]> {
  * in two parts makes some series one row deeper than others. They go out as deep as the least of them; what is left goes
  * with the next frame. Changes what it is given.
  */
-export function* joined(clusters: readonly Cluster[]): Steps<Cluster[]> {
+export function* joinedClusters(clusters: readonly Cluster[]): Steps<Cluster[]> {
   const apart: Cluster[] = [];
   const byFirstTime = new Map<number, Cluster>();
   const column = new Columns();
@@ -84,7 +84,7 @@ function* goTogether(one: Cluster, other: Cluster, column: Columns): Steps<boole
  * The deepest first, over their whole depth: a request carries most points that way. When something waits too long, the
  * one that waits longest leads, followed by what is about as deep as it: series of like depth share a frame best.
  */
-export function inOrder(clusters: readonly Cluster[], urgentBefore: number): Generator<Cluster, void> {
+export function clustersInOrder(clusters: readonly Cluster[], urgentBefore: number): Generator<Cluster, void> {
   let oldest: Cluster | undefined;
   for (const cluster of clusters) if (cluster.since < (oldest?.since ?? urgentBefore)) oldest = cluster;
   const depth = oldest && Math.log2(oldest.rows);

@@ -1,11 +1,9 @@
 // A frame while it is being planned: which points are in it, and how many bytes that makes, to the byte.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
-import { textLength } from "../series/number-text.ts";
+import { leastTimeLength, textLength, timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { leastTimeLength, timeLength } from "../series/time-text.ts";
-import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
-import type { Part } from "./packed-column.ts";
+import { columnOverhead, nullBytes, type Part, timeOverhead } from "./frame-plan.ts";
 import { lookupWork, RowSet } from "./row-set.ts";
 
 const lookupsPerStep = stepWork / lookupWork;

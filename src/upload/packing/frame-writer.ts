@@ -1,8 +1,7 @@
 // Writes a planned frame as bytes into one buffer that is used again for every request.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
 import { Columns } from "../series/columns.ts";
-import { textLength, writeNumber } from "../series/number-text.ts";
-import { TimeWriter } from "../series/time-text.ts";
+import { TimeWriter, textLength, writeNumber } from "../series/number-text.ts";
 import type { Envelope, FramePlan } from "./frame-plan.ts";
 
 /** Writing a time takes as long as copying so many points. */

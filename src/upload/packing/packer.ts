@@ -2,12 +2,11 @@
 // its turn. See the README of this folder for the reasons, cost and bounds of the algorithm.
 import type { InputId } from "../../core/point.ts";
 import type { Steps } from "../../lib/in-slices.ts";
+import { timeLength } from "../series/number-text.ts";
 import type { SeriesQueue } from "../series/series-queue.ts";
-import { timeLength } from "../series/time-text.ts";
-import { type Candidate, type Cluster, clustersOf, clusterWork, inOrder, joined } from "./cluster.ts";
+import { type Candidate, type Cluster, clustersInOrder, clustersOf, clusterWork, joinedClusters } from "./cluster.ts";
 import { FrameDraft } from "./frame-draft.ts";
-import { columnOverhead, nullBytes, timeOverhead } from "./frame-plan.ts";
-import { JoinedColumn, type PackedPlan, type Part } from "./packed-column.ts";
+import { columnOverhead, JoinedColumn, nullBytes, type PackedPlan, type Part, timeOverhead } from "./frame-plan.ts";
 
 export interface PackLimits {
   /** Bytes of the whole request. */
@@ -61,8 +60,8 @@ export class Packer {
     const misfits: Cluster[] = [];
     const apart = yield* clustersOf(candidates);
     // Where all of it goes out at once nothing has to be left behind.
-    const clusters = leastBytes(apart) > limits.maxBytes ? yield* joined(apart) : apart;
-    for (const cluster of inOrder(clusters, limits.urgentBefore)) {
+    const clusters = leastBytes(apart) > limits.maxBytes ? yield* joinedClusters(apart) : apart;
+    for (const cluster of clustersInOrder(clusters, limits.urgentBefore)) {
       if (draft.width === 0) yield* this.#addFirst(cluster);
       else if (!(yield* this.#addWhole(cluster))) misfits.push(cluster);
       if (misfits.length > mostMisfits || this.#tired || this.#full) break;

@@ -1,6 +1,6 @@
 // The distinct times of a frame while it is being planned.
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
-import { mergeOrder } from "../series/merge-order.ts";
+import { mergeOrder } from "../series/columns.ts";
 
 const empty = Number.NaN;
 /** Looking a time up takes as long as copying so many: it is anywhere in memory. */

@@ -3,6 +3,8 @@
 // Points stand in segments of eight, one series each; segments of a series are chained. Eight doubles are one cache line,
 // so walking a chain costs a miss per eight points, and a series of one point wastes seven slots. Memory that was never
 // used is never touched, freed segments are used again first.
+import type { Columns } from "./columns.ts";
+import { textLength } from "./number-text.ts";
 
 export const segmentPoints = 8;
 export const noSegment = -1;
@@ -11,26 +13,21 @@ const keptSegments = 131_072 / segmentPoints;
 
 /** 21 bytes a point. The columns are replaced when it grows or empties: read them anew after `allocate` and `free`. */
 export class PointArena {
-  times: Float64Array<ArrayBuffer>;
+  times = new Float64Array();
   /** As `scaledNumber` gives them: see `forms`. */
-  values: Float64Array<ArrayBuffer>;
+  values = new Float64Array();
   /** `NumberForm` of each value. */
-  forms: Uint8Array<ArrayBuffer>;
+  forms = new Uint8Array();
   /** Slot of the block that each point came in. */
-  blocks: Uint32Array<ArrayBuffer>;
+  blocks = new Uint32Array();
   /** Segment → the one after it in its chain, `noSegment` at the end. */
-  next: Int32Array<ArrayBuffer>;
+  next = new Int32Array();
   #freed = noSegment;
   #unused = 0;
   #allocated = 0;
 
   constructor(capacity: number) {
-    const segments = Math.ceil(capacity / segmentPoints);
-    this.times = new Float64Array(segments * segmentPoints);
-    this.values = new Float64Array(segments * segmentPoints);
-    this.forms = new Uint8Array(segments * segmentPoints);
-    this.blocks = new Uint32Array(segments * segmentPoints);
-    this.next = new Int32Array(segments);
+    this.#make(Math.ceil(capacity / segmentPoints));
   }
 
   get freeSegments(): number {
@@ -62,33 +59,88 @@ export class PointArena {
     const segments = this.next.length;
     // At once: the garbage collector has no hurry while the agent idles, and would see both.
     for (const { buffer } of [this.times, this.values, this.forms, this.blocks, this.next]) buffer.transfer(0);
-    this.times = new Float64Array(segments * segmentPoints);
-    this.values = new Float64Array(segments * segmentPoints);
-    this.forms = new Uint8Array(segments * segmentPoints);
-    this.blocks = new Uint32Array(segments * segmentPoints);
-    this.next = new Int32Array(segments);
+    this.#make(segments);
     this.#freed = noSegment;
     this.#unused = 0;
   }
 
   #grow(): void {
-    const segments = Math.ceil(this.next.length * 1.25) + 1;
+    const { times, values, forms, blocks, next } = this;
+    this.#make(Math.ceil(next.length * 1.25) + 1);
+    this.times.set(times);
+    this.values.set(values);
+    this.forms.set(forms);
+    this.blocks.set(blocks);
+    this.next.set(next);
+  }
+
+  #make(segments: number): void {
     const points = segments * segmentPoints;
-    const doubles = (from: Float64Array) => {
-      const to = new Float64Array(points);
-      to.set(from);
-      return to;
-    };
-    this.times = doubles(this.times);
-    this.values = doubles(this.values);
-    const forms = new Uint8Array(points);
-    forms.set(this.forms);
-    this.forms = forms;
-    const blocks = new Uint32Array(points);
-    blocks.set(this.blocks);
-    this.blocks = blocks;
-    const next = new Int32Array(segments);
-    next.set(this.next);
-    this.next = next;
+    this.times = new Float64Array(points);
+    this.values = new Float64Array(points);
+    this.forms = new Uint8Array(points);
+    this.blocks = new Uint32Array(points);
+    this.next = new Int32Array(segments);
+  }
+}
+
+/** A place in a chain of segments. Good until points come or go. */
+export class ChainCursor {
+  readonly #arena: PointArena;
+  #segment: number;
+  #offset: number;
+
+  constructor(arena: PointArena, segment: number, offset: number) {
+    this.#arena = arena;
+    this.#segment = segment;
+    this.#offset = offset;
+  }
+
+  /** Copies the next `count` points behind what is in `into`, which has room for them; with `values` alone not their times. */
+  copy(count: number, into: Columns, what: "points" | "values"): void {
+    const { times, values, forms, next } = this.#arena;
+    const { times: toTimes, values: toValues, forms: toForms } = into;
+    const withTimes = what === "points";
+    let segment = this.#segment;
+    let offset = this.#offset;
+    let copied = into.count;
+    const end = copied + count;
+    while (copied < end) {
+      if (offset === segmentPoints) {
+        segment = next[segment]!;
+        offset = 0;
+      }
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && copied < end; offset++) {
+        if (withTimes) toTimes[copied] = times[base + offset]!;
+        toValues[copied] = values[base + offset]!;
+        toForms[copied++] = forms[base + offset]!;
+      }
+    }
+    this.#segment = segment;
+    this.#offset = offset;
+    into.count = end;
+  }
+
+  /** Bytes of the next values as text, where their times are those of `sought` in this range; −1 where they are not. */
+  textAt(sought: Float64Array, from: number, to: number): number {
+    const { times, forms, next } = this.#arena;
+    let segment = this.#segment;
+    let offset = this.#offset;
+    let bytes = 0;
+    for (let i = from; i < to; ) {
+      if (offset === segmentPoints) {
+        segment = next[segment]!;
+        offset = 0;
+      }
+      const base = segment * segmentPoints;
+      for (; offset < segmentPoints && i < to; offset++, i++) {
+        if (times[base + offset] !== sought[i]) return -1;
+        bytes += textLength(forms[base + offset]!);
+      }
+    }
+    this.#segment = segment;
+    this.#offset = offset;
+    return bytes;
   }
 }

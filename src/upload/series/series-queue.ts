@@ -2,10 +2,9 @@
 import type { Lane } from "../../core/buffer.ts";
 import type { InputId } from "../../core/point.ts";
 import { type Steps, stepWork } from "../../lib/in-slices.ts";
-import { ChainCursor } from "./chain-cursor.ts";
 import type { Columns } from "./columns.ts";
 import { textLength, unscaledNumber } from "./number-text.ts";
-import { noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
+import { ChainCursor, noSegment, type PointArena, segmentPoints } from "./point-arena.ts";
 
 export interface MoveOptions {
   readonly stays?: (time: number) => boolean;

@@ -7,7 +7,7 @@ import { signalSaveView } from "../../wire/signal-view.ts";
 import { inputsMember, saveViewIn } from "../client/method-caller.ts";
 import type { ServiceOptions } from "../client/options.ts";
 import type { Pacer } from "../client/pacer.ts";
-import { answerBytes, type Call, type Verdict } from "../client/rpc-client.ts";
+import { answerBytes, type Call, type CallOutcome } from "../client/rpc-client.ts";
 import { namedIn, signalsOf, summaryBytes } from "../client/service-sink.ts";
 import { firstRequestId } from "../packing/frame-plan.ts";
 import type { Catalog } from "./catalog.ts";
@@ -17,9 +17,9 @@ export interface SignalSyncParts {
   readonly catalog: Catalog;
   readonly pacer: Pacer;
   readonly maxBytes: number;
-  readonly call: (call: Call, signal: AbortSignal) => Promise<Verdict>;
+  readonly call: (call: Call, signal: AbortSignal) => Promise<CallOutcome>;
   /** Told of every verdict that is not about single signals, and of the first success after one. */
-  readonly report: (verdict: Verdict) => void;
+  readonly report: (verdict: CallOutcome) => void;
   /** Told of what the service has taken. */
   readonly saved?: (inputs: readonly InputId[]) => void;
 }
@@ -128,7 +128,7 @@ export class SignalSync {
   }
 
   /** Milliseconds to wait before the next call. */
-  async #decide(batch: readonly BatchedSignal[], verdict: Verdict): Promise<number> {
+  async #decide(batch: readonly BatchedSignal[], verdict: CallOutcome): Promise<number> {
     const { report } = this.#parts;
     switch (verdict.kind) {
       case "done":

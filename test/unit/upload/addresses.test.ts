@@ -1,7 +1,7 @@
 // Names are asked for one question at a time, again after a minute, and a late answer is not thrown away.
 import type { LookupAddress } from "node:dns";
 import { expect, test } from "vitest";
-import { Addresses } from "../../../src/upload/client/addresses.ts";
+import { Addresses } from "../../../src/upload/client/connections.ts";
 import { ManualClock } from "../../support/runtime.ts";
 
 const name = "service.plant.example";

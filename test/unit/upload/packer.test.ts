@@ -6,9 +6,8 @@ import type { Block, BlockId, Lane, Settlement } from "../../../src/core/buffer.
 import type { InputId } from "../../../src/core/point.ts";
 import type { Steps } from "../../../src/lib/in-slices.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
-import { Envelope, firstRequestId } from "../../../src/upload/packing/frame-plan.ts";
+import { Envelope, firstRequestId, type PackedPlan } from "../../../src/upload/packing/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
-import type { PackedPlan } from "../../../src/upload/packing/packed-column.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { frameWritten } from "../../support/insert-contract.ts";
 import { runs } from "../../support/property.ts";

@@ -9,7 +9,7 @@ import { firstRequestId } from "../../../src/upload/packing/frame-plan.ts";
 import { FrameWriter } from "../../../src/upload/packing/frame-writer.ts";
 import { Packer } from "../../../src/upload/packing/packer.ts";
 import { RowSet } from "../../../src/upload/packing/row-set.ts";
-import { mergeOrder } from "../../../src/upload/series/merge-order.ts";
+import { mergeOrder } from "../../../src/upload/series/columns.ts";
 import { packingEnvelope, windowOf } from "../../support/packing.ts";
 import { polled, unrelated } from "../../support/packing-workloads.ts";
 import { seeded } from "../../support/runtime.ts";

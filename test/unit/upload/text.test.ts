@@ -2,13 +2,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  isWritableTime,
   numberForm,
   scaledNumber,
+  TimeWriter,
   textLength,
+  timeLength,
   unscaledNumber,
   writeNumber,
 } from "../../../src/upload/series/number-text.ts";
-import { isWritableTime, TimeWriter, timeLength } from "../../../src/upload/series/time-text.ts";
 import { runs } from "../../support/property.ts";
 
 function numberText(value: number): string {
