@@ -11,7 +11,7 @@ import { MethodCaller } from "./client/method-caller.ts";
 import type { ServiceOptions } from "./client/options.ts";
 import { Pacer, TurnFolder } from "./client/pacer.ts";
 import { RpcClient } from "./client/rpc-client.ts";
-import { ServiceSink } from "./client/service-sink.ts";
+import { serviceSink } from "./client/service-sink.ts";
 import { Dispatcher } from "./delivery/dispatcher.ts";
 import { LearnedLimit } from "./delivery/learned-limit.ts";
 import { Rejects } from "./delivery/rejects.ts";
@@ -77,7 +77,7 @@ export async function openUploader(parts: UploaderParts, runtime: Runtime, signa
   const turns = opened.use(new TurnFolder(stateDir, runtime.log));
   const credentials = opened.use(await openCredentials(options, join(stateDir, "token.json"), runtime));
   const client = opened.use(await RpcClient.open({ options, credentials, agent: parts.agent, resolve }, runtime));
-  const sink = parts.sink ?? new ServiceSink(client, options.confirmation);
+  const sink = parts.sink ?? serviceSink(client, options.confirmation);
   const watch = openWatch(parts, client, turns, opened, runtime);
   const signals =
     !parts.sink && options.signals.save === "onChange"

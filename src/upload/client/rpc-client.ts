@@ -126,13 +126,10 @@ function verdictOnBody(text: string, id: number, clean: Clean): CallOutcome {
   const parsed = rpcResponse.safeParse(body);
   if (!parsed.success) return unavailable("the answer is not a JSON-RPC 2.0 response");
   const response = parsed.data;
-  if ("result" in response) {
-    if (response.id !== id) return unavailable(`the answer is to request ${response.id}, not ${id}`);
-    return { kind: "done", result: response.result };
-  }
-  if (response.id !== id && response.id !== null)
+  // The service may not have read the ID of what it refuses.
+  if (response.id !== id && !("error" in response && response.id === null))
     return unavailable(`the answer is to request ${response.id}, not ${id}`);
-  return verdictOnError(response.error, clean);
+  return "result" in response ? { kind: "done", result: response.result } : verdictOnError(response.error, clean);
 }
 
 function verdictOnError(error: RpcErrorObject, clean: Clean): CallOutcome {

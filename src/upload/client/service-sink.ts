@@ -1,8 +1,7 @@
 // The service as a sink: one frame is one `integration.insert`.
 import { z } from "zod";
 import type { InputId, SignalId } from "../../core/point.ts";
-import type { Frame, Outcome, Refusal, Sink } from "../../core/sink.ts";
-import { unreachable } from "../../core/unreachable.ts";
+import type { Outcome, Refusal, Sink } from "../../core/sink.ts";
 import { forEachInSlices } from "../../lib/in-slices.ts";
 import type { RpcErrorObject } from "../../wire/json-rpc.ts";
 import type { ServiceOptions } from "./options.ts";
@@ -11,56 +10,38 @@ import { answerBytes, type RpcClient } from "./rpc-client.ts";
 /** `"<input>":{"id":"<20 characters>","created":false},` beside the Input ID, with room for a member or two more. */
 export const summaryBytes = 160;
 
-export class ServiceSink implements Sink {
-  readonly #client: RpcClient;
-  readonly #confirmation: ServiceOptions["confirmation"];
+/** `client` stays the caller's. */
+export function serviceSink(client: RpcClient, confirmation: ServiceOptions["confirmation"]): Sink {
+  return {
+    async send({ id, body, inputs }, signal) {
+      const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
+      const outcome = await client.call({ id, body, maxAnswerBytes }, signal);
+      if (outcome.kind === "done") return await confirmed(outcome.result, inputs, confirmation);
+      if (outcome.kind === "partly") return await partial(outcome.error, inputs);
+      if (outcome.kind !== "refused") return outcome;
+      const { kind, code, reason, paths } = outcome;
+      return { kind, code, reason, inputs: namedIn(paths, "data.series.", new Set(inputs)) };
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
 
-  /** `client` stays the caller's. */
-  constructor(client: RpcClient, confirmation: ServiceOptions["confirmation"]) {
-    this.#client = client;
-    this.#confirmation = confirmation;
+/** Stored is what the result names. Names that are not in the frame say nothing. */
+async function confirmed(
+  result: Readonly<Record<string, unknown>>,
+  inputs: readonly InputId[],
+  confirmation: ServiceOptions["confirmation"],
+): Promise<Outcome> {
+  const named = await signalsOf(result);
+  if (confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: named };
+  const signals = new Map<InputId, SignalId>();
+  for (const input of inputs) {
+    const id = named.get(input);
+    if (id !== undefined) signals.set(input, id);
   }
-
-  async send({ id, body, inputs }: Frame, signal: AbortSignal): Promise<Outcome> {
-    const maxAnswerBytes = inputs.reduce((bytes, input) => bytes + input.length + summaryBytes, answerBytes);
-    const verdict = await this.#client.call({ id, body, maxAnswerBytes }, signal);
-    switch (verdict.kind) {
-      case "done":
-        return await this.#accepted(verdict.result, inputs);
-      case "partly":
-        return await partial(verdict.error, inputs);
-      case "refused":
-        return {
-          kind: "refused",
-          code: verdict.code,
-          reason: verdict.reason,
-          inputs: namedIn(verdict.paths, "data.series.", new Set(inputs)),
-        };
-      case "tooLarge":
-      case "throttled":
-      case "unauthorized":
-      case "unavailable":
-        return verdict;
-      default:
-        return unreachable(verdict);
-    }
-  }
-
-  /** Stored is what the result names. Names that are not in the frame say nothing. */
-  async #accepted(result: Readonly<Record<string, unknown>>, inputs: readonly InputId[]): Promise<Outcome> {
-    const named = await signalsOf(result);
-    if (this.#confirmation === "status" && isEmpty(result)) return { kind: "accepted", signals: named };
-    const signals = new Map<InputId, SignalId>();
-    for (const input of inputs) {
-      const id = named.get(input);
-      if (id !== undefined) signals.set(input, id);
-    }
-    if (signals.size === inputs.length) return { kind: "accepted", signals };
-    if (signals.size === 0) return { kind: "unconfirmed" };
-    return { kind: "partial", accepted: [...signals.keys()], refused: [] };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {}
+  if (signals.size === inputs.length) return { kind: "accepted", signals };
+  if (signals.size === 0) return { kind: "unconfirmed" };
+  return { kind: "partial", accepted: [...signals.keys()], refused: [] };
 }
 
 async function partial(error: RpcErrorObject, inputs: readonly InputId[]): Promise<Outcome> {

@@ -2,6 +2,7 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { reasonOf } from "../../core/errors.ts";
 import { type InputId, isInputId, type SignalId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
@@ -64,14 +65,6 @@ export class CatalogFile implements Disposable {
     }
   }
 
-  /** Moves a file that cannot be used out of the way, beside itself. Resolves with its new name. */
-  static setAside(path: string): string {
-    const name = `${path}.damaged`;
-    renameSync(path, name);
-    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
-    return name;
-  }
-
   /** All rows without their metadata. */
   *rows(): Generator<CatalogRow> {
     for (const row of this.#database
@@ -128,11 +121,7 @@ export class CatalogFile implements Disposable {
 
 /** Opens the file at `path`; one that cannot be used is set aside, and where no file can be had memory has to do. */
 export function openCatalogFile(path: string, log: Logger): CatalogFile {
-  try {
-    return CatalogFile.open(path);
-  } catch (error) {
-    return startOver(path, error, log);
-  }
+  return openDatabase(path, CatalogFile.open, words, log);
 }
 
 /** What to go on with after `failed` threw `cause`. */
@@ -142,21 +131,38 @@ export function replaceCatalogFile(failed: CatalogFile, path: string, cause: unk
   } catch {
     // What is set aside need not be closed well.
   }
-  return startOver(path, cause, log);
+  return startOver(path, cause, CatalogFile.open, words, log);
 }
 
-function startOver(path: string, cause: unknown, log: Logger): CatalogFile {
+const words = {
+  // Nothing is wrong with the file where the disk is full: the next start finds it as it is.
+  isDamage: (error: unknown) => !isFullDisk(error),
+  begun: "the list of signals was damaged and begun anew",
+  inMemory: "the list of signals is kept in memory alone",
+};
+
+/** Opens the database at `path`; a damaged one is moved aside with a warning, and where none can be had memory has to do. */
+export function openDatabase<T>(path: string, open: (path: string) => T, texts: typeof words, log: Logger): T {
   try {
-    // Nothing is wrong with the file then: the next start finds it as it is.
-    if (isFullDisk(cause)) throw cause;
-    const aside = CatalogFile.setAside(path);
-    const file = CatalogFile.open(path);
-    log.warn({ reason: reasonOf(cause), aside }, "the list of signals was damaged and begun anew");
-    return file;
+    return open(path);
+  } catch (error) {
+    return startOver(path, error, open, texts, log);
+  }
+}
+
+function startOver<T>(path: string, cause: unknown, open: (path: string) => T, texts: typeof words, log: Logger): T {
+  try {
+    if (!texts.isDamage(cause)) throw cause;
+    const aside = `${path}.damaged`;
+    renameSync(path, aside);
+    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+    const opened = open(path);
+    log.warn({ reason: reasonOf(cause), aside }, texts.begun);
+    return opened;
   } catch (error) {
     const reasons = [...new Set([reasonOf(cause), reasonOf(error)])];
-    log.warn({ reason: reasons.join("; ") }, "the list of signals is kept in memory alone");
-    return CatalogFile.open(":memory:");
+    log.warn({ reason: reasons.join("; ") }, texts.inMemory);
+    return open(":memory:");
   }
 }
 
@@ -165,10 +171,6 @@ function isFullDisk(error: unknown): boolean {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return false;
   const primary = error.errcode & 0xff;
   return primary === 13 || (primary === 10 && error.errcode !== 266 && error.errcode !== 522);
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function text(value: unknown): string | undefined {

@@ -20,28 +20,6 @@ export interface CatalogEntry {
   readonly id: SignalId | undefined;
 }
 
-/** The catalog as the uploader uses it; the pipeline needs no more of it than `describe`. */
-export interface Catalog extends SignalCatalog, AsyncDisposable {
-  /** Number of signals known. */
-  readonly size: number;
-  /** Inputs whose metadata the service has not, and has not refused. */
-  readonly pending: ReadonlySet<InputId>;
-  readonly savedCount: number;
-  /** Inputs whose metadata the service refused since the start, with its reason. */
-  readonly refused: ReadonlyMap<InputId, string>;
-  entry(input: InputId): CatalogEntry | undefined;
-  /** All signals, in no order. */
-  inputs(): Iterable<InputId>;
-  /** Names the service and integration that the list is about. Another one than before has been told nothing yet. */
-  bind(target: string): void;
-  /** The service has the metadata that `hash` names; undefined: it has none any longer, or others, and is to get ours again. */
-  markSaved(input: InputId, hash: string | undefined, id: SignalId | undefined): void;
-  /** The service would not take the metadata that `hash` names. */
-  markRefused(input: InputId, hash: string, reason: string): void;
-  /** The service named the signal of `input`. Cheap when it was known. */
-  learn(input: InputId, id: SignalId): void;
-}
-
 /** How long changes may wait to be written, in milliseconds: they are cheap to lose, and flash wears. */
 const flushEveryMs = 5_000;
 const rowsPerSlice = 2_000;
@@ -60,10 +38,11 @@ interface Known {
  */
 export async function openCatalog(path: string, runtime: Runtime, signal: AbortSignal): Promise<Catalog> {
   signal.throwIfAborted();
-  return new PersistedCatalog(path, runtime);
+  return new Catalog(path, runtime);
 }
 
-class PersistedCatalog implements Catalog {
+/** The catalog as the uploader uses it; the pipeline needs no more of it than `describe`. */
+export class Catalog implements SignalCatalog, AsyncDisposable {
   readonly #path: string;
   readonly #runtime: Runtime;
   readonly #known = new Map<InputId, Known>();
@@ -86,10 +65,12 @@ class PersistedCatalog implements Catalog {
     this.#flushing = this.#flushForEver();
   }
 
+  /** Number of signals known. */
   get size(): number {
     return this.#known.size;
   }
 
+  /** Inputs whose metadata the service has not, and has not refused. */
   get pending(): ReadonlySet<InputId> {
     return this.#pending;
   }
@@ -98,6 +79,7 @@ class PersistedCatalog implements Catalog {
     return this.#savedCount;
   }
 
+  /** Inputs whose metadata the service refused since the start, with its reason. */
   get refused(): ReadonlyMap<InputId, string> {
     return this.#refused;
   }
@@ -110,27 +92,24 @@ class PersistedCatalog implements Catalog {
     const now = before ?? hashOf(metadata);
     this.#hashes.set(signal, now);
     if (known?.hash === now) return;
-    if (known) this.#forget(input, known);
-    this.#remember(input, { unwritten: metadata, hash: now, saved: known?.saved, id: known?.id });
+    const changed = { unwritten: metadata, hash: now };
+    if (known) return this.#change(input, known, changed);
+    this.#remember(input, { ...changed, saved: undefined, id: undefined });
     this.#dirty.add(input);
   }
 
   entry(input: InputId): CatalogEntry | undefined {
     const known = this.#known.get(input);
     if (!known) return undefined;
-    return {
-      input,
-      signal: this.#metadata(input, known),
-      hash: known.hash,
-      saved: isSaved(known),
-      id: known.id,
-    };
+    return { input, signal: this.#metadata(input, known), hash: known.hash, saved: isSaved(known), id: known.id };
   }
 
+  /** All signals, in no order. */
   inputs(): Iterable<InputId> {
     return this.#known.keys();
   }
 
+  /** Names the service and integration that the list is about. Another one than before has been told nothing yet. */
   bind(target: string): void {
     try {
       if (this.#file.target === target) return;
@@ -138,27 +117,25 @@ class PersistedCatalog implements Catalog {
     } catch (error) {
       this.#replace(error);
     }
-    for (const [input, known] of Array.from(this.#known)) {
-      this.#forget(input, known);
-      this.#remember(input, { ...known, saved: undefined, id: undefined });
-      this.#dirty.add(input);
-    }
+    for (const [input, known] of Array.from(this.#known))
+      this.#change(input, known, { saved: undefined, id: undefined });
   }
 
+  /** The service has the metadata that `savedHash` names; undefined: it has none any longer, or others, and is to get ours again. */
   markSaved(input: InputId, savedHash: string | undefined, id: SignalId | undefined): void {
     const known = this.#known.get(input);
     if (!known) return;
-    this.#forget(input, known);
-    this.#remember(input, { ...known, saved: savedHash, id: id ?? known.id });
-    this.#dirty.add(input);
+    this.#change(input, known, { saved: savedHash, id: id ?? known.id });
   }
 
+  /** The service would not take the metadata that `refusedHash` names. */
   markRefused(input: InputId, refusedHash: string, reason: string): void {
     if (this.#known.get(input)?.hash !== refusedHash) return;
     this.#pending.delete(input);
     this.#refused.set(input, reason);
   }
 
+  /** The service named the signal of `input`. Cheap when it was known. */
   learn(input: InputId, id: SignalId): void {
     const known = this.#known.get(input);
     if (known?.id === id) return;
@@ -177,6 +154,12 @@ class PersistedCatalog implements Catalog {
     this.#known.set(input, known);
     if (isSaved(known)) this.#savedCount++;
     else if (known.hash !== undefined) this.#pending.add(input);
+  }
+
+  #change(input: InputId, known: Known, changed: Partial<Known>): void {
+    this.#forget(input, known);
+    this.#remember(input, { ...known, ...changed });
+    this.#dirty.add(input);
   }
 
   #forget(input: InputId, known: Known): void {
@@ -233,11 +216,8 @@ class PersistedCatalog implements Catalog {
   #replace(cause: unknown): void {
     this.#file = replaceCatalogFile(this.#file, this.#path, cause, this.#runtime.log);
     this.#hashes = new WeakMap();
-    for (const [input, known] of Array.from(this.#known)) {
-      this.#forget(input, known);
-      this.#remember(input, { ...known, hash: known.unwritten === undefined ? undefined : known.hash });
-      this.#dirty.add(input);
-    }
+    for (const [input, known] of Array.from(this.#known))
+      this.#change(input, known, { hash: known.unwritten === undefined ? undefined : known.hash });
   }
 }
 

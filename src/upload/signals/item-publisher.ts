@@ -1,4 +1,5 @@
 // Publishes signals to items: those that are fit for it, and never over what a person has changed.
+import { reasonOf } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Logger } from "../../core/runtime.ts";
 import type { PartialSignalMetadata } from "../../core/signal.ts";
@@ -15,7 +16,7 @@ export interface ItemPublisherParts {
   /** Stays the caller's. */
   readonly published: PublishedItems;
   readonly mode: PublishMode;
-  /** See `quality-rules`. */
+  /** See `unmetRules`. */
   readonly require: readonly string[];
   readonly log: Logger;
 }
@@ -109,9 +110,11 @@ export class ItemPublisher {
     try {
       this.#parts.published.put(records);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
       // Next time they are found to be as they are to be, and remembered then.
-      this.#parts.log.warn({ reason, items: records.length }, "what was published cannot be written down for now");
+      this.#parts.log.warn(
+        { reason: reasonOf(error), items: records.length },
+        "what was published cannot be written down for now",
+      );
     }
   }
 }

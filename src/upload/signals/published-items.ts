@@ -2,12 +2,13 @@
 //
 // SQLite in `upload/published.db`, one row a signal. The agent and `tagferry signals publish` may use it side by side.
 // Losing it is safe: what differs then counts as edited by a person and stays.
-import { chownSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { z } from "zod";
 import type { Logger } from "../../core/runtime.ts";
+import { ownAs } from "../../lib/atomic-file.ts";
 import type { AttributeMap } from "./attribute-map.ts";
+import { openDatabase } from "./catalog-file.ts";
 
 export interface PublishedItem {
   readonly input: string;
@@ -40,24 +41,12 @@ export class PublishedItems implements Disposable {
    * none can be written it is kept in memory, with a warning.
    */
   static open(path: string, target: string, log: Logger): PublishedItems {
-    try {
-      return new PublishedItems(openFile(path), target);
-    } catch (error) {
-      try {
-        if (!isDamage(error)) throw error;
-        renameSync(path, `${path}.damaged`);
-        for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
-        const items = new PublishedItems(openFile(path), target);
-        log.warn(
-          { reason: messageOf(error), aside: `${path}.damaged` },
-          "the record of published items was begun anew",
-        );
-        return items;
-      } catch (second) {
-        log.warn({ reason: messageOf(second) }, "what is published is remembered in memory alone");
-        return new PublishedItems(openFile(":memory:"), target);
-      }
-    }
+    const texts = {
+      isDamage,
+      begun: "the record of published items was begun anew",
+      inMemory: "what is published is remembered in memory alone",
+    };
+    return openDatabase(path, (file) => new PublishedItems(openFile(file), target), texts, log);
   }
 
   /** As published last to this item; undefined: never from here. Throws when the file cannot be read. */
@@ -99,7 +88,7 @@ function openFile(path: string): DatabaseSync {
       ) STRICT, WITHOUT ROWID`);
     const check = Object.values(database.prepare("PRAGMA quick_check(1)").get() ?? {})[0];
     if (check !== "ok") throw new Error(String(check));
-    ownAsFolder(path);
+    if (path !== ":memory:") ownAs(dirname(path), path);
     return database;
   } catch (error) {
     database.close();
@@ -107,20 +96,9 @@ function openFile(path: string): DatabaseSync {
   }
 }
 
-/** An operator may be root where the agent is not: the agent has to be able to write it all the same. */
-function ownAsFolder(path: string): void {
-  if (path === ":memory:" || process.getuid?.() !== 0) return;
-  const { uid, gid } = statSync(dirname(path));
-  chownSync(path, uid, gid);
-}
-
 /** SQLITE_CORRUPT and SQLITE_NOTADB, or what `quick_check` found. */
 function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "errcode" in error ? error.errcode : undefined;
   return code === undefined ? !("code" in error) : code === 11 || code === 26;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
