@@ -151,11 +151,14 @@ const namedTwice = [
   "LinkOptions",
   "PathStep",
   "SilenceWatch",
+  "StateFile",
   "UploadState",
   "UploadStatus",
+  "duration",
+  "joined",
+  "json",
   "openLink",
   "refusalOf",
-  "joined",
 ];
 
 test("no two files export the same name", () => {

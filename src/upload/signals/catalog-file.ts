@@ -119,9 +119,26 @@ export class CatalogFile implements Disposable {
   }
 }
 
+/** A kind of database, and what is logged where one is not as it was. */
+interface DatabaseKind<T> {
+  readonly open: (path: string) => T;
+  /** Whether the file is to be set aside. */
+  readonly isDamage: (error: unknown) => boolean;
+  readonly begun: string;
+  readonly inMemory: string;
+}
+
+const catalogKind: DatabaseKind<CatalogFile> = {
+  open: (path) => CatalogFile.open(path),
+  // Nothing is wrong with the file where the disk is full: the next start finds it as it is.
+  isDamage: (error) => !isFullDisk(error),
+  begun: "the list of signals was damaged and begun anew",
+  inMemory: "the list of signals is kept in memory alone",
+};
+
 /** Opens the file at `path`; one that cannot be used is set aside, and where no file can be had memory has to do. */
 export function openCatalogFile(path: string, log: Logger): CatalogFile {
-  return openDatabase(path, CatalogFile.open, words, log);
+  return openDatabase(path, catalogKind, log);
 }
 
 /** What to go on with after `failed` threw `cause`. */
@@ -131,38 +148,31 @@ export function replaceCatalogFile(failed: CatalogFile, path: string, cause: unk
   } catch {
     // What is set aside need not be closed well.
   }
-  return startOver(path, cause, CatalogFile.open, words, log);
+  return startOver(path, cause, catalogKind, log);
 }
 
-const words = {
-  // Nothing is wrong with the file where the disk is full: the next start finds it as it is.
-  isDamage: (error: unknown) => !isFullDisk(error),
-  begun: "the list of signals was damaged and begun anew",
-  inMemory: "the list of signals is kept in memory alone",
-};
-
 /** Opens the database at `path`; a damaged one is moved aside with a warning, and where none can be had memory has to do. */
-export function openDatabase<T>(path: string, open: (path: string) => T, texts: typeof words, log: Logger): T {
+export function openDatabase<T>(path: string, kind: DatabaseKind<T>, log: Logger): T {
   try {
-    return open(path);
+    return kind.open(path);
   } catch (error) {
-    return startOver(path, error, open, texts, log);
+    return startOver(path, error, kind, log);
   }
 }
 
-function startOver<T>(path: string, cause: unknown, open: (path: string) => T, texts: typeof words, log: Logger): T {
+function startOver<T>(path: string, cause: unknown, kind: DatabaseKind<T>, log: Logger): T {
   try {
-    if (!texts.isDamage(cause)) throw cause;
+    if (!kind.isDamage(cause)) throw cause;
     const aside = `${path}.damaged`;
     renameSync(path, aside);
     for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
-    const opened = open(path);
-    log.warn({ reason: reasonOf(cause), aside }, texts.begun);
+    const opened = kind.open(path);
+    log.warn({ reason: reasonOf(cause), aside }, kind.begun);
     return opened;
   } catch (error) {
     const reasons = [...new Set([reasonOf(cause), reasonOf(error)])];
-    log.warn({ reason: reasons.join("; ") }, texts.inMemory);
-    return open(":memory:");
+    log.warn({ reason: reasons.join("; ") }, kind.inMemory);
+    return kind.open(":memory:");
   }
 }
 

@@ -41,12 +41,13 @@ export class PublishedItems implements Disposable {
    * none can be written it is kept in memory, with a warning.
    */
   static open(path: string, target: string, log: Logger): PublishedItems {
-    const texts = {
+    const kind = {
+      open: (file: string) => new PublishedItems(openFile(file), target),
       isDamage,
       begun: "the record of published items was begun anew",
       inMemory: "what is published is remembered in memory alone",
     };
-    return openDatabase(path, (file) => new PublishedItems(openFile(file), target), texts, log);
+    return openDatabase(path, kind, log);
   }
 
   /** As published last to this item; undefined: never from here. Throws when the file cannot be read. */
