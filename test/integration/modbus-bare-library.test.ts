@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/lib/clock.ts";
 import { rtuCodec } from "../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../src/source/modbus/connection/bus-framing.ts";
+import { connectTcp } from "../../src/source/modbus/connection/byte-stream.ts";
 import { ReadingPort } from "../../src/source/modbus/connection/client.ts";
 import { streamExchange } from "../../src/source/modbus/connection/exchange.ts";
 import { MbapFraming } from "../../src/source/modbus/connection/mbap-framing.ts";
-import { connectTcp } from "../../src/source/modbus/connection/tcp-stream.ts";
 import { mbapFrame } from "../support/modbus-adversary.ts";
 
 const signal = () => AbortSignal.timeout(20_000);

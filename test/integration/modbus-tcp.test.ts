@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { isAgentError } from "../../src/core/errors.ts";
 import { epochMicros } from "../../src/core/point.ts";
+import type { Reading } from "../../src/core/source.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { modbusDriver } from "../../src/source/modbus/driver.ts";
 import { eventually } from "../support/eventually.ts";
@@ -27,12 +28,15 @@ test("values of all four tables arrive decoded, in one request a table, with one
     signal(),
   );
 
-  const readings = await readUntil(source, signal(), allRead(tags.length));
+  const times = (poll: readonly Reading[]) => new Set(poll.map((reading) => reading.time)).size;
+  const polls = (all: readonly Reading[]) =>
+    Array.from({ length: all.length / tags.length }, (_, i) => all.slice(i * tags.length, (i + 1) * tags.length));
+  // Under load a poll may take longer than the 100 ms that share a time: one that does not is waited for.
+  const readings = await readUntil(source, signal(), (all) => polls(all).some((poll) => times(poll) === 1));
 
-  const first = readings.slice(0, tags.length).toSorted((a, b) => a.tag - b.tag);
+  const first = (polls(readings).find((poll) => times(poll) === 1) ?? []).toSorted((a, b) => a.tag - b.tag);
   expect(first.map((reading) => reading.value)).toEqual([2301, 123456.79, -1, true, 123456.79, true, false, true]);
   expect(first.map((reading) => reading.address)).toEqual(tags);
-  expect(new Set(first.map((reading) => reading.time)).size).toBe(1);
   expect(first[0]).toMatchObject({ clock: "agent", quality: "good", historical: false });
   expect(device.requests.slice(0, 4).map((r) => [r.function, r.start, r.count])).toEqual([
     [3, 0, 8],

@@ -342,14 +342,14 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "asking for another value where a unit is silent about one",
-    file: "source/modbus/polling/probe-choice.ts",
+    file: "source/modbus/polling/unit-reader.ts",
     code: "choice[this.#next++ % choice.length]",
     without: "choice[0]",
     test: silentDevices,
   },
   {
     safeguard: "not asking for every length that is too long",
-    file: "source/modbus/polling/length-search.ts",
+    file: "source/modbus/polling/refusals.ts",
     code: "if (count <= this.#longestAnswered) return false;",
     without: "return false;",
     test: poll,
@@ -357,7 +357,7 @@ export const modbusAblations: readonly Ablation[] = [
   },
   {
     safeguard: "ending the search for a length when the unit dies",
-    file: "source/modbus/polling/length-search.ts",
+    file: "source/modbus/polling/refusals.ts",
     code: "return this.#silentInARow >= silentToDoubt;",
     without: "return false;",
     test: poll,

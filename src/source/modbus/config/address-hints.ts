@@ -5,78 +5,43 @@ import { registersOf } from "./value-type.ts";
 export const addressForm = "the form is table:address type order, as in hr:4 f32 cdab, hr:20.3 bit or co:5";
 
 /** What manuals and other programs call the types. Only for suggestions: a `word` may also be signed. */
-const typeNames: Readonly<Record<string, ValueType>> = {
-  bool: "bit",
-  boolean: "bit",
-  byte: "u8",
-  uint8: "u8",
-  usint: "u8",
-  int8: "i8",
-  sint: "i8",
-  uint16: "u16",
-  uint: "u16",
-  ushort: "u16",
-  word: "u16",
-  int16: "i16",
-  int: "i16",
-  short: "i16",
-  s16: "i16",
-  uint32: "u32",
-  udint: "u32",
-  ulong: "u32",
-  dword: "u32",
-  int32: "i32",
-  dint: "i32",
-  long: "i32",
-  s32: "i32",
-  uint48: "u48",
-  int48: "i48",
-  uint64: "u64",
-  ulint: "u64",
-  lword: "u64",
-  int64: "i64",
-  lint: "i64",
-  s64: "i64",
-  half: "f16",
-  float16: "f16",
-  float: "f32",
-  float32: "f32",
-  single: "f32",
-  real: "f32",
-  double: "f64",
-  float64: "f64",
-  lreal: "f64",
-  bcd: "bcd16",
-  mod10: "m10k4",
-};
-
-const orderNames: Readonly<Record<string, Order>> = {
-  "1234": "abcd",
-  be: "abcd",
-  big: "abcd",
-  "big-endian": "abcd",
-  "3412": "cdab",
-  "2143": "badc",
-  "4321": "dcba",
-};
+const typeNames = byName<ValueType>({
+  bit: "bool boolean",
+  u8: "byte uint8 usint",
+  i8: "int8 sint",
+  u16: "uint16 uint ushort word",
+  i16: "int16 int short s16",
+  u32: "uint32 udint ulong dword",
+  i32: "int32 dint long s32",
+  u48: "uint48",
+  i48: "int48",
+  u64: "uint64 ulint lword",
+  i64: "int64 lint s64",
+  f16: "half float16",
+  f32: "float float32 single real",
+  f64: "double float64 lreal",
+  bcd16: "bcd",
+  m10k4: "mod10",
+});
+const orderNames = byName<Order>({ abcd: "1234 be big big-endian", cdab: "3412", badc: "2143", dcba: "4321" });
 /** Said of devices that send the low word first as well as of those that also swap the bytes. */
 const littleNames = new Set(["le", "little", "little-endian", "swap", "swapped"]);
 
 /** What manuals and other programs call the tables. */
-const tableNames: Readonly<Record<string, Table>> = {
-  h: "hr",
-  hr: "hr",
-  hreg: "hr",
-  holding: "hr",
-  ir: "ir",
-  ireg: "ir",
-  input: "ir",
-  c: "co",
-  co: "co",
-  coil: "co",
-  di: "di",
-  discrete: "di",
-};
+const tableNames = byName<Table>({
+  hr: "h hr hreg holding",
+  ir: "ir ireg input",
+  co: "c co coil",
+  di: "di discrete",
+});
+
+/** What each of `names`, which are separated by spaces, stands for. */
+function byName<Meaning extends string>(
+  names: Readonly<Partial<Record<Meaning, string>>>,
+): Readonly<Partial<Record<string, Meaning>>> {
+  const pairs = Object.entries(names) as [Meaning, string][]; // the keys are those of `Meaning`
+  return Object.fromEntries(pairs.flatMap(([meaning, words]) => words.split(" ").map((word) => [word, meaning])));
+}
 
 /** Names that a controller gives its memory: `%MW100`, `D100`, `VW100`. */
 const memory = /^(?:%?(?:m|i|q|k)[xbwdfl]?|%s|d|vw|vd|v|r)\d+(?:\.\d+)?$/;

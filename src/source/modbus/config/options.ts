@@ -19,6 +19,13 @@ const endpoint = z
   .describe("The device, gateway or bus. Port 502 where none is given.")
   .meta({ examples: ["tcp://10.0.0.5:502"] });
 
+/** A whole number from `min` to `max`; `why` goes to the end of what is said of another one. */
+const whole = (min: number, max: number, why = "") =>
+  z
+    .int({ error: `must be from ${min} to ${max}${why}` })
+    .min(min)
+    .max(max);
+
 /** What stands beside `tags` in a source of `type: modbus`. */
 export const modbusOptions = z.strictObject({
   url: endpoint,
@@ -42,30 +49,18 @@ export const modbusOptions = z.strictObject({
     .describe(
       "Whether a TCP connection is closed after each poll, for devices that allow only one or two and are wanted by others too.",
     ),
-  maxRegisters: z
-    .int({ error: "must be from 1 to 125, the limit of the protocol" })
-    .min(1)
-    .max(125)
+  maxRegisters: whole(1, 125, ", the limit of the protocol")
     .default(125)
     .describe("Most registers asked for in one request. Some devices fail above 21, 32, 60 or 100."),
-  maxBits: z
-    .int({ error: "must be from 1 to 2000, the limit of the protocol" })
-    .min(1)
-    .max(2_000)
+  maxBits: whole(1, 2_000, ", the limit of the protocol")
     .default(2_000)
     .describe("Most coils or discrete inputs asked for in one request."),
-  maxGap: z
-    .int({ error: "must be from 0 to 124" })
-    .min(0)
-    .max(124)
+  maxGap: whole(0, 124)
     .default(8)
     .describe(
       "Unused registers that may be read along to save a request (of bits eight times as many). 0 joins only neighbours.",
     ),
-  retries: z
-    .int({ error: "must be from 0 to 5" })
-    .min(0)
-    .max(5)
+  retries: whole(0, 5)
     .optional()
     .describe(
       "How often a request without an answer is repeated at once. Default: 1 on serial lines and UDP, 0 over TCP.",
@@ -79,15 +74,15 @@ export const modbusOptions = z.strictObject({
 
 const longForm = z.strictObject({
   table: z.enum(["hr", "ir", "co", "di"]),
-  address: z.int({ error: "must be from 0 to 65535" }).min(0).max(65_535),
+  address: whole(0, 65_535),
   // A text is refused with its reason by `addressFrom`, as in the short form.
   type: z
     .string()
     .meta({ enum: Object.keys(registersOf) })
     .optional(),
   order: z.enum(orders).optional(),
-  bit: z.int({ error: "must be from 0 to 63" }).min(0).max(63).optional(),
-  toBit: z.int({ error: "must be from 0 to 63" }).min(0).max(63).optional(),
+  bit: whole(0, 63).optional(),
+  toBit: whole(0, 63).optional(),
 });
 
 const at = z
@@ -146,10 +141,7 @@ export const modbusTag = z.strictObject({
   timeout: duration({ min: 10, max: 60_000 })
     .optional()
     .describe("How long this unit may take to answer, where it differs from the source's."),
-  maxRegisters: z
-    .int({ error: "must be from 1 to 125, the limit of the protocol" })
-    .min(1)
-    .max(125)
+  maxRegisters: whole(1, 125, ", the limit of the protocol")
     .optional()
     .describe("Most registers asked of this unit in one request, where it differs from the source's."),
   forbid: z
@@ -169,7 +161,6 @@ export const modbusTag = z.strictObject({
 });
 
 export type ModbusOptions = z.output<typeof modbusOptions>;
-export type ModbusTag = z.output<typeof modbusTag>;
 
 /** Options that were not written in a configuration. Throws `CONFIG_INVALID` with what is wrong with the first. */
 export function optionsOf(input: z.input<typeof modbusOptions>): ModbusOptions {

@@ -4,7 +4,6 @@
 // reverse the words of a value; what comes out is `abcd` and is read from there:
 //
 //   f32 123456.79   abcd 47 F1 20 65   cdab 20 65 47 F1   badc F1 47 65 20   dcba 65 20 F1 47
-import { unreachable } from "../../../core/unreachable.ts";
 import { float16, float32, shortestDecimal } from "../../../lib/shortest-decimal.ts";
 import { registersFor } from "./address.ts";
 import type { Order, ValueType } from "./value-type.ts";
@@ -29,7 +28,8 @@ export type Decoded =
 /** Reads the value that starts at register `index` of `bytes`, which hold all of it. */
 export function decodeRegisters(bytes: Uint8Array, index: number, format: RegisterFormat): Decoded {
   const words = wordsOf(bytes, index, format);
-  const value = interpret(words, format);
+  const { bit = 0, toBit = 0 } = format;
+  const value = readers[format.type](words, { bit, toBit });
   if (value === undefined) return { ok: false, reason: `the registers hold no ${format.type}: ${hexadecimal(words)}` };
   if (typeof value === "number" && !Number.isFinite(value)) return { ok: false, reason: `the device gave ${value}` };
   if (isNull(value, words, format))
@@ -57,61 +57,41 @@ function wordsOf(bytes: Uint8Array, index: number, format: RegisterFormat): numb
   return words;
 }
 
+type Words = readonly number[];
+type Bits = Required<Pick<RegisterFormat, "bit" | "toBit">>;
 /** Undefined: the bits are no value of this type. */
-function interpret(
-  words: readonly number[],
-  { type, bit = 0, toBit = 0 }: RegisterFormat,
-): number | bigint | boolean | undefined {
-  const word = words[0]!; // every type has one
-  switch (type) {
-    case "bit":
-      return ((word >> bit) & 1) === 1;
-    case "bits":
-      return narrow(BigInt.asUintN(toBit - bit + 1, wide(words) >> BigInt(bit)));
-    case "u8":
-      return word & 0xff;
-    case "u8h":
-      return word >> 8;
-    case "i8":
-      return (word << 24) >> 24;
-    case "i8h":
-      return (word << 16) >> 24;
-    case "u16":
-    case "u32":
-    case "u48":
-      return unsigned(words);
-    case "u64":
-      return narrow(wide(words));
-    case "i16":
-    case "i32":
-    case "i48":
-      return signed(unsigned(words), 16 * words.length);
-    case "i64":
-      return narrow(BigInt.asIntN(64, wide(words)));
-    case "u24":
-      return unsigned(words) & 0xff_ff_ff;
-    case "i24":
-      return signed(unsigned(words) & 0xff_ff_ff, 24);
-    case "f16":
-      return shortestDecimal(view(words).getFloat16(0), float16);
-    case "f32":
-      return shortestDecimal(view(words).getFloat32(0), float32);
-    case "f64":
-      return view(words).getFloat64(0);
-    case "bcd16":
-    case "bcd32":
-    case "bcd64":
-      return bcd(words);
-    case "sm16":
-    case "sm32":
-      return signMagnitude(words);
-    case "m10k2":
-    case "m10k3":
-    case "m10k4":
-      return modulo10000(words);
-  }
-  return unreachable(type);
-}
+type Reader = (words: Words, bits: Bits) => number | bigint | boolean | undefined;
+
+const signedWords: Reader = (words) => signed(unsigned(words), 16 * words.length);
+const readers: Readonly<Record<ValueType, Reader>> = {
+  bit: ([word = 0], { bit }) => ((word >> bit) & 1) === 1,
+  bits: (words, { bit, toBit }) => narrow(BigInt.asUintN(toBit - bit + 1, wide(words) >> BigInt(bit))),
+  u8: ([word = 0]) => word & 0xff,
+  u8h: ([word = 0]) => word >> 8,
+  i8: ([word = 0]) => (word << 24) >> 24,
+  i8h: ([word = 0]) => (word << 16) >> 24,
+  u16: unsigned,
+  u32: unsigned,
+  u48: unsigned,
+  u64: (words) => narrow(wide(words)),
+  i16: signedWords,
+  i32: signedWords,
+  i48: signedWords,
+  i64: (words) => narrow(BigInt.asIntN(64, wide(words))),
+  u24: (words) => unsigned(words) & 0xff_ff_ff,
+  i24: (words) => signed(unsigned(words) & 0xff_ff_ff, 24),
+  f16: (words) => shortestDecimal(view(words).getFloat16(0), float16),
+  f32: (words) => shortestDecimal(view(words).getFloat32(0), float32),
+  f64: (words) => view(words).getFloat64(0),
+  bcd16: bcd,
+  bcd32: bcd,
+  bcd64: bcd,
+  sm16: signMagnitude,
+  sm32: signMagnitude,
+  m10k2: modulo10000,
+  m10k3: modulo10000,
+  m10k4: modulo10000,
+};
 
 function unsigned(words: readonly number[]): number {
   return words.reduce((value, word) => value * 65_536 + word, 0);

@@ -10,11 +10,10 @@ import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { functionOf, isException, mismatchOf, readAskedFor } from "../config/pdu.ts";
 import type { BusCodec, BusFrame } from "./bus-codec.ts";
 import { type BusWatch, equal } from "./bus-watch.ts";
-import { joined } from "./bytes.ts";
 import { Doubts, kindOfReply } from "./doubts.ts";
 import { consequenceOf } from "./exceptions.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
-import type { Framing } from "./framing.ts";
+import { type Framing, joined } from "./framing.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;

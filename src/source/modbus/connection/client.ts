@@ -11,8 +11,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";
-import { copied } from "./bytes.ts";
-import type { Framing } from "./framing.ts";
+import { copied, type Framing } from "./framing.ts";
 
 type Done = (
   error: (Error & { readonly modbusCode?: number }) | null,

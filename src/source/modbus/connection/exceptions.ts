@@ -1,5 +1,5 @@
 // What the exception codes of Modbus mean, and what follows from each.
-import type { Result } from "./exchange.ts";
+import type { Result } from "./framing.ts";
 
 /**
  * `unsupported`: the table does not exist, or has a hole there; what is refused so alone is asked for rarely. `split`: part

@@ -1,48 +1,12 @@
 // One request and its answer over one connection, always within its deadline.
 import { AgentError } from "../../../core/errors.ts";
-import { type EpochMicros, epochMicros } from "../../../core/point.ts";
+import { epochMicros } from "../../../core/point.ts";
 import type { Clock } from "../../../core/runtime.ts";
 import type { Answer, UnitRequest } from "../config/pdu.ts";
 import { dataBytes } from "../config/pdu.ts";
 import type { ByteStream } from "./byte-stream.ts";
 import { ModbusClient } from "./client.ts";
-import type { Framing } from "./framing.ts";
-
-/** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
-export type Result =
-  | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
-  /**
-   * Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came; `lateMs`: how
-   * long the unit took at least for answers that came too late, where any came.
-   */
-  | {
-      readonly kind: "silence";
-      readonly mismatch: string | undefined;
-      readonly heard: boolean;
-      readonly lateMs?: number | undefined;
-      /** That the device closed the connection instead of answering, in words. */
-      readonly closed?: string;
-    }
-  /** On a bus: what came, if anything did, cannot be told from replies to another master. `always`: nothing was asked, since nothing could be. */
-  | { readonly kind: "contested"; readonly always: boolean };
-
-export interface Exchange extends AsyncDisposable {
-  /** As `Framing.telling`. */
-  telling(request: UnitRequest): UnitRequest | undefined;
-  /**
-   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a bus later where the
-   * answer may be that to another request, of ours or of another master; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
-   */
-  run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
-  /** Why the connection is of no use any more; undefined: it is. */
-  readonly lost: AgentError | undefined;
-  /** We closed it, because a late answer could not be told from a fresh one: a new connection does not have that fault. */
-  readonly stale: boolean;
-  /** Replies thrown away: late, or not what was asked for. */
-  readonly discarded: number;
-  /** When the last byte came, on the monotonic clock. */
-  readonly heardAt: number;
-}
+import type { Exchange, Framing, GivenUp, LineRest, Result } from "./framing.ts";
 
 interface Pending {
   heard: boolean;
@@ -56,14 +20,6 @@ interface Pending {
   fail(error: unknown): void;
 }
 
-/** How a line comes to rest after a time-out, before it is used again. In milliseconds. */
-export interface LineRest {
-  /** Silence that has to pass. */
-  readonly quietMs: number;
-  /** Time that has to pass at least. */
-  readonly guardMs: number;
-}
-
 /** A line that never becomes quiet is used all the same after so long. */
 const longestRestMs = 2_000;
 
@@ -74,9 +30,6 @@ const mostAttempts = 4;
 export const slowestTimeouts = 8;
 /** One answer may take so much longer than the one before it. */
 export const unsteadiness = 1.2;
-
-/** By unit: when the requests were sent that were given up of late, since the unit last answered. */
-export type GivenUp = Map<number, readonly number[]>;
 
 /**
  * Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. `givenUp`: of the

@@ -1,4 +1,7 @@
-// The contract of a frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an answer that is none.
+// The contracts of a connection. A frame format: bytes out for a request, an answer out of bytes in, and nothing taken for an
+// answer that is none. An exchange: one request and its answer.
+import type { AgentError } from "../../../core/errors.ts";
+import type { EpochMicros } from "../../../core/point.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 
 /** One request at a time, on one connection after the other: `begin`, then `receive` until it gives the answer; at the deadline `expire`, then `abandon`. */
@@ -55,3 +58,63 @@ export interface Framing {
   /** What was wrong with the last reply thrown away since `begin`, in words. */
   readonly mismatch: string | undefined;
 }
+
+/** A new array with the bytes of both. */
+export function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
+
+/** A new array: what `slice` of a `Buffer` gives still is its memory. */
+export function copied(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes);
+}
+
+/** What became of a request. `at`: when the answer was complete; `tookMs`: how long after the request was sent. */
+export type Result =
+  | (Answer & { readonly at: EpochMicros; readonly tookMs: number })
+  /**
+   * Nothing that could be an answer came in time. `mismatch`: what came instead; `heard`: anything at all came; `lateMs`: how
+   * long the unit took at least for answers that came too late, where any came.
+   */
+  | {
+      readonly kind: "silence";
+      readonly mismatch: string | undefined;
+      readonly heard: boolean;
+      readonly lateMs?: number | undefined;
+      /** That the device closed the connection instead of answering, in words. */
+      readonly closed?: string;
+    }
+  /** On a bus: what came, if anything did, cannot be told from replies to another master. `always`: nothing was asked, since nothing could be. */
+  | { readonly kind: "contested"; readonly always: boolean };
+
+export interface Exchange extends AsyncDisposable {
+  /** As `Framing.telling`. */
+  telling(request: UnitRequest): UnitRequest | undefined;
+  /**
+   * Called for one request at a time. Resolves with its result after `timeoutMs` at the latest, on a bus later where the
+   * answer may be that to another request, of ours or of another master; rejects with `SOURCE_*` when the connection is lost, or with `signal.reason`.
+   */
+  run(request: UnitRequest, timeoutMs: number, signal: AbortSignal): Promise<Result>;
+  /** Why the connection is of no use any more; undefined: it is. */
+  readonly lost: AgentError | undefined;
+  /** We closed it, because a late answer could not be told from a fresh one: a new connection does not have that fault. */
+  readonly stale: boolean;
+  /** Replies thrown away: late, or not what was asked for. */
+  readonly discarded: number;
+  /** When the last byte came, on the monotonic clock. */
+  readonly heardAt: number;
+}
+
+/** How a line comes to rest after a time-out, before it is used again. In milliseconds. */
+export interface LineRest {
+  /** Silence that has to pass. */
+  readonly quietMs: number;
+  /** Time that has to pass at least. */
+  readonly guardMs: number;
+}
+
+/** By unit: when the requests were sent that were given up of late, since the unit last answered. */
+export type GivenUp = Map<number, readonly number[]>;

@@ -3,10 +3,11 @@
 import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { UnitRequest } from "../config/pdu.ts";
+import { Turns } from "./breaker.ts";
 import type { Disturbance } from "./bus-watch.ts";
-import { type Exchange, type Result, slowestTimeouts, unsteadiness } from "./exchange.ts";
+import { slowestTimeouts, unsteadiness } from "./exchange.ts";
+import type { Exchange, Result } from "./framing.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
-import { Turns } from "./turns.ts";
 
 export interface LinkOptions {
   /** Name of the source, for metrics. */

@@ -12,9 +12,8 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { UnitRequest } from "../config/pdu.ts";
 import { maxPduBytes, mismatchOf } from "../config/pdu.ts";
-import { copied, joined } from "./bytes.ts";
 import { foreignBytes } from "./foreign-bytes.ts";
-import type { Framing } from "./framing.ts";
+import { copied, type Framing, joined } from "./framing.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;

@@ -9,14 +9,12 @@ import type { ReadRequest } from "../config/pdu.ts";
 import type { Table } from "../config/value-type.ts";
 import { isRegisterTable, isTable } from "../config/value-type.ts";
 import { describeException, isAlive } from "../connection/exceptions.ts";
-import { type Ask, answersForAny, hasData, isFailure, patternOf, patternOfAbsent } from "../polling/absent-units.ts";
+import { type Ask, answersForAny, hasData, isFailure, patternOf, patternOfAbsent } from "../polling/unit-check.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
 import { identify } from "./identification.ts";
-import { PatientLink } from "./patient-link.ts";
 import { rangeNodes } from "./range-nodes.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
-import { survey } from "./survey.ts";
-import { tableReader } from "./table-reader.ts";
+import { PatientLink, survey, tableReader } from "./survey.ts";
 
 /** A unit that is there answers anything, if only by an exception, within this. */
 const scanTimeoutMs = 300;

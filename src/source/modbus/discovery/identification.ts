@@ -2,7 +2,7 @@
 
 import type { IdentityRequest } from "../config/pdu.ts";
 import { consequenceOf } from "../connection/exceptions.ts";
-import type { Result } from "../connection/exchange.ts";
+import type { Result } from "../connection/framing.ts";
 
 /** One thing that a device says of itself. */
 export interface Identity {

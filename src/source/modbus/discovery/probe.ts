@@ -14,7 +14,7 @@ import { decodeRegisters } from "../config/registers.ts";
 import type { RegisterTable } from "../config/value-type.ts";
 import { isRegisterTable, orders, registersOf } from "../config/value-type.ts";
 import { describeContested, describeException } from "../connection/exceptions.ts";
-import type { Result } from "../connection/exchange.ts";
+import type { Result } from "../connection/framing.ts";
 import { openLink } from "../polling/open.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
 

@@ -1,9 +1,8 @@
 // A range of addresses that answers, as nodes: what is not 0, two registers as one where they most likely are a float. Pure.
 import type { BrowsedNode } from "../../../core/source.ts";
 import { modiconNumber } from "../config/address.ts";
-import type { Table } from "../config/value-type.ts";
-import { isRegisterTable } from "../config/value-type.ts";
-import { type FloatPair, floatPairs } from "./float-pairs.ts";
+import { decodeRegisters } from "../config/registers.ts";
+import { isRegisterTable, type Table } from "../config/value-type.ts";
 import type { AnsweringRange } from "./survey.ts";
 
 /** What devices give for "no value": all bits, the least and the greatest signed number. */
@@ -53,4 +52,61 @@ export function* rangeNodes({ table, start, values }: AnsweringRange, unit: numb
 
 function addressOf(table: Table, address: number): string {
   return isRegisterTable(table) ? `${table}:${address} u16` : `${table}:${address}`;
+}
+
+// Neighbouring registers that most likely hold a 32-bit float together, which as two integers say nothing. Pure.
+
+export interface FloatPair {
+  readonly value: number;
+  readonly order: "abcd" | "cdab";
+}
+
+/** What is measured lies between; most pairs of integers read as a float do not. */
+const smallest = 0.001;
+const largest = 10_000_000;
+/** Significant digits of a float. */
+const mostDigits = 9;
+
+/**
+ * By index of the first of two `words`, which lie from address `start` on. No word is in two pairs, and all have one order:
+ * that in which there are more of them, of fewer digits, at even addresses.
+ */
+export function floatPairs(words: readonly number[], start = 0): ReadonlyMap<number, FloatPair> {
+  const [high, low] = (["abcd", "cdab"] as const).map((order) => pairsIn(words, order));
+  if (!high || !low) return new Map();
+  return likelihood(low, start) > likelihood(high, start) ? low : high;
+}
+
+function pairsIn(words: readonly number[], order: FloatPair["order"]): ReadonlyMap<number, FloatPair> {
+  const pairs = new Map<number, FloatPair>();
+  for (let i = 0; i + 1 < words.length; i++) {
+    const [first, second] = [words[i]!, words[i + 1]!];
+    const [high, low] = order === "abcd" ? [first, second] : [second, first];
+    // A word that could begin a float beside another one such is more likely one of two integers.
+    if (!isHighWord(high) || isHighWord(low)) continue;
+    pairs.set(i, { value: floatOf(high, low), order });
+    i++;
+  }
+  return pairs;
+}
+
+function likelihood(pairs: ReadonlyMap<number, FloatPair>, start: number): number {
+  let sum = 0;
+  for (const [i, { value }] of pairs) {
+    const digits = String(Math.abs(value)).replace(/^[0.]+|\.|0+$/g, "").length;
+    sum += 1 + Math.max(0, mostDigits - digits) + ((start + i) % 2 === 0 ? 0.5 : 0);
+  }
+  return sum;
+}
+
+/** Whether a float that begins with `word` is of a size that is measured. */
+function isHighWord(word: number): boolean {
+  const size = Math.abs(floatOf(word, 0));
+  return size >= smallest && size <= largest;
+}
+
+function floatOf(high: number, low: number): number {
+  const bytes = Uint8Array.of(high >> 8, high & 0xff, low >> 8, low & 0xff);
+  const decoded = decodeRegisters(bytes, 0, { type: "f32", order: "abcd" });
+  return decoded.ok ? Number(decoded.value) : Number.NaN;
 }

@@ -1,6 +1,13 @@
 // Which addresses of a unit answer: found by asking for blocks and halving those that are refused. Slow and gentle. Pure but for `read`.
-
-import type { Table } from "../config/value-type.ts";
+import { AgentError } from "../../../core/errors.ts";
+import type { Runtime } from "../../../core/runtime.ts";
+import type { UnitRequest } from "../config/pdu.ts";
+import { decodeBit } from "../config/registers.ts";
+import { isRegisterTable, type Table } from "../config/value-type.ts";
+import { consequenceOf } from "../connection/exceptions.ts";
+import type { Result } from "../connection/framing.ts";
+import type { Link } from "../connection/link.ts";
+import { type LinkConfig, openLink } from "../polling/open.ts";
 import type { ReadWords } from "./sunspec.ts";
 
 export interface AnsweringRange {
@@ -63,4 +70,82 @@ export async function* survey(
     }
   }
   if (open) yield { table, ...open };
+}
+
+// The tables of a unit as words, for looking around: what does not answer is simply not there.
+
+/** In a row, of one table: some devices do not refuse what they do not have, and each silence takes a second. */
+const mostSilences = 10;
+/** In a row, of one table of which nothing was read: some devices answer exception 1 over a hole, too. */
+const mostUnsupported = 40;
+
+/**
+ * Words, or bits as 0 and 1, of `unit`. A table that it does not have, or about which it says nothing, is abandoned: then it
+ * is in `abandoned`, with the address where that was.
+ */
+export function tableReader(
+  link: Pick<PatientLink, "read">,
+  unit: number,
+  timeoutMs: number,
+  abandoned: Map<Table, number> = new Map(),
+): ReadWords {
+  const silences = new Map<Table, number>();
+  const unsupported = new Map<Table, number>();
+  return async (table, start, count) => {
+    if (abandoned.has(table) || start + count > 65_536) return undefined;
+    const result = await link.read({ unit, table, start, count }, timeoutMs);
+    const silent = result.kind === "silence" ? (silences.get(table) ?? 0) + 1 : 0;
+    silences.set(table, silent);
+    if (result.kind === "data") unsupported.set(table, Number.NEGATIVE_INFINITY);
+    else if (result.kind === "exception" && consequenceOf(result.code) === "unsupported")
+      unsupported.set(table, (unsupported.get(table) ?? 0) + 1);
+    if (silent >= mostSilences || (unsupported.get(table) ?? 0) >= mostUnsupported) abandoned.set(table, start);
+    if (result.kind !== "data") return undefined;
+    const { bytes } = result;
+    return isRegisterTable(table)
+      ? Array.from({ length: count }, (_, i) => (bytes[i * 2]! << 8) | bytes[i * 2 + 1]!)
+      : Array.from({ length: count }, (_, i) => Number(decodeBit(bytes, i)));
+  };
+}
+
+// A link to look around with: a device that once answered may be silent or end the connection over what it does not know.
+
+export class PatientLink implements AsyncDisposable {
+  readonly #open: () => Promise<Link>;
+  readonly #signal: AbortSignal;
+  #link: Link;
+  #answered = false;
+
+  private constructor(open: () => Promise<Link>, signal: AbortSignal, link: Link) {
+    this.#open = open;
+    this.#signal = signal;
+    this.#link = link;
+  }
+
+  /** Connects. Rejects as `openLink` does; `signal` is that of all requests too. */
+  static async open(config: LinkConfig, runtime: Runtime, signal: AbortSignal): Promise<PatientLink> {
+    const open = () => openLink(config, runtime, signal);
+    return new PatientLink(open, signal, await open());
+  }
+
+  /**
+   * As `Link.read`. Once anything was answered, a connection that ends is opened anew and counts as silence; it rejects
+   * with `SOURCE_*` when that fails, too.
+   */
+  async read(request: UnitRequest, timeoutMs: number): Promise<Result> {
+    try {
+      const result = await this.#link.read(request, timeoutMs, this.#signal);
+      this.#answered ||= result.kind === "data" || result.kind === "exception";
+      return result;
+    } catch (error) {
+      if (!this.#answered || !(error instanceof AgentError)) throw error;
+      await this.#link[Symbol.asyncDispose]();
+      this.#link = await this.#open();
+      return { kind: "silence", mismatch: error.message, heard: true };
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#link[Symbol.asyncDispose]();
+  }
 }

@@ -7,11 +7,9 @@ import type { Cut } from "../config/plan.ts";
 import { plan, split } from "../config/plan.ts";
 import type { PollTarget } from "../config/wanted.ts";
 import { consequenceOf, describeContested, describeException, isResponsive } from "../connection/exceptions.ts";
-import type { Result } from "../connection/exchange.ts";
-import { FailureRuns, failuresToSplit, isTimeToSplit } from "./failure-runs.ts";
-import { LengthSearch } from "./length-search.ts";
+import type { Result } from "../connection/framing.ts";
 import { decodeBlock, failedReadings } from "./readings.ts";
-import { Refusals } from "./refusals.ts";
+import { FailureRuns, failuresToSplit, isTimeToSplit, LengthSearch, Refusals } from "./refusals.ts";
 import { timeOfReply } from "./schedule.ts";
 import { type Asked, UnitReader, type UnitReaderOptions, type WantedBlock } from "./unit-reader.ts";
 

@@ -8,10 +8,10 @@ import type { ModbusConfig, PollTarget } from "../config/wanted.ts";
 import { Breaker, ProbeBudget } from "../connection/breaker.ts";
 import type { Link } from "../connection/link.ts";
 import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
-import { lineRest } from "../connection/serial-timing.ts";
+import { lineRest } from "../connection/serial-stream.ts";
 import type { Learned } from "./learned.ts";
 import { Poll } from "./poll.ts";
-import { ReadingsQueue } from "./readings-queue.ts";
+import { ReadingsQueue } from "./readings.ts";
 import { slots } from "./schedule.ts";
 import { checkUnits } from "./unit-check.ts";
 

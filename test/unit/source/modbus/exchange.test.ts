@@ -8,11 +8,14 @@ import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
 import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
-import type { ByteStream, ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
+import {
+  type ByteStream,
+  type ByteStreamListener,
+  connectTcp,
+} from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
 import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
-import { connectTcp } from "../../../../src/source/modbus/connection/tcp-stream.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";
 import { modbusDevice } from "../../../support/modbus-device.ts";

@@ -4,7 +4,7 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import type { IdentityRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import { asciiCodec, type BusCodec, rtuCodec } from "../../../../src/source/modbus/connection/bus-codec.ts";
 import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing.ts";
-import type { Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { MbapFraming } from "../../../../src/source/modbus/connection/mbap-framing.ts";
 import { identify } from "../../../../src/source/modbus/discovery/identification.ts";
 import { mbapFrame } from "../../../support/modbus-adversary.ts";

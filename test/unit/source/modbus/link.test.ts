@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { Exchange, Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Link } from "../../../../src/source/modbus/connection/link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 

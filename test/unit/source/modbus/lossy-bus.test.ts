@@ -7,8 +7,8 @@ import { BusFraming } from "../../../../src/source/modbus/connection/bus-framing
 import { BusWatch } from "../../../../src/source/modbus/connection/bus-watch.ts";
 import type { ByteStreamListener } from "../../../../src/source/modbus/connection/byte-stream.ts";
 import { Doubts } from "../../../../src/source/modbus/connection/doubts.ts";
-import type { GivenUp, Result } from "../../../../src/source/modbus/connection/exchange.ts";
 import { streamExchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import type { GivenUp, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Link } from "../../../../src/source/modbus/connection/link.ts";
 import { type Disturbances, disturbedBus, wordOf } from "../../../support/modbus-disturbed-bus.ts";
 import { seed } from "../../../support/property.ts";

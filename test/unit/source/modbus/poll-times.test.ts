@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
-import type { Exchange, Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Link } from "../../../../src/source/modbus/connection/link.ts";
 import { Learned } from "../../../../src/source/modbus/polling/learned.ts";
 import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";

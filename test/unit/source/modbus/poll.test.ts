@@ -5,7 +5,7 @@ import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Cut } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
 import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
-import type { Result } from "../../../../src/source/modbus/connection/exchange.ts";
+import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading, TagId } from "../../../../src/core/source.ts";
-import { ReadingsQueue } from "../../../../src/source/modbus/polling/readings-queue.ts";
+import { ReadingsQueue } from "../../../../src/source/modbus/polling/readings.ts";
 
 const { signal } = new AbortController();
 const cycle = (time: number, tags: number): Reading[] =>

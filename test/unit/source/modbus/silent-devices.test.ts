@@ -7,7 +7,7 @@ import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Cut } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
 import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
-import type { Exchange } from "../../../../src/source/modbus/connection/exchange.ts";
+import type { Exchange } from "../../../../src/source/modbus/connection/framing.ts";
 import { Link } from "../../../../src/source/modbus/connection/link.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { latest, modbusConfig } from "../../../support/modbus-source.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Turns } from "../../../../src/source/modbus/connection/turns.ts";
+import { Turns } from "../../../../src/source/modbus/connection/breaker.ts";
 
 const { signal } = new AbortController();
 
