@@ -3,6 +3,7 @@ import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Clock } from "../../core/runtime.ts";
 import type { BacklogStatus, UploadState } from "./status.ts";
+import { counted } from "./words.ts";
 
 type Counts = Pick<BufferStats, "unsettledPoints" | "appendedPoints" | "losses">;
 
@@ -91,9 +92,7 @@ export function backlogStatus({ time, state, points, oldest, parkedInputs, progr
   if (parkedInputs === 0 && (isOnItsWay || (oldest !== undefined && time - oldest < youngUs)))
     return { trend: "none", text: "keeps up" };
   const apart =
-    parkedInputs === 0
-      ? ""
-      : `; the points of ${parkedInputs === 1 ? "1 input" : `${parkedInputs} inputs`} wait until the service takes them`;
+    parkedInputs === 0 ? "" : `; the points of ${counted(parkedInputs, "input")} wait until the service takes them`;
   if (!progress) return { trend: "unknown", text: `no estimate yet${apart}` };
   const { shrinksBy, goesOn } = progress;
   // Less than a point a second may be the moment of the measurement.

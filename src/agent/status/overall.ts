@@ -1,5 +1,6 @@
 // The state of the agent in one line, worst first: the same words on the status page and in `tagferry status`.
 import type { BacklogStatus, Overall, SourceState, Status } from "./status.ts";
+import { counted } from "./words.ts";
 
 /** What people read for the state of a source. */
 export const sourceWords: Readonly<Record<SourceState, string>> = {
@@ -62,8 +63,4 @@ function lateThings({ time, sources, upload, buffer, gaps, timeFaults }: Omit<St
 
 function when(isSo: boolean, text: string): string[] {
   return isSo ? [text] : [];
-}
-
-function counted(n: number, what: string): string {
-  return `${n} ${what}${n === 1 ? "" : "s"}`;
 }

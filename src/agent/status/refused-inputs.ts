@@ -1,6 +1,7 @@
 // Inputs and addresses whose readings are not stored: as a list for `/api/status`, and as a warning for each Input ID.
 import type { Mapping } from "../../mapping/mapping.ts";
 import type { RefusedInputStatus, Warning } from "./status.ts";
+import { listed } from "./words.ts";
 
 /** Addresses that one warning names; the others are counted. */
 const mostNamed = 3;
@@ -29,9 +30,8 @@ function warningOf(
   const notStored = `${lost} readings were not stored`;
   if (!fedBy) return { message: `${input}: ${reason}; ${notStored}`, remedy };
   const addresses = group.map(({ address }) => address).filter((address) => address !== "");
-  const named = addresses.slice(0, mostNamed).join(", ");
-  const more = addresses.length > mostNamed ? ` and ${addresses.length - mostNamed} more` : "";
+  const named = listed(addresses.length, addresses, mostNamed);
   const feeder = `${fedBy.source}${fedBy.address === "" ? "" : ` ${fedBy.address}`}`;
-  const second = named === "" ? `a tag of ${source}` : `${source} ${named}${more}`;
+  const second = named === "" ? `a tag of ${source}` : `${source} ${named}`;
   return { message: `${input} is fed by ${feeder}; refused: ${second}; ${notStored}`, remedy };
 }

@@ -1,30 +1,19 @@
 // Gathers what the parts know into one `Status`.
 import type { Config } from "../../config/config.ts";
-import type { BufferStats, Loss } from "../../core/buffer.ts";
+import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
-import { formatByteSize } from "../../lib/byte-size.ts";
 import type { Mapping, TagState } from "../../mapping/mapping.ts";
 import type { UploadStatus as UploaderStatus } from "../../upload/uploader.ts";
-import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
+import type { ClockWatch } from "../clock/clock-watch.ts";
 import type { GapSummary } from "../gaps/gap.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
 import { backlogStatus, type Progress } from "./backlog-trend.ts";
 import { overallOf } from "./overall.ts";
-import { parkedWarnings } from "./parked-warnings.ts";
 import { refusalWarnings, refusedInputsOf } from "./refused-inputs.ts";
-import { signalWarnings } from "./signal-warnings.ts";
 import type { SourceMonitor } from "./source-monitor.ts";
-import type {
-  AgentStatus,
-  SignalsStatus,
-  Status,
-  StatusPart,
-  TagStatus,
-  UploadState,
-  UploadStatus,
-  Warning,
-} from "./status.ts";
+import type { AgentStatus, SignalsStatus, Status, StatusPart, TagStatus, UploadState, UploadStatus } from "./status.ts";
 import { timeFaultsOf, timeFaultWarnings } from "./time-faults.ts";
+import { warningsOf } from "./warnings.ts";
 
 export interface SnapshotParts {
   readonly time: EpochMicros;
@@ -78,37 +67,39 @@ function overview(parts: SnapshotParts): Omit<Status, "tags"> {
     gaps,
     refusedInputs,
     timeFaults,
-    warnings: [
-      ...bufferWarnings(buffer),
-      ...clockWarnings(doubt),
-      ...sources.flatMap(({ monitor }) => monitor.warnings()),
-      ...refusalWarnings(refusedInputs),
-      ...timeFaultWarnings(timeFaults),
-      ...rejectWarnings(delivery.status()?.unkept ?? 0),
-      ...parkedWarnings(delivery.status()?.parked),
-      ...signalWarnings(delivery.status()?.signals),
-      ...configWarnings(config),
-    ],
+    warnings: warningsOf({
+      config,
+      buffer,
+      doubt,
+      uploader: delivery.status(),
+      sources: [
+        ...sources.flatMap(({ monitor }) => monitor.warnings()),
+        ...refusalWarnings(refusedInputs),
+        ...timeFaultWarnings(timeFaults),
+      ],
+    }),
   };
   return { ...known, overall: overallOf(known) };
 }
 
 function tagStatus(source: string, tag: TagState): TagStatus {
-  const { tag: index, input, address, value, text, unit, quality, reason, time, readings, bad } = tag;
+  const { tag: index, input, address, value, text, unit, quality, reason, time, readings, bad: failures } = tag;
   return {
     source,
     tag: index,
     input,
     address,
-    ...(value !== undefined && { value }),
-    ...(text !== undefined && { text }),
-    ...(unit !== undefined && { unit }),
-    ...(quality !== undefined && { quality }),
-    ...(reason !== undefined && { reason }),
-    ...(time !== undefined && { time }),
+    ...defined({ value, text, unit, quality, reason, time }),
     readings,
-    failures: bad,
+    failures,
   };
+}
+
+type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> };
+
+/** Without what is undefined: a status leaves out what is not known. */
+function defined<T extends object>(facts: T): Defined<T> {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
 /** The uploader tells its state in more words than an operator needs. */
@@ -177,67 +168,4 @@ function signalsStatus({ known, pending, saved, watch }: UploaderStatus["signals
     }),
     ...(watch?.items && { published: watch.items.published }),
   };
-}
-
-/** What to do so that it does not happen again, by the reason the buffer gives. */
-const lossRemedies: Readonly<Record<string, string>> = {
-  maxSize: "raise buffer.maxSize, or see why delivery was away for so long",
-  maxAge: "raise buffer.maxAge, or see why delivery was away for so long",
-  reserveFreeDisk: "free disk space or lower buffer.reserveFreeDisk; with buffer.whenFull: block sources wait instead",
-  diskFull: "free disk space; with buffer.whenFull: block sources wait instead",
-  damaged: "check the disk; what could not be read is kept beside the buffer",
-  missing: "check the disk and who removes files from the data directory",
-  diskLied: "check the disk: it had confirmed what it did not keep",
-};
-
-function rfc3339(time: EpochMicros): string {
-  return new Date(time / 1_000).toISOString();
-}
-
-function bufferWarnings(buffer: BufferStats): Warning[] {
-  const lost = buffer.losses
-    .filter(({ points }) => points > 0)
-    .map(
-      (loss): Warning => ({
-        level: "error",
-        message: `${loss.points} points were lost from the buffer: ${loss.reason}${timesOf(loss)}`,
-        ...(lossRemedies[loss.reason] && { remedy: lossRemedies[loss.reason] }),
-      }),
-    );
-  if (buffer.degraded === undefined) return lost;
-  const full: Warning = {
-    level: "error",
-    message: `points cannot be stored: ${buffer.degraded}; the buffer holds ${formatByteSize(buffer.bytes)}`,
-    remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
-  };
-  return [full, ...lost];
-}
-
-/** Of several intervals the last one: between them points were delivered. */
-function timesOf({ from, to, intervals: reported }: Loss): string {
-  const intervals = reported.filter(({ points }) => points > 0);
-  const last = intervals.length > 1 ? intervals.at(-1) : { from, to };
-  if (last?.from === undefined || last.to === undefined) return "";
-  const times = `from ${rfc3339(last.from)} to ${rfc3339(last.to)}`;
-  return intervals.length > 1 ? `, in ${intervals.length} intervals, the last ${times}` : `, times ${times}`;
-}
-
-function rejectWarnings(unkept: number): Warning[] {
-  if (unkept === 0) return [];
-  const message = `${unkept} points that the service refused for good cannot be written down; they stay in the buffer`;
-  return [{ level: "error", message, remedy: "free disk space or mend the disk" }];
-}
-
-function clockWarnings(doubt: SnapshotParts["doubt"]): Warning[] {
-  if (doubt === undefined) return [];
-  const message = `the clock is not set: ${doubt.reason}; ${doubt.consequence}`;
-  return [{ level: "error", message, remedy: unsetClockHint }];
-}
-
-function configWarnings(config: Config): Warning[] {
-  return config.warnings.map(({ path, message, hint }) => ({
-    level: "warn",
-    message: `${path}: ${message}`,
-    ...(hint && { remedy: hint }),
-  }));
 }

@@ -47,7 +47,7 @@ export class SourceMonitor {
   #points = 0;
   /** The complaint that stands in the log, how often it came since, and whether "connected" was logged after it. */
   #logged: { readonly message: string; readonly atMs: number } | undefined;
-  #repeats = 0;
+  #suppressed = 0;
   #connectedLogged = false;
   #onlineAtMs = 0;
   #gavePoints = false;
@@ -120,12 +120,12 @@ export class SourceMonitor {
     this.#counters.losses.add(1, this.#labels);
     const nowMs = this.#runtime.clock.monotonic();
     if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) {
-      this.#repeats++;
+      this.#suppressed++;
       return;
     }
-    const repeats = this.#repeats;
+    const suppressed = this.#suppressed;
     this.#logged = { message, atMs: nowMs };
-    this.#repeats = 0;
+    this.#suppressed = 0;
     this.#connectedLogged = false;
     const fields = {
       code: known?.code,
@@ -133,7 +133,7 @@ export class SourceMonitor {
       retryInMs: Math.round(waitMs),
       hint: known?.hint,
       reason: message,
-      ...(repeats > 0 && { repeats }),
+      ...(suppressed > 0 && { suppressed }),
     };
     // An error of no code of ours is a defect: its stack is wanted.
     if (known) this.#runtime.log.warn(fields, "source lost");

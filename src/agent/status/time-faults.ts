@@ -1,9 +1,7 @@
 // Device clocks that stand still and times that repeat often: as a list for `/api/status`, and as a warning for each kind.
 import type { InputTimeFault, Mapping } from "../../mapping/mapping.ts";
 import type { TimeFaultStatus, TimeFaultsStatus, Warning } from "./status.ts";
-
-/** Inputs that one warning names; the others are counted. */
-const mostNamed = 5;
+import { counted, listed } from "./words.ts";
 
 interface Named {
   readonly source: string;
@@ -49,8 +47,8 @@ function about(
   { what, detail, remedy }: Words,
 ): Warning[] {
   if (count === 0) return [];
-  const named = all.filter((fault) => fault.kind === kind).slice(0, mostNamed);
-  const list = named.map((fault) => `${fault.source} ${fault.input} (${detail(fault)})`).join(", ");
-  const more = count > named.length ? ` and ${count - named.length} more` : "";
-  return [{ level: "warn", message: `${what(`${count} Input ID${count === 1 ? "" : "s"}`)}: ${list}${more}`, remedy }];
+  const first = all
+    .filter((fault) => fault.kind === kind)
+    .map((fault) => `${fault.source} ${fault.input} (${detail(fault)})`);
+  return [{ level: "warn", message: `${what(counted(count, "Input ID"))}: ${listed(count, first)}`, remedy }];
 }

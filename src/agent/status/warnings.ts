@@ -1,0 +1,162 @@
+// What an operator should know or mend, as warnings of the status.
+import type { Config } from "../../config/config.ts";
+import type { BufferStats, Loss } from "../../core/buffer.ts";
+import type { EpochMicros } from "../../core/point.ts";
+import { formatByteSize } from "../../lib/byte-size.ts";
+import type { ParkedStatus } from "../../upload/delivery/parked-inputs.ts";
+import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
+import type { UploadStatus } from "../../upload/uploader.ts";
+import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
+import type { Warning } from "./status.ts";
+import { counted, listed } from "./words.ts";
+
+export interface WarningParts {
+  readonly config: Config;
+  readonly buffer: BufferStats;
+  readonly doubt: ClockWatch["doubt"];
+  readonly uploader: UploadStatus | undefined;
+  /** Of the sources, of refused inputs and of device clocks. */
+  readonly sources: readonly Warning[];
+}
+
+export function warningsOf({ config, buffer, doubt, uploader, sources }: WarningParts): readonly Warning[] {
+  return [
+    ...bufferWarnings(buffer),
+    ...clockWarnings(doubt),
+    ...sources,
+    ...rejectWarnings(uploader?.unkept ?? 0),
+    ...parkedWarnings(uploader?.parked),
+    ...signalWarnings(uploader?.signals),
+    ...configWarnings(config),
+  ];
+}
+
+/** What to do so that it does not happen again, by the reason the buffer gives. */
+const lossRemedies: Readonly<Record<string, string>> = {
+  maxSize: "raise buffer.maxSize, or see why delivery was away for so long",
+  maxAge: "raise buffer.maxAge, or see why delivery was away for so long",
+  reserveFreeDisk: "free disk space or lower buffer.reserveFreeDisk; with buffer.whenFull: block sources wait instead",
+  diskFull: "free disk space; with buffer.whenFull: block sources wait instead",
+  damaged: "check the disk; what could not be read is kept beside the buffer",
+  missing: "check the disk and who removes files from the data directory",
+  diskLied: "check the disk: it had confirmed what it did not keep",
+};
+
+function rfc3339(time: EpochMicros): string {
+  return new Date(time / 1_000).toISOString();
+}
+
+function bufferWarnings(buffer: BufferStats): Warning[] {
+  const lost = buffer.losses
+    .filter(({ points }) => points > 0)
+    .map((loss) =>
+      warning(
+        `${loss.points} points were lost from the buffer: ${loss.reason}${timesOf(loss)}`,
+        lossRemedies[loss.reason],
+        "error",
+      ),
+    );
+  if (buffer.degraded === undefined) return lost;
+  const full: Warning = {
+    level: "error",
+    message: `points cannot be stored: ${buffer.degraded}; the buffer holds ${formatByteSize(buffer.bytes)}`,
+    remedy: "free disk space or mend the disk; nothing more is acknowledged until then",
+  };
+  return [full, ...lost];
+}
+
+/** Of several intervals the last one: between them points were delivered. */
+function timesOf({ from, to, intervals: reported }: Loss): string {
+  const intervals = reported.filter(({ points }) => points > 0);
+  const last = intervals.length > 1 ? intervals.at(-1) : { from, to };
+  if (last?.from === undefined || last.to === undefined) return "";
+  const times = `from ${rfc3339(last.from)} to ${rfc3339(last.to)}`;
+  return intervals.length > 1 ? `, in ${intervals.length} intervals, the last ${times}` : `, times ${times}`;
+}
+
+function rejectWarnings(unkept: number): Warning[] {
+  if (unkept === 0) return [];
+  const message = `${unkept} points that the service refused for good cannot be written down; they stay in the buffer`;
+  return [{ level: "error", message, remedy: "free disk space or mend the disk" }];
+}
+
+function clockWarnings(doubt: ClockWatch["doubt"]): Warning[] {
+  if (doubt === undefined) return [];
+  const message = `the clock is not set: ${doubt.reason}; ${doubt.consequence}`;
+  return [{ level: "error", message, remedy: unsetClockHint }];
+}
+
+function configWarnings(config: Config): Warning[] {
+  return config.warnings.map(({ path, message, hint }) => warning(`${path}: ${message}`, hint));
+}
+
+function warning(message: string, remedy: string | undefined, level: Warning["level"] = "warn"): Warning {
+  return { level, message, ...(remedy && { remedy }) };
+}
+
+const parkedKinds = [
+  { why: "refused", verb: "refuses", remedy: "see its reason; they are tried again by themselves, nothing is dropped" },
+  {
+    why: "unconfirmed",
+    verb: "does not name in its answers",
+    remedy: "ask the operator of the service; they are tried again by themselves, nothing is dropped",
+  },
+] as const;
+
+/** One for each kind: what waits, why, and when it is tried again. */
+function parkedWarnings(parked: ParkedStatus | undefined): Warning[] {
+  if (!parked) return [];
+  return parkedKinds.flatMap(({ why, verb, remedy }): Warning[] => {
+    const count = parked[why];
+    if (count === 0) return [];
+    const named = parked.first
+      .filter((each) => each.why === why)
+      .map(({ input, reason, retryInMs }) => `${input} (${reason}; next try in ${Math.ceil(retryInMs / 1_000)} s)`);
+    const inputs = `${counted(count, "input")}: ${listed(count, named)}`;
+    return [{ level: "error", message: `points wait in the buffer: the service ${verb} ${inputs}`, remedy }];
+  });
+}
+
+function signalWarnings(signals: UploadStatus["signals"] | undefined): Warning[] {
+  if (!signals) return [];
+  return [
+    ...signals.refused.map(({ input, reason }) =>
+      warning(
+        `the service would not take the metadata of ${input}: ${reason}; its points are delivered`,
+        "correct `signal` of this tag",
+      ),
+    ),
+    ...(signals.watch ? watchWarnings(signals.watch) : []),
+  ];
+}
+
+function watchWarnings({ error, kept, unconfigured, items }: SignalWatchStatus): Warning[] {
+  return [
+    ...(error ? [warning(`signals are not compared with the service: ${error.message}`, error.hint)] : []),
+    ...about(
+      kept,
+      "kept by the service as they are, though they were saved again",
+      "compare with tagferry signals diff",
+    ),
+    ...about(
+      { count: unconfigured.count, first: unconfigured.first.map((input) => ({ input, reason: "" })) },
+      "at the service, but not configured; they are left as they are",
+      "remove them there, or configure their tags again",
+    ),
+    ...about(
+      items?.unfit,
+      "not published, for something is missing",
+      "add it to `signal` of the tag, or change service.signals.require",
+    ),
+    ...about(items?.edited, "published with what a person has edited there", "nothing, if that is meant"),
+    ...about(items?.refused, "not published, the service refuses them", "correct `signal` of the tag"),
+  ];
+}
+
+/** Named in one warning, and not in one each: there may be thousands. */
+function about(named: Named | undefined, what: string, remedy: string): Warning[] {
+  if (!named || named.count === 0) return [];
+  const first = named.first.map(({ input, reason }) => (reason === "" ? input : `${input} (${reason})`));
+  const signals = `${counted(named.count, "signal")} ${named.count === 1 ? "is" : "are"}`;
+  return [{ level: "warn", message: `${signals} ${what}: ${listed(named.count, first)}`, remedy }];
+}
