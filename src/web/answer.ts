@@ -1,5 +1,6 @@
-// Answers over HTTP, each with the headers that keep a browser from doing more with it than showing it.
+// The files of the status page, and answers over HTTP, each with the headers that keep a browser from doing more with it than showing it.
 import type { ServerResponse } from "node:http";
+import { loadPageFiles, type PageFile } from "../lib/page-files.ts";
 
 const headers = {
   "content-security-policy":
@@ -24,4 +25,17 @@ export function end(response: ServerResponse, status: number, type: string, body
 
 export function start(response: ServerResponse, status: number, type: string): void {
   response.writeHead(status, { ...headers, "content-type": type });
+}
+
+/** Script modules lie side by side in `page/`. */
+const scripts = "page element format panels plot certificates figures gaps refused sources tag-table".split(" ");
+
+export function loadPage(): Promise<ReadonlyMap<string, PageFile>> {
+  return loadPageFiles(new URL("./page/", import.meta.url), {
+    "/": "index.html",
+    // One file, since nothing is painted before the last style has arrived.
+    "/page.css": "page.css panels.css tables.css lists.css",
+    "/icon.svg": "icon.svg",
+    ...Object.fromEntries(scripts.map((name) => [`/${name}.js`, `${name}.js`])),
+  });
 }

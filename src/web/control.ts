@@ -1,6 +1,7 @@
 // Who may ask the agent for a change, or for what is not for everybody's eyes. A page in a browser never may: what it
 // sends without being asked carries no token, and what it could be made to send is refused by where it comes from.
 import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
 import type { Secret } from "../core/secret.ts";
 import { sameText } from "../lib/same-text.ts";
 
@@ -51,4 +52,25 @@ function denied(status: 403 | 415, reason: string): Denial {
 export function isLocal({ socket }: IncomingMessage): boolean {
   const address = socket.remoteAddress ?? "";
   return address === "::1" || /^(::ffff:)?127\./.test(address);
+}
+
+const loopback = ["localhost", "127.0.0.1", "::1"];
+const wildcards = ["0.0.0.0", "::"];
+
+/**
+ * Whether a request with this Host header is meant for us: loopback, the address we listen on, or one of `allowed`
+ * (names without port). Listening on every address, any IP address will do: rebinding needs a name.
+ */
+export function isAllowedHost(header: string | undefined, listenHost: string, allowed: readonly string[]): boolean {
+  const host = hostOf(header ?? "");
+  if (host === undefined) return false;
+  if (loopback.includes(host) || host === listenHost.toLowerCase()) return true;
+  if (allowed.some((name) => name.toLowerCase() === host)) return true;
+  return wildcards.includes(listenHost) && isIP(host) !== 0;
+}
+
+/** `name:8421`, `[::1]:8421` → name or address in lower case. Undefined: no Host header at all. */
+function hostOf(header: string): string | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/@\s[\]]+))(?::\d{1,5})?$/.exec(header);
+  return (match?.[1] ?? match?.[2])?.toLowerCase();
 }

@@ -2,7 +2,7 @@
 // person. Each may be asked for by anybody at any time, so what is read from the disk is bounded and shared for a while.
 import type { GapList } from "../agent/gaps/gap.ts";
 import type { KnownCertificate } from "../core/commissioning.ts";
-import type { Runtime } from "../core/runtime.ts";
+import type { Clock, Runtime } from "../core/runtime.ts";
 import { commandLine } from "../lib/command-line.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { RejectReasons } from "../upload/delivery/reject-files.ts";
@@ -32,10 +32,9 @@ const mostCertificates = 50;
 
 export function openDetails(options: DetailOptions, { clock }: Pick<Runtime, "clock">): Details {
   const { gaps, configFile } = options;
-  const monotonic = () => clock.monotonic();
   const named = (local: boolean) => (configFile === undefined || local ? configFile : elsewhere);
-  const rejects = shared(async () => await options.rejects?.(), monotonic);
-  const certificates = shared(async () => (await options.certificates?.()) ?? [], monotonic);
+  const rejects = shared(async () => await options.rejects?.(), clock);
+  const certificates = shared(async () => (await options.certificates?.()) ?? [], clock);
   return {
     "/api/gaps": (query) => {
       const since = parseDuration(query.get("since") ?? "") ?? gapsSinceMs;
@@ -90,17 +89,38 @@ function rfc3339(time: string): string {
   return Number.isNaN(ms) ? time : new Date(ms).toISOString();
 }
 
+/** What `make` gives, made once for everybody who asks within `ms` milliseconds. */
+export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedValue<T> {
+  let last: { readonly value: T; readonly at: number } | undefined;
+  const expire = () => {
+    if (last && clock.monotonic() - last.at >= ms) last = undefined;
+  };
+  return {
+    read: () => {
+      expire();
+      last ??= { value: make(), at: clock.monotonic() };
+      return last.value;
+    },
+    forget: () => {
+      last = undefined;
+    },
+    expire,
+  };
+}
+
+interface CachedValue<T> {
+  read(): T;
+  forget(): void;
+  /** Lets go of a value that would not be used again: of many tags it is large. */
+  expire(): void;
+}
+
 /** Read once for everybody who asks within 2 s, and while it is being read. A failure is not kept. */
-function shared<T>(make: () => Promise<T>, monotonic: () => number): () => Promise<T> {
-  let last: { readonly answer: Promise<T>; readonly at: number } | undefined;
+function shared<T>(make: () => Promise<T>, clock: Clock): () => Promise<T> {
+  const cache = cachedFor(sharedMs, make, clock);
   return () => {
-    if (last && monotonic() - last.at < sharedMs) return last.answer;
-    const answer = make();
-    const mine = { answer, at: monotonic() };
-    last = mine;
-    answer.catch(() => {
-      if (last === mine) last = undefined;
-    });
+    const answer = cache.read();
+    answer.catch(cache.forget);
     return answer;
   };
 }

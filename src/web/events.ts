@@ -1,9 +1,57 @@
-// Server-sent events: one view of the agent a second for each open page, of the rows that the page shows.
+// What a page gets, once or as server-sent events, a view of the agent a second for each open page: the status, and of all tags
+// the rows that match its search and are on its screen.
 import type { ServerResponse } from "node:http";
-import type { Status, StatusPart } from "../agent/status/status.ts";
+import type { Status, StatusPart, TagStatus } from "../agent/status/status.ts";
 import type { Clock } from "../core/runtime.ts";
 import { type Figure, figures, type History, type Samples } from "./history.ts";
-import { type TagQuery, type TagView, viewTags } from "./tag-view.ts";
+
+export interface TagQuery {
+  /** Every word must be found in source, input, address or quality; case does not matter. */
+  readonly search: string;
+  /** Index of the first row among those that match. */
+  readonly first: number;
+  readonly count: number;
+}
+
+export interface TagView {
+  readonly total: number;
+  readonly matching: number;
+  /** As asked for, or less where fewer match. */
+  readonly first: number;
+  readonly rows: readonly TagStatus[];
+}
+
+/** More rows than this fit on no screen. */
+export const maxRows = 200;
+
+export function parseTagQuery(parameters: URLSearchParams): TagQuery {
+  const whole = (name: string, fallback: number, max: number) => {
+    const value = Number(parameters.get(name) ?? Number.NaN);
+    return Number.isSafeInteger(value) && value >= 0 ? Math.min(value, max) : fallback;
+  };
+  return {
+    search: (parameters.get("search") ?? "").slice(0, 200),
+    first: whole("first", 0, Number.MAX_SAFE_INTEGER),
+    count: whole("count", 50, maxRows),
+  };
+}
+
+export function viewTags(tags: readonly TagStatus[], query: TagQuery): TagView {
+  const words = query.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const matching = words.length === 0 ? tags : tags.filter((tag) => matches(tag, words));
+  const first = Math.min(query.first, Math.max(0, matching.length - query.count));
+  return {
+    total: tags.length,
+    matching: matching.length,
+    first,
+    rows: matching.slice(first, first + query.count),
+  };
+}
+
+function matches(tag: TagStatus, words: readonly string[]): boolean {
+  const text = `${tag.source} ${tag.input} ${tag.address} ${tag.quality ?? "none"}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
 
 /** What a page gets: everything of the status but the tags, and the tags it shows. */
 export interface View {

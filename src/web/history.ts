@@ -87,10 +87,7 @@ class Column {
 }
 
 function columnOf<Key>(columns: Map<Key, Column>, key: Key): Column {
-  let column = columns.get(key);
-  if (!column) {
-    column = new Column();
-    columns.set(key, column);
-  }
+  const column = columns.get(key) ?? new Column();
+  columns.set(key, column);
   return column;
 }

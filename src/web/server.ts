@@ -7,14 +7,11 @@ import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { hostInUrl, listen } from "../lib/listen.ts";
-import { isAllowedHost } from "./allowed-host.ts";
-import { end, json, start } from "./answer.ts";
-import { type Control, denial, isLocal } from "./control.ts";
-import { type DetailOptions, openDetails } from "./details.ts";
-import { streamViews, viewOf, viewOfPart } from "./events.ts";
+import { end, json, loadPage, start } from "./answer.ts";
+import { type Control, denial, isAllowedHost, isLocal } from "./control.ts";
+import { cachedFor, type DetailOptions, openDetails } from "./details.ts";
+import { parseTagQuery, streamViews, type TagQuery, viewOf, viewOfPart } from "./events.ts";
 import { History, historyStepMs, historyTags } from "./history.ts";
-import { loadPage } from "./page-files.ts";
-import { parseTagQuery, type TagQuery } from "./tag-view.ts";
 
 export interface Health {
   readonly ok: boolean;
@@ -59,7 +56,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
   const closing = new AbortController();
   const history = new History();
   const { control } = options;
-  const { read: snapshot, forget, expire } = cached(options.snapshot, runtime);
+  const { read: snapshot, forget, expire } = cachedFor(snapshotAgeMs, options.snapshot, runtime.clock);
   // Who has reloaded sees what came of it, not what there was a moment before.
   const reloading = control && { ...control, reload: () => control.reload().finally(forget) };
   const details = openDetails(options, runtime);
@@ -202,32 +199,6 @@ async function command(
   if (path === "/api/security") return json(response, 200, control.security());
   const result = await control.reload();
   return json(response, result.ok ? 200 : 422, result);
-}
-
-/** Many pages, one snapshot. */
-function cached(
-  snapshot: () => Status,
-  { clock }: Runtime,
-): {
-  readonly read: () => Status;
-  readonly forget: () => void;
-  /** Lets go of a snapshot that would not be used again: of many tags it is large. */
-  readonly expire: () => void;
-} {
-  let last: { readonly status: Status; readonly at: number } | undefined;
-  return {
-    read: () => {
-      const now = clock.monotonic();
-      if (!last || now - last.at >= snapshotAgeMs) last = { status: snapshot(), at: now };
-      return last.status;
-    },
-    forget: () => {
-      last = undefined;
-    },
-    expire: () => {
-      if (last && clock.monotonic() - last.at >= snapshotAgeMs) last = undefined;
-    },
-  };
 }
 
 function healthy(response: ServerResponse, health: Health): void {

@@ -99,28 +99,18 @@ function splitAt(part: string): [string, string | undefined] {
   return at < 0 ? [part, undefined] : [part.slice(0, at), part.slice(at + 1)];
 }
 
+/** Undefined where the kind needs another value, or none. */
 function valueOf(kind: FaultKind, value: string | undefined): number | undefined {
-  switch (kind) {
-    case "delay":
-    case "skew": {
-      const ms = parseDuration(value?.replace(/^-/, "") ?? "");
-      return ms === undefined ? undefined : value?.startsWith("-") ? -ms : ms;
-    }
-    case "status": {
-      const status = Number(value);
-      return Number.isInteger(status) && status >= 200 && status <= 599 ? status : undefined;
-    }
-    case "partial":
-      return value === undefined || value === "" ? undefined : 0;
-    case "refuse":
-    case "cutBefore":
-    case "cutAfter":
-    case "garbage":
-    case "html":
-      return value === undefined ? 0 : undefined;
-    default:
-      return kind satisfies never;
+  if (kind === "delay" || kind === "skew") {
+    const ms = parseDuration(value?.replace(/^-/, "") ?? "");
+    return ms === undefined ? undefined : value?.startsWith("-") ? -ms : ms;
   }
+  if (kind === "status") {
+    const status = Number(value);
+    return Number.isInteger(status) && status >= 200 && status <= 599 ? status : undefined;
+  }
+  const isRight = kind === "partial" ? value !== undefined && value !== "" : value === undefined;
+  return isRight ? 0 : undefined;
 }
 
 /** Numbers from 0 to below 1 that repeat for the same seed (mulberry32). */

@@ -11,7 +11,7 @@ import { maxStateBuckets, rollUp, type StateBudget, stateTimes } from "../query/
 import { joinedBlocks } from "../store/point-block.ts";
 import { holdOf, type ItemRecord } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
-import { frameAnswer, readAnswerOptions } from "./resource-view.ts";
+import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
 export function selectDataFrame({ params, store, now }: MethodCall): object {
   const faults = new Faults();
@@ -27,7 +27,8 @@ export function selectDataFrame({ params, store, now }: MethodCall): object {
       ? stateColumns(store, item, data, now, budget)
       : numericColumns(store, item.id, data),
   );
-  return frameAnswer(buildFrame(columns.map((column) => lastOf(column, data.last))), total, options, resources);
+  const frame = buildFrame(columns.map((column) => lastOf(column, data.last)));
+  return answerOf(options.format.dataAsArray ? [frame] : frame, total, options, resources);
 }
 
 /** The last so many points of a column. */

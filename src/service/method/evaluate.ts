@@ -18,7 +18,7 @@ import {
   readItemAggregations,
   type StateAggregation,
 } from "./evaluate-params.ts";
-import { frameAnswer, readAnswerOptions } from "./resource-view.ts";
+import { answerOf, readAnswerOptions } from "./resource-view.ts";
 
 /** Buckets times series. */
 const maxCells = 2_000_000;
@@ -78,7 +78,7 @@ export function evaluate({ params, store, now }: MethodCall): object {
       .map((alias) => lastOf(present(alias, starts, column(alias)), query.last)),
   );
   const included = new Map(items.map(({ item }) => [item.id, item]));
-  return frameAnswer(frame, -1, options, [...included.values()]);
+  return answerOf(options.format.dataAsArray ? [frame] : frame, -1, options, [...included.values()]);
 }
 
 function startsOf({ from, before }: DataQuery, bucketOf: BucketOf, series: number): number[] {

@@ -1,7 +1,6 @@
 // Signals and items as answers show them: in the specification's dialect, and in the current one with type, attributes and
 // relationships, and a hash of each.
 import { createHash } from "node:crypto";
-import type { DataFrame } from "../../wire/results.ts";
 import type { ItemSelectView, SignalSelectView } from "../../wire/signal-view.ts";
 import { isGiven, type Members, membersOf, readFlag } from "../call/params.ts";
 import type { Faults } from "../call/rpc-fault.ts";
@@ -124,36 +123,23 @@ export function readAnswerOptions(params: Members, dataAsArray: boolean, faults:
   };
 }
 
-/** `items`: those to be included if the request wants them. */
-export function resourceAnswer(
-  resources: readonly TypedResource[],
-  total: number,
-  { includesItems, format }: AnswerOptions,
-  items: () => readonly ItemRecord[],
-): object {
-  return {
-    meta: { total, format },
-    data: format.dataAsArray ? resources : Object.fromEntries(resources.map((resource) => [resource.id, resource])),
-    ...(includesItems ? includedMember(items(), format) : {}),
-  };
-}
-
-export function frameAnswer(
-  frame: DataFrame,
+/** An answer of the current dialect; `items` are those to be included if the request wants them. */
+export function answerOf(
+  data: object,
   total: number,
   { includesItems, format }: AnswerOptions,
   items: readonly ItemRecord[],
 ): object {
-  return {
-    meta: { total, format },
-    data: format.dataAsArray ? [frame] : frame,
-    ...(includesItems ? includedMember(items, format) : {}),
-  };
+  const views = includesItems ? items.map(itemResource) : [];
+  const included = format.groupIncludedByType ? { items: views } : views;
+  // A public client stumbles over an `included` that is empty, so then there is none.
+  return { meta: { total, format }, data, ...(views.length > 0 && { included }) };
 }
 
-/** A public client stumbles over an `included` that is empty, so then there is none. */
-function includedMember(items: readonly ItemRecord[], format: AnswerOptions["format"]): object {
-  const views = items.map(itemResource);
-  if (views.length === 0) return {};
-  return { included: format.groupIncludedByType ? { items: views } : views };
+/** `view` of each, by ID. */
+export function byId<Resource extends { readonly id: string }>(
+  resources: readonly Resource[],
+  view: (resource: Resource) => object,
+): object {
+  return Object.fromEntries(resources.map((resource) => [resource.id, view(resource)]));
 }

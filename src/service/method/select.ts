@@ -12,9 +12,10 @@ import type { ItemRecord, Signal } from "../store/resource.ts";
 import type { ServiceStore } from "../store/store.ts";
 import { numericColumns } from "./data-frame.ts";
 import {
+  answerOf,
+  byId,
   itemResource,
   readAnswerOptions,
-  resourceAnswer,
   selectedItemView,
   selectedSignalView,
   signalResource,
@@ -37,7 +38,8 @@ export function selectSignals(call: MethodCall): object {
     const options = readAnswerOptions(params, true, faults);
     faults.throwIfAny();
     const { resources, total } = select(store.resources.signals(integration), query);
-    return resourceAnswer(resources.map(signalResource), total, options, () => itemsOf(resources, store));
+    const data = options.format.dataAsArray ? resources.map(signalResource) : byId(resources, signalResource);
+    return answerOf(data, total, options, itemsOf(resources, store));
   }
   const query = readResourceQuery(params["signals"], "signals", { ...bounds, defaultLimit }, faults);
   const items = membersOf(params["items"], "items", faults);
@@ -66,8 +68,9 @@ export function selectItems(call: MethodCall): object {
     const options = readAnswerOptions(params, true, faults);
     faults.throwIfAny();
     const { resources, total } = select(store.resources.items(), query);
+    const data = options.format.dataAsArray ? resources.map(itemResource) : byId(resources, itemResource);
     // There is nothing to include yet; clients send lists all the same.
-    return resourceAnswer(resources.map(itemResource), total, options, () => []);
+    return answerOf(data, total, options, []);
   }
   const data = readSpecifiedDataQuery(params["data"], now, version === "1.1", faults);
   const maxLimit = data.include ? maxSelected.itemsWithData : maxSelected.items;
@@ -78,11 +81,4 @@ export function selectItems(call: MethodCall): object {
   if (query.include) result.items = byId(resources, selectedItemView);
   if (data.include) result.data = buildFrame(resources.flatMap(({ id }) => numericColumns(store, id, data)));
   return result;
-}
-
-function byId<Resource extends { readonly id: string }>(
-  resources: readonly Resource[],
-  view: (resource: Resource) => object,
-): object {
-  return Object.fromEntries(resources.map((resource) => [resource.id, view(resource)]));
 }

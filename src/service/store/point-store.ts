@@ -86,11 +86,7 @@ export class PointStore {
   #place(signal: number, run: BlockColumns, before: BlockKey | undefined, after: BlockKey | undefined): void {
     let merged = run;
     let left = before;
-    if (left && left.last >= run.times[0]!) {
-      merged = mergeColumns(this.#take(left), run);
-      left = this.#key(this.#before.get(signal, merged.times[0]! - 1));
-    }
-    while (left && joins(left, merged)) {
+    while (left && (left.last >= merged.times[0]! || joins(left, merged))) {
       merged = mergeColumns(this.#take(left), merged);
       left = this.#key(this.#before.get(signal, merged.times[0]! - 1));
     }

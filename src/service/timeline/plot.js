@@ -14,7 +14,7 @@ export function bucketSeconds(fromMs, toMs) {
   return steps.find((step) => step >= wanted) ?? steps.at(-1);
 }
 
-/** `series`: colour class, and points as [ms, value, least, greatest]. */
+/** `series`: colour, and points as [ms, value, least, greatest]. */
 export function draw(svg, fromMs, toMs, series) {
   svg.replaceChildren(...series.flatMap(({ color, points }) => lineOf(color, points, fromMs, toMs)));
 }
@@ -28,21 +28,22 @@ function lineOf(color, points, fromMs, toMs) {
     (high === low ? height / 2 : height - margin - ((value - low) / (high - low)) * (height - 2 * margin)).toFixed(1);
   const line = points.map(([ms, value], i) => `${i === 0 ? "M" : "L"}${x(ms)} ${y(value)}`).join("");
   // A point alone would not show.
-  const paths = [path(color, points.length === 1 ? `${line}h1` : line)];
+  const paths = [path("line", color, points.length === 1 ? `${line}h1` : line)];
   if (points[0][2] !== undefined) {
     const upper = points.map(([ms, , , greatest], i) => `${i === 0 ? "M" : "L"}${x(ms)} ${y(greatest)}`).join("");
     const lower = points
       .toReversed()
       .map(([ms, , least]) => `L${x(ms)} ${y(least)}`)
       .join("");
-    paths.unshift(path(`${color} band`, `${upper}${lower}Z`));
+    paths.unshift(path("band", color, `${upper}${lower}Z`));
   }
   return paths;
 }
 
-function path(className, d) {
+function path(className, color, d) {
   const node = document.createElementNS(svgNamespace, "path");
   node.setAttribute("class", className);
+  node.style.color = color;
   node.setAttribute("d", d);
   return node;
 }

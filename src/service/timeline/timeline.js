@@ -4,7 +4,7 @@ import { Rpc } from "./rpc.js";
 import { SignalList } from "./signal-list.js";
 
 const byId = (id) => document.getElementById(id);
-const colors = 8;
+const colors = ["#1f77b4", "#d95f02", "#2ca02c", "#d62728", "#8c6bb1", "#8c564b", "#e377c2", "#17a2b8"];
 const refreshMs = 5_000;
 const maxSpanMs = 400 * 86_400_000;
 const minSpanMs = 1_000;
@@ -66,8 +66,8 @@ function showSignedIn(yes) {
 
 function toggle(item, name, unit, on) {
   const used = new Set([...plotted.values()].map(({ color }) => color));
-  const free = Array.from({ length: colors }, (_, i) => i).find((color) => !used.has(color)) ?? plotted.size % colors;
-  if (on) plotted.set(item, { name, unit, color: free });
+  const color = colors.find((each) => !used.has(each)) ?? colors[plotted.size % colors.length];
+  if (on) plotted.set(item, { name, unit, color });
   else plotted.delete(item);
   void guard("plot", refresh);
 }
@@ -119,7 +119,7 @@ async function read() {
     const points = times.flatMap((time, i) =>
       value[i] === null || value[i] === undefined ? [] : [[time, value[i], least[i], greatest[i]]],
     );
-    return { id, color: `c${plotted.get(id)?.color ?? 0}`, points };
+    return { id, color: plotted.get(id)?.color ?? colors[0], points };
   });
   draw(byId("plot"), from, to, series);
   showAxis(from, to, seconds);
@@ -129,7 +129,7 @@ async function read() {
 function legendOf({ id, color, points }) {
   const { name, unit } = plotted.get(id) ?? { name: id, unit: "" };
   const row = document.createElement("li");
-  row.className = color;
+  row.style.color = color;
   const last = points.at(-1);
   const range = points.length === 0 ? "no data" : `${last[1].toLocaleString()} ${unit}`;
   row.textContent = `${name}: ${range}`;

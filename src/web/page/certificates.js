@@ -1,9 +1,8 @@
 // OPC UA servers that wait until a person trusts their certificate. That is done by a command: whoever may look at this
 // page is not thereby the one who may decide.
-import { byId, element, keyed, setHidden, setText } from "./element.js";
-import { listRow } from "./figures.js";
+import { byId, cells, element, keyed, setHidden, setText } from "./element.js";
+import { Lookup, listRow } from "./figures.js";
 import * as format from "./format.js";
-import { Lookup } from "./lookup.js";
 
 const asked = new Lookup("api/certificates", 5_000);
 
@@ -15,39 +14,24 @@ export function showCertificates(sources, now) {
   const { waiting = [], more = 0 } = opcua.length > 0 ? (asked.answer ?? {}) : {};
   setHidden(byId("trust"), waiting.length === 0);
   setText(byId("trust-count"), waiting.length === 0 ? "" : format.count(waiting.length + more));
-  keyed(
-    byId("certificates"),
-    waiting,
-    ({ sha256 }) => sha256,
-    create,
-    (row, certificate) => update(row, certificate, now),
-  );
+  const key = ({ sha256 }) => sha256;
+  keyed(byId("certificates"), waiting, key, create, (row, certificate) => update(row, certificate, now));
   return waiting.length + more;
 }
 
 function create() {
-  const row = {
-    subject: element("bdi", { className: "strong" }),
-    application: element("bdi"),
-    thumbprint: element("code"),
-    sha256: element("code"),
-    valid: element("span"),
-    command: element("code", { className: "command" }),
-  };
+  const row = cells({ subject: "bdi.strong", application: "bdi", thumbprint: "code", sha256: "code", valid: "span" });
+  const command = element("code", { className: "command" });
   const line = (name, value) => [element("dt", { text: name }), element("dd", {}, value)];
-  const node = listRow("certificate", [
-    row.subject,
-    element(
-      "dl",
-      {},
-      ...line("application", row.application),
-      ...line("thumbprint", row.thumbprint),
-      ...line("SHA-256", row.sha256),
-      ...line("valid", row.valid),
-    ),
-    element("p", {}, row.command),
-  ]);
-  return { ...row, node };
+  const list = element(
+    "dl",
+    {},
+    ...line("application", row.application),
+    ...line("thumbprint", row.thumbprint),
+    ...line("SHA-256", row.sha256),
+    ...line("valid", row.valid),
+  );
+  return { ...row, command, node: listRow("certificate", [row.subject, list, element("p", {}, command)]) };
 }
 
 function update(row, { subject, applicationUri, thumbprint, sha256, validFrom, validTo, command }, now) {

@@ -18,6 +18,16 @@ export function element(name, { className, attributes = {}, text } = {}, ...chil
   return node;
 }
 
+/** Elements by name, each written as `tag` or `tag.class.class`. */
+export function cells(written) {
+  return Object.fromEntries(
+    Object.entries(written).map(([key, text]) => {
+      const [name, ...classes] = text.split(".");
+      return [key, element(name, { className: classes.join(" ") })];
+    }),
+  );
+}
+
 /** The one text of `node`. Touches the page only when it is another one, and then the text that is there, which costs less than a new one. */
 export function setText(node, text) {
   if (node.shown === text) return;

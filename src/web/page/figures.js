@@ -1,6 +1,7 @@
-// What panels are made of: pills, figures with bars, plots with a heading, lists that begin short.
-import { element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
-import { draw } from "./plot.js";
+// What panels are made of: pills, figures with bars, plots with a heading, lists that begin short, and what is asked for
+// beside the stream.
+import { cells, element, keyed, setClass, setHidden, setStyle, setText } from "./element.js";
+import { draw, plotNode } from "./plot.js";
 
 export function pill(node, text, colour) {
   setText(node, text);
@@ -16,14 +17,8 @@ export function showFigures(parent, figures) {
     ([name, , share]) => {
       const value = element("span", { className: "figure" });
       const bar = share === undefined ? undefined : element("div", { className: "bar" }, element("div"));
-      const node = element(
-        "div",
-        {},
-        value,
-        element("span", { className: "quiet", text: name }),
-        ...(bar ? [bar] : []),
-      );
-      return { node, value, bar };
+      const title = element("span", { className: "quiet", text: name });
+      return { node: element("div", {}, value, title, ...(bar ? [bar] : [])), value, bar };
     },
     (row, [, text, share]) => {
       setText(row.value, text);
@@ -39,18 +34,10 @@ export function showPlots(parent, plots) {
     plots,
     ({ name }) => name,
     ({ name }) => {
-      const value = element("span");
-      const most = element("span", { className: "quiet" });
-      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      svg.setAttribute("class", "plot");
-      svg.setAttribute("aria-hidden", "true");
-      const head = element(
-        "p",
-        { className: "plot-head" },
-        element("span", { className: "quiet", text: name }),
-        value,
-        most,
-      );
+      const { value, most } = cells({ value: "span", most: "span.quiet" });
+      const svg = plotNode();
+      const title = element("span", { className: "quiet", text: name });
+      const head = element("p", { className: "plot-head" }, title, value, most);
       return { node: element("div", {}, head, element("div", { className: "plot-box" }, svg)), value, most, svg };
     },
     (row, { line, format, top }) => {
@@ -99,4 +86,39 @@ export class ShortList {
 /** Cells of a list, one after the other. */
 export function listRow(className, cells) {
   return element("div", { className, attributes: { role: "listitem" } }, ...cells);
+}
+
+/** Asks the agent for what is not in the stream, when the stream says that it has changed. */
+export class Lookup {
+  #path;
+  #everyMs;
+  #key;
+  #at = Number.NEGATIVE_INFINITY;
+  #busy = false;
+  /** The latest answer; undefined: none yet. */
+  answer;
+
+  /** At most one request each `everyMs` milliseconds. */
+  constructor(path, everyMs) {
+    this.#path = path;
+    this.#everyMs = everyMs;
+  }
+
+  /** Asks if `key` is another one than at the last answer, and calls `show` when there is a new one. What fails is tried again. */
+  async refresh(key, show) {
+    if (this.#busy || key === this.#key || performance.now() - this.#at < this.#everyMs) return;
+    this.#busy = true;
+    this.#at = performance.now();
+    try {
+      const response = await fetch(this.#path);
+      if (!response.ok) return;
+      this.answer = await response.json();
+      this.#key = key;
+      show();
+    } catch {
+      // That the agent is silent is told by the stream.
+    } finally {
+      this.#busy = false;
+    }
+  }
 }

@@ -1,8 +1,7 @@
 // Intervals in which tags were not recorded, and what became of them.
-import { byId, element, setText } from "./element.js";
-import { listRow, pill, ShortList } from "./figures.js";
+import { byId, cells, element, setText } from "./element.js";
+import { Lookup, listRow, pill, ShortList } from "./figures.js";
 import * as format from "./format.js";
-import { Lookup } from "./lookup.js";
 
 const asked = new Lookup("api/gaps?since=7d&most=100", 2_000);
 const list = new ShortList(byId("gaps"), 6);
@@ -54,31 +53,26 @@ export function showGaps(summary, now) {
           : "The last 7 days.",
   );
   const sorted = [...gaps.filter((gap) => gap.to === undefined), ...gaps.filter((gap) => gap.to !== undefined)];
-  list.show(
-    sorted,
-    ({ id, source, from }) => `${id} ${source} ${from}`,
-    create,
-    (row, gap) => update(row, gap, now),
-  );
+  const key = ({ id, source, from }) => `${id} ${source} ${from}`;
+  list.show(sorted, key, create, (row, gap) => update(row, gap, now));
 }
 
 function create() {
-  const row = {
-    state: element("span", { className: "pill" }),
-    who: element("bdi", { className: "strong" }),
-    tags: element("bdi", { className: "quiet" }),
-    long: element("span", { className: "strong" }),
-    when: element("span", { className: "quiet" }),
-    why: element("p", { className: "why" }),
-    remedy: element("p", { className: "quiet" }),
-  };
+  const row = cells({
+    state: "span.pill",
+    who: "bdi.strong",
+    tags: "bdi.quiet",
+    long: "span.strong",
+    when: "span.quiet",
+  });
+  const text = cells({ why: "p.why", remedy: "p.quiet" });
   const node = listRow("gap row", [
     element("div", {}, row.state),
     element("div", { className: "who" }, row.who, row.tags),
     element("div", { className: "who" }, row.long, row.when),
-    element("div", { className: "who" }, row.why, row.remedy),
+    element("div", { className: "who" }, text.why, text.remedy),
   ]);
-  return { ...row, node };
+  return { ...row, ...text, node };
 }
 
 function update(row, gap, now) {

@@ -1,6 +1,6 @@
 // The agent in one line, what is wrong, upload, buffer and the signals at the service.
 import { showCertificates } from "./certificates.js";
-import { byId, element, setClass, setHidden, setText } from "./element.js";
+import { byId, cells, element, setClass, setHidden, setText } from "./element.js";
 import { pill, ShortList, showFigures, showPlots, showTrouble } from "./figures.js";
 import * as format from "./format.js";
 import { showGaps } from "./gaps.js";
@@ -8,13 +8,8 @@ import { Line } from "./plot.js";
 import { showRefused } from "./refused.js";
 import { showSources, showUnknown } from "./sources.js";
 
-const lines = {
-  backlogPoints: new Line(),
-  bufferBytes: new Line(),
-  lagMs: new Line(),
-  sentPoints: new Line(),
-  budgetShare: new Line(),
-};
+const [backlogPoints, bufferBytes, lagMs, sentPoints, budgetShare] = Array.from({ length: 5 }, () => new Line());
+const lines = { backlogPoints, bufferBytes, lagMs, sentPoints, budgetShare };
 const warningList = new ShortList(byId("warnings"), 6);
 
 /** What the agent remembers of the plotted figures. */
@@ -56,9 +51,8 @@ function showWarnings(warnings) {
     warnings.map((warning, index) => ({ ...warning, index })),
     ({ index }) => index,
     () => {
-      const message = element("span");
-      const remedy = element("span", { className: "remedy" });
-      return { node: element("li", {}, message, remedy), message, remedy };
+      const row = cells({ message: "span", remedy: "span.remedy" });
+      return { ...row, node: element("li", {}, ...Object.values(row)) };
     },
     (row, { level, message, remedy }) => {
       setClass(row.node, `notice ${level}`);

@@ -70,20 +70,11 @@ export class Line {
 export function draw(svg, line, { area = false, zero = false, top } = {}) {
   if (svg.revision === line.revision) return;
   svg.revision = line.revision;
-  if (!svg.firstChild) {
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.setAttribute("preserveAspectRatio", "none");
-    if (area) svg.append(path("area"));
-    svg.append(path("line"));
-  }
+  if (!svg.firstChild) svg.append(...(area ? [svgElement("path", "area")] : []), svgElement("path", "line"));
   const { times, values } = line;
-  let low = zero ? 0 : Number.POSITIVE_INFINITY;
-  let high = top ?? (zero ? 0 : Number.NEGATIVE_INFINITY);
-  for (const value of values) {
-    if (value === null) continue;
-    low = Math.min(low, value);
-    high = Math.max(high, value);
-  }
+  const known = values.filter((value) => value !== null && value !== undefined);
+  const low = Math.min(...(zero ? [0] : []), ...known);
+  const high = Math.max(...(top === undefined ? (zero ? [0] : []) : [top]), ...known);
   const first = times[0] ?? 0;
   const span = Math.max(1, (times.at(-1) ?? 0) - first);
   // A constant lies in the middle, or on the ground where zero is one.
@@ -114,8 +105,17 @@ export function draw(svg, line, { area = false, zero = false, top } = {}) {
   svg.lastChild.setAttribute("d", text);
 }
 
-function path(className) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", "path");
+/** What `draw` draws into. */
+export function plotNode() {
+  const node = svgElement("svg", "plot");
+  node.setAttribute("aria-hidden", "true");
+  node.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  node.setAttribute("preserveAspectRatio", "none");
+  return node;
+}
+
+function svgElement(name, className) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
   node.setAttribute("class", className);
   return node;
 }

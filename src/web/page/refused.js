@@ -1,8 +1,7 @@
 // Points that the service refused for good, by its reasons.
-import { byId, element, plain, setHidden, setText } from "./element.js";
-import { listRow, pill, ShortList, showFigures } from "./figures.js";
+import { byId, cells, element, plain, setHidden, setText } from "./element.js";
+import { Lookup, listRow, pill, ShortList, showFigures } from "./figures.js";
 import * as format from "./format.js";
-import { Lookup } from "./lookup.js";
 
 const asked = new Lookup("api/rejects", 5_000);
 const list = new ShortList(byId("refused"), 4);
@@ -35,11 +34,7 @@ export function showRefused(status) {
 }
 
 function create() {
-  const row = {
-    points: element("span", { className: "strong" }),
-    reason: element("bdi"),
-    inputs: element("bdi", { className: "quiet" }),
-  };
+  const row = cells({ points: "span.strong", reason: "bdi", inputs: "bdi.quiet" });
   const node = listRow("reason row", [row.points, element("div", { className: "who" }, row.reason, row.inputs)]);
   return { ...row, node };
 }

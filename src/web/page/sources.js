@@ -1,5 +1,5 @@
 // Sources with their state, and what arrives at them that no tag wants.
-import { byId, element, keyed, plain, setHidden, setText } from "./element.js";
+import { byId, cells, element, keyed, plain, setHidden, setText } from "./element.js";
 import { listRow, pill, ShortList, showTrouble } from "./figures.js";
 import * as format from "./format.js";
 
@@ -50,32 +50,13 @@ function showDetails(parent, details) {
 }
 
 function createSource() {
-  const cell = (className) => element("span", { className });
-  const row = {
-    state: cell("pill"),
-    name: element("bdi", { className: "strong" }),
-    where: element("bdi", { className: "quiet" }),
-    rate: cell("number strong"),
-    points: cell("number quiet"),
-    tags: cell("number quiet"),
-    since: cell("quiet since"),
-    error: element("p", { className: "trouble" }),
-    details: element("p", { className: "details" }),
-  };
+  const row = cells({ state: "span.pill", name: "bdi.strong", where: "bdi.quiet", since: "span.quiet.since" });
+  const numbers = cells({ rate: "span.number.strong", points: "span.number.quiet", tags: "span.number.quiet" });
+  const below = cells({ error: "p.trouble", details: "p.details" });
   const who = element("div", { className: "who" }, row.name, row.where);
   const state = element("div", { className: "state" }, row.state, row.since);
-  const node = element(
-    "div",
-    { className: "source", attributes: { role: "listitem" } },
-    state,
-    who,
-    row.rate,
-    row.points,
-    row.tags,
-    row.error,
-    row.details,
-  );
-  return { ...row, node };
+  const node = listRow("source", [state, who, ...Object.values(numbers), ...Object.values(below)]);
+  return { ...row, ...numbers, ...below, node };
 }
 
 const unknown = new ShortList(byId("unknown"), 5);
@@ -91,12 +72,7 @@ export function showUnknown(sources) {
     found,
     ({ source, address }) => `${source} ${address}`,
     () => {
-      const row = {
-        address: element("bdi", { className: "strong" }),
-        source: element("bdi", { className: "quiet" }),
-        count: element("span", { className: "number" }),
-        sample: element("code", { className: "sample" }),
-      };
+      const row = cells({ address: "bdi.strong", source: "bdi.quiet", count: "span.number", sample: "code.sample" });
       const who = element("div", { className: "who" }, row.address, row.source);
       return { ...row, node: listRow("unmapped row", [who, row.count, row.sample]) };
     },

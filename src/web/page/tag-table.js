@@ -1,8 +1,8 @@
 // The table of tags. Only rows on the screen and a few around them exist, and only those are asked for: the page costs
 // the same with ten tags and with ten thousand.
-import { element, setAttribute, setClass, setStyle, setText, setTitle } from "./element.js";
+import { cells, element, setAttribute, setClass, setStyle, setText, setTitle } from "./element.js";
 import * as format from "./format.js";
-import { draw, Line } from "./plot.js";
+import { draw, Line, plotNode } from "./plot.js";
 
 /** Rows kept ready above and below the screen. */
 const margin = 10;
@@ -116,17 +116,10 @@ export class TagTable {
 }
 
 function createRow() {
-  const cell = (name, className) => element(name, { className, attributes: { role: "cell" } });
-  const row = {
-    quality: cell("span", "dot none"),
-    input: cell("bdi", "input"),
-    address: cell("bdi", "address quiet"),
-    value: cell("bdi", "value"),
-    age: cell("span", "age quiet"),
-    plot: document.createElementNS("http://www.w3.org/2000/svg", "svg"),
-  };
-  row.plot.setAttribute("class", "plot");
-  row.plot.setAttribute("aria-hidden", "true");
+  const row = cells({ quality: "span.dot.none", input: "bdi.input", address: "bdi.address.quiet", value: "bdi.value" });
+  row.age = element("span", { className: "age quiet" });
+  for (const cell of Object.values(row)) cell.setAttribute("role", "cell");
+  row.plot = plotNode();
   const node = element("div", { className: "tag", attributes: { role: "row" } }, ...Object.values(row));
   const made = { ...row, node, shownAt: Number.NEGATIVE_INFINITY, isBehind: false, show: () => {} };
   // Formatted for who looks at it, and not each second.

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isAllowedHost } from "../../../src/web/allowed-host.ts";
+import { isAllowedHost } from "../../../src/web/control.ts";
 
 test.each(["localhost", "LOCALHOST:8421", "127.0.0.1", "127.0.0.1:8421", "[::1]", "[::1]:8421"])(
   "loopback is answered under %s",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { maxRows, parseTagQuery, viewTags } from "../../../src/web/tag-view.ts";
+import { maxRows, parseTagQuery, viewTags } from "../../../src/web/events.ts";
 import { tagWith } from "../../support/status.ts";
 
 const tags = [
