@@ -109,10 +109,10 @@ export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedVal
 }
 
 interface CachedValue<T> {
-  read(): T;
-  forget(): void;
+  readonly read: () => T;
+  readonly forget: () => void;
   /** Lets go of a value that would not be used again: of many tags it is large. */
-  expire(): void;
+  readonly expire: () => void;
 }
 
 /** Read once for everybody who asks within 2 s, and while it is being read. A failure is not kept. */
