@@ -168,14 +168,12 @@ const timeoutMs = 60_000;
 class RpcReader {
   readonly #options: ReaderOptions;
   readonly #clock: Clock;
-  readonly #address: string;
   #id = 0;
   #next = 0;
 
   constructor(options: ReaderOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
-    this.#address = `${options.url.replace(/\/$/, "")}/rpc`;
   }
 
   get integration(): string {
@@ -222,7 +220,8 @@ class RpcReader {
   async #post(body: string, headers: Record<string, string>, signal: AbortSignal) {
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-      const response = await fetch(this.#address, { method: "POST", headers, body, redirect: "manual", signal: limit });
+      const address = `${this.#options.url.replace(/\/$/, "")}/rpc`;
+      const response = await fetch(address, { method: "POST", headers, body, redirect: "manual", signal: limit });
       return { status: response.status, body: await response.text() };
     } catch (error) {
       signal.throwIfAborted();

@@ -30,16 +30,10 @@ export interface ServiceFlags {
 /** Rejects with `CONFIG_INVALID` that names every wrong flag and member. */
 export async function optionsFromFlags(flags: ServiceFlags): Promise<LocalServiceOptions> {
   const file = flags.config === undefined ? {} : await readConfig(flags.config);
-  const given = defined({
-    listen: flags.listen,
-    data: flags.data,
-    integrations: flags.integration === undefined ? undefined : [await integrationOf(flags)],
-    namespace: flags.namespace,
-    throttle: flags.throttle,
-    maxInsert: flags.maxInsert,
-    retention: flags.retention,
-    faults: typeof flags.fault === "string" ? [flags.fault] : flags.fault,
-  });
+  const { listen, data, namespace, throttle, maxInsert, retention, fault } = flags;
+  const integrations = flags.integration === undefined ? undefined : [await integrationOf(flags)];
+  const faults = typeof fault === "string" ? [fault] : fault;
+  const given = defined({ listen, data, integrations, namespace, throttle, maxInsert, retention, faults });
   const parsed = localServiceOptions.safeParse({ listen: "127.0.0.1:8420", ...file, ...given });
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map(({ path, message }) => {
