@@ -117,7 +117,7 @@ async function begin(
       return new Map<number, string>();
     },
   );
-  const structures = new StructureTypes(ua, services, log);
+  const structures = new StructureTypes(stack, services, log);
   const resolver: Resolver = { ua, services, structures, namespaces: facts.namespaces, known };
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");

@@ -3,8 +3,7 @@
 import type { Logger } from "../../../core/runtime.ts";
 import { refusalOf } from "../session/failure.ts";
 import type { NodeId, Services } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
-import { builtIn } from "../types/binary-reader.ts";
+import type { Stack, Ua } from "../session/stack.ts";
 import type { DataValueLike } from "../types/reading.ts";
 import {
   convertField,
@@ -14,7 +13,7 @@ import {
   type StructureType,
   type Unknown,
 } from "../types/structure.ts";
-import type { Converted, VariantLike } from "../types/value.ts";
+import { builtIn, type Converted, type VariantLike } from "../types/value.ts";
 import { findDescription, readDictionary } from "./type-dictionary.ts";
 
 /** Where a value is to be taken from. */
@@ -36,6 +35,7 @@ const mostLevels = 64;
 
 /** What is known of the structures of one server, as long as the connection lasts. */
 export class StructureTypes implements KnownTypes {
+  readonly binary: KnownTypes["binary"];
   readonly #ua: Ua;
   readonly #services: Services;
   readonly #log: Logger;
@@ -47,8 +47,9 @@ export class StructureTypes implements KnownTypes {
   /** What the values have come to, so that each is taken apart once. */
   readonly #converted = new WeakMap<VariantLike, Map<unknown, Converted>>();
 
-  constructor(ua: Ua, services: Services, log: Logger) {
+  constructor({ ua, binary }: Pick<Stack, "ua" | "binary">, services: Services, log: Logger) {
     this.#ua = ua;
+    this.binary = binary;
     this.#services = services;
     this.#log = log;
   }
@@ -188,7 +189,7 @@ export class StructureTypes implements KnownTypes {
 function standardType(key: string): number | undefined {
   const number = Number(/^ns=0;i=(\d+)$/.exec(key)?.[1] ?? Number.NaN);
   if (abstract.includes(number)) return builtIn.variant;
-  if (number === enumeration) return 6;
+  if (number === enumeration) return builtIn.int32;
   return number >= 1 && number <= lastBuiltIn ? number : undefined;
 }
 

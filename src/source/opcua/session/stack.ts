@@ -4,6 +4,7 @@ import type * as client from "node-opcua-client";
 import type { ClientSessionImpl } from "node-opcua-client/dist/private/client_session_impl.js";
 import type { IClientTransportFactory } from "node-opcua-transport";
 import type { Logger } from "../../../core/runtime.ts";
+import type { Binary } from "../types/structure.ts";
 
 export type Ua = typeof client;
 export type CertificateStore = OPCUACertificateManager;
@@ -15,11 +16,12 @@ export interface Stack {
   readonly CertificateStore: typeof OPCUACertificateManager;
   readonly Session: typeof ClientSessionImpl;
   readonly transports: IClientTransportFactory;
+  readonly binary: Binary;
 }
 
 /** Loads the stack once; later calls only turn its log to `log`. The stack prints to the console otherwise. */
 export async function loadStack(log: Logger): Promise<Stack> {
-  const { ua, OPCUACertificateManager, ClientSessionImpl, defaultClientTransportFactory } = await import(
+  const { ua, OPCUACertificateManager, ClientSessionImpl, defaultClientTransportFactory, ...binary } = await import(
     "./stack-parts.ts"
   );
   const quiet = (...words: unknown[]) => log.debug({ text: words.map(String).join(" ").slice(0, 500) }, "opcua stack");
@@ -27,7 +29,13 @@ export async function loadStack(log: Logger): Promise<Stack> {
   ua.setWarningLogger(quiet);
   ua.setErrorLogger(quiet);
   const transports = boundedTransports(defaultClientTransportFactory);
-  return { ua, CertificateStore: OPCUACertificateManager, Session: ClientSessionImpl, transports };
+  return {
+    ua,
+    CertificateStore: OPCUACertificateManager,
+    Session: ClientSessionImpl,
+    transports,
+    binary: { Stream: binary.BinaryStream, typeByName: binary.findBuiltInType },
+  };
 }
 
 /** A message is held as its chunks, in one piece and decoded: about four times this much at a time. */

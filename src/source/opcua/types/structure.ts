@@ -1,7 +1,17 @@
 // Structures taken apart by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and the way to a field of one as it stands in
 // the configuration: `Motor.Axes[2].Position`. Pure.
-import { BinaryReader, builtIn, type EncodedStructure } from "./binary-reader.ts";
-import { builtInTypes, type Converted, convert, element, isVariant, type VariantLike } from "./value.ts";
+import type { BinaryStream } from "node-opcua-binary-stream";
+import type { findBuiltInType } from "node-opcua-factory";
+import {
+  builtIn,
+  builtInNames,
+  builtInTypes,
+  type Converted,
+  convert,
+  element,
+  isVariant,
+  type VariantLike,
+} from "./value.ts";
 
 /** One step into a value: a field by its name, or an element of an array or matrix, from 0. */
 export type FieldStep = { readonly name: string } | { readonly index: readonly number[] };
@@ -64,20 +74,17 @@ export function convertField(
 }
 
 function fieldOf(value: unknown, name: string, known: KnownTypes): VariantLike | Unknown | { readonly reason: string } {
-  const encoded = encodedIn(value);
-  let fields: unknown = value;
-  if (encoded) {
+  let fields = value;
+  if (isEncoded(value)) {
+    const encoding = String(value.nodeId);
     try {
-      fields = decodeStructure(encoded, known);
+      fields = decodeStructure(encoding, value.buffer, known);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       return { reason: `the structure is not what its definition says: ${why}` };
     }
     if (!fields)
-      return {
-        unknown: encoded.encoding,
-        reason: `the server does not tell how its structure ${encoded.encoding} is made up`,
-      };
+      return { unknown: encoding, reason: `the server does not tell how its structure ${encoding} is made up` };
   }
   if (fields instanceof Map) {
     const field: unknown = fields.get(name);
@@ -88,14 +95,9 @@ function fieldOf(value: unknown, name: string, known: KnownTypes): VariantLike |
   return fieldOfStandard(value, name);
 }
 
-/** The structures that neither the stack nor a definition has taken apart yet: as the stack leaves them, and as they are nested. */
-function encodedIn(value: unknown): EncodedStructure | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  if ("encoding" in value && "body" in value && value.body instanceof Uint8Array)
-    return { encoding: String(value.encoding), body: value.body };
-  if ("nodeId" in value && "buffer" in value && value.buffer instanceof Uint8Array)
-    return { encoding: String(value.nodeId), body: value.buffer };
-  return undefined;
+/** A structure that the stack has not taken apart, with the NodeId of its encoding. */
+function isEncoded(value: unknown): value is { readonly nodeId: unknown; readonly buffer: Buffer } {
+  return typeof value === "object" && value !== null && "nodeId" in value && Buffer.isBuffer(member(value, "buffer"));
 }
 
 /** A field of a structure of the standard, which the stack has taken apart by itself. */
@@ -116,7 +118,7 @@ function fieldOfStandard(value: unknown, name: string): VariantLike | { readonly
 function typeOf(field: unknown): number {
   const category = member(field, "category");
   if (category === "complex") return builtIn.structure;
-  if (category === "enumeration") return 6;
+  if (category === "enumeration") return builtIn.int32;
   const name = String(member(field, "fieldType"));
   return builtInTypes[name] ?? builtInTypes[String(member(member(field, "schema"), "subType"))] ?? 0;
 }
@@ -144,51 +146,66 @@ export interface StructureField {
 
 /** What is known of structures. */
 export interface KnownTypes {
+  readonly binary: Binary;
   /** NodeId of the data type that is encoded so. */
   typeOf(encoding: string): string | undefined;
   definition(type: string): StructureType | undefined;
 }
 
+/** The parts of the stack that read values in the OPC UA Binary encoding (OPC 10000-6, 5.2). */
+export interface Binary {
+  readonly Stream: typeof BinaryStream;
+  readonly typeByName: typeof findBuiltInType;
+}
+
 /** Fields by name; of nested structures the values are fields again. */
 type Fields = ReadonlyMap<string, VariantLike>;
 
-/** Takes a structure apart. Undefined: nothing is known of it. Throws `RangeError` where the bytes do not fit the definition. */
-export function decodeStructure({ encoding, body }: EncodedStructure, known: KnownTypes): Fields | undefined {
+/** Takes a structure apart. Undefined: nothing is known of it. Throws where the bytes do not fit the definition. */
+function decodeStructure(encoding: string, body: Buffer, known: KnownTypes): Fields | undefined {
   const type = known.typeOf(encoding);
   const definition = type === undefined ? undefined : known.definition(type);
-  return definition && fieldsOf(definition, new BinaryReader(body), known);
+  return definition && fieldsOf(definition, new known.binary.Stream(body), known);
 }
 
-function fieldsOf({ kind, fields }: StructureType, reader: BinaryReader, known: KnownTypes): Fields {
-  const mask = kind === "plain" ? 0 : reader.uint32();
+function fieldsOf({ kind, fields }: StructureType, stream: BinaryStream, known: KnownTypes): Fields {
+  const mask = kind === "plain" ? 0 : stream.readUInt32();
   let bit = 0;
   const present = fields.filter(({ optional }, i) => {
     if (kind === "union") return mask === i + 1;
     return kind === "plain" || !optional || ((mask >>> bit++) & 1) === 1;
   });
-  return new Map(present.map((field) => [field.name, valueOf(field, reader, known)]));
+  return new Map(present.map((field) => [field.name, valueOf(field, stream, known)]));
 }
 
-function valueOf({ type, dimensions }: StructureField, reader: BinaryReader, known: KnownTypes): VariantLike {
+function valueOf({ type, dimensions }: StructureField, stream: BinaryStream, known: KnownTypes): VariantLike {
   const dataType = typeof type === "number" ? type : builtIn.structure;
-  const one = () => single(type, reader, known);
   if (dimensions === 0) {
-    const value = one();
+    const value = single(type, stream, known);
     // A field of any type holds a Variant, which is the value itself.
     return isVariant(value) ? value : { dataType, arrayType: 0, value };
   }
+  const array = (count: number, of: StructureField["type"]) => {
+    stream.checkArrayLength(count);
+    return Array.from({ length: Math.max(0, count) }, () => single(of, stream, known));
+  };
+  if (dimensions === 1) return { dataType, arrayType: 1, value: array(stream.readInteger(), type) };
   // The lengths first, then all elements in one row.
-  const lengths = dimensions > 1 ? reader.array(6).map(Number) : undefined;
-  const count = lengths ? lengths.reduce((product, length) => product * Math.max(0, length), 1) : reader.length();
-  if (count > reader.left) throw new RangeError(`${count} elements in ${reader.left} bytes`);
-  const value = Array.from({ length: count }, one);
-  return lengths ? { dataType, arrayType: 2, value, dimensions: lengths } : { dataType, arrayType: 1, value };
+  const lengths = array(stream.readInteger(), builtIn.int32).map(Number);
+  const count = lengths.reduce((product, length) => product * Math.max(0, length), 1);
+  return { dataType, arrayType: 2, value: array(count, type), dimensions: lengths };
 }
 
-function single(type: number | string, reader: BinaryReader, known: KnownTypes): unknown {
-  if (typeof type === "number") return reader.value(type);
+function single(type: StructureField["type"], stream: BinaryStream, known: KnownTypes): unknown {
+  if (typeof type === "number") {
+    const { decode } = known.binary.typeByName(builtInNames[type] ?? "");
+    if (!decode) throw new RangeError(`there is no built-in type ${type}`);
+    const value: unknown = decode(stream);
+    // The times and the status of a DataValue belong to what it stands in.
+    return type === builtIn.dataValue ? member(value, "value") : value;
+  }
   const definition = known.definition(type);
   // Without it nobody knows where the next field begins.
   if (!definition) throw new RangeError(`nothing is known of the structure ${type}`);
-  return fieldsOf(definition, reader, known);
+  return fieldsOf(definition, stream, known);
 }

@@ -15,39 +15,18 @@ export interface VariantLike {
 export type Value = number | bigint | boolean | string;
 export type Converted = { readonly value: Value } | { readonly reason: string };
 
-/** The built-in types (OPC 10000-6, 5.1.2): their numbers by their names. */
-export const builtInTypes: Readonly<Record<string, number>> = {
-  Boolean: 1,
-  SByte: 2,
-  Byte: 3,
-  Int16: 4,
-  UInt16: 5,
-  Int32: 6,
-  UInt32: 7,
-  Int64: 8,
-  UInt64: 9,
-  Float: 10,
-  Double: 11,
-  String: 12,
-  DateTime: 13,
-  Guid: 14,
-  ByteString: 15,
-  XmlElement: 16,
-  NodeId: 17,
-  ExpandedNodeId: 18,
-  StatusCode: 19,
-  QualifiedName: 20,
-  LocalizedText: 21,
-  ExtensionObject: 22,
-  DataValue: 23,
-  Variant: 24,
-  DiagnosticInfo: 25,
-};
+const names =
+  "Boolean SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double String DateTime Guid ByteString XmlElement NodeId " +
+  "ExpandedNodeId StatusCode QualifiedName LocalizedText ExtensionObject DataValue Variant DiagnosticInfo";
+/** Names of the built-in types by their numbers (OPC 10000-6, 5.1.2). */
+export const builtInNames: readonly string[] = ["Null", ...names.split(" ")];
+/** Their numbers by their names. */
+export const builtInTypes: Readonly<Record<string, number>> = Object.fromEntries(
+  builtInNames.map((name, number) => [name, number]),
+);
+/** Numbers of those that are spoken of by name. */
+export const builtIn = { int32: 6, structure: 22, dataValue: 23, variant: 24 } as const;
 
-const typeNames: Readonly<Record<number, string>> = {
-  ...Object.fromEntries(Object.entries(builtInTypes).map(([name, number]) => [number, name])),
-  22: "structure",
-};
 /** Earliest time that is no mere "never": servers write 1601-01-01 or 0001-01-01 for it. */
 const firstTime = Date.UTC(1900, 0, 1);
 
@@ -60,8 +39,8 @@ export function convert(variant: VariantLike | null | undefined, index?: readonl
   // Servers write 1601-01-01 or 0001-01-01 for "never".
   if (one.dataType === builtInTypes["DateTime"] && one.value instanceof Date)
     return { reason: "no time: it was never set" };
-  const what = typeNames[one.dataType] ?? `value of the unknown type ${one.dataType}`;
-  return { reason: `a ${what} cannot be stored${one.dataType === 22 ? "; name a field of it" : ""}` };
+  if (one.dataType === builtIn.structure) return { reason: "a structure cannot be stored; name a field of it" };
+  return { reason: `a ${builtInNames[one.dataType] ?? `value of the unknown type ${one.dataType}`} cannot be stored` };
 }
 
 /** The one value in a Variant, of an array or matrix the element at `index`, or why there is none. */

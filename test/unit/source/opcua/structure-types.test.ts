@@ -1,5 +1,7 @@
 // Structures of servers that tell of their types in a dictionary alone, or not at all.
+import { BinaryStream } from "node-opcua-binary-stream";
 import * as ua from "node-opcua-client";
+import { findBuiltInType } from "node-opcua-factory";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { StructureTypes } from "../../../../src/source/opcua/nodes/structure-types.ts";
@@ -23,7 +25,11 @@ async function speedFrom(dictionary: () => unknown) {
         return { value: { value: nodeId.value === 2 ? '"Drive"' : dictionary() } };
       }),
   } as unknown as Services; // what is used of it
-  const types = new StructureTypes(ua, services, log);
+  const types = new StructureTypes(
+    { ua, binary: { Stream: BinaryStream, typeByName: findBuiltInType } },
+    services,
+    log,
+  );
   const buffer = Buffer.alloc(8);
   buffer.writeDoubleLE(1.5);
   const value = { dataType: 22, arrayType: 0, value: { nodeId: ua.coerceNodeId("ns=3;i=1"), buffer } };

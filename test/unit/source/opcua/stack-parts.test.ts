@@ -1,0 +1,41 @@
+// The parts of the OPC UA stack that are used beyond its documented interface: an update that changes one of them fails here.
+import { expect, test } from "vitest";
+import {
+  BinaryStream,
+  ClientSessionImpl,
+  defaultClientTransportFactory,
+  findBuiltInType,
+  OPCUACertificateManager,
+  ua,
+} from "../../../../src/source/opcua/session/stack-parts.ts";
+import { builtInNames } from "../../../../src/source/opcua/types/value.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+
+test("the client and its session have the methods and fields by which a session is taken up and a login is guarded", () => {
+  using folder = temporaryFolder();
+  const rootFolder = folder.path;
+  const client = ua.OPCUAClient.create({ clientCertificateManager: new OPCUACertificateManager({ rootFolder }) });
+  const methods = ["_activateSession", "createUserIdentityToken", "reactivateSession"];
+  for (const name of methods) expect(Reflect.get(client, name), name).toBeTypeOf("function");
+  expect(Reflect.get(client, "createUserIdentityToken"), "context, identity, callback").toHaveLength(3);
+  expect(client).toHaveProperty("_serverEndpoints");
+  const session = new ClientSessionImpl(client as unknown as ConstructorParameters<typeof ClientSessionImpl>[0]); // as `takeUp` does
+  expect(session._performMessageTransaction).toBeTypeOf("function");
+  for (const name of ["_client", "name", "sessionId", "serverNonce", "serverCertificate"])
+    expect(session, name).toHaveProperty(name);
+});
+
+test("the limits of a connection are set by a method of its transport", () => {
+  const transport = defaultClientTransportFactory.create({});
+  expect(Reflect.get(transport, "setLimits")).toBeTypeOf("function");
+});
+
+test("values of each built-in type can be read by its name", () => {
+  for (const name of builtInNames.slice(1)) expect(findBuiltInType(name).decode, name).toBeTypeOf("function");
+  const bytes = Buffer.alloc(8);
+  bytes.writeDoubleLE(1.5);
+  const stream = new BinaryStream(bytes);
+  expect(findBuiltInType("Double").decode?.(stream)).toBe(1.5);
+  expect(() => stream.checkArrayLength(1)).toThrow();
+  expect(stream.readUInt32, "reads").toBeTypeOf("function");
+});
