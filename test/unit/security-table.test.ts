@@ -37,7 +37,7 @@ const sourcesOf = (folder: string) =>
 
 test("of the services of OPC UA only those are asked for that change nothing on a server but what is the session's own", () => {
   const asked = sourcesOf("opcua").flatMap((text) =>
-    [...text.matchAll(/new (?:ua\.)?(\w+)Request\b/g)].map(([, name]) => name),
+    [...text.matchAll(/\bcall\(\s*"(\w+)"|new (?:ua\.)?(\w+)Request\b/g)].map(([, called, made]) => called ?? made),
   );
   expect(
     [...new Set(asked)].filter((name) =>

@@ -17,14 +17,15 @@ import { identityOf } from "../session/login.ts";
 import { openPki, type PkiOptions, probePlace, remedyIn } from "../session/pki.ts";
 import { Resumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
-import { type Child, type NodeId, Services } from "../session/services.ts";
-import { loadStack, type Ua } from "../session/stack.ts";
+import { type Child, type NodeId, readValues, Services } from "../session/services.ts";
+import { loadStack } from "../session/stack.ts";
 import { sha256Of, thumbprintOf } from "../session/trust.ts";
 import { ClockCheck } from "../types/reading.ts";
-import { convert, type VariantLike } from "../types/value.ts";
+import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
 const mostNodes = 100_000;
 const serverObject = 2253;
+const objects = "i=85";
 
 /**
  * From Objects down, parents before children. The session is of the moment, and the certificate too unless the target
@@ -57,8 +58,8 @@ export async function* browseOpcua(
   const resumption = await Resumption.open(join(temporaryDir, "session.json"), "", runtime.log);
   const link = await openLink(stack, linkOptions, endpoint, resumption, runtime.log, signal);
   resources.defer(() => link.close());
-  const facts = await readFacts(stack.ua, link, signal);
-  yield* walk(stack.ua, new Services(stack.ua, link, facts.limits), facts.namespaces, signal);
+  const facts = await readFacts(link, signal);
+  yield* walk(new Services(link, facts.limits), facts.namespaces, signal);
 }
 
 /** The agent's certificates where the target names an agent, otherwise those of the moment. */
@@ -146,7 +147,6 @@ interface Level {
 }
 
 async function* walk(
-  ua: Ua,
   services: Services,
   namespaces: readonly string[],
   signal: AbortSignal,
@@ -165,11 +165,11 @@ async function* walk(
     return {
       nodes,
       below: await services.children(ids, signal),
-      facts: await factsOf(ua, services, nodes, signal),
+      facts: await factsOf(services, nodes, signal),
       next: 0,
     };
   };
-  const [roots = []] = await services.children([ua.makeNodeId(85, 0)], signal);
+  const [roots = []] = await services.children([objects], signal);
   const path = [await level(roots)];
   for (let top = path.at(-1); top && seen.size < mostNodes; top = path.at(-1)) {
     const i = top.next++;
@@ -187,21 +187,18 @@ async function* walk(
 
 /** Value and description of the variables among the nodes. */
 async function factsOf(
-  ua: Ua,
   services: Services,
   nodes: readonly Child[],
   signal: AbortSignal,
 ): Promise<Partial<BrowsedNode>[]> {
   const variables = nodes.filter(({ variable }) => variable);
-  const values = await services.read(
-    variables.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
-    signal,
-  );
-  const descriptions = await describe(ua, services, variables.map(itemOf), signal);
+  const nodeIds = variables.map(({ nodeId }) => nodeId);
+  const values = await readValues(services, nodeIds, signal);
+  const descriptions = await describe(services, variables.map(itemOf), signal);
   const facts = new Map(
     variables.map(({ nodeId }, i) => {
       const converted = convert(values[i]?.value);
-      const type = typeOf(ua, values[i]?.value);
+      const type = typeOf(values[i]?.value);
       return [
         nodeId,
         { ...("value" in converted && converted), ...(type && { type }), signal: descriptions[i]?.signal ?? {} },
@@ -212,9 +209,9 @@ async function factsOf(
 }
 
 /** `Double`, `Int32[]`, `Float[][]`. */
-function typeOf(ua: Ua, variant: VariantLike | null | undefined): string | undefined {
+function typeOf(variant: VariantLike | null | undefined): string | undefined {
   if (!variant?.dataType) return undefined;
-  const name = variant.dataType === 22 ? "Structure" : String(ua.DataType[variant.dataType]);
+  const name = variant.dataType === builtIn.structure ? "Structure" : String(builtInNames[variant.dataType]);
   return name + "[]".repeat(variant.arrayType === 2 ? (variant.dimensions?.length ?? 2) : variant.arrayType);
 }
 

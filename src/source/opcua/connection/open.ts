@@ -8,14 +8,8 @@ import type { OpcuaConfig } from "../config/options.ts";
 import { HistoryMemory } from "../history/history-memory.ts";
 import { MonitoredGroups } from "../monitoring/monitored-groups.ts";
 import { Positions } from "../monitoring/positions.ts";
-import { planGroups } from "../monitoring/publishing-group.ts";
-import {
-  handedOver,
-  type NoSubscription,
-  obtainSubscription,
-  requestedCounts,
-  type Subscription,
-} from "../monitoring/subscription.ts";
+import { planGroups, requestedCounts } from "../monitoring/publishing-group.ts";
+import { handedOver, type NoSubscription, obtainSubscription, type Subscription } from "../monitoring/subscription.ts";
 import { rememberNamespaces } from "../nodes/address-space.ts";
 import { type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import { StructureTypes } from "../nodes/structure-types.ts";
@@ -25,14 +19,7 @@ import { type Link, openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
 import { openPki, remedyIn } from "../session/pki.ts";
 import { Resumption } from "../session/resumption.ts";
-import {
-  type Product,
-  partnerAdvice,
-  profileOf,
-  readFacts,
-  readRedundantSet,
-  unknownPartners,
-} from "../session/server-facts.ts";
+import { type Product, partnerAdvice, profileOf, readFacts, readRedundantSet } from "../session/server-facts.ts";
 import { Services } from "../session/services.ts";
 import { loadStack, type Stack } from "../session/stack.ts";
 import { certificateWarnings } from "../session/trust.ts";
@@ -104,8 +91,8 @@ async function begin(
 ) {
   const { ua } = stack;
   const { log } = runtime;
-  const facts = await readFacts(ua, link, signal);
-  const services = new Services(ua, link, facts.limits);
+  const facts = await readFacts(link, signal);
+  const services = new Services(link, facts.limits);
   const tags = config.tags.map((tag, i) => [i as TagId, tag] as const satisfies readonly [TagId, Tag]);
   const used = tags.flatMap(([, tag]) => numericNamespaces(tag));
   const known = await rememberNamespaces(join(config.stateDir, "namespaces.json"), used, facts.namespaces).catch(
@@ -117,7 +104,7 @@ async function begin(
       return new Map<number, string>();
     },
   );
-  const structures = new StructureTypes(stack, services, log);
+  const structures = new StructureTypes(stack.binary, services, log);
   const resolver: Resolver = { ua, services, structures, namespaces: facts.namespaces, known };
   const { items, unresolved, cut } = await resolveTags(tags, resolver, signal);
   for (const tag of cut) log.warn({ tag, limit: config.tags[tag]?.limit ?? 1_000 }, "more variables than the limit");
@@ -132,7 +119,7 @@ async function begin(
   const since = runtime.clock.monotonic();
   const positions = await Positions.open(resumption.guest ? undefined : join(config.stateDir, "positions.json"), log);
   const counts = (publishingMs: number) => requestedCounts(options, publishingMs);
-  const obtaining = { ua, link, facts, resumption, positions, counts, log };
+  const obtaining = { link, facts, resumption, positions, counts, log };
   const subscriptions: Subscription[] = [];
   let none: NoSubscription | undefined;
   for (const { key, publishingMs } of options.mode === "poll" ? [] : groups) {
@@ -152,7 +139,6 @@ async function begin(
   );
   const { limits } = facts;
   const monitoring = new MonitoredGroups({
-    ua,
     link,
     limit: limits.monitor,
     options,
@@ -168,8 +154,8 @@ async function begin(
     limit: facts.limits.history,
   };
   // Of a set that is configured the watches know.
-  const set = options.servers.length > 0 ? undefined : await readRedundantSet(ua, link, services, options.url, signal);
-  const advice = set && partnerAdvice(set.support, unknownPartners(set, [], [options.url]));
+  const set = options.servers.length > 0 ? undefined : await readRedundantSet(link, services, options.url, signal);
+  const advice = set && partnerAdvice(set, [], [options.url]);
   if (advice !== undefined) log.warn({ advice }, "the server has partners that are not configured");
   const profile = profileOf(facts.product);
   if (profile)
@@ -185,7 +171,6 @@ async function begin(
     "subscribed",
   );
   return {
-    ua,
     config,
     link,
     resumption,

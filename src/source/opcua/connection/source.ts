@@ -19,12 +19,10 @@ import type { Link } from "../session/link.ts";
 import type { Pki } from "../session/pki.ts";
 import type { Resumption } from "../session/resumption.ts";
 import { type ServerProfile, SessionKeeper } from "../session/server-facts.ts";
-import type { Ua } from "../session/stack.ts";
 import { type DataValueLike, semanticsChanged, structureChanged } from "../types/reading.ts";
 import { Intake } from "./intake.ts";
 
 export interface OpcuaSourceOptions {
-  readonly ua: Ua;
   readonly config: OpcuaConfig;
   readonly link: Link;
   readonly pki: Pki;
@@ -65,13 +63,12 @@ export class OpcuaSource implements Source {
   constructor(options: OpcuaSourceOptions) {
     this.#options = options;
     this.addresses = options.items;
-    const { ua, link, runtime, config, monitoring, resumption, resolver } = options;
+    const { link, runtime, config, monitoring, resumption, resolver } = options;
     const { subscriptions, formers } = monitoring;
     this.#intake = new Intake(runtime, { source: config.name, time: config.options.time });
     this.#publisher =
       subscriptions[0] &&
       new Publisher({
-        ua,
         link,
         runtime,
         source: config.name,
@@ -91,11 +88,10 @@ export class OpcuaSource implements Source {
             : monitoring.forget(what === "subscriptions" ? undefined : what),
       });
     const { services } = resolver;
-    this.#reread = new Reread({ ua, services, runtime, deliver: (values, signal) => this.#polled(values, signal) });
-    this.#describing = new Describing({ ua, runtime, services, deliver: (each) => this.#intake.descriptions(each) });
+    this.#reread = new Reread({ services, runtime, deliver: (values, signal) => this.#polled(values, signal) });
+    this.#describing = new Describing({ runtime, services, deliver: (each) => this.#intake.descriptions(each) });
     this.#backfill = new Backfill({
       ...options.history,
-      ua,
       link,
       runtime,
       source: config.name,
@@ -108,7 +104,7 @@ export class OpcuaSource implements Source {
         this.#intake.readings(readings, stored, gaps);
       },
     });
-    this.#keeper = new SessionKeeper({ ua, link, services, runtime });
+    this.#keeper = new SessionKeeper({ link, services, runtime });
     const begun = subscriptions.flatMap(({ id }) => {
       const parts = monitoring.divided(id);
       return (["fresh", "brief", "kept"] as const).flatMap((state) => this.#backfill.begin(parts[state] ?? [], state));
@@ -197,7 +193,7 @@ export class OpcuaSource implements Source {
 
   /** All that goes on beside the deliveries; what fails ends them. Resolves when all of it has ended. */
   async #work(signal: AbortSignal): Promise<void> {
-    const { ua, runtime, tags, resolver, monitoring } = this.#options;
+    const { runtime, tags, resolver, monitoring } = this.#options;
     const { services } = resolver;
     const works = [
       this.#publisher?.run(signal),
@@ -214,7 +210,7 @@ export class OpcuaSource implements Source {
       ),
       this.#describing.run(signal),
       this.#reread.run(signal),
-      poll({ ua, services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
+      poll({ services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
       this.#backfill.run(signal),
       this.#keeper.run(signal),
       this.#options.openAgain ? openAgain(runtime, signal) : undefined,

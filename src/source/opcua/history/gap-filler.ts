@@ -7,14 +7,12 @@ import type { Item } from "../nodes/items.ts";
 import type { StructureTypes } from "../nodes/structure-types.ts";
 import { statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
-import { BatchSize, type Services } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
+import { attributes, BatchSize, readValues, type Services } from "../session/services.ts";
 import { ClockCheck, type DataValueLike, type TimeOptions, toReading } from "../types/reading.ts";
 import { type Gap, tagGaps } from "./gaps.ts";
 import { readHistory } from "./history.ts";
 
 export interface GapFillerOptions {
-  readonly ua: Ua;
   readonly link: Link;
   readonly services: Services;
   readonly structures: Pick<StructureTypes, "learn">;
@@ -117,22 +115,17 @@ export class GapFiller {
 
   /** Those of the gaps whose node has a history that may be read, and that is asked; and those of which it is not known. */
   async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal) {
-    const { ua, services, maxGapMs } = this.#options;
+    const { services, maxGapMs } = this.#options;
     if (maxGapMs === undefined) {
       await this.#lost(gaps, "backfill is off", signal);
       return { fillable: [], later: [] };
     }
-    const read = (asked: readonly Gap<Item>[], attributeId: number) =>
-      services.read(
-        asked.map(({ item }) => ({ nodeId: item.nodeId, attributeId })),
-        signal,
-      );
     const levels = new Map<Gap<Item>, DataValueLike | undefined>();
-    const { UserAccessLevel, AccessLevel } = ua.AttributeIds;
-    for (const attribute of [UserAccessLevel, AccessLevel]) {
+    for (const attribute of [attributes.userAccessLevel, attributes.accessLevel]) {
       // Servers were seen that give no user's level, and the level itself.
       const asked = gaps.filter((gap) => typeof levels.get(gap)?.value?.value !== "number");
-      const answers = asked.length > 0 ? await read(asked, attribute) : [];
+      const nodes = asked.map(({ item }) => item.nodeId);
+      const answers = nodes.length > 0 ? await readValues(services, nodes, signal, attribute) : [];
       for (const [i, gap] of asked.entries()) levels.set(gap, answers[i]);
     }
     const {
@@ -166,7 +159,7 @@ export class GapFiller {
   }
 
   async #read(gaps: readonly Gap<Item>[], signal: AbortSignal) {
-    const { ua, link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
+    const { link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
     // The interval that is read bounds the times, not the clock of the agent.
     const times: TimeOptions = { ...time, unusable: "keep" };
     const { clock, metrics } = runtime;
@@ -180,7 +173,7 @@ export class GapFiller {
     /** Time of the first value that each had in the history. */
     const firsts = new Map<NodeGap, EpochMicros>();
     const rest = (lastMs: number) => clock.sleep(Math.max(restMs, lastMs), signal);
-    const reading = { ua, link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
+    const reading = { link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
     /** Those whose history reaches to their ends. */
     const ended = new Set<NodeGap>();
     const failed: Gap<Item>[] = [];

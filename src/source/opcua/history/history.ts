@@ -5,7 +5,6 @@ import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 import { statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import { type BatchSize, isTooMuch, type NodeId } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
 import type { DataValueLike } from "../types/reading.ts";
 
 /** Values in one answer: small enough that live data does not wait behind it. */
@@ -42,7 +41,6 @@ interface Call<Range> {
 }
 
 export interface HistoryReading {
-  readonly ua: Ua;
   readonly link: Link;
   /** Nodes in one call. */
   readonly batch: BatchSize;
@@ -140,12 +138,13 @@ function unsaid(values: readonly DataValueLike[], most: number, { from }: Call<u
 }
 
 async function ask<Range extends HistoryRange>(
-  { ua, link }: HistoryReading,
+  { link }: HistoryReading,
   call: Call<Range>,
   releaseContinuationPoints: boolean,
   signal: AbortSignal,
 ) {
-  const request = new ua.HistoryReadRequest({
+  const { ua } = link;
+  const request = {
     historyReadDetails: new ua.ReadRawModifiedDetails({
       isReadModified: false,
       // Whole milliseconds around the gap, with the value at its end, where the time may or may not be taken as included:
@@ -162,13 +161,8 @@ async function ask<Range extends HistoryRange>(
       nodeId,
       ...(point && { continuationPoint: point }),
     })),
-  });
-  const { results } = await link.call(
-    request,
-    ua.HistoryReadResponse,
-    signal,
-    releaseContinuationPoints ? 2_000 : undefined,
-  );
+  };
+  const { results } = await link.call("HistoryRead", request, signal, releaseContinuationPoints ? 2_000 : undefined);
   if (results?.length !== call.nodes.length)
     throw new AgentError(
       "SOURCE_PROTOCOL",

@@ -1,16 +1,14 @@
 // Monitored items: the services for them in batches (create, modify, look whether they are still there, delete), and how they are
 // remembered from one connection to the next.
 import type { MonitoredItemCreateResult } from "node-opcua-client";
-import { isAgentError } from "../../../core/errors.ts";
 import type { Item } from "../nodes/items.ts";
-import { refusalOf } from "../session/failure.ts";
+import { orRefused } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import type { SubscriptionRecord } from "../session/resumption.ts";
-import { type BatchSize, inBatches } from "../session/services.ts";
+import { attributes, type BatchSize, inBatches } from "../session/services.ts";
 import type { Ua } from "../session/stack.ts";
 
 export interface ItemCalling {
-  readonly ua: Ua;
   readonly link: Link;
   readonly subscriptionId: number;
   readonly batch: BatchSize;
@@ -27,77 +25,66 @@ export interface Parameters {
 
 /** A result for each. */
 export function createItems(
-  { ua, link, subscriptionId, batch }: ItemCalling,
+  { link, subscriptionId, batch }: ItemCalling,
   items: readonly Numbered[],
   parameters: Parameters,
   signal: AbortSignal,
 ): Promise<MonitoredItemCreateResult[]> {
+  const { ua } = link;
   return inBatches(items, batch, async (part) => {
-    const request = new ua.CreateMonitoredItemsRequest({
-      subscriptionId,
-      timestampsToReturn: ua.TimestampsToReturn.Both,
-      itemsToCreate: part.map(([handle, item]) => ({
-        itemToMonitor: { nodeId: item.nodeId, attributeId: ua.AttributeIds.Value },
-        monitoringMode: ua.MonitoringMode.Reporting,
-        requestedParameters: requested(ua, handle, item, parameters),
-      })),
-    });
-    return (await link.call(request, ua.CreateMonitoredItemsResponse, signal)).results ?? [];
+    const itemsToCreate = part.map(([handle, item]) => ({
+      itemToMonitor: { nodeId: item.nodeId, attributeId: attributes.value },
+      monitoringMode: ua.MonitoringMode.Reporting,
+      requestedParameters: requested(ua, handle, item, parameters),
+    }));
+    const request = { subscriptionId, timestampsToReturn: ua.TimestampsToReturn.Both, itemsToCreate };
+    return (await link.call("CreateMonitoredItems", request, signal)).results ?? [];
   });
 }
 
 /** Gives the revised size of the queue of each; undefined where nothing was changed. Never refused: what was set stays. */
 export async function modifyItems(
-  { ua, link, subscriptionId, batch }: ItemCalling,
+  { link, subscriptionId, batch }: ItemCalling,
   items: readonly (readonly [monitoredItemId: number, ...Numbered])[],
   parameters: Parameters,
   signal: AbortSignal,
 ): Promise<(number | undefined)[]> {
-  const results = await unlessRefused(
-    inBatches(items, batch, async (part) => {
-      const request = new ua.ModifyMonitoredItemsRequest({
-        subscriptionId,
-        timestampsToReturn: ua.TimestampsToReturn.Both,
-        itemsToModify: part.map(([monitoredItemId, handle, item]) => ({
-          monitoredItemId,
-          requestedParameters: requested(ua, handle, item, parameters),
-        })),
-      });
-      return (await link.call(request, ua.ModifyMonitoredItemsResponse, signal)).results ?? [];
-    }),
-    signal,
-  );
+  const { ua } = link;
+  const modifying = inBatches(items, batch, async (part) => {
+    const itemsToModify = part.map(([monitoredItemId, handle, item]) => ({
+      monitoredItemId,
+      requestedParameters: requested(ua, handle, item, parameters),
+    }));
+    const request = { subscriptionId, timestampsToReturn: ua.TimestampsToReturn.Both, itemsToModify };
+    return (await link.call("ModifyMonitoredItems", request, signal)).results ?? [];
+  });
+  const results = await orRefused(modifying, signal);
   return items.map((_, i) => (results?.[i]?.statusCode.isGoodish() ? results[i].revisedQueueSize : undefined));
 }
 
 /** Whether the server still has each, by its number there. A server that cannot be asked so has them all. */
 export async function stillThere(
-  { ua, link, subscriptionId, batch }: ItemCalling,
-  monitoredItemIds: readonly number[],
+  { link, subscriptionId, batch }: ItemCalling,
+  ids: readonly number[],
   signal: AbortSignal,
 ): Promise<boolean[]> {
-  const results = await unlessRefused(
-    inBatches(monitoredItemIds, batch, async (part) => {
-      const request = new ua.SetMonitoringModeRequest({
-        subscriptionId,
-        monitoringMode: ua.MonitoringMode.Reporting,
-        monitoredItemIds: [...part],
-      });
-      return (await link.call(request, ua.SetMonitoringModeResponse, signal)).results ?? [];
-    }),
-    signal,
-  );
-  return monitoredItemIds.map((_, i) => results?.[i]?.name !== "BadMonitoredItemIdInvalid");
+  const monitoringMode = link.ua.MonitoringMode.Reporting;
+  const looking = inBatches(ids, batch, async (part) => {
+    const request = { subscriptionId, monitoringMode, monitoredItemIds: [...part] };
+    return (await link.call("SetMonitoringMode", request, signal)).results ?? [];
+  });
+  const results = await orRefused(looking, signal);
+  return ids.map((_, i) => results?.[i]?.name !== "BadMonitoredItemIdInvalid");
 }
 
 export async function deleteItems(
-  { ua, link, subscriptionId, batch }: ItemCalling,
-  monitoredItemIds: readonly number[],
+  { link, subscriptionId, batch }: ItemCalling,
+  ids: readonly number[],
   signal: AbortSignal,
 ): Promise<void> {
-  await inBatches(monitoredItemIds, batch, async (part) => {
-    const request = new ua.DeleteMonitoredItemsRequest({ subscriptionId, monitoredItemIds: [...part] });
-    return (await link.call(request, ua.DeleteMonitoredItemsResponse, signal)).results ?? [];
+  await inBatches(ids, batch, async (part) => {
+    const request = { subscriptionId, monitoredItemIds: [...part] };
+    return (await link.call("DeleteMonitoredItems", request, signal)).results ?? [];
   });
 }
 
@@ -107,12 +94,8 @@ function requested(ua: Ua, clientHandle: number, item: Item, { queueSize, filter
     samplingInterval: item.every,
     queueSize: queueSize(item),
     discardOldest: true,
-    ...(filtered && isFiltered(item) && { filter: dataChangeFilter(ua, item) }),
+    ...(filtered && (item.deadband || item.trigger === "timestamp") && { filter: dataChangeFilter(ua, item) }),
   };
-}
-
-function isFiltered({ deadband, trigger }: Item): boolean {
-  return deadband !== undefined || trigger === "timestamp";
 }
 
 function dataChangeFilter(ua: Ua, { deadband, trigger }: Item) {
@@ -123,17 +106,6 @@ function dataChangeFilter(ua: Ua, { deadband, trigger }: Item) {
     deadbandType: deadband === undefined ? None : deadband.kind === "percent" ? Percent : Absolute,
     deadbandValue: deadband?.value ?? 0,
   });
-}
-
-async function unlessRefused<T>(asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  try {
-    return await asking;
-  } catch (error) {
-    signal.throwIfAborted();
-    const answered = refusalOf(error) !== undefined || (isAgentError(error) && error.code === "SOURCE_PROTOCOL");
-    if (!answered) throw error;
-    return undefined;
-  }
 }
 
 /** Client handle, the server's number, key, values that the server keeps. */
@@ -161,7 +133,7 @@ export function likenessOf(entry: Entry): string {
 }
 
 function filterOf({ deadband, trigger }: Item): string {
-  return [...(deadband ? [deadband.kind, deadband.value] : []), ...(trigger === "timestamp" ? [trigger] : [])].join(
-    " ",
-  );
+  return [deadband?.kind, deadband?.value, trigger === "timestamp" ? trigger : undefined]
+    .filter((part) => part !== undefined)
+    .join(" ");
 }

@@ -3,7 +3,6 @@ import type { NotificationMessage } from "node-opcua-client";
 import type { Runtime } from "../../../core/runtime.ts";
 import { statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
-import type { Ua } from "../session/stack.ts";
 import { inOrder, type SequenceTracker } from "./sequence.ts";
 
 export interface MissingMessagesOptions extends Republishing {
@@ -103,7 +102,6 @@ const republished = {
 const keepsNone = ["BadServiceUnsupported", "BadNotImplemented", "BadNotSupported"];
 
 export interface Republishing {
-  readonly ua: Ua;
   readonly link: Link;
   readonly runtime: Runtime;
   readonly source: string;
@@ -114,14 +112,14 @@ export interface Republishing {
  * when it cannot be asked.
  */
 export async function republish(
-  { ua, link, runtime, source }: Republishing,
+  { link, runtime, source }: Republishing,
   subscriptionId: number,
   sequenceNumber: number,
   signal: AbortSignal,
 ): Promise<NotificationMessage | "gone" | "none"> {
-  const request = new ua.RepublishRequest({ subscriptionId, retransmitSequenceNumber: sequenceNumber });
+  const asked = { subscriptionId, retransmitSequenceNumber: sequenceNumber };
   try {
-    const { notificationMessage } = await link.call(request, ua.RepublishResponse, signal);
+    const { notificationMessage } = await link.call("Republish", asked, signal);
     // Only messages with data are kept; servers were seen that answer with an empty one where they have none.
     if (!notificationMessage.notificationData?.length) return "gone";
     runtime.metrics.counter(republished).add(1, { source });

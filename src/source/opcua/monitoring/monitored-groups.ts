@@ -6,10 +6,10 @@ import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { likeness, likenessOf, nodeOf } from "./item-calls.ts";
 import { type Failure, Monitoring, type MonitoringOptions } from "./monitoring.ts";
 import type { Queue } from "./notification.ts";
-import { groupFor, publishingFor } from "./publishing-group.ts";
-import { type Former, queueSize, type Subscription } from "./subscription.ts";
+import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
+import type { Former, Subscription } from "./subscription.ts";
 
-export interface MonitoredGroupsOptions extends Pick<MonitoringOptions, "ua" | "link" | "limit"> {
+export interface MonitoredGroupsOptions extends Pick<MonitoringOptions, "link" | "limit"> {
   readonly options: OpcuaOptions;
   readonly resumption: Resumption;
   /** None: everything is polled. */
@@ -34,12 +34,11 @@ export class MonitoredGroups {
 
   constructor(options: MonitoredGroupsOptions) {
     this.#options = options;
-    const { ua, link, limit } = options;
+    const { link, limit } = options;
     this.#groups = new Map(
       options.subscriptions.map((subscription) => {
         const { firstSequence: _f, former: _o, origin: _n, wanted: _w, ...record } = subscription;
         const monitoring = new Monitoring({
-          ua,
           link,
           subscription,
           limit,

@@ -5,7 +5,6 @@ import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Link } from "../session/link.ts";
 import type { SubscriptionRecord } from "../session/resumption.ts";
 import { BatchSize } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
 import {
   createItems,
   deleteItems,
@@ -20,7 +19,6 @@ import {
 import type { Subscription } from "./subscription.ts";
 
 export interface MonitoringOptions {
-  readonly ua: Ua;
   readonly link: Link;
   readonly subscription: Pick<Subscription, "id" | "items" | "nextHandle">;
   /** Items in one call; 0: no limit is declared. */
@@ -69,8 +67,8 @@ export class Monitoring {
 
   constructor(options: MonitoringOptions) {
     this.#options = options;
-    const { ua, link, subscription, limit } = options;
-    this.#calling = { ua, link, subscriptionId: subscription.id, batch: new BatchSize(limit, 1_000) };
+    const { link, subscription, limit } = options;
+    this.#calling = { link, subscriptionId: subscription.id, batch: new BatchSize(limit, 1_000) };
     this.#nextHandle = options.subscription.nextHandle;
   }
 

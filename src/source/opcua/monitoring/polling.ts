@@ -1,12 +1,10 @@
 // Reads items: those that a server does not monitor, at their own interval, and those of which it has lost a notification.
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Item } from "../nodes/items.ts";
-import type { Services } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
+import { readValues, type Services } from "../session/services.ts";
 import type { DataValueLike } from "../types/reading.ts";
 
 export interface PollerOptions {
-  readonly ua: Ua;
   readonly services: Services;
   readonly runtime: Runtime;
   /** What is to be read now; may grow. */
@@ -18,10 +16,7 @@ export interface PollerOptions {
 const idleMs = 1_000;
 
 /** Polls until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
-export async function poll(
-  { ua, services, runtime, items, deliver }: PollerOptions,
-  signal: AbortSignal,
-): Promise<never> {
+export async function poll({ services, runtime, items, deliver }: PollerOptions, signal: AbortSignal): Promise<never> {
   const { clock } = runtime;
   const start = clock.monotonic();
   /** Number of the last slot of each interval, counted from `start`: a slot that was missed is left out, none overlap. */
@@ -34,10 +29,8 @@ export async function poll(
       const slot = Math.floor(elapsed / every);
       if (slots.get(every) === slot) continue;
       slots.set(every, slot);
-      const values = await services.read(
-        due.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
-        signal,
-      );
+      const nodes = due.map(({ nodeId }) => nodeId);
+      const values = await readValues(services, nodes, signal);
       const changed = due.flatMap((item, i) => {
         const value = values[i];
         if (!value || same(last.get(item), value)) return [];
@@ -64,7 +57,6 @@ function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
 }
 
 export interface RereadOptions {
-  readonly ua: Ua;
   readonly services: Pick<Services, "read">;
   readonly runtime: Pick<Runtime, "clock">;
   /** Takes values over, as those of a subscription. */
@@ -103,7 +95,7 @@ export class Reread {
 
   /** Reads what was added, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
   async run(signal: AbortSignal): Promise<never> {
-    const { ua, services, runtime, deliver } = this.#options;
+    const { services, runtime, deliver } = this.#options;
     for (;;) {
       await runtime.clock.sleep(settlingMs, signal);
       const due = [...this.#due];
@@ -111,10 +103,8 @@ export class Reread {
       this.#due = this.#added;
       this.#added = new Set();
       if (due.length === 0) continue;
-      const values = await services.read(
-        due.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
-        signal,
-      );
+      const nodes = due.map(({ nodeId }) => nodeId);
+      const values = await readValues(services, nodes, signal);
       const read = due.flatMap((item, i) => (values[i] && this.#reading.has(item) ? [[item, values[i]] as const] : []));
       if (read.length > 0) await deliver(read, signal);
     }

@@ -5,15 +5,14 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { statusOf } from "../session/failure.ts";
 import { type Link, sessionGone } from "../session/link.ts";
-import type { Ua } from "../session/stack.ts";
 import { MissingMessages } from "./missing-messages.ts";
 import { type Acknowledgement, type Notification, readNotification } from "./notification.ts";
+import { type Counts, silenceLimitMs } from "./publishing-group.ts";
 import { FormerSubscription, SequenceTracker } from "./sequence.ts";
 import { SilenceWatch } from "./silence-watch.ts";
-import { type Counts, deleteSubscription, type Former, type Subscription, silenceLimitMs } from "./subscription.ts";
+import { deleteSubscription, type Former, type Subscription } from "./subscription.ts";
 
 export interface PublisherOptions {
-  readonly ua: Ua;
   readonly link: Link;
   readonly runtime: Runtime;
   readonly source: string;
@@ -131,19 +130,19 @@ export class Publisher {
   }
 
   async #publish(signal: AbortSignal): Promise<PublishResponse | "fewer" | undefined> {
-    const { ua, link, subscriptions } = this.#options;
+    const { link, subscriptions } = this.#options;
     const acknowledged = this.#acknowledged;
-    const acknowledgements = acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
-      subscriptionId,
-      sequenceNumber,
-    }));
     this.#acknowledged = [];
     if (this.#waiting === 0) this.#silence.begin();
     this.#waiting++;
     try {
-      const request = new ua.PublishRequest({ subscriptionAcknowledgements: acknowledgements });
+      const subscriptionAcknowledgements = acknowledged.map(({ subscription: subscriptionId, sequenceNumber }) => ({
+        subscriptionId,
+        sequenceNumber,
+      }));
       const patienceMs = Math.max(...subscriptions.map(silenceLimitMs)) * (this.#pipeline + 1);
-      const response = await link.call(request, ua.PublishResponse, signal, Math.min(patienceMs, 2 ** 31 - 1));
+      const patient = Math.min(patienceMs, 2 ** 31 - 1);
+      const response = await link.call("Publish", { subscriptionAcknowledgements }, signal, patient);
       this.#silence.heard(response.subscriptionId);
       return response;
     } catch (error) {
@@ -216,12 +215,12 @@ export class Publisher {
     if (this.#deleted.has(id)) return;
     this.#deleted.add(id);
     this.#trackers.delete(id);
-    await deleteSubscription(this.#options.ua, this.#options.link, id, signal).catch(() => {});
+    await deleteSubscription(this.#options.link, id, signal).catch(() => {});
   }
 
   async #deliver(id: number, message: NotificationMessage, signal: AbortSignal): Promise<void> {
-    const { ua, deliver, gone, subscriptions } = this.#options;
-    const { notification, ended } = readNotification(ua, id, message);
+    const { link, deliver, gone, subscriptions } = this.#options;
+    const { notification, ended } = readNotification(link.ua, id, message);
     if (ended !== undefined && subscriptions.some((each) => each.id === id)) {
       await gone(id);
       throw new AgentError("SOURCE_UNREACHABLE", `the server ended the subscription: ${ended}`);

@@ -1,7 +1,6 @@
-// Which tags share a subscription: those that are published at the same interval, so that fast ones do not hurry the slow
-// ones and slow ones do not hold up the fast. Pure.
+// With what parameters subscriptions are asked for, and which tags share one: those that are published at the same interval, so
+// that fast ones do not hurry the slow ones and slow ones do not hold up the fast. Pure.
 import type { OpcuaOptions } from "../config/options.ts";
-import type { Subscription } from "./subscription.ts";
 
 export interface PublishingGroup {
   /** Names it in the record of a connection. */
@@ -61,9 +60,42 @@ export function groupFor<G extends Pick<PublishingGroup, "publishingMs"> & { rea
   return groups.filter((group) => group.publishingMs === wanted).toSorted((a, b) => a.items - b.items)[0];
 }
 
-/** Of several subscriptions what differs, the fastest first. */
-export function subscriptionDetails(subscriptions: readonly Subscription[]) {
-  const all = (text: (subscription: Subscription) => string) => [...new Set(subscriptions.map(text))].join(", ");
+export interface Counts {
+  readonly publishingMs: number;
+  readonly keepAliveCount: number;
+  readonly lifetimeCount: number;
+}
+
+/** What to ask a server for. */
+export function requestedCounts({ subscription }: OpcuaOptions, publishingMs: number): Counts {
+  const keepAliveCount = Math.max(3, Math.ceil(subscription.keepAlive / publishingMs));
+  const lifetimeCount = Math.max(3 * keepAliveCount, Math.ceil(subscription.lifetime / publishingMs));
+  return { publishingMs, keepAliveCount, lifetimeCount };
+}
+
+/** Values to keep of an item that is sampled whenever it changes. */
+const unsteady = 100;
+
+/** Values to keep for one item, so that neither a publishing interval nor an interruption of `bridge` overwrites one. */
+export function queueSize({ subscription }: OpcuaOptions, everyMs: number, publishingMs: number): number {
+  if (subscription.queue !== "auto") return subscription.queue;
+  if (everyMs === 0) return unsteady;
+  const samples = Math.max(1, everyMs);
+  const needed = Math.max(2 * Math.ceil(publishingMs / samples) + 2, Math.ceil(subscription.bridge / samples));
+  return Math.min(1_000, Math.max(2, needed));
+}
+
+/** Longest silence of a healthy server, with room for a slow network. */
+export function silenceLimitMs({ keepAliveCount, publishingMs }: Counts): number {
+  return (keepAliveCount + 2) * publishingMs + 5_000;
+}
+
+/** What the status page shows of a connection's subscriptions: of several what differs, the fastest first. */
+export function subscriptionDetails(
+  subscriptions: readonly (Counts & { readonly wanted: Counts; readonly origin: string })[],
+) {
+  const all = (text: (subscription: (typeof subscriptions)[number]) => string) =>
+    [...new Set(subscriptions.map(text))].join(", ");
   return {
     publishing: all(({ publishingMs, wanted }) => {
       const slower = publishingMs > wanted.publishingMs ? ` (asked for ${wanted.publishingMs} ms)` : "";

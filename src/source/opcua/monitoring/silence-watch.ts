@@ -2,11 +2,10 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Link } from "../session/link.ts";
-import type { Ua } from "../session/stack.ts";
-import { type Counts, silenceLimitMs } from "./subscription.ts";
+import { attributes } from "../session/services.ts";
+import { type Counts, silenceLimitMs } from "./publishing-group.ts";
 
 export interface SilenceOptions {
-  readonly ua: Ua;
   readonly link: Link;
   readonly runtime: Runtime;
   readonly subscriptions: readonly { readonly id: number }[];
@@ -73,12 +72,10 @@ export class SilenceWatch {
 
   /** A server that still answers has lost the subscription; one that does not has everything, behind a broken network. */
   async #leave(subscription: number, silentMs: number, signal: AbortSignal): Promise<never> {
-    const { ua, link } = this.#options;
-    const request = new ua.ReadRequest({
-      nodesToRead: [{ nodeId: ua.makeNodeId(serverState, 0), attributeId: ua.AttributeIds.Value }],
-    });
+    const { link } = this.#options;
+    const request = { nodesToRead: [{ nodeId: serverState, attributeId: attributes.value }] };
     const silence = `for ${Math.round(silentMs / 1_000)} s`;
-    const answers = await link.call(request, ua.ReadResponse, signal, answerWithinMs).catch(() => undefined);
+    const answers = await link.call("Read", request, signal, answerWithinMs).catch(() => undefined);
     signal.throwIfAborted();
     if (!answers) throw new AgentError("SOURCE_UNREACHABLE", `the server has been silent ${silence}`);
     await this.#watched.lost(subscription, signal);

@@ -1,10 +1,11 @@
 // What a server tells about its variables: name, text, unit, range, names of states. Read once for each connection.
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Description } from "../../../core/source.ts";
-import type { Child, NodeId, ReadTarget, Services } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
+import { attributes, type NodeId, readValues, type Services } from "../session/services.ts";
 import { fieldText } from "../types/structure.ts";
+import { member } from "../types/value.ts";
 import type { Item } from "./items.ts";
+import { isNodeId } from "./structure-types.ts";
 
 type Facts = ReadonlyMap<string, unknown>;
 /** Properties that are read where a variable has them (OPC 10000-8, 5.3). */
@@ -14,42 +15,35 @@ const lastBuiltIn = 25;
 
 /** Descriptions of the items, those of which something is known. Rejects with `SOURCE_*` when the server cannot be asked. */
 export async function describe(
-  ua: Ua,
   services: Services,
   items: readonly Item[],
   signal: AbortSignal,
 ): Promise<Description[]> {
   const nodes = items.map(({ nodeId }) => nodeId);
-  const { DisplayName, Description: Text, DataType } = ua.AttributeIds;
-  const attributes = await services.read(
-    nodes.flatMap((nodeId) => [DisplayName, Text, DataType].map((attributeId) => ({ nodeId, attributeId }))),
+  const wanted = [attributes.displayName, attributes.description, attributes.dataType];
+  const answers = await services.read(
+    nodes.flatMap((nodeId) => wanted.map((attributeId) => ({ nodeId, attributeId }))),
     signal,
   );
-  const known = await readProperties(ua, services, nodes, signal);
-  const dataTypes = nodes.map((_, i) => attributes[i * 3 + 2]?.value?.value);
-  const enumerations = await readEnumerations(ua, services, dataTypes, signal);
+  const known = await readProperties(services, nodes, signal);
+  const dataTypes = nodes.map((_, i) => answers[i * 3 + 2]?.value?.value);
+  const enumerations = await readEnumerations(services, dataTypes, signal);
   return items.map(({ tag, captures, address, field }, i) => {
     const facts = known[i] ?? new Map<string, unknown>();
     const states = statesOf(facts) ?? enumerations.get(String(dataTypes[i]));
-    const name = textOf(attributes[i * 3]?.value?.value);
-    const description = textOf(attributes[i * 3 + 1]?.value?.value);
+    const name = textOf(answers[i * 3]?.value?.value);
+    const description = textOf(answers[i * 3 + 1]?.value?.value);
     const engUnit = textOf(member(facts.get("EngineeringUnits"), "displayName"));
     const range = rangeOf(facts.get("EURange"));
+    const of = { tag, captures, address };
+    const text = description && { description };
     // Unit, range and states are those of the whole, and of no field in it.
-    if (field)
-      return {
-        tag,
-        captures,
-        address,
-        signal: { name: `${name ?? ""} ${fieldText(field)}`.trim(), ...(description && { description }) },
-      };
+    if (field) return { ...of, signal: { name: `${name ?? ""} ${fieldText(field)}`.trim(), ...text } };
     return {
-      tag,
-      captures,
-      address,
+      ...of,
       signal: {
         ...(name && { name }),
-        ...(description && { description }),
+        ...text,
         ...(engUnit && { engUnit }),
         ...(states && { type: "enum" as const, enumValues: states }),
       },
@@ -59,38 +53,26 @@ export async function describe(
 }
 
 /** Values of the properties of each node, by name. */
-async function readProperties(
-  ua: Ua,
-  services: Services,
-  nodes: readonly NodeId[],
-  signal: AbortSignal,
-): Promise<Facts[]> {
+async function readProperties(services: Services, nodes: readonly NodeId[], signal: AbortSignal): Promise<Facts[]> {
   const children = await services.children(nodes, signal);
   const wanted = children.map((all) => all.filter(({ property, name }) => property && properties.includes(name)));
-  const flat: Child[] = wanted.flat();
-  const targets: ReadTarget[] = flat.map(({ nodeId }) => ({ nodeId, attributeId: ua.AttributeIds.Value }));
-  const values = await services.read(targets, signal);
+  const flat = wanted.flat();
+  const nodeIds = flat.map(({ nodeId }) => nodeId);
+  const values = await readValues(services, nodeIds, signal);
   const byChild = new Map(flat.map((child, i) => [child, values[i]?.value?.value] as const));
   return wanted.map((all) => new Map(all.map((child) => [child.name, byChild.get(child)] as const)));
 }
 
 /** Names of the states of each data type that is an enumeration, by the type's NodeId. */
 async function readEnumerations(
-  ua: Ua,
   services: Services,
   dataTypes: readonly unknown[],
   signal: AbortSignal,
 ): Promise<Map<string, Record<string, string>>> {
-  const own = dataTypes
-    .filter((type) => type instanceof ua.NodeId)
-    .filter((type) => type.namespace !== 0 || Number(type.value) > lastBuiltIn);
+  const own = dataTypes.filter(isNodeId).filter((type) => type.namespace !== 0 || Number(type.value) > lastBuiltIn);
   const types = [...new Map(own.map((type) => [String(type), type] as const))];
-  const facts = await readProperties(
-    ua,
-    services,
-    types.map(([, type]) => type),
-    signal,
-  );
+  const nodes = types.map(([, type]) => type);
+  const facts = await readProperties(services, nodes, signal);
   const states = new Map<string, Record<string, string>>();
   for (const [i, [key]] of types.entries()) {
     const names = statesOf(facts[i] ?? new Map());
@@ -98,11 +80,8 @@ async function readEnumerations(
   }
   // Where the type has no such property, it may have a definition (OPC UA 1.04).
   const unnamed = types.filter(([key]) => !states.has(key));
-  const attributeId = ua.AttributeIds.DataTypeDefinition;
-  const definitions = await services.read(
-    unnamed.map(([, nodeId]) => ({ nodeId, attributeId })),
-    signal,
-  );
+  const undefinedTypes = unnamed.map(([, nodeId]) => nodeId);
+  const definitions = await readValues(services, undefinedTypes, signal, attributes.dataTypeDefinition);
   for (const [i, [key]] of unnamed.entries()) {
     const fields = member(definitions[i]?.value?.value, "fields");
     const values = (Array.isArray(fields) ? fields : []).map((field: unknown) => {
@@ -148,10 +127,6 @@ function rangeOf(value: unknown): { min: number; max: number } | undefined {
   return typeof min === "number" && typeof max === "number" && min < max ? { min, max } : undefined;
 }
 
-function member(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-}
-
 /** A LocalizedText's text, if it says anything. */
 function textOf(value: unknown): string | undefined {
   const text = member(value, "text");
@@ -159,7 +134,6 @@ function textOf(value: unknown): string | undefined {
 }
 
 export interface DescribingOptions {
-  readonly ua: Ua;
   readonly services: Services;
   readonly runtime: Runtime;
   readonly deliver: (descriptions: readonly Description[]) => void;
@@ -184,11 +158,11 @@ export class Describing {
 
   /** Describes what was added. Never rejects: values without a description are values, too. */
   async round(signal: AbortSignal): Promise<void> {
-    const { ua, services, runtime, deliver } = this.#options;
+    const { services, runtime, deliver } = this.#options;
     const items = [...this.#wanted];
     this.#wanted.clear();
     try {
-      const descriptions = await describe(ua, services, items, signal);
+      const descriptions = await describe(services, items, signal);
       if (descriptions.length > 0) deliver(descriptions);
     } catch (error) {
       if (!signal.aborted) runtime.log.warn({ err: error }, "the server does not describe its variables");

@@ -2,8 +2,7 @@
 // dictionary before 1.04), and the fields read by them.
 import type { Logger } from "../../../core/runtime.ts";
 import { refusalOf } from "../session/failure.ts";
-import type { NodeId, Services } from "../session/services.ts";
-import type { Stack, Ua } from "../session/stack.ts";
+import { attributes, type NodeId, readValues, type Services } from "../session/services.ts";
 import type { DataValueLike } from "../types/reading.ts";
 import {
   convertField,
@@ -13,7 +12,7 @@ import {
   type StructureType,
   type Unknown,
 } from "../types/structure.ts";
-import { builtIn, type Converted, type VariantLike } from "../types/value.ts";
+import { builtIn, type Converted, member, type VariantLike } from "../types/value.ts";
 import { findDescription, readDictionary } from "./type-dictionary.ts";
 
 /** Where a value is to be taken from. */
@@ -36,7 +35,6 @@ const mostLevels = 64;
 /** What is known of the structures of one server, as long as the connection lasts. */
 export class StructureTypes implements KnownTypes {
   readonly binary: KnownTypes["binary"];
-  readonly #ua: Ua;
   readonly #services: Services;
   readonly #log: Logger;
   /** Encoding → data type; undefined: the server does not tell. */
@@ -47,8 +45,7 @@ export class StructureTypes implements KnownTypes {
   /** What the values have come to, so that each is taken apart once. */
   readonly #converted = new WeakMap<VariantLike, Map<unknown, Converted>>();
 
-  constructor({ ua, binary }: Pick<Stack, "ua" | "binary">, services: Services, log: Logger) {
-    this.#ua = ua;
+  constructor(binary: KnownTypes["binary"], services: Services, log: Logger) {
     this.binary = binary;
     this.#services = services;
     this.#log = log;
@@ -105,7 +102,7 @@ export class StructureTypes implements KnownTypes {
   }
 
   async #ask({ unknown: encoding }: Unknown, { nodeId }: FieldOf, signal: AbortSignal): Promise<void> {
-    const [types = []] = await this.#services.inverse([this.#ua.coerceNodeId(encoding)], hasEncoding, signal);
+    const [types = []] = await this.#services.inverse([encoding], hasEncoding, signal);
     // Some servers do not lead back from an encoding: then it can only be that of the variable's own type.
     const type = types[0] ?? (await this.#dataType(nodeId, signal));
     if (type) await this.#define(type, signal);
@@ -119,7 +116,7 @@ export class StructureTypes implements KnownTypes {
 
   /** Looks an encoding up in the dictionary that describes it. Undefined: there is none, or it is not in it. */
   async #lookUp(encoding: string, signal: AbortSignal): Promise<string | undefined> {
-    const found = await findDescription(this.#ua, this.#services, this.#ua.coerceNodeId(encoding), signal);
+    const found = await findDescription(this.#services, encoding, signal);
     if (!found) return undefined;
     const { dictionary, name, xml } = found;
     const keyOf = (each: string) => `${dictionary} ${each}`;
@@ -128,9 +125,9 @@ export class StructureTypes implements KnownTypes {
   }
 
   async #dataType(nodeId: NodeId, signal: AbortSignal): Promise<NodeId | undefined> {
-    const [answer] = await this.#services.read([{ nodeId, attributeId: this.#ua.AttributeIds.DataType }], signal);
+    const [answer] = await readValues(this.#services, [nodeId], signal, attributes.dataType);
     const type = answer?.value?.value;
-    return type instanceof this.#ua.NodeId ? type : undefined;
+    return isNodeId(type) ? type : undefined;
   }
 
   /** Learns a data type, and those of its fields, level by level. */
@@ -141,11 +138,7 @@ export class StructureTypes implements KnownTypes {
     let level = new Map([[type.toString(), type]]);
     for (let depth = 0; level.size > 0 && depth < mostLevels; depth++) {
       const nodes = [...level.values()];
-      const attributeId = this.#ua.AttributeIds.DataTypeDefinition;
-      const answers = await this.#services.read(
-        nodes.map((nodeId) => ({ nodeId, attributeId })),
-        signal,
-      );
+      const answers = await readValues(this.#services, nodes, signal, attributes.dataTypeDefinition);
       const structures = nodes.filter((node, i) => {
         const definition = answers[i]?.value?.value;
         if (!Array.isArray(member(definition, "fields")) || member(definition, "structureType") === undefined)
@@ -212,7 +205,7 @@ function fieldTypes(definition: unknown): NodeId[] {
   return Array.isArray(fields) ? fields.map((field) => member(field, "dataType")).filter(isNodeId) : [];
 }
 
-function isNodeId(value: unknown): value is NodeId {
+export function isNodeId(value: unknown): value is NodeId {
   return typeof member(value, "namespace") === "number" && member(value, "identifierType") !== undefined;
 }
 
@@ -241,8 +234,4 @@ function structureType(
   const kind =
     form === kinds.optional ? "optional" : form === kinds.union || form === kinds.unionOfAny ? "union" : "plain";
   return { kind, fields };
-}
-
-function member(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

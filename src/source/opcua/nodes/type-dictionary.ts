@@ -1,7 +1,6 @@
 // Structures as servers before OPC UA 1.04 describe them: in a dictionary of types, an XML text (OPC Binary, OPC 10000-3,
 // Annex C; how fields may be missing: OPC 10000-6, 5.2.7 and 5.2.8). Pure.
-import type { NodeId, Services } from "../session/services.ts";
-import type { Ua } from "../session/stack.ts";
+import { readValues, type Services } from "../session/services.ts";
 import type { StructureField, StructureType } from "../types/structure.ts";
 import { builtInTypes } from "../types/value.ts";
 
@@ -144,19 +143,15 @@ interface TypeDescription {
  * Undefined where the server has none. Rejects with `SOURCE_*` when it cannot be asked.
  */
 export async function findDescription(
-  ua: Ua,
   services: Services,
-  encoding: NodeId,
+  encoding: string,
   signal: AbortSignal,
 ): Promise<TypeDescription | undefined> {
   const [[description] = []] = await services.forward([encoding], hasDescription, signal);
   if (!description) return undefined;
   const [[dictionary] = []] = await services.inverse([description], hasComponent, signal);
   if (!dictionary) return undefined;
-  const [name, content] = await services.read(
-    [description, dictionary].map((nodeId) => ({ nodeId, attributeId: ua.AttributeIds.Value })),
-    signal,
-  );
+  const [name, content] = await readValues(services, [description, dictionary], signal);
   const [text, bytes]: unknown[] = [name?.value?.value, content?.value?.value];
   if (typeof text !== "string" || !(bytes instanceof Uint8Array)) return undefined;
   return { dictionary: dictionary.toString(), name: text, xml: new TextDecoder().decode(bytes) };

@@ -10,7 +10,7 @@ import { openOpcua } from "../connection/open.ts";
 import type { OpcuaSource } from "../connection/source.ts";
 import { identityOf } from "../session/login.ts";
 import { openPki, remedyIn } from "../session/pki.ts";
-import { partnerAdvice, unknownPartners } from "../session/server-facts.ts";
+import { partnerAdvice } from "../session/server-facts.ts";
 import { loadStack } from "../session/stack.ts";
 import { ServerWatch } from "./server-watch.ts";
 import { chooseServer, holdMs, isHealthy, RedundancyMemory } from "./service-level.ts";
@@ -173,12 +173,9 @@ class RedundantSource implements Source {
 
   details(): Readonly<Record<string, string | number>> {
     const own = this.#watches.find(({ url }) => url === this.#url);
-    const missing = unknownPartners(
-      own?.set ?? { partners: [] },
-      this.#watches.map(({ set }) => set.uri),
-      this.#watches.map(({ url }) => url),
-    );
-    const advice = partnerAdvice(own?.set.support, missing);
+    const uris = this.#watches.map(({ set }) => set.uri);
+    const urls = this.#watches.map(({ url }) => url);
+    const advice = own && partnerAdvice(own.set, uris, urls);
     const levels = this.#watches.map(({ url, level, failure }) => `${url} ${level ?? failure ?? "unreachable"}`);
     return {
       ...this.#source.details(),

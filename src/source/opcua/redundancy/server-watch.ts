@@ -7,7 +7,7 @@ import { connectionDigest, findEndpoint } from "../session/discovery.ts";
 import { type Link, openLink } from "../session/link.ts";
 import { Resumption } from "../session/resumption.ts";
 import { type RedundantSet, readRedundantSet } from "../session/server-facts.ts";
-import { Services } from "../session/services.ts";
+import { readValues, Services } from "../session/services.ts";
 import type { Stack } from "../session/stack.ts";
 import type { ServiceLevel } from "./service-level.ts";
 
@@ -105,12 +105,10 @@ export class ServerWatch implements AsyncDisposable {
   }
 
   async #read(link: Link, signal: AbortSignal): Promise<never> {
-    const { ua } = this.#options.stack;
-    const services = new Services(ua, link, { read: 1, browse: 1 });
-    this.#set = await readRedundantSet(ua, link, services, this.url, signal);
-    const target = { nodeId: ua.makeNodeId(serviceLevel, 0), attributeId: ua.AttributeIds.Value };
+    const services = new Services(link, { read: 1, browse: 1 });
+    this.#set = await readRedundantSet(link, services, this.url, signal);
     for (;;) {
-      const [answer] = await services.read([target], signal);
+      const [answer] = await readValues(services, [serviceLevel], signal);
       const level: unknown = answer?.value?.value;
       this.#tell(typeof level === "number" ? level : untold);
       await this.#runtime.clock.sleep(readEveryMs, signal);

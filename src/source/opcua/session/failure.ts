@@ -36,13 +36,13 @@ export function refusalOf(error: unknown): string | undefined {
   return status === undefined || transport.includes(status) || status.startsWith("BadTcp") ? undefined : status;
 }
 
-/** Undefined where the server refuses. Rejects where it cannot be asked. */
+/** Undefined where the server refuses, or does not answer what it was asked. Rejects where it cannot be asked. */
 export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   try {
     return await asking;
   } catch (error) {
     signal.throwIfAborted();
-    if (refusalOf(error) === undefined) throw error;
+    if (refusalOf(error) === undefined && !(isAgentError(error) && error.code === "SOURCE_PROTOCOL")) throw error;
     return undefined;
   }
 }

@@ -10,14 +10,20 @@ import { securityOf } from "./endpoint.ts";
 import { channelError, refusalOf, statusOf } from "./failure.ts";
 import { guardLogin } from "./login.ts";
 import type { Resumption, SessionRecord } from "./resumption.ts";
-import type { Stack, UaSession } from "./stack.ts";
+import type { Stack, Ua, UaSession } from "./stack.ts";
 
 type UaRequest = Parameters<UaSession["_performMessageTransaction"]>[0];
 
-/** A class of answers, to check an answer by. */
-export type Answer<R> = abstract new (...args: never[]) => R;
+/** What is given to a class of the stack, and what becomes of it. */
+type Given<C> = C extends abstract new (options?: infer O) => unknown ? O : never;
+type Made<C> = C extends abstract new (...args: never[]) => infer R ? R : never;
+type ServiceOf<K> = K extends `${infer S}Request` ? (`${S}Response` extends keyof Ua ? S : never) : never;
+/** A service of OPC UA, by the name of its request and its response. */
+export type Service = ServiceOf<keyof Ua>;
+export type Answer<S extends Service> = Made<Ua[`${S}Response`]>;
 
 export interface Link {
+  readonly ua: Ua;
   /** Whether the session is the one that the record named. */
   readonly resumed: boolean;
   /** What the next link needs to take the session up again. */
@@ -28,7 +34,12 @@ export interface Link {
    * One service call with a deadline of its own. Rejects with `SOURCE_*` (the status stands in the message), with
    * `signal.reason`, or with the reason of `lost`.
    */
-  call<R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs?: number): Promise<R>;
+  call<S extends Service>(
+    service: S,
+    fields: Given<Ua[`${S}Request`]>,
+    signal: AbortSignal,
+    timeoutMs?: number,
+  ): Promise<Answer<S>>;
   /** Numbers of the subscriptions that the session has. `close` deletes each: there are servers at which they outlive it. */
   readonly subscriptions: Set<number>;
   /** Ends the session and its subscriptions. */
@@ -158,35 +169,35 @@ function makeLink(
 ): Link {
   let closed = false;
   const subscriptions = new Set<number>();
-  const call = <R>(request: UaRequest, answer: Answer<R>, signal: AbortSignal, timeoutMs = options.timeout) => {
-    const doing = request.constructor.name.replace(/Request$/, "");
+  const call: Link["call"] = (service, fields, signal, timeoutMs = options.timeout) => {
+    const Request = ua[`${service}Request`] as unknown as new (given: typeof fields) => UaRequest; // as `Service` says
+    const Response = ua[`${service}Response`] as unknown as new () => Answer<typeof service>;
+    const request = new Request(fields);
     request.requestHeader.timeoutHint = timeoutMs;
     // Past the stack's own waiting, which would open a session of its own where ours is gone.
     const transact = () =>
-      new Promise<R>((resolve, reject) => {
+      new Promise<Answer<typeof service>>((resolve, reject) => {
         session._performMessageTransaction(request, (error, response) => {
           if (error) reject(error);
-          else if (response instanceof answer) resolve(response);
-          else reject(new AgentError("SOURCE_PROTOCOL", `${doing}: the server answered something else`));
+          else if (response instanceof Response) resolve(response);
+          else reject(new AgentError("SOURCE_PROTOCOL", `${service}: the server answered something else`));
         });
       });
-    return bounded(doing, timeoutMs + 1_000, AbortSignal.any([signal, lost.signal]), transact);
+    return bounded(service, timeoutMs + 1_000, AbortSignal.any([signal, lost.signal]), transact);
   };
   const close = async () => {
     if (closed) return;
     closed = true;
     const { signal } = new AbortController();
-    if (!lost.signal.aborted && subscriptions.size > 0) {
-      const request = new ua.DeleteSubscriptionsRequest({ subscriptionIds: [...subscriptions] });
-      await call(request, ua.DeleteSubscriptionsResponse, signal, closeWithinMs).catch(() => {});
-    }
-    if (!lost.signal.aborted) {
-      const request = new ua.CloseSessionRequest({ deleteSubscriptions: true });
-      await call(request, ua.CloseSessionResponse, signal, closeWithinMs).catch(() => {});
-    }
+    const subscriptionIds = [...subscriptions];
+    if (!lost.signal.aborted && subscriptionIds.length > 0)
+      await call("DeleteSubscriptions", { subscriptionIds }, signal, closeWithinMs).catch(() => {});
+    if (!lost.signal.aborted)
+      await call("CloseSession", { deleteSubscriptions: true }, signal, closeWithinMs).catch(() => {});
     await hangUp(client);
   };
   return {
+    ua,
     resumed,
     session: {
       id: session.sessionId.toString(),

@@ -1,10 +1,9 @@
 // The services that are asked of a server in numbers: Read and Browse, in batches no larger than it allows.
-import type { BrowseResult, NodeId, ReferenceDescription } from "node-opcua-client";
+import type { BrowseDescriptionOptions, BrowseResult, NodeId, ReferenceDescription } from "node-opcua-client";
 import { AgentError } from "../../../core/errors.ts";
 import type { DataValueLike } from "../types/reading.ts";
 import { statusOf } from "./failure.ts";
 import type { Link } from "./link.ts";
-import type { Ua } from "./stack.ts";
 
 export type { NodeId };
 
@@ -43,7 +42,7 @@ const atATime = 2;
 export async function inBatches<T, R>(
   items: readonly T[],
   batch: BatchSize,
-  call: (items: readonly T[]) => Promise<readonly R[]>,
+  ask: (items: readonly T[]) => Promise<readonly R[]>,
 ): Promise<R[]> {
   const parts: (readonly [number, readonly R[]])[] = [];
   const ranges: (readonly [number, number])[] = items.length > 0 ? [[0, items.length]] : [];
@@ -53,7 +52,7 @@ export async function inBatches<T, R>(
       const to = Math.min(range[1], from + batch.size);
       if (to < range[1]) ranges.push([to, range[1]]);
       try {
-        parts.push([from, await answered(items.slice(from, to), call)]);
+        parts.push([from, await answered(items.slice(from, to), ask)]);
       } catch (error) {
         if (!isTooMuch(error) || to - from <= 1) throw error;
         if (to - from <= batch.size) batch.halve();
@@ -65,16 +64,39 @@ export async function inBatches<T, R>(
   return parts.toSorted(([a], [b]) => a - b).flatMap(([, results]) => results);
 }
 
-async function answered<T, R>(part: readonly T[], call: (items: readonly T[]) => Promise<readonly R[]>) {
-  const answer = await call(part);
+async function answered<T, R>(part: readonly T[], ask: (items: readonly T[]) => Promise<readonly R[]>) {
+  const answer = await ask(part);
   if (answer.length !== part.length)
     throw new AgentError("SOURCE_PROTOCOL", `the server gave ${answer.length} results for ${part.length} operations`);
   return answer;
 }
 
+/** An attribute of a node; a number stands for a node of the standard. */
 export interface ReadTarget {
-  readonly nodeId: NodeId;
+  readonly nodeId: NodeId | string | number;
   readonly attributeId: number;
+}
+
+/** Attributes of nodes (OPC 10000-6, A.1). */
+export const attributes = {
+  displayName: 4,
+  description: 5,
+  value: 13,
+  dataType: 14,
+  accessLevel: 17,
+  userAccessLevel: 18,
+  dataTypeDefinition: 23,
+} as const;
+
+/** The values of nodes, or another attribute of them: one answer for each. */
+export function readValues(
+  services: Pick<Services, "read">,
+  nodes: readonly ReadTarget["nodeId"][],
+  signal: AbortSignal,
+  attributeId: number = attributes.value,
+): Promise<DataValueLike[]> {
+  const targets = nodes.map((nodeId) => ({ nodeId, attributeId }));
+  return services.read(targets, signal);
 }
 
 /** Child of a node, as Browse gives it. */
@@ -92,13 +114,11 @@ const hierarchicalReferences = "i=33";
 
 /** The services of one link. */
 export class Services {
-  readonly #ua: Ua;
   readonly #link: Link;
   readonly #reads: BatchSize;
   readonly #browses: BatchSize;
 
-  constructor(ua: Ua, link: Link, limits: { readonly read: number; readonly browse: number }) {
-    this.#ua = ua;
+  constructor(link: Link, limits: { readonly read: number; readonly browse: number }) {
     this.#link = link;
     this.#reads = new BatchSize(limits.read);
     this.#browses = new BatchSize(limits.browse, 200);
@@ -106,86 +126,63 @@ export class Services {
 
   /** One value for each target; what cannot be read has a bad status. */
   read(targets: readonly ReadTarget[], signal: AbortSignal): Promise<DataValueLike[]> {
-    const { ReadRequest, ReadResponse, TimestampsToReturn } = this.#ua;
+    const timestampsToReturn = this.#link.ua.TimestampsToReturn.Both;
     return inBatches(targets, this.#reads, async (part) => {
-      const request = new ReadRequest({
-        maxAge: 0,
-        timestampsToReturn: TimestampsToReturn.Both,
-        nodesToRead: [...part],
-      });
-      const { results } = await this.#link.call(request, ReadResponse, signal);
-      return results ?? [];
+      const nodesToRead = [...part];
+      return (await this.#link.call("Read", { maxAge: 0, timestampsToReturn, nodesToRead }, signal)).results ?? [];
     });
   }
 
   /** Objects and variables below each node. Nodes that cannot be browsed have none. */
-  async children(nodes: readonly NodeId[], signal: AbortSignal): Promise<Child[][]> {
-    const { BrowseRequest, BrowseResponse, BrowseDirection } = this.#ua;
+  children(nodes: readonly (NodeId | string)[], signal: AbortSignal): Promise<Child[][]> {
+    const { Forward } = this.#link.ua.BrowseDirection;
+    const how = { referenceTypeId: hierarchicalReferences, includeSubtypes: true, nodeClassMask: 3 };
+    return this.#browse(nodes, { ...how, browseDirection: Forward }, signal);
+  }
+
+  /** Where the references of this type come from that lead to each node, for nodes on this server. */
+  inverse(nodes: readonly (NodeId | string)[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
+    return this.#related(nodes, { referenceTypeId, browseDirection: this.#link.ua.BrowseDirection.Inverse }, signal);
+  }
+
+  /** Where the references of this type lead to from each node, for nodes on this server. */
+  forward(nodes: readonly (NodeId | string)[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
+    return this.#related(nodes, { referenceTypeId, browseDirection: this.#link.ua.BrowseDirection.Forward }, signal);
+  }
+
+  async #related(
+    nodes: readonly (NodeId | string)[],
+    how: BrowseDescriptionOptions,
+    signal: AbortSignal,
+  ): Promise<NodeId[][]> {
+    const found = await this.#browse(nodes, { ...how, includeSubtypes: false, nodeClassMask: 0 }, signal);
+    return found.map((all) => all.map(({ nodeId }) => nodeId));
+  }
+
+  #browse(nodes: readonly (NodeId | string)[], how: BrowseDescriptionOptions, signal: AbortSignal): Promise<Child[][]> {
     return inBatches(nodes, this.#browses, async (part) => {
-      const request = new BrowseRequest({
-        requestedMaxReferencesPerNode: 0,
-        nodesToBrowse: part.map((nodeId) => ({
-          nodeId,
-          browseDirection: BrowseDirection.Forward,
-          referenceTypeId: hierarchicalReferences,
-          includeSubtypes: true,
-          nodeClassMask: 3,
-          resultMask: 63,
-        })),
-      });
-      const { results } = await this.#link.call(request, BrowseResponse, signal);
+      const nodesToBrowse = part.map((nodeId) => ({ ...how, nodeId, resultMask: 63 }));
+      const { results } = await this.#link.call("Browse", { requestedMaxReferencesPerNode: 0, nodesToBrowse }, signal);
       const all: Child[][] = [];
       for (const result of results ?? []) all.push(await this.#rest(result, signal));
       return all;
     });
   }
 
-  /** Where the references of this type come from that lead to each node, for nodes on this server. */
-  inverse(nodes: readonly NodeId[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
-    return this.#related(nodes, referenceTypeId, this.#ua.BrowseDirection.Inverse, signal);
-  }
-
-  /** Where the references of this type lead to from each node, for nodes on this server. */
-  forward(nodes: readonly NodeId[], referenceTypeId: string, signal: AbortSignal): Promise<NodeId[][]> {
-    return this.#related(nodes, referenceTypeId, this.#ua.BrowseDirection.Forward, signal);
-  }
-
-  #related(nodes: readonly NodeId[], referenceTypeId: string, browseDirection: number, signal: AbortSignal) {
-    const { BrowseRequest, BrowseResponse } = this.#ua;
-    return inBatches(nodes, this.#browses, async (part) => {
-      const request = new BrowseRequest({
-        requestedMaxReferencesPerNode: 0,
-        nodesToBrowse: part.map((nodeId) => ({
-          nodeId,
-          browseDirection,
-          referenceTypeId,
-          includeSubtypes: false,
-          nodeClassMask: 0,
-          resultMask: 63,
-        })),
-      });
-      const { results } = await this.#link.call(request, BrowseResponse, signal);
-      const all: NodeId[][] = [];
-      for (const result of results ?? []) all.push((await this.#rest(result, signal)).map(({ nodeId }) => nodeId));
-      return all;
-    });
-  }
-
   async #rest(first: BrowseResult, signal: AbortSignal): Promise<Child[]> {
-    const { BrowseNextRequest, BrowseNextResponse } = this.#ua;
-    const children = this.#convert(first.references);
-    let point = first.continuationPoint;
-    while (point?.length) {
-      const request = new BrowseNextRequest({ continuationPoints: [point], releaseContinuationPoints: false });
-      const { results } = await this.#link.call(request, BrowseNextResponse, signal);
-      children.push(...this.#convert(results?.[0]?.references ?? null));
-      point = results?.[0]?.continuationPoint ?? Buffer.alloc(0);
+    const children: Child[] = [];
+    for (let result: BrowseResult | undefined = first; result; ) {
+      children.push(...this.#convert(result.references));
+      const point: Buffer = result.continuationPoint;
+      if (!point?.length) break;
+      const fields = { continuationPoints: [point], releaseContinuationPoints: false };
+      result = (await this.#link.call("BrowseNext", fields, signal)).results?.[0];
     }
     return children;
   }
 
   #convert(references: ReferenceDescription[] | null): Child[] {
-    const { NodeClass, NodeId } = this.#ua;
+    const { NodeClass, NodeId } = this.#link.ua;
     return (references ?? [])
       .filter(({ nodeId }) => !nodeId.serverIndex)
       .map((reference) => ({

@@ -10,6 +10,7 @@ import {
   convert,
   element,
   isVariant,
+  member,
   type VariantLike,
 } from "./value.ts";
 
@@ -123,10 +124,6 @@ function typeOf(field: unknown): number {
   return builtInTypes[name] ?? builtInTypes[String(member(member(field, "schema"), "subType"))] ?? 0;
 }
 
-function member(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-}
-
 /** A structure's data type, as its StructureDefinition tells (OPC 10000-3, 8.49). */
 export interface StructureType {
   /** `optional`: some fields may be missing; `union`: one of the fields is there. */
@@ -198,9 +195,8 @@ function valueOf({ type, dimensions }: StructureField, stream: BinaryStream, kno
 
 function single(type: StructureField["type"], stream: BinaryStream, known: KnownTypes): unknown {
   if (typeof type === "number") {
-    const { decode } = known.binary.typeByName(builtInNames[type] ?? "");
-    if (!decode) throw new RangeError(`there is no built-in type ${type}`);
-    const value: unknown = decode(stream);
+    const value: unknown = known.binary.typeByName(builtInNames[type] ?? "").decode?.(stream);
+    if (value === undefined) throw new RangeError(`there is no built-in type ${type}`);
     // The times and the status of a DataValue belong to what it stands in.
     return type === builtIn.dataValue ? member(value, "value") : value;
   }

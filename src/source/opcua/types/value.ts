@@ -119,7 +119,12 @@ function join([high, low]: readonly [number, number]): bigint {
   return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
 }
 
-function textOf(value: unknown, member: string): string | undefined {
-  const text: unknown = typeof value === "object" && value !== null ? Reflect.get(value, member) : undefined;
+function textOf(value: unknown, name: string): string | undefined {
+  const text = member(value, name);
   return typeof text === "string" ? text : undefined;
+}
+
+/** A member of what the stack has made; undefined where there is none. */
+export function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

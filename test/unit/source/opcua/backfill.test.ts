@@ -1,5 +1,4 @@
 // What is noticed to be missing, whatever has come to the disk and whatever the server's clock says.
-import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { type EpochMicros, epochMicros } from "../../../../src/core/point.ts";
 import type { TagId } from "../../../../src/core/source.ts";
@@ -24,7 +23,6 @@ async function backfill(folder: string, more: Partial<BackfillOptions> = {}) {
     memory,
     runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } },
     namespaces: ["", "urn:line"],
-    ua,
     link: unused,
     services: unused,
     structures: unused,

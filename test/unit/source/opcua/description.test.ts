@@ -29,7 +29,7 @@ function services(definition: unknown): Services {
   } as unknown as Services; // what is used of it
 }
 const signalOf = async (definition: unknown) =>
-  (await describe(ua, services(definition), [item], new AbortController().signal))[0]?.signal;
+  (await describe(services(definition), [item], new AbortController().signal))[0]?.signal;
 
 test("names of states come from the definition of the type where it has no other", async () => {
   const fields = [

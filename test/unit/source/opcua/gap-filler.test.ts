@@ -6,9 +6,9 @@ import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import { defaultTimeRule } from "../../../../src/lib/device-time.ts";
 import { GapFiller } from "../../../../src/source/opcua/history/gap-filler.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
 import type { Services } from "../../../../src/source/opcua/session/services.ts";
 import { opcuaItem } from "../../../support/opcua-item.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const runtime = testRuntime();
@@ -30,24 +30,19 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
     value: { dataType: ua.DataType.Double, value: seconds },
     sourceTimestamp: new Date(nowMs + seconds * 1_000),
   });
-  const link = {
-    lost: new AbortController().signal,
-    async call<R>(request: object, kind: Answer<R>) {
-      if (!(request instanceof ua.HistoryReadRequest)) throw new TypeError("HistoryRead only");
-      const details = request.historyReadDetails;
-      const [from, to] =
-        details instanceof ua.ReadRawModifiedDetails ? [Number(details.startTime), Number(details.endTime)] : [0, 0];
-      const within = server.recorded.filter((seconds) => {
-        const time = nowMs + seconds * 1_000;
-        return time >= from && time < to;
-      });
-      const historyData = new ua.HistoryData({ dataValues: within.map(dataValue) });
-      const statusCode = server.history ?? ua.StatusCodes.Good;
-      const answer: unknown = new ua.HistoryReadResponse({ results: [{ historyData, statusCode }] });
-      if (!(answer instanceof kind)) throw new TypeError("HistoryRead only");
-      return answer;
-    },
-  } as unknown as Link; // what is used of it
+  const link = opcuaLink((request) => {
+    if (!(request instanceof ua.HistoryReadRequest)) throw new TypeError("HistoryRead only");
+    const details = request.historyReadDetails;
+    const [from, to] =
+      details instanceof ua.ReadRawModifiedDetails ? [Number(details.startTime), Number(details.endTime)] : [0, 0];
+    const within = server.recorded.filter((seconds) => {
+      const time = nowMs + seconds * 1_000;
+      return time >= from && time < to;
+    });
+    const historyData = new ua.HistoryData({ dataValues: within.map(dataValue) });
+    const statusCode = server.history ?? ua.StatusCodes.Good;
+    return new ua.HistoryReadResponse({ results: [{ historyData, statusCode }] });
+  });
   const services = {
     read: async ([target]: readonly { readonly attributeId: number }[]) => [
       target?.attributeId === ua.AttributeIds.AccessLevel ? (server.accessLevel ?? server.level) : server.level,
@@ -55,7 +50,6 @@ function filler(server: { level: object; accessLevel?: object; history?: ua.Stat
   } as unknown as Services; // what is used of it
   const made = new GapFiller(
     {
-      ua,
       link,
       services,
       structures: { learn: async () => {} },

@@ -5,8 +5,9 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { type HistoryPage, type HistoryRange, readHistory } from "../../../../src/source/opcua/history/history.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
+import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { BatchSize } from "../../../../src/source/opcua/session/services.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 import { runs } from "../../../support/property.ts";
 
 interface Historian {
@@ -59,16 +60,8 @@ function historian({ recorded, mostNodes, mostPoints, mostValues, mute }: Histor
     });
     return new ua.HistoryReadResponse({ results });
   };
-  const link: Pick<Link, "call" | "lost"> = {
-    lost: new AbortController().signal,
-    async call<R>(request: object, kind: Answer<R>) {
-      if (!(request instanceof ua.HistoryReadRequest)) throw new TypeError("HistoryRead only");
-      const answered: unknown = answer(request);
-      if (!(answered instanceof kind)) throw new TypeError("HistoryRead only");
-      return answered;
-    },
-  };
-  return { link: link as Link, points, calls: () => calls }; // what is not used is left out
+  const link = opcuaLink((request) => (request instanceof ua.HistoryReadRequest ? answer(request) : undefined));
+  return { link, points, calls: () => calls };
 }
 
 const range = (node: number, from: number, to: number): HistoryRange & { readonly node: number } => ({
@@ -80,7 +73,7 @@ const range = (node: number, from: number, to: number): HistoryRange & { readonl
 const signal = new AbortController().signal;
 
 function read<R extends HistoryRange>(link: Link, ranges: readonly R[], limit = 100): AsyncGenerator<HistoryPage<R>> {
-  const reading = { ua, link, batch: new BatchSize(limit, 100), rest: async () => {}, nowMs: () => 0 };
+  const reading = { link, batch: new BatchSize(limit, 100), rest: async () => {}, nowMs: () => 0 };
   return readHistory(reading, ranges, signal);
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { MissingMessages } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
 import { FormerSubscription, SequenceTracker } from "../../../../src/source/opcua/monitoring/sequence.ts";
-import type { Link } from "../../../../src/source/opcua/session/link.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
@@ -13,21 +13,19 @@ const { signal } = new AbortController();
 function openStory({ kept, next, refusal = "BadMessageNotAvailable" }: Story) {
   const log: string[] = [];
   const asked: number[] = [];
-  const link = {
-    async call({ retransmitSequenceNumber: sequenceNumber }: ua.RepublishRequest) {
-      asked.push(sequenceNumber);
-      if (!kept.includes(sequenceNumber)) throw new AgentError("SOURCE_PROTOCOL", `Republish: ${refusal}`);
-      const notificationData = [new ua.DataChangeNotification()];
-      return new ua.RepublishResponse({
-        notificationMessage: new ua.NotificationMessage({ sequenceNumber, notificationData }),
-      });
-    },
-  } as unknown as Link; // what is used of it
+  const link = opcuaLink((request) => {
+    const sequenceNumber = request instanceof ua.RepublishRequest ? request.retransmitSequenceNumber : 0;
+    asked.push(sequenceNumber);
+    if (!kept.includes(sequenceNumber)) throw new AgentError("SOURCE_PROTOCOL", `Republish: ${refusal}`);
+    const notificationData = [new ua.DataChangeNotification()];
+    return new ua.RepublishResponse({
+      notificationMessage: new ua.NotificationMessage({ sequenceNumber, notificationData }),
+    });
+  });
   const clock = new ManualClock();
   const runtime = testRuntime({ clock });
   const missing = new MissingMessages(
     {
-      ua,
       link,
       runtime,
       source: "line",

@@ -5,8 +5,8 @@ import { AgentError } from "../../../../src/core/errors.ts";
 import type { TagId } from "../../../../src/core/source.ts";
 import { Monitoring } from "../../../../src/source/opcua/monitoring/monitoring.ts";
 import type { Item } from "../../../../src/source/opcua/nodes/items.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
 import { ClockCheck } from "../../../../src/source/opcua/types/reading.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 
 const never = new AbortController().signal;
 const item = (name: string, every = 1_000): Item => ({
@@ -55,16 +55,8 @@ function monitoring(server: Behaviour, creating = (_handle: number) => {}) {
     }
     throw new TypeError("nothing else is asked");
   };
-  const link = {
-    async call<R>(request: object, kind: Answer<R>) {
-      const answered: unknown = answer(request);
-      if (!(answered instanceof kind)) throw new TypeError("not what was asked");
-      return answered;
-    },
-  } as unknown as Link; // what is used of it
   const made = new Monitoring({
-    ua,
-    link,
+    link: opcuaLink(answer),
     subscription: { id: 1, items: [], nextHandle: 1 },
     limit: 0,
     queueSize: (everyMs) => (everyMs === 0 ? 100 : 30_000 / everyMs),

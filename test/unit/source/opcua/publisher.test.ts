@@ -2,27 +2,23 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { Publisher } from "../../../../src/source/opcua/monitoring/publisher.ts";
-import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { eventually } from "../../../support/eventually.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 test("four requests wait at the server, and what is acknowledged with one that it gives up is told again with the next", async () => {
   const told: number[] = [];
   let [refused, asked] = [0, 0];
-  const link = {
-    lost: new AbortController().signal,
-    call(request: object, _kind: unknown, signal: AbortSignal) {
-      const acknowledged = request instanceof ua.PublishRequest ? (request.subscriptionAcknowledgements ?? []) : [];
-      asked++;
-      told.push(...acknowledged.map(({ sequenceNumber }) => sequenceNumber));
-      if (acknowledged.length > 0 && refused++ === 0)
-        return Promise.reject(new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout"));
-      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    },
-  } as unknown as Link; // what is used of it
+  const link = opcuaLink((request, signal) => {
+    const acknowledged = request instanceof ua.PublishRequest ? (request.subscriptionAcknowledgements ?? []) : [];
+    asked++;
+    told.push(...acknowledged.map(({ sequenceNumber }) => sequenceNumber));
+    if (acknowledged.length > 0 && refused++ === 0)
+      return Promise.reject(new AgentError("SOURCE_UNREACHABLE", "Publish: BadTimeout"));
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
   const stop = new AbortController();
   const publisher = new Publisher({
-    ua,
     link,
     runtime: testRuntime(),
     source: "line",

@@ -26,9 +26,14 @@ const harmless = [
 ];
 
 test("only services that read are asked for", () => {
-  const used = readdirSync(folder, { recursive: true, encoding: "utf8" })
+  const texts = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
-    .flatMap((name) => [...readFileSync(join(folder, name), "utf8").matchAll(/\bnew (?:ua\.)?(\w+)Request\(/g)])
-    .map(([, service = ""]) => service);
-  expect([...new Set(used)].toSorted()).toEqual(harmless);
+    .map((name) => readFileSync(join(folder, name), "utf8"));
+  const named = texts.flatMap((text) => [...text.matchAll(/\bcall\(\s*"(\w+)"/g)]).map(([, service = ""]) => service);
+  expect([...new Set(named)].toSorted()).toEqual(harmless);
+  // Each call names its service, and no request is made but by `Link.call`.
+  const all = texts.flatMap((text) => [...text.matchAll(/\b(?:link\.call|await call)\(/g)]);
+  expect(all).toHaveLength(named.length);
+  expect(texts.filter((text) => /\bnew [\w.]*\w+Request\(/.test(text))).toEqual([]);
+  expect(texts.flatMap((text) => [...text.matchAll(/_performMessageTransaction\(/g)])).toHaveLength(1);
 });

@@ -2,17 +2,15 @@ import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { republish, tellLost } from "../../../../src/source/opcua/monitoring/missing-messages.ts";
-import type { Link } from "../../../../src/source/opcua/session/link.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 
 const never = new AbortController().signal;
 
 async function ask(answer: () => ua.NotificationMessage) {
   const runtime = testRuntime();
-  const link = {
-    call: async () => new ua.RepublishResponse({ notificationMessage: answer() }),
-  } as unknown as Link; // what is used of it
-  const message = await republish({ ua, link, runtime, source: "line" }, 1, 7, never);
+  const link = opcuaLink(() => new ua.RepublishResponse({ notificationMessage: answer() }));
+  const message = await republish({ link, runtime, source: "line" }, 1, 7, never);
   return {
     message,
     fetched: runtime.metric("source_opcua_republished_notifications_total"),

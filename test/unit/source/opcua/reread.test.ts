@@ -11,7 +11,6 @@ test("a variable of which a notification was lost is read once, unless its next 
   const read: string[] = [];
   const value = new ua.DataValue({ value: { dataType: ua.DataType.Double, value: 42 } });
   const reread = new Reread({
-    ua,
     services: { read: async (nodes) => nodes.map(() => value) },
     runtime: testRuntime({ clock }),
     deliver: async (values) => void read.push(...values.map(([{ address }]) => address)),
@@ -34,7 +33,6 @@ test("a variable whose next value comes while it is read does not fall back to t
   const read: string[] = [];
   const value = new ua.DataValue({ value: { dataType: ua.DataType.Double, value: 42 } });
   const reread = new Reread({
-    ua,
     services: {
       read: async (nodes) => {
         reread.arrived(busy);

@@ -1,4 +1,3 @@
-import * as ua from "node-opcua-client";
 import { expect, test } from "vitest";
 import type { Link } from "../../../../src/source/opcua/session/link.ts";
 import { SessionKeeper } from "../../../../src/source/opcua/session/server-facts.ts";
@@ -29,7 +28,7 @@ test("a session is asked for something three times before the server would end i
   } as unknown as Services; // what is used of it
   const link = { session: { timeoutMs: 12_000 } } as unknown as Link; // what is used of it
   const runtime = testRuntime({ clock });
-  const keeper = new SessionKeeper({ ua, link, services, runtime });
+  const keeper = new SessionKeeper({ link, services, runtime });
   await expect(keeper.run(stop.signal)).rejects.toThrow("enough");
   expect(naps).toEqual([4_000, 4_000, 4_000, 4_000]);
   expect(said).toEqual([undefined, "shutting down", "shutting down", undefined]);

@@ -20,7 +20,7 @@ test("the client and its session have the methods and fields by which a session 
   expect(Reflect.get(client, "createUserIdentityToken"), "context, identity, callback").toHaveLength(3);
   expect(client).toHaveProperty("_serverEndpoints");
   const session = new ClientSessionImpl(client as unknown as ConstructorParameters<typeof ClientSessionImpl>[0]); // as `takeUp` does
-  expect(session._performMessageTransaction).toBeTypeOf("function");
+  expect(Reflect.get(session, "_performMessageTransaction")).toBeTypeOf("function");
   for (const name of ["_client", "name", "sessionId", "serverNonce", "serverCertificate"])
     expect(session, name).toHaveProperty(name);
 });
@@ -31,11 +31,11 @@ test("the limits of a connection are set by a method of its transport", () => {
 });
 
 test("values of each built-in type can be read by its name", () => {
-  for (const name of builtInNames.slice(1)) expect(findBuiltInType(name).decode, name).toBeTypeOf("function");
+  for (const name of builtInNames.slice(1))
+    expect(Reflect.get(findBuiltInType(name), "decode"), name).toBeTypeOf("function");
   const bytes = Buffer.alloc(8);
   bytes.writeDoubleLE(1.5);
   const stream = new BinaryStream(bytes);
   expect(findBuiltInType("Double").decode?.(stream)).toBe(1.5);
-  expect(() => stream.checkArrayLength(1)).toThrow();
-  expect(stream.readUInt32, "reads").toBeTypeOf("function");
+  expect(() => stream.checkArrayLength(1)).toThrow("bytes remaining");
 });

@@ -22,14 +22,10 @@ async function speedFrom(dictionary: () => unknown) {
     read: async (targets: readonly ReadTarget[]) =>
       targets.map(({ nodeId, attributeId }) => {
         if (attributeId !== ua.AttributeIds.Value) return {};
-        return { value: { value: nodeId.value === 2 ? '"Drive"' : dictionary() } };
+        return { value: { value: nodeId.toString() === "ns=3;i=2" ? '"Drive"' : dictionary() } };
       }),
   } as unknown as Services; // what is used of it
-  const types = new StructureTypes(
-    { ua, binary: { Stream: BinaryStream, typeByName: findBuiltInType } },
-    services,
-    log,
-  );
+  const types = new StructureTypes({ Stream: BinaryStream, typeByName: findBuiltInType }, services, log);
   const buffer = Buffer.alloc(8);
   buffer.writeDoubleLE(1.5);
   const value = { dataType: 22, arrayType: 0, value: { nodeId: ua.coerceNodeId("ns=3;i=1"), buffer } };

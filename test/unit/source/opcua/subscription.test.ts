@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { AgentError } from "../../../../src/core/errors.ts";
 import { Positions } from "../../../../src/source/opcua/monitoring/positions.ts";
 import { obtainSubscription } from "../../../../src/source/opcua/monitoring/subscription.ts";
-import type { Answer, Link } from "../../../../src/source/opcua/session/link.ts";
 import { Resumption, type SubscriptionRecord } from "../../../../src/source/opcua/session/resumption.ts";
+import { opcuaLink } from "../../../support/opcua-link.ts";
 import { testRuntime } from "../../../support/runtime.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
@@ -88,19 +88,11 @@ async function obtain(server: Server) {
       revisedLifetimeCount: lifetimeCount,
     });
   };
-  const link = {
-    resumed,
-    subscriptions: new Set<number>(),
-    async call<R>(request: object, kind: Answer<R>) {
-      const answered: unknown = answer(request);
-      if (!(answered instanceof kind)) throw new TypeError("not what was asked");
-      return answered;
-    },
-  } as unknown as Link; // what is used of it
+  const link = opcuaLink(answer, { resumed });
   const limits = { read: 0, browse: 0, monitor: 0, history: 0, itemsPerSubscription: 0 };
   const product = { name: "", uri: "", manufacturer: "", version: "" };
   const facts = { namespaces, limits, product, started };
-  return obtainSubscription({ ua, link, facts, resumption, positions, counts: countsFor, log }, "100", 100, never);
+  return obtainSubscription({ link, facts, resumption, positions, counts: countsFor, log }, "100", 100, never);
 }
 
 test("a subscription whose session goes on is gone on with, from the first message that is not on disk", async () => {
