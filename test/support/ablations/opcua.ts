@@ -65,8 +65,8 @@ export const opcuaAblations: readonly Ablation[] = [
   },
   {
     safeguard: "the end waits for the positions",
-    file: "source/opcua/monitoring/positions.ts",
-    code: "    this.#writing = this.#waiting;\n",
+    file: "source/opcua/session/state-files.ts",
+    code: "    this.#writing = waiting.catch(() => {});\n",
     without: "",
     test: positions,
   },

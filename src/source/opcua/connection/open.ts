@@ -17,7 +17,7 @@ import { connectionDigest, findEndpoint, noSecurity } from "../session/discovery
 import { loginNeedsCertificate, passwordWarning, securityOf, weaknessOf } from "../session/endpoint.ts";
 import { type Link, openLink } from "../session/link.ts";
 import { identityOf } from "../session/login.ts";
-import { openPki, remedyIn } from "../session/pki.ts";
+import { openPki, pkiOf } from "../session/pki.ts";
 import { Resumption } from "../session/resumption.ts";
 import { type Product, partnerAdvice, profileOf, readFacts, readRedundantSet } from "../session/server-facts.ts";
 import { Services } from "../session/services.ts";
@@ -33,15 +33,8 @@ export async function openOpcua(config: OpcuaConfig, runtime: Runtime, signal: A
   const { log } = runtime;
   const stack = await loadStack(log);
   await using resources = new AsyncDisposableStack();
-  const { name, agent, options, stateDir, sharedDir = stateDir } = config;
-  const pki = resources.use(
-    await openPki(stack, {
-      agent,
-      dir: sharedDir,
-      configFile: config.configFile,
-      remedy: remedyIn(config.forbiddenDir),
-    }),
-  );
+  const { name, agent, options } = config;
+  const pki = resources.use(await openPki(stack, pkiOf(config)));
   const linkOptions = { name, agent, options, pki, identity: await identityOf(stack, options) };
   const endpoint = await findEndpoint(stack, linkOptions, signal);
   const warnings: string[] = [];

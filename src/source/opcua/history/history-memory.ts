@@ -1,12 +1,10 @@
 // Remembers for each node the time up to which its values are on disk, and where gaps begin that are not filled, so that a
 // later connection knows what is missing.
 import { createHash } from "node:crypto";
-import { constants } from "node:fs";
-import { mkdir, open, readFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
+import { InPlaceFile, readState, writeState } from "../session/state-files.ts";
 import type { Cause } from "./gaps.ts";
 
 const times = z.record(z.string(), z.int());
@@ -47,10 +45,7 @@ export class HistoryMemory {
 
   /** Never rejects: a file that cannot be read is as good as none. */
   static async open(path: string): Promise<HistoryMemory> {
-    const stored = await readFile(path, "utf8")
-      .then((text) => content.parse(JSON.parse(text)))
-      .catch(() => ({ stored: {}, open: {}, causes: {} }));
-    const memory = new HistoryMemory(path, stored);
+    const memory = new HistoryMemory(path, (await readState(path, content)) ?? { stored: {}, open: {}, causes: {} });
     const newer = await readStoredTimes(timesIn(path), [...memory.#stored.keys()]);
     for (const [key, time] of newer) if (time > (memory.#stored.get(key) ?? time)) memory.#stored.set(key, time);
     return memory;
@@ -136,10 +131,9 @@ export class HistoryMemory {
     this.#closedUnsaved = false;
     const news = this.#news;
     try {
-      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
       const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
       const causes = Object.fromEntries(this.#causes.entries().map(([key, all]) => [key, [...all]]));
-      await writeAtomically(this.#path, JSON.stringify({ version: 2, stored, open, causes }));
+      await writeState(this.#path, { version: 2, stored, open, causes });
       this.#newsOnDisk = news;
     } catch (error) {
       this.#dirty = true;
@@ -157,7 +151,7 @@ function timesIn(path: string): string {
 type Times = ReadonlyMap<string, EpochMicros>;
 
 /** As they were written last. Empty where there are none of these very keys. Never rejects. */
-export async function readStoredTimes(path: string, keys: readonly string[]): Promise<Times> {
+async function readStoredTimes(path: string, keys: readonly string[]): Promise<Times> {
   const bytes = await readFile(path).catch(() => Buffer.alloc(0));
   if (!bytes.subarray(0, 8).equals(digestOf(keys)) || bytes.length < 8 * (keys.length + 1)) return new Map();
   // A time of 0 was not written to the end.
@@ -181,43 +175,36 @@ export async function readStoredTimes(path: string, keys: readonly string[]): Pr
  * The keys and their order stand in `history.json`. The file is written in place and not forced to the disk: it survives the death
  * of the process. After a power cut it may be behind, never ahead, and what stands in `history.json` counts.
  */
-export class StoredTimes {
-  readonly #path: string;
+class StoredTimes {
+  readonly #file: InPlaceFile;
   readonly #times: Times;
   #digest = digestOf([]);
   #digested = 0;
-  #writing: Promise<void> = Promise.resolve();
-  #waiting = false;
 
   /** `times`: what is written; its keys keep their order, and none is ever removed. */
   constructor(path: string, times: Times) {
-    this.#path = path;
+    this.#file = new InPlaceFile(path, () => this.#bytes());
     this.#times = times;
   }
 
   /** Writes all of them soon: what changes until then is in it. A failure changes nothing but how much is known after a kill. */
   write(): void {
-    if (this.#waiting) return;
-    this.#waiting = true;
-    this.#writing = this.#writing.then(() => this.#write()).catch(() => {});
+    this.#file.write().catch(() => {});
   }
 
   /** Resolves when nothing is being written. */
   settled(): Promise<void> {
-    return this.#writing;
+    return this.#file.settled();
   }
 
-  async #write(): Promise<void> {
-    this.#waiting = false;
+  #bytes(): Uint8Array {
     if (this.#digested !== this.#times.size) this.#digest = digestOf([...this.#times.keys()]);
     this.#digested = this.#times.size;
     const bytes = Buffer.alloc(8 * (this.#times.size + 1));
     this.#digest.copy(bytes);
     let at = 8;
     for (const time of this.#times.values()) at = bytes.writeDoubleLE(time, at);
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-    await using file = await open(this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
-    await file.write(bytes, 0, bytes.length, 0);
+    return bytes;
   }
 }
 

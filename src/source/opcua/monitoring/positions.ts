@@ -1,10 +1,8 @@
 // Remembers of each subscription up to which message all is on disk, so that the next connection knows which are missing,
 // also after the agent was killed and where the server has kept none of them.
-import { constants } from "node:fs";
-import { mkdir, open, readFile } from "node:fs/promises";
-import { dirname } from "node:path";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
+import { InPlaceFile, readState } from "../session/state-files.ts";
 import { after, behind } from "./sequence.ts";
 
 /** Which subscription: a server that starts anew gives the same numbers again. */
@@ -18,31 +16,24 @@ const content = z.object({ version: z.literal(1), next: z.record(z.string(), z.i
 /** What is written has the same length each time: it takes the place of what was there in one go. */
 const bytes = 4_096;
 
-/**
- * The file survives the death of the process, and is not forced to the disk: after a power cut it may be behind, and what
- * is on disk is taken for missing. It is never ahead.
- */
+/** The file is not forced to the disk: after a power cut it may be behind, and what is on disk is taken for missing. */
 export class Positions {
-  readonly #path: string | undefined;
+  readonly #file: InPlaceFile | undefined;
   readonly #log: Logger;
   readonly #next: Map<string, number>;
-  #writing: Promise<void> = Promise.resolve();
-  /** A write that has not begun: what changes before it does is in it. */
-  #waiting: Promise<void> | undefined;
   #failed = false;
 
   private constructor(path: string | undefined, log: Logger, next: Map<string, number>) {
-    this.#path = path;
+    const text = () => JSON.stringify({ version: 1, next: Object.fromEntries(this.#next) }).padEnd(bytes);
+    this.#file = path === undefined ? undefined : new InPlaceFile(path, () => Buffer.from(text()));
     this.#log = log;
     this.#next = next;
   }
 
   /** Undefined as `path`: nothing is known or written. Never rejects: a file that cannot be read is as good as none. */
   static async open(path: string | undefined, log: Logger): Promise<Positions> {
-    const stored = await readFile(path ?? "", "utf8")
-      .then((text) => content.parse(JSON.parse(text)).next)
-      .catch(() => ({}));
-    return new Positions(path, log, new Map(Object.entries(stored)));
+    const stored = path === undefined ? undefined : await readState(path, content);
+    return new Positions(path, log, new Map(Object.entries(stored?.next ?? {})));
   }
 
   /** Number of the first message that is not on disk. Undefined: nobody knows. */
@@ -72,25 +63,13 @@ export class Positions {
   }
 
   /** Resolves when all that was reached is written. */
-  flush(): Promise<void> {
-    return this.#writing;
+  async flush(): Promise<void> {
+    await this.#file?.settled();
   }
 
-  #write(): Promise<void> {
-    if (this.#path === undefined) return Promise.resolve();
-    this.#waiting ??= this.#writing.then(() => this.#writeNow());
-    this.#writing = this.#waiting;
-    return this.#waiting;
-  }
-
-  async #writeNow(): Promise<void> {
-    this.#waiting = undefined;
-    const path = this.#path ?? "";
-    const text = JSON.stringify({ version: 1, next: Object.fromEntries(this.#next) }).padEnd(bytes);
+  async #write(): Promise<void> {
     try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await using file = await open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
-      await file.write(text, 0);
+      await this.#file?.write();
       this.#failed = false;
     } catch (error) {
       if (!this.#failed) this.#log.warn({ err: error }, "how far messages are stored cannot be written down");

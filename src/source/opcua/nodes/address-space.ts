@@ -1,10 +1,9 @@
 // Walks a server's address space by browse paths, level by level, so that one call asks for many nodes.
-import { mkdir, readFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
 import { isDeep, type PathStep, stepMatches } from "../config/node-address.ts";
 import type { Child, NodeId, Services } from "../session/services.ts";
+import { writeState } from "../session/state-files.ts";
 
 export interface Found {
   readonly nodeId: NodeId;
@@ -111,8 +110,7 @@ export async function rememberNamespaces(
   const fresh = used.filter((index) => !known.has(index) && namespaces[index] !== undefined);
   if (fresh.length === 0) return known;
   for (const index of fresh) known.set(index, namespaces[index] ?? "");
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeAtomically(path, JSON.stringify(Object.fromEntries(known)));
+  await writeState(path, Object.fromEntries(known));
   return known;
 }
 

@@ -4,7 +4,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import type { LinkOptions } from "../session/client.ts";
 import { connectionDigest, findEndpoint } from "../session/discovery.ts";
-import { type Link, openLink } from "../session/link.ts";
+import { openLink } from "../session/link.ts";
 import { Resumption } from "../session/resumption.ts";
 import { type RedundantSet, readRedundantSet } from "../session/server-facts.ts";
 import { readValues, Services } from "../session/services.ts";
@@ -25,101 +25,74 @@ export interface ServerWatchOptions {
   readonly link: LinkOptions;
   /** A folder in which nothing is: the session is not taken up again. */
   readonly dir: string;
-  /** Called whenever the level may have changed. */
-  readonly changed: () => void;
+}
+
+/** What is known of a server now. Before it has answered or failed, it has neither level nor failure. */
+interface Watched {
+  readonly url: string;
+  level: ServiceLevel;
+  /** Why the level is not known; undefined: it is. */
+  failure: string | undefined;
+  /** What the server has told of its set. */
+  set: RedundantSet;
 }
 
 /** Disposing it ends the session. */
-export class ServerWatch implements AsyncDisposable {
-  readonly url: string;
-  readonly #options: ServerWatchOptions;
-  readonly #runtime: Runtime;
-  readonly #ending = new AbortController();
-  readonly #known = Promise.withResolvers<void>();
-  readonly #watching: Promise<void>;
-  #level: ServiceLevel;
-  #failure: string | undefined;
-  #set: RedundantSet = { support: undefined, uri: undefined, partners: [] };
+export type ServerWatch = Readonly<Watched> & AsyncDisposable;
 
-  constructor(options: ServerWatchOptions, runtime: Runtime) {
-    this.#options = options;
-    this.#runtime = runtime;
-    this.url = options.link.options.url;
-    this.#watching = this.#watch();
-  }
+export function watchServer(options: ServerWatchOptions, runtime: Runtime): ServerWatch {
+  const ending = new AbortController();
+  const watched: Watched = {
+    url: options.link.options.url,
+    level: undefined,
+    failure: undefined,
+    set: { support: undefined, uri: undefined, partners: [] },
+  };
+  const watching = watch(watched, options, runtime, ending.signal);
+  return Object.assign(watched, {
+    async [Symbol.asyncDispose]() {
+      ending.abort(new Error("the watch ends"));
+      await watching;
+    },
+  });
+}
 
-  get level(): ServiceLevel {
-    return this.#level;
-  }
-
-  /** Why the level is not known; undefined: it is. */
-  get failure(): string | undefined {
-    return this.#level === undefined ? this.#failure : undefined;
-  }
-
-  /** What the server has told of its set. */
-  get set(): RedundantSet {
-    return this.#set;
-  }
-
-  /** Resolves when the level is known, or the server could not be reached. */
-  get known(): Promise<void> {
-    return this.#known.promise;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#ending.abort(new Error("the watch ends"));
-    await this.#watching;
-  }
-
-  async #watch(): Promise<void> {
-    const { signal } = this.#ending;
-    const { clock, log } = this.#runtime;
-    while (!signal.aborted) {
-      try {
-        await this.#connect(signal);
-      } catch (error) {
-        if (isAbort(error, signal)) return;
-        const failure = error instanceof Error ? error.message : String(error);
-        // Such as a certificate that nobody has trusted yet: to be known before the server is needed.
-        if (failure !== this.#failure)
-          log.warn({ url: this.url, reason: failure }, "a server of the redundant set cannot be reached");
-        this.#failure = failure;
-        this.#tell(undefined);
-        await clock.sleep(retryEveryMs, signal).catch(() => {});
-      }
-    }
-  }
-
-  async #connect(signal: AbortSignal): Promise<never> {
-    const { stack, link: options, dir } = this.#options;
-    const { log } = this.#runtime;
-    const endpoint = await findEndpoint(stack, options, signal);
-    const resumption = await Resumption.open(join(dir, "watch.json"), connectionDigest(options, endpoint), log);
-    const link = await openLink(stack, options, endpoint, resumption, log, signal);
+async function watch(watched: Watched, options: ServerWatchOptions, runtime: Runtime, signal: AbortSignal) {
+  while (!signal.aborted) {
     try {
-      return await this.#read(link, AbortSignal.any([signal, link.lost]));
-    } finally {
-      await link.close();
+      await readLevels(watched, options, runtime, signal);
+    } catch (error) {
+      if (isAbort(error, signal)) return;
+      const failure = error instanceof Error ? error.message : String(error);
+      // Such as a certificate that nobody has trusted yet: to be known before the server is needed.
+      if (failure !== watched.failure)
+        runtime.log.warn({ url: watched.url, reason: failure }, "a server of the redundant set cannot be reached");
+      Object.assign(watched, { failure, level: undefined });
+      await runtime.clock.sleep(retryEveryMs, signal).catch(() => {});
     }
   }
+}
 
-  async #read(link: Link, signal: AbortSignal): Promise<never> {
+async function readLevels(
+  watched: Watched,
+  { stack, link: options, dir }: ServerWatchOptions,
+  { clock, log }: Runtime,
+  end: AbortSignal,
+): Promise<never> {
+  const endpoint = await findEndpoint(stack, options, end);
+  const resumption = await Resumption.open(join(dir, "watch.json"), connectionDigest(options, endpoint), log);
+  const link = await openLink(stack, options, endpoint, resumption, log, end);
+  try {
+    const signal = AbortSignal.any([end, link.lost]);
     const services = new Services(link, { read: 1, browse: 1 });
-    this.#set = await readRedundantSet(link, services, this.url, signal);
+    watched.set = await readRedundantSet(link, services, watched.url, signal);
     for (;;) {
       const [answer] = await readValues(services, [serviceLevel], signal);
       const level: unknown = answer?.value?.value;
-      this.#tell(typeof level === "number" ? level : untold);
-      await this.#runtime.clock.sleep(readEveryMs, signal);
+      Object.assign(watched, { failure: undefined, level: typeof level === "number" ? level : untold });
+      await clock.sleep(readEveryMs, signal);
     }
-  }
-
-  #tell(level: ServiceLevel): void {
-    const before = this.#level;
-    this.#level = level;
-    if (level !== undefined) this.#failure = undefined;
-    this.#known.resolve();
-    if (level !== before) this.#options.changed();
+  } finally {
+    await link.close();
   }
 }

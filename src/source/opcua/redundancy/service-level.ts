@@ -1,10 +1,10 @@
 // Which server of a redundant set to use (OPC 10000-4, 6.6.2.4.2): ServiceLevel says how well each can serve, who is served well
 // stays where it is, and which one is in use is remembered over connections and restarts.
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, readFile } from "node:fs/promises";
+import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
+import { readState, writeState } from "../session/state-files.ts";
 
 /** Undefined: the server cannot be reached. */
 export type ServiceLevel = number | undefined;
@@ -69,26 +69,23 @@ const record = z.object({ inUse: z.string(), since: z.number() });
 /** Which server of the set is in use, over connections and restarts, and what each of them has to remember. */
 export class RedundancyMemory {
   readonly #dir: string;
-  #inUse: z.output<typeof record> | undefined;
+  #used: z.output<typeof record> | undefined;
 
-  private constructor(dir: string, inUse: z.output<typeof record> | undefined) {
+  private constructor(dir: string, used: z.output<typeof record> | undefined) {
     this.#dir = dir;
-    this.#inUse = inUse;
+    this.#used = used;
   }
 
   static async open(dir: string): Promise<RedundancyMemory> {
-    const stored = await readFile(join(dir, "redundancy.json"), "utf8")
-      .then((text) => record.parse(JSON.parse(text)))
-      .catch(() => undefined);
-    return new RedundancyMemory(dir, stored);
+    return new RedundancyMemory(dir, await readState(join(dir, "redundancy.json"), record));
   }
 
   get inUse(): string | undefined {
-    return this.#inUse?.inUse;
+    return this.#used?.inUse;
   }
 
   sinceMs(now: number): number {
-    return this.#inUse ? Math.max(0, (now - this.#inUse.since) / 1_000) : holdMs;
+    return this.#used ? Math.max(0, (now - this.#used.since) / 1_000) : holdMs;
   }
 
   /** Folder of a server: its session and its namespaces are its own. */
@@ -98,14 +95,12 @@ export class RedundancyMemory {
 
   /** From now on this one is used. It is told up to when values are stored, whoever they came from. */
   async use(url: string, now: number): Promise<void> {
-    const folder = this.folder(url);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    if (this.#inUse?.inUse === url) return;
-    if (this.#inUse)
-      await copyFile(join(this.folder(this.#inUse.inUse), "history.json"), join(folder, "history.json")).catch(
-        () => {},
-      );
-    this.#inUse = { inUse: url, since: now };
-    await writeAtomically(join(this.#dir, "redundancy.json"), JSON.stringify(this.#inUse));
+    await mkdir(this.folder(url), { recursive: true, mode: 0o700 });
+    const before = this.inUse;
+    if (before === url) return;
+    const historyOf = (server: string) => join(this.folder(server), "history.json");
+    if (before !== undefined) await copyFile(historyOf(before), historyOf(url)).catch(() => {});
+    this.#used = { inUse: url, since: now };
+    await writeState(join(this.#dir, "redundancy.json"), this.#used);
   }
 }

@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { AgentError } from "../../../core/errors.ts";
 import { commandLine } from "../../../lib/command-line.ts";
+import type { OpcuaConfig } from "../config/options.ts";
 import type { CertificateStore, Stack } from "./stack.ts";
 import { thumbprintOf, uriOf } from "./trust.ts";
 
@@ -34,6 +35,17 @@ export interface PkiOptions {
   readonly configFile?: string | undefined;
   /** What to do about a certificate that is not trusted, by its thumbprint; default: the command that trusts it. */
   readonly remedy?: ((thumbprint: string) => string) | undefined;
+}
+
+/** The certificates of a source. */
+export function pkiOf({
+  agent,
+  configFile,
+  stateDir,
+  sharedDir: dir = stateDir,
+  forbiddenDir,
+}: OpcuaConfig): PkiOptions {
+  return { agent, dir, configFile, remedy: remedyIn(forbiddenDir) };
 }
 
 /** What to do about a certificate where this user may not keep it in the agent's data directory. */

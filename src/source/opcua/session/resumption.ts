@@ -1,10 +1,9 @@
 // What is kept of a connection so that the next one takes up its session and subscription, also after the process died:
 // the server has kept what was not acknowledged. Without the file nothing breaks, the next connection starts afresh.
-import { mkdir, readFile, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { writeAtomically } from "../../../lib/atomic-file.ts";
+import { readState, writeState } from "./state-files.ts";
 
 const session = z.object({
   /** NodeIds in text. */
@@ -76,9 +75,7 @@ export class Resumption {
     const start = { version: 2 as const, attempts: 0, subscriptions: [] };
     const owner = { pid: process.pid, began: await beginningOf(process.pid) };
     const fresh: Fields = { ...start, ...owner, connection };
-    const stored = await readFile(path, "utf8")
-      .then((text) => record.safeParse(JSON.parse(text)).data)
-      .catch(() => undefined);
+    const stored = await readState(path, record);
     if (stored && stored.pid !== process.pid && (await lives(stored))) return new Resumption(path, true, log, fresh);
     return new Resumption(path, false, log, stored?.connection === connection ? { ...stored, ...owner } : fresh);
   }
@@ -105,8 +102,7 @@ export class Resumption {
     this.#fields = { ...this.#fields, ...change };
     if (this.#guest) return;
     try {
-      await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-      await writeAtomically(this.#path, JSON.stringify(this.#fields));
+      await writeState(this.#path, this.#fields);
     } catch (error) {
       await rm(this.#path, { force: true });
       this.#log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");

@@ -1,0 +1,59 @@
+// The files in which a source remembers what its next connection needs.
+import { constants } from "node:fs";
+import { mkdir, open, readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { z } from "zod";
+import { writeAtomically } from "../../../lib/atomic-file.ts";
+
+/** What a file holds. Never rejects. Undefined: there is none, or one that cannot be read, which is as good as none. */
+export async function readState<S extends z.ZodType>(path: string, content: S): Promise<z.output<S> | undefined> {
+  try {
+    return content.parse(JSON.parse(await readFile(path, "utf8")));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces a file. Resolves once that survives a power cut. Rejects when the disk does. */
+export async function writeState(path: string, state: unknown): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await writeAtomically(path, JSON.stringify(state));
+}
+
+/**
+ * A file that is written in place, in one go, and not forced to the disk: it survives the death of the process. After a power cut it
+ * may be behind, never ahead.
+ */
+export class InPlaceFile {
+  readonly #path: string;
+  readonly #content: () => Uint8Array;
+  #writing: Promise<void> = Promise.resolve();
+  /** A write that has not begun: what changes before it does is in it. */
+  #waiting: Promise<void> | undefined;
+
+  /** `content` never gets shorter. */
+  constructor(path: string, content: () => Uint8Array) {
+    this.#path = path;
+    this.#content = content;
+  }
+
+  /** Resolves when all that has changed so far is written. Rejects when the disk fails. */
+  write(): Promise<void> {
+    const waiting = (this.#waiting ??= this.#writing.then(() => this.#write()));
+    this.#writing = waiting.catch(() => {});
+    return waiting;
+  }
+
+  /** Resolves when nothing is being written. */
+  settled(): Promise<void> {
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    this.#waiting = undefined;
+    const bytes = this.#content();
+    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
+    await using file = await open(this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    await file.write(bytes, 0, bytes.length, 0);
+  }
+}
