@@ -19,7 +19,7 @@ import { Resumption } from "../session/resumption.ts";
 import { readFacts } from "../session/server-facts.ts";
 import { type Child, type NodeId, readValues, Services } from "../session/services.ts";
 import { loadStack } from "../session/stack.ts";
-import { sha256Of, thumbprintOf } from "../session/trust.ts";
+import { described, sha256Of, thumbprintOf } from "../session/trust.ts";
 import { ClockCheck } from "../types/reading.ts";
 import { builtIn, builtInNames, convert, type VariantLike } from "../types/value.ts";
 
@@ -37,14 +37,9 @@ export async function* browseOpcua(
   runtime: Runtime,
   signal: AbortSignal,
 ): AsyncGenerator<BrowsedNode> {
-  await using resources = new AsyncDisposableStack();
-  const stack = await loadStack(runtime.log);
-  const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
-  resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
-  const pki = resources.use(await openPki(stack, await certificatesOf(target, temporaryDir)));
-  const options = optionsOf(target);
-  const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
-  const offered = await discover(stack, linkOptions, signal);
+  const { stack, options, linkOptions, offered, temporaryDir, resources } = await lookAt(target, runtime, signal);
+  await using _ = resources;
+  const { pki } = linkOptions;
   // An agent's own look is as secure as its sources are.
   const none = target.sharedDir === undefined ? ({ mode: "none" } as const) : undefined;
   const open: OpcuaOptions = { ...options, security: options.security ?? none };
@@ -62,6 +57,19 @@ export async function* browseOpcua(
   yield* walk(new Services(link, facts.limits), facts.namespaces, signal);
 }
 
+/** What a server offers, and what is needed to use it for as long as `resources` last. */
+async function lookAt(target: BrowseTarget, runtime: Runtime, signal: AbortSignal) {
+  await using resources = new AsyncDisposableStack();
+  const stack = await loadStack(runtime.log);
+  const temporaryDir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
+  resources.defer(() => rm(temporaryDir, { recursive: true, force: true }));
+  const pki = resources.use(await openPki(stack, await certificatesOf(target, temporaryDir)));
+  const options = optionsOf(target);
+  const linkOptions = { name: "browse", agent: "browse", options, pki, identity: await identityOf(stack, options) };
+  const offered = await discover(stack, linkOptions, signal);
+  return { stack, options, linkOptions, offered, temporaryDir, resources: resources.move() };
+}
+
 /** The agent's certificates where the target names an agent, otherwise those of the moment. */
 async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promise<PkiOptions> {
   const { agent = "browse", sharedDir, configFile } = target;
@@ -74,9 +82,8 @@ async function certificatesOf(target: BrowseTarget, temporaryDir: string): Promi
 /** Whether it is the one that a person has compared. */
 function isTrusted(certificate: Uint8Array | undefined, thumbprint: string | undefined): boolean {
   if (thumbprint === undefined || !certificate?.length) return false;
-  const { fingerprint, fingerprint256 } = new X509Certificate(certificate);
-  const plain = (text: string) => text.replaceAll(":", "").toLowerCase();
-  return [fingerprint, fingerprint256].map(plain).includes(plain(thumbprint));
+  const compared = new X509Certificate(certificate);
+  return [thumbprintOf(compared), sha256Of(compared)].includes(thumbprint.replaceAll(":", "").toLowerCase());
 }
 
 /** What protects each way into a server. Rejects as `browseOpcua` does. */
@@ -85,14 +92,8 @@ export async function offeredEndpoints(
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<readonly OfferedEndpoint[]> {
-  await using resources = new AsyncDisposableStack();
-  const stack = await loadStack(runtime.log);
-  const dir = await mkdtemp(join(tmpdir(), "tagferry-browse-"));
-  resources.defer(() => rm(dir, { recursive: true, force: true }));
-  const pki = resources.use(await openPki(stack, { agent: "browse", dir }));
-  const options = optionsOf({ url: target.url });
-  const identity = await identityOf(stack, options);
-  const offered = await discover(stack, { name: "browse", agent: "browse", options, pki, identity }, signal);
+  const { offered, resources } = await lookAt({ url: target.url }, runtime, signal);
+  await using _ = resources;
   return offered.map((endpoint) => {
     const warning = weaknessOf(endpoint);
     const { endpointUrl, serverCertificate } = endpoint;
@@ -105,10 +106,7 @@ export async function offeredEndpoints(
       passwordInClear: passwordInClear(endpoint),
       ...(certificate && {
         certificate: thumbprintOf(certificate),
-        sha256: sha256Of(certificate),
-        subject: certificate.subject.replaceAll("\n", ", "),
-        validFrom: certificate.validFrom,
-        validTo: certificate.validTo,
+        ...described(certificate),
       }),
       ...(warning !== undefined && { warning }),
     };

@@ -10,6 +10,12 @@ export const securityPolicies = ["None", "Basic256Sha256", "Aes128_Sha256_RsaOae
 /** Broken, or about to be: used only where the configuration names them. */
 export const deprecatedPolicies = ["Basic128Rsa15", "Basic256"] as const;
 
+/** Reports what is wrong with a key beside others. */
+function faultIn(context: z.RefinementCtx) {
+  return (key: string, message: string, input: unknown) =>
+    context.addIssue({ code: "custom", path: [key], message, input });
+}
+
 const security = z
   .strictObject({
     mode: z.enum(securityModes).describe("`none` sends everything in clear text, and is never chosen by itself"),
@@ -28,19 +34,15 @@ const security = z
       ),
   })
   .superRefine((value, context) => {
+    const fault = faultIn(context);
     if (value.serverCertificate !== undefined && (value.mode === "none" || value.policy === undefined))
-      context.addIssue({
-        code: "custom",
-        path: ["serverCertificate"],
-        message: "must stand beside policy, and a mode other than none",
-        input: value.serverCertificate,
-      });
+      fault("serverCertificate", "must stand beside policy, and a mode other than none", value.serverCertificate);
     if (value.policy === undefined || (value.policy === "None") === (value.mode === "none")) return;
     const message =
       value.mode === "none"
         ? "must be None or left out where mode is none"
         : `must not be None where mode is ${value.mode}; write mode: none to go without security`;
-    context.addIssue({ code: "custom", path: ["policy"], message, input: value.policy });
+    fault("policy", message, value.policy);
   });
 
 const subscription = z.strictObject({
@@ -143,27 +145,13 @@ export const opcuaOptions = z
       .describe("fill gaps from the server's history where it keeps one, at most `maxGap` back; default 1d"),
   })
   .superRefine((options, context) => {
-    if (options.userCertificate !== undefined && options.username !== undefined)
-      context.addIssue({
-        code: "custom",
-        path: ["userCertificate"],
-        message: "must not stand beside username: a login is one or the other",
-        input: options.userCertificate.certFile,
-      });
-    if (options.password !== undefined && options.username === undefined)
-      context.addIssue({
-        code: "custom",
-        path: ["password"],
-        message: "must not stand without username",
-        input: "***",
-      });
-    if (options.username !== undefined && options.password === undefined)
-      context.addIssue({
-        code: "custom",
-        path: ["username"],
-        message: "must have a password beside it (may be empty)",
-        input: options.username,
-      });
+    const fault = faultIn(context);
+    const { userCertificate, username, password } = options;
+    if (userCertificate !== undefined && username !== undefined)
+      fault("userCertificate", "must not stand beside username: a login is one or the other", userCertificate.certFile);
+    if (password !== undefined && username === undefined) fault("password", "must not stand without username", "***");
+    if (username !== undefined && password === undefined)
+      fault("username", "must have a password beside it (may be empty)", username);
   });
 
 /** Dead band at the server, in its unit or in percent of the variable's EURange. */
@@ -240,7 +228,7 @@ export const opcuaTag = z
     if (given !== 1)
       context.addIssue({ code: "custom", message: "must have exactly one of node, path and browse", input: tag });
     if (tag.limit !== undefined && tag.browse === undefined)
-      context.addIssue({ code: "custom", path: ["limit"], message: "must stand beside browse", input: tag.limit });
+      faultIn(context)("limit", "must stand beside browse", tag.limit);
   });
 
 export type OpcuaOptions = z.output<typeof opcuaOptions>;

@@ -8,7 +8,7 @@ import { Backfill, type BackfillOptions } from "../history/backfill.ts";
 import type { MonitoredGroups } from "../monitoring/monitored-groups.ts";
 import { type Failure, failureReading } from "../monitoring/monitoring.ts";
 import { type Notification, unsaidOverflows } from "../monitoring/notification.ts";
-import { poll, Reread } from "../monitoring/polling.ts";
+import { poll, type ReadingOptions, Reread } from "../monitoring/polling.ts";
 import type { Positions } from "../monitoring/positions.ts";
 import { Publisher } from "../monitoring/publisher.ts";
 import { subscriptionDetails } from "../monitoring/publishing-group.ts";
@@ -53,6 +53,7 @@ export class OpcuaSource implements Source {
   readonly #publisher: Publisher | undefined;
   readonly #backfill: Backfill;
   readonly #describing: Describing;
+  readonly #reading: ReadingOptions;
   readonly #reread: Reread;
   /** New subscriptions of which nothing has come, though the first values are due with the first publishing interval. */
   readonly #unheard = new Set<number>();
@@ -88,7 +89,8 @@ export class OpcuaSource implements Source {
             : monitoring.forget(what === "subscriptions" ? undefined : what),
       });
     const { services } = resolver;
-    this.#reread = new Reread({ services, runtime, deliver: (values, signal) => this.#polled(values, signal) });
+    this.#reading = { services, runtime, deliver: (values, signal) => this.#polled(values, signal) };
+    this.#reread = new Reread(this.#reading);
     this.#describing = new Describing({ runtime, services, deliver: (each) => this.#intake.descriptions(each) });
     this.#backfill = new Backfill({
       ...options.history,
@@ -194,7 +196,6 @@ export class OpcuaSource implements Source {
   /** All that goes on beside the deliveries; what fails ends them. Resolves when all of it has ended. */
   async #work(signal: AbortSignal): Promise<void> {
     const { runtime, tags, resolver, monitoring } = this.#options;
-    const { services } = resolver;
     const works = [
       this.#publisher?.run(signal),
       retryFailures(
@@ -210,7 +211,7 @@ export class OpcuaSource implements Source {
       ),
       this.#describing.run(signal),
       this.#reread.run(signal),
-      poll({ services, runtime, items: () => monitoring.polled, deliver: (v, s) => this.#polled(v, s) }, signal),
+      poll(this.#reading, () => monitoring.polled, signal),
       this.#backfill.run(signal),
       this.#keeper.run(signal),
       this.#options.openAgain ? openAgain(runtime, signal) : undefined,

@@ -56,14 +56,18 @@ export class Monitoring {
   /** Items that the server is being asked for: their first values may be quicker than its answer. */
   readonly #coming = new Map<number, Item>();
   readonly #entries = new Map<number, Entry>();
-  readonly #kept = new Set<Item>();
-  #polled: Item[] = [];
+  /** Items that were monitored all the time since the connection before. */
+  readonly kept = new Set<Item>();
+  /** Items that the server lets be read, but does not monitor. */
+  polled: Item[] = [];
   /** Those of them for which there was no room: there may be some again. */
   readonly #crowdedOut = new Set<Item>();
-  #failures: Failure[] = [];
+  readonly failures: Failure[] = [];
   #nextHandle: number;
-  #slowed = 0;
-  #unfiltered = 0;
+  /** Items that the server samples more slowly than asked. */
+  slowed = 0;
+  /** Items whose dead band or trigger the server refuses: every change of them comes. */
+  unfiltered = 0;
 
   constructor(options: MonitoringOptions) {
     this.#options = options;
@@ -80,11 +84,6 @@ export class Monitoring {
     return [...this.#items.values()];
   }
 
-  /** Items that were monitored all the time since the connection before. */
-  get kept(): ReadonlySet<Item> {
-    return this.#kept;
-  }
-
   /** Items of which the server keeps one value alone: it does not tell of what it threw away. */
   get unqueued(): ReadonlySet<Item> {
     const handles = [...this.#entries.values()].filter(([, , , size]) => size === 1);
@@ -96,28 +95,9 @@ export class Monitoring {
     return this.#entries.get(handle)?.[3] ?? 0;
   }
 
-  /** Items that the server lets be read, but does not monitor. */
-  get polled(): readonly Item[] {
-    return this.#polled;
-  }
-
   /** How many of `polled` there was no room for. */
   get crowdedOut(): number {
     return this.#crowdedOut.size;
-  }
-
-  get failures(): readonly Failure[] {
-    return this.#failures;
-  }
-
-  /** Items that the server samples more slowly than asked. */
-  get slowed(): number {
-    return this.#slowed;
-  }
-
-  /** Items whose dead band or trigger the server refuses: every change of them comes. */
-  get unfiltered(): number {
-    return this.#unfiltered;
   }
 
   /**
@@ -141,7 +121,7 @@ export class Monitoring {
       const entry = had.get(this.#key(item))?.shift();
       if (entry) {
         this.#keep(item, entry);
-        this.#kept.add(item);
+        this.kept.add(item);
       } else create.push(item);
     }
     const over = [...had.values()].flat().map(([, id]) => id);
@@ -169,7 +149,7 @@ export class Monitoring {
         const { monitoredItemId, revisedSamplingInterval: sampledMs, revisedQueueSize } = result;
         created.push({ handle, item, monitoredItemId, sampledMs, revisedQueueSize, filtered: !second.has(handle) });
       } else if (result && notMonitored.includes(result.statusCode.name)) {
-        this.#polled.push(item);
+        this.polled.push(item);
         if (result.statusCode.name === tooMany) this.#crowdedOut.add(item);
       } else {
         const reason = `${result?.statusCode.name}: ${result?.statusCode.description ?? ""}`;
@@ -178,25 +158,25 @@ export class Monitoring {
     }
     await this.#lengthen(created, signal);
     for (const { handle, item, monitoredItemId, sampledMs, revisedQueueSize, filtered } of created) {
-      if (!filtered) this.#unfiltered++;
-      if (sampledMs > item.every) this.#slowed++;
+      if (!filtered) this.unfiltered++;
+      if (sampledMs > item.every) this.slowed++;
       this.#keep(item, [handle, monitoredItemId, this.#key(item), revisedQueueSize]);
     }
     for (const [handle] of numbered) this.#coming.delete(handle);
-    this.#failures.push(...failed);
+    this.failures.push(...failed);
     if (this.#items.size > 0) await this.#save();
     return failed;
   }
 
   /** Takes the failures out, to try them again. */
   takeFailures(): Failure[] {
-    return this.#failures.splice(0);
+    return this.failures.splice(0);
   }
 
   /** Takes the items out that are polled for want of room, to try them again. */
   takeCrowdedOut(): Item[] {
     const taken = [...this.#crowdedOut];
-    this.#polled = this.#polled.filter((item) => !this.#crowdedOut.has(item));
+    this.polled = this.polled.filter((item) => !this.#crowdedOut.has(item));
     this.#crowdedOut.clear();
     return taken;
   }

@@ -4,19 +4,22 @@ import type { Item } from "../nodes/items.ts";
 import { readValues, type Services } from "../session/services.ts";
 import type { DataValueLike } from "../types/reading.ts";
 
-export interface PollerOptions {
-  readonly services: Services;
-  readonly runtime: Runtime;
-  /** What is to be read now; may grow. */
-  readonly items: () => readonly Item[];
+export interface ReadingOptions {
+  readonly services: Pick<Services, "read">;
+  readonly runtime: Pick<Runtime, "clock">;
+  /** Takes values over, as those of a subscription. */
   readonly deliver: (values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => Promise<void>;
 }
 
 /** How often to look whether there is something to poll at all. */
 const idleMs = 1_000;
 
-/** Polls until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
-export async function poll({ services, runtime, items, deliver }: PollerOptions, signal: AbortSignal): Promise<never> {
+/** Polls `items`, which may grow, until `signal` aborts. Rejects with `SOURCE_*` when the server cannot be asked. */
+export async function poll(
+  { services, runtime, deliver }: ReadingOptions,
+  items: () => readonly Item[],
+  signal: AbortSignal,
+): Promise<never> {
   const { clock } = runtime;
   const start = clock.monotonic();
   /** Number of the last slot of each interval, counted from `start`: a slot that was missed is left out, none overlap. */
@@ -56,13 +59,6 @@ function same(a: DataValueLike | undefined, b: DataValueLike): boolean {
   );
 }
 
-export interface RereadOptions {
-  readonly services: Pick<Services, "read">;
-  readonly runtime: Pick<Runtime, "clock">;
-  /** Takes values over, as those of a subscription. */
-  readonly deliver: (values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal) => Promise<void>;
-}
-
 /** An item is read one to two of these after it was added: what waits for it at the server has come by then. */
 const settlingMs = 1_000;
 
@@ -71,13 +67,13 @@ const settlingMs = 1_000;
  * no more, or would have none. Items whose next value comes by itself are left alone.
  */
 export class Reread {
-  readonly #options: RereadOptions;
+  readonly #options: ReadingOptions;
   #added = new Set<Item>();
   #due = new Set<Item>();
   /** Those being read, as long as no newer value of them has come. */
   #reading = new Set<Item>();
 
-  constructor(options: RereadOptions) {
+  constructor(options: ReadingOptions) {
     this.#options = options;
   }
 

@@ -9,31 +9,17 @@ export function statusOf(error: unknown): string | undefined {
   return /\b(Bad[A-Z]\w+)/.exec(text)?.[1];
 }
 
-/** What the stack calls a connection that fails; the server has refused nothing. */
-const transport = [
-  "BadTimeout",
-  "BadRequestTimeout",
-  "BadRequestInterrupted",
-  "BadConnectionClosed",
-  "BadConnectionRejected",
-  "BadSecureChannelClosed",
-  "BadSecureChannelIdInvalid",
-  "BadCommunicationError",
-  "BadNotConnected",
-  "BadNoCommunication",
-  "BadDisconnect",
-  "BadServerNotConnected",
-  "BadServerHalted",
-  "BadShutdown",
-  "BadTooManyOperations",
-  "BadOutOfMemory",
-  "BadResourceUnavailable",
-];
+/** What the stack calls a connection that fails, or a server that is too busy: it has refused nothing. */
+const transport = new RegExp(
+  "^Bad(?:Timeout|Request(?:Timeout|Interrupted)|Connection(?:Closed|Rejected)|SecureChannel(?:Closed|IdInvalid)|" +
+    "CommunicationError|NotConnected|NoCommunication|Disconnect|Server(?:NotConnected|Halted)|Shutdown|TooManyOperations|" +
+    "OutOfMemory|ResourceUnavailable)$|^BadTcp",
+);
 
 /** The status by which the server refused what it was asked. Undefined: it may do so the next time it is asked. */
 export function refusalOf(error: unknown): string | undefined {
   const status = statusOf(error);
-  return status === undefined || transport.includes(status) || status.startsWith("BadTcp") ? undefined : status;
+  return status === undefined || transport.test(status) ? undefined : status;
 }
 
 /** Undefined where the server refuses, or does not answer what it was asked. Rejects where it cannot be asked. */
@@ -47,69 +33,53 @@ export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Pro
   }
 }
 
-interface Remedy {
-  /** Whether the server turned us away. */
-  readonly refused: boolean;
-  readonly text: string;
-  /** What to do about it. */
-  readonly hint: string;
-}
-const refused = (text: string, hint: string): Remedy => ({ refused: true, text, hint });
-const notNow = (text: string, hint: string): Remedy => ({ refused: false, text, hint });
+/** Whether the server turned us away, what its status means, and what to do about it. */
+type Remedy = readonly [refused: boolean, text: string, hint: string];
 
-const login = refused("the server refuses this user or password, or does not trust userCertificate", credentialsHint);
 const trustThere = "trust the agent's certificate at the server; tagferry trust list shows it";
 const anotherCertificate = "delete pki/own in the data directory for a new certificate, or ask the server's operator";
-const untrusted = refused("the server does not trust this agent", trustThere);
-const badCertificate = refused("the server does not accept this agent's certificate", anotherCertificate);
+const ownFiles = "set certFile and keyFile to files that belong together";
+const clocks = "compare the clocks of both machines";
 const offers = "tagferry browse URL --endpoints lists what the server offers";
 const wait = "the agent tries again; if this goes on, look at the server";
 const free = "close a client of the server, or raise its limit";
+const login: Remedy = [
+  true,
+  "the server refuses this user or password, or does not trust userCertificate",
+  credentialsHint,
+];
+const untrusted: Remedy = [true, "the server does not trust this agent", trustThere];
+const badCertificate: Remedy = [true, "the server does not accept this agent's certificate", anotherCertificate];
+/** What the server finds wrong with the agent's own certificate. */
+const finds = (what: string, hint = anotherCertificate): Remedy => [true, `the server ${what}`, hint];
+const services = "its documentation lists the services it supports";
 
-/** What a status means to the operator, and what mends it. The others are told by their name. */
+/** The statuses that are explained; the others are told by their name. */
 const remedies: Readonly<Record<string, Remedy>> = {
   BadUserAccessDenied: login,
   BadIdentityTokenRejected: login,
-  BadUserSignatureInvalid: refused(
-    "the server finds that userCertificate and its key do not belong together",
-    "set certFile and keyFile to files that belong together",
-  ),
-  BadIdentityTokenInvalid: refused("the server does not accept this kind of login", offers),
+  BadUserSignatureInvalid: finds("finds that userCertificate and its key do not belong together", ownFiles),
+  BadIdentityTokenInvalid: finds("does not accept this kind of login", offers),
   BadSecurityChecksFailed: untrusted,
   BadCertificateUntrusted: untrusted,
   BadCertificateInvalid: badCertificate,
   BadCertificateUseNotAllowed: badCertificate,
-  BadCertificatePolicyCheckFailed: refused(
-    "the server requires a longer or a shorter key in this agent's certificate",
-    anotherCertificate,
-  ),
-  BadCertificateUriInvalid: refused(
-    "the server finds another application URI in this agent's certificate",
-    anotherCertificate,
-  ),
-  BadCertificateHostNameInvalid: refused(
-    "the server finds another host name in this agent's certificate",
-    anotherCertificate,
-  ),
-  BadCertificateTimeInvalid: refused(
-    "the server finds this agent's certificate out of date",
-    "compare the clocks of both machines",
-  ),
-  BadCertificateRevoked: refused("the server finds this agent's certificate revoked", anotherCertificate),
-  BadSecurityModeRejected: refused("the server refuses this security mode", offers),
-  BadSecurityPolicyRejected: refused("the server refuses this security policy", offers),
-  BadServiceUnsupported: notNow(
-    "the server does not support this service",
-    "its documentation lists the services it supports",
-  ),
-  BadTooManySessions: notNow("all sessions of the server are taken", free),
-  BadMaxConnectionsReached: notNow("all connections of the server are taken", free),
-  BadTcpEndpointUrlInvalid: notNow("the server expects its own address", "set endpointHost: server"),
-  BadTcpServerTooBusy: notNow("the server is too busy", wait),
-  BadServerHalted: notNow("the server is stopped", wait),
-  BadShutdown: notNow("the server is being stopped", wait),
-  BadTimeout: notNow("no answer in time", wait),
-  BadRequestTimeout: notNow("no answer in time", wait),
+  BadCertificatePolicyCheckFailed: finds("requires a longer or a shorter key in this agent's certificate"),
+  BadCertificateUriInvalid: finds("finds another application URI in this agent's certificate"),
+  BadCertificateHostNameInvalid: finds("finds another host name in this agent's certificate"),
+  BadCertificateTimeInvalid: finds("finds this agent's certificate out of date", clocks),
+  BadCertificateRevoked: finds("finds this agent's certificate revoked"),
+  BadSecurityModeRejected: finds("refuses this security mode", offers),
+  BadSecurityPolicyRejected: finds("refuses this security policy", offers),
+  BadServiceUnsupported: [false, "the server does not support this service", services],
+  BadTooManySessions: [false, "all sessions of the server are taken", free],
+  BadMaxConnectionsReached: [false, "all connections of the server are taken", free],
+  BadTcpEndpointUrlInvalid: [false, "the server expects its own address", "set endpointHost: server"],
+  BadTcpServerTooBusy: [false, "the server is too busy", wait],
+  BadServerHalted: [false, "the server is stopped", wait],
+  BadShutdown: [false, "the server is being stopped", wait],
+  BadTimeout: [false, "no answer in time", wait],
+  BadRequestTimeout: [false, "no answer in time", wait],
 };
 
 /** What the operating system says of a network, and what is meant. */
@@ -140,18 +110,18 @@ export function sourceError(error: unknown, doing: string): AgentError {
   if (isAgentError(error)) return error;
   if (error instanceof Error && tooLarge.test(error.message)) return tooLargeError(error, doing);
   const status = statusOf(error);
-  const remedy = remedies[status ?? ""];
-  const code = remedy?.refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE";
-  const hint =
-    remedy?.hint ?? (status === undefined ? undefined : "the documentation of the server says what this status means");
-  return new AgentError(code, `${doing}: ${explained(error, status, remedy)}`, {
+  const [refused, text, known] = remedies[status ?? ""] ?? [];
+  const hint = known ?? (status && "the documentation of the server says what this status means");
+  const what =
+    status === undefined ? networkText(error) : text ? `${text} (${status})` : `the server answers ${status}`;
+  return new AgentError(refused ? "SOURCE_REFUSED" : "SOURCE_UNREACHABLE", `${doing}: ${what}`, {
     cause: error,
-    ...(hint !== undefined && { hint }),
+    ...(hint && { hint }),
   });
 }
 
-function explained(error: unknown, status: string | undefined, remedy: Remedy | undefined): string {
-  if (status !== undefined) return remedy ? `${remedy.text} (${status})` : `the server answers ${status}`;
+/** What the stack says of a network, in plain words. */
+function networkText(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const fault = /\bE[A-Z_]{3,}\b/.exec(text)?.[0] ?? "";
   const meant = networkFaults[fault];

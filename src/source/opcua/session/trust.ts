@@ -17,11 +17,8 @@ const states = ["trusted", "rejected", "issuer", "own"] as const;
 export async function listCertificates(dir: string): Promise<KnownCertificate[]> {
   return (await find(dir)).map(({ folder, name, certificate, state }) => ({
     thumbprint: thumbprintOf(certificate),
-    sha256: sha256Of(certificate),
-    subject: certificate.subject.replaceAll("\n", ", "),
+    ...described(certificate),
     applicationUri: uriOf(certificate),
-    validFrom: certificate.validFrom,
-    validTo: certificate.validTo,
     state,
     path: join(folder, name),
   }));
@@ -68,6 +65,12 @@ function parse(content: Buffer): X509Certificate | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Of any certificate, what an operator compares. */
+export function described(certificate: X509Certificate) {
+  const { validFrom, validTo } = certificate;
+  return { sha256: sha256Of(certificate), subject: certificate.subject.replaceAll("\n", ", "), validFrom, validTo };
 }
 
 /** Of any certificate, in hex. */
