@@ -1,6 +1,7 @@
 // Security modes and policies by the names of the configuration, and as the protocol has them.
-import { AgentError, credentialsHint } from "../../../core/errors.ts";
-import { deprecatedPolicies, type OpcuaOptions } from "../config/options.ts";
+import { credentialsHint } from "../../../core/errors.ts";
+import { deprecatedPolicies, type OpcuaOptions, securityPolicies } from "../config/options.ts";
+import { offers, refusal } from "./failure.ts";
 
 /** MessageSecurityMode (OPC 10000-4, 7.20). */
 export const modes = { none: 1, sign: 2, signAndEncrypt: 3 } as const;
@@ -33,14 +34,7 @@ export interface TokenPolicy {
 
 const modeNames: Readonly<Record<number, string>> = { 1: "none", 2: "sign", 3: "signAndEncrypt" };
 /** Weakest first. */
-const policies = [
-  "Basic128Rsa15",
-  "Basic256",
-  "None",
-  "Basic256Sha256",
-  "Aes128_Sha256_RsaOaep",
-  "Aes256_Sha256_RsaPss",
-];
+const policies: readonly string[] = [...deprecatedPolicies, ...securityPolicies];
 /** What a password cannot be entrusted to: RSA with PKCS #1 1.5 padding. */
 const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
 
@@ -48,8 +42,6 @@ const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
 export function securityOf(endpoint: Endpoint): string {
   return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
 }
-
-const listsEndpoints = "tagferry browse URL --endpoints lists what the server offers";
 
 /** What endpoints offer, for people: `signAndEncrypt, Basic256Sha256; none (clear text)`. */
 function offeredIn(endpoints: readonly Endpoint[]): string {
@@ -70,10 +62,10 @@ function wantedIn(security: OpcuaOptions["security"]): string {
 export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], options: OpcuaOptions): E {
   const { security, url } = options;
   if (offered.length === 0)
-    throw new AgentError("SOURCE_REFUSED", `${url} lists no endpoints, nor does the address that it knows of itself`, {
-      hint: "describe the endpoint: security: { mode: none }, or { mode, policy, serverCertificate }",
-    });
-  const offer = offeredIn(offered);
+    throw refusal(
+      `${url} lists no endpoints, nor does the address that it knows of itself`,
+      "describe the endpoint: security: { mode: none }, or { mode, policy, serverCertificate }",
+    );
   const secure = offered
     .filter(({ transportProfileUri: uri }) => !uri || uri.endsWith("/uatcp-uasc-uabinary"))
     .filter(({ securityPolicyUri: uri }) => policies.includes(policyName(uri)))
@@ -85,31 +77,27 @@ export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], option
       ? ""
       : "; without security, or with a deprecated policy, it is read only where the configuration says so: " +
         "security: { mode: none }";
-    throw new AgentError("SOURCE_REFUSED", `${url} does not offer ${wantedIn(security)}; it offers ${offer}${advice}`, {
-      hint: listsEndpoints,
-    });
+    throw refusal(`${url} does not offer ${wantedIn(security)}; it offers ${offeredIn(offered)}${advice}`, offers);
   }
   const tokenType = tokenTypeOf(options);
   const fitting = secure.filter((endpoint) => endpoint.userIdentityTokens?.some((t) => t.tokenType === tokenType));
   const best = fitting.toSorted((a, b) => rank(b) - rank(a))[0];
-  if (!best) {
-    const what = refusals[tokenType];
-    const over = `${url} ${what} over ${offeredIn(secure)}`;
-    throw new AgentError("SOURCE_REFUSED", over, { hint: tokenType === 0 ? credentialsHint : listsEndpoints });
-  }
+  if (!best)
+    throw refusal(
+      `${url} ${refusals[tokenType]} over ${offeredIn(secure)}`,
+      tokenType === 0 ? credentialsHint : offers,
+    );
   if (tokenType === 2 && !provesPossession(best))
-    throw new AgentError(
-      "SOURCE_REFUSED",
+    throw refusal(
       `${url} accepts a user's certificate over ${offeredIn([best])} without a proof that it is the user's; ` +
         "choose an endpoint with security",
-      { hint: listsEndpoints },
+      offers,
     );
   if (tokenType === 1 && !options.allowInsecurePassword && passwordInClear(best))
-    throw new AgentError(
-      "SOURCE_REFUSED",
+    throw refusal(
       `${url} would receive the password in clear text over ${offeredIn([best])}; ` +
         "use an endpoint with security, or set allowInsecurePassword: true",
-      { hint: listsEndpoints },
+      offers,
     );
   return best;
 }

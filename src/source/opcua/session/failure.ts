@@ -33,14 +33,19 @@ export async function orRefused<T>(asking: Promise<T>, signal: AbortSignal): Pro
   }
 }
 
+/** A refusal, of the server or of ours, with what to do about it. */
+export function refusal(message: string, hint: string, cause?: unknown): AgentError {
+  return new AgentError("SOURCE_REFUSED", message, { hint, ...(cause !== undefined && { cause }) });
+}
+
 /** Whether the server turned us away, what its status means, and what to do about it. */
 type Remedy = readonly [refused: boolean, text: string, hint: string];
 
 const trustThere = "trust the agent's certificate at the server; tagferry trust list shows it";
 const anotherCertificate = "delete pki/own in the data directory for a new certificate, or ask the server's operator";
-const ownFiles = "set certFile and keyFile to files that belong together";
+export const ownFiles = "set certFile and keyFile to files that belong together";
 const clocks = "compare the clocks of both machines";
-const offers = "tagferry browse URL --endpoints lists what the server offers";
+export const offers = "tagferry browse URL --endpoints lists what the server offers";
 const wait = "the agent tries again; if this goes on, look at the server";
 const free = "close a client of the server, or raise its limit";
 const login: Remedy = [
@@ -177,5 +182,5 @@ export function channelError(
   const message = `${what}${clock}; the certificate to trust there is ${thumbprint}, ${certificateFile} (tagferry trust list shows it)`;
   const hint =
     "the server's operator trusts the agent's certificate there, often by moving it out of a folder of rejected ones";
-  return new AgentError("SOURCE_REFUSED", message, { cause: error, hint });
+  return refusal(message, hint, error);
 }

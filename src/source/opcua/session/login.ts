@@ -4,11 +4,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { OPCUAClient as Client, EndpointDescription, UserIdentityInfo } from "node-opcua-client";
-import { AgentError } from "../../../core/errors.ts";
 import type { OpcuaOptions } from "../config/options.ts";
 import type { LinkOptions } from "./client.ts";
 import { isDirect, loginNeed } from "./discovery.ts";
 import { chooseEndpoint, loginNeedsCertificate, loginToken, securityOf } from "./endpoint.ts";
+import { ownFiles, refusal } from "./failure.ts";
 import type { SessionRecord } from "./resumption.ts";
 import type { Stack, Ua } from "./stack.ts";
 
@@ -107,9 +107,10 @@ async function verify(
   if (!loginNeedsCertificate(endpoint, options)) return;
   const need = loginNeed(options);
   if (!certificate?.length)
-    throw new AgentError("SOURCE_REFUSED", `${options.url}: ${need}, and the server sends none with its session`, {
-      hint: "the server may be an impostor; compare its certificate, or set allowInsecurePassword: true",
-    });
+    throw refusal(
+      `${options.url}: ${need}, and the server sends none with its session`,
+      "the server may be an impostor; compare its certificate, or set allowInsecurePassword: true",
+    );
   await pki.verify(certificate, need);
 }
 
@@ -126,14 +127,13 @@ export async function identityOf(
       createPrivateKey({ key: content, ...(passphrase !== undefined && { passphrase }) }),
     );
     if (!certificate.checkPrivateKey(key))
-      throw new AgentError("SOURCE_REFUSED", `userCertificate: the key in ${keyFile} is not that of ${certFile}`, {
-        hint: "set certFile and keyFile to files that belong together",
-      });
+      throw refusal(`userCertificate: the key in ${keyFile} is not that of ${certFile}`, ownFiles);
     const ends = new Date(certificate.validTo);
     if (ends.getTime() < Date.now())
-      throw new AgentError("SOURCE_REFUSED", `userCertificate: ${certFile} expired on ${ends.toISOString()}`, {
-        hint: "renew the certificate of the user; if it is still valid, set the clock of this machine",
-      });
+      throw refusal(
+        `userCertificate: ${certFile} expired on ${ends.toISOString()}`,
+        "renew the certificate of the user; if it is still valid, set the clock of this machine",
+      );
     return {
       type: ua.UserTokenType.Certificate,
       certificateData: certificate.raw,
@@ -149,15 +149,9 @@ async function readFor<T>(file: string, parse: (content: Buffer) => T): Promise<
     return parse(await readFile(file));
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    const why =
-      code === "ENOENT"
-        ? "there is no such file"
-        : code === "EACCES"
-          ? "no permission"
-          : "not a certificate or key in PEM or DER, or the passphrase is wrong";
-    throw new AgentError("SOURCE_REFUSED", `userCertificate: ${file}: ${why}`, {
-      cause: error,
-      hint: "correct userCertificate, or let the user of the agent read the file",
-    });
+    const reasons: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EACCES: "no permission" };
+    const why = reasons[code] ?? "not a certificate or key in PEM or DER, or the passphrase is wrong";
+    const hint = "correct userCertificate, or let the user of the agent read the file";
+    throw refusal(`userCertificate: ${file}: ${why}`, hint, error);
   }
 }
