@@ -161,6 +161,7 @@ export class OpcuaSource implements Source {
 
   details(): Readonly<Record<string, string | number>> {
     const { details, monitoring, openAgain } = this.#options;
+    const { slowed, unfiltered, unqueued } = monitoring.counts;
     const advice = [details["advice"], pollingAdvice(monitoring, openAgain)].filter((part) => part !== undefined);
     return {
       ...details,
@@ -169,9 +170,9 @@ export class OpcuaSource implements Source {
       items: monitoring.items().length,
       polled: monitoring.polled.length,
       failed: monitoring.failures.length,
-      slowed: monitoring.slowed,
-      ...(monitoring.unfiltered > 0 && { unfiltered: monitoring.unfiltered }),
-      ...(monitoring.unqueued > 0 && { unqueued: monitoring.unqueued }),
+      slowed,
+      ...(unfiltered > 0 && { unfiltered }),
+      ...(unqueued > 0 && { unqueued }),
       ...(this.#keeper.state !== undefined && { "server state": this.#keeper.state }),
       overflows: this.#intake.overflows,
     };

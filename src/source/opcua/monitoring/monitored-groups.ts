@@ -82,23 +82,20 @@ export class MonitoredGroups {
     return [...this.#polled, ...this.#all(({ polled }) => polled)];
   }
 
-  /** How many of `polled` the server had no room for. */
-  get crowdedOut(): number {
-    return this.#sum(({ crowdedOut }) => crowdedOut);
-  }
-
   get failures(): readonly Failure[] {
     return [...this.#failures, ...this.#all(({ failures }) => failures)];
   }
 
-  /** Items that the server samples more slowly than asked. */
-  get slowed(): number {
-    return this.#sum(({ slowed }) => slowed);
-  }
-
-  /** Items whose dead band the server refuses: every change of them comes. */
-  get unfiltered(): number {
-    return this.#sum(({ unfiltered }) => unfiltered);
+  /** How many items the server does not treat as asked, as `Monitoring` has them. */
+  get counts() {
+    const sum = (of: (monitoring: Monitoring) => number) =>
+      [...this.#groups.values()].reduce((count, { monitoring }) => count + of(monitoring), 0);
+    return {
+      crowdedOut: sum(({ crowdedOut }) => crowdedOut),
+      slowed: sum(({ slowed }) => slowed),
+      unfiltered: sum(({ unfiltered }) => unfiltered),
+      unqueued: sum(({ unqueued }) => unqueued.size),
+    };
   }
 
   /** What may be missing from before the subscriptions began is written down. */
@@ -120,11 +117,6 @@ export class MonitoredGroups {
       if (!known || !kept.has(item)) return "fresh";
       return unqueued.has(item) ? "brief" : "kept";
     });
-  }
-
-  /** Items of which the server keeps one value alone. */
-  get unqueued(): number {
-    return this.#sum(({ unqueued }) => unqueued.size);
   }
 
   /** The queue that the server has for a handle. */
@@ -201,10 +193,6 @@ export class MonitoredGroups {
 
   #all<T>(of: (monitoring: Monitoring) => readonly T[]): T[] {
     return [...this.#groups.values()].flatMap(({ monitoring }) => of(monitoring));
-  }
-
-  #sum(of: (monitoring: Monitoring) => number): number {
-    return [...this.#groups.values()].reduce((sum, { monitoring }) => sum + of(monitoring), 0);
   }
 }
 

@@ -79,7 +79,7 @@ export async function openAgain({ clock }: Pick<Runtime, "clock">, signal: Abort
  * Undefined: nothing is polled that could be subscribed to. `noSubscription`: the server had no subscription left.
  */
 export function pollingAdvice(
-  { polled, crowdedOut }: Pick<MonitoredGroups, "polled" | "crowdedOut">,
+  { polled, counts: { crowdedOut } }: Pick<MonitoredGroups, "polled" | "counts">,
   noSubscription: boolean,
 ): string | undefined {
   const tags = (count: number) => `${count} ${count === 1 ? "tag is" : "tags are"} polled instead of subscribed to`;
