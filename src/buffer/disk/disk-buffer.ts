@@ -5,6 +5,7 @@ import type { InputId, Point } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { orAbort } from "../../lib/abort.ts";
 import { BufferMetrics } from "./buffer-metrics.ts";
+import { InputTable } from "./format/input-table.ts";
 import type { BufferOptions } from "./options.ts";
 import { DiskReader } from "./worker/disk-reader.ts";
 import { closedError, GroupCommit } from "./worker/group-commit.ts";
@@ -75,9 +76,8 @@ class DiskBuffer implements PointBuffer {
   readonly #metrics: BufferMetrics;
   readonly #closing = new AbortController();
   readonly #ticking: Promise<void>;
-  /** Input IDs by the numbers that blocks have for them, and back. */
-  readonly #inputs: InputId[] = [];
-  readonly #numbers = new Map<InputId, number>();
+  /** Input IDs by the numbers that blocks have for them. */
+  #inputs = new InputTable();
   #stats: BufferStats;
   #reader: DiskReader | undefined;
 
@@ -92,7 +92,7 @@ class DiskBuffer implements PointBuffer {
     this.#open = open;
     this.#runtime = runtime;
     this.#directory = directory;
-    this.#stats = port.opened.stats ?? emptyStats;
+    this.#stats = statsOf(port.opened);
     this.#learn(port.opened.newInputs);
     this.#metrics = new BufferMetrics(runtime.metrics);
     this.#metrics.update(this.#stats);
@@ -126,8 +126,8 @@ class DiskBuffer implements PointBuffer {
     if (this.#reader) return Promise.reject(new Error("the buffer has one reader, and it is open"));
     this.#reader = new DiskReader({
       call: (request) => this.#call(request, []),
-      inputAt: (number) => this.#inputs[number]!,
-      numberOf: (input) => this.#numbers.get(input),
+      inputAt: (number) => this.#inputs.inputAt(number),
+      numberOf: (input) => this.#inputs.find(input),
       onDispose: () => {
         this.#reader = undefined;
       },
@@ -187,10 +187,9 @@ class DiskBuffer implements PointBuffer {
       if (error instanceof Error && !signal.aborted) this.#stats = { ...this.#stats, degraded: error.message };
       throw error;
     }
-    this.#inputs.length = 0;
-    this.#numbers.clear();
+    this.#inputs = new InputTable();
     this.#learn(this.#port.opened.newInputs);
-    this.#stats = this.#port.opened.stats ?? this.#stats;
+    this.#stats = statsOf(this.#port.opened);
     this.#commit.forgetSent();
     const foreign = this.#foreignError();
     if (foreign) this.#reader?.revoke(foreign);
@@ -218,10 +217,7 @@ class DiskBuffer implements PointBuffer {
   }
 
   #learn(newInputs: readonly InputId[]): void {
-    for (const input of newInputs) {
-      this.#numbers.set(input, this.#inputs.length);
-      this.#inputs.push(input);
-    }
+    for (const input of newInputs) this.#inputs.numberOf(input);
   }
 }
 
@@ -231,16 +227,8 @@ function toError({ code, message }: NonNullable<StoreReply["error"]>): Error {
   return code === "bug" ? new Error(message) : new AgentError(code, message);
 }
 
-const emptyStats: BufferStats = {
-  bytes: 0,
-  segments: 0,
-  appendedPoints: 0,
-  settledPoints: 0,
-  refusedPoints: 0,
-  unsettledPoints: 0,
-  oldest: undefined,
-  duplicatePoints: 0,
-  collidedPoints: 0,
-  losses: [],
-  degraded: undefined,
-};
+/** What was opened without an error has counts. */
+function statsOf({ stats }: StoreReply): BufferStats {
+  if (!stats) throw new Error("the log thread opened a buffer without counts");
+  return stats;
+}

@@ -137,7 +137,7 @@ export const bufferDamageAblations: readonly Ablation[] = [
   {
     safeguard: "a cold segment has a salt of its own",
     file: "buffer/disk/log/compactor.ts",
-    code: "const salt = ground.random32();",
+    code: "const salt = random32();",
     without: "const { salt } = segment.header;",
     test: states,
   },

@@ -87,8 +87,8 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "the sync of the state that a start finds, before another one takes the place of an older one",
     file: "buffer/disk/accounts/state-file.ts",
-    code: "      file.sync();\n    } finally {\n      file.close();\n    }\n    return true;",
-    without: "    } finally {\n      file.close();\n    }\n    return true;",
+    code: '    withFile(disk, path, "write", (file) => file.sync());\n',
+    without: "",
     test: "unit/buffer/disk/state-file.test.ts",
   },
   {
@@ -129,7 +129,7 @@ export const bufferAblations: readonly Ablation[] = [
   {
     safeguard: "the sync of the folder for a cold segment",
     file: "buffer/disk/log/compactor.ts",
-    code: "    ground.disk.syncFolder(folder);\n",
+    code: "    disk.syncFolder(folder);\n",
     without: "",
     test: states,
   },

@@ -84,7 +84,6 @@ export function writeState(out: ByteWriter, state: BufferState): void {
   writeRemoved(out, state);
 }
 
-/** Begun later than the rest: states without it are read as well. */
 function writeRemoved(out: ByteWriter, { losses, removed, starts }: BufferState): void {
   for (const { found = 0 } of losses) out.varint(found);
   out.varint(removed.length);
@@ -100,7 +99,6 @@ function writeRemoved(out: ByteWriter, { losses, removed, starts }: BufferState)
 }
 
 function readRemoved(reader: ByteReader, listed: readonly Loss[]): Pick<BufferState, "losses" | "removed" | "starts"> {
-  if (reader.left === 0) return { losses: listed, removed: [], starts: [] };
   const losses = listed.map((loss) => {
     const found = reader.varint();
     return found > 0 ? { ...loss, found } : loss;

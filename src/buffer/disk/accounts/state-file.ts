@@ -15,7 +15,16 @@
 //  20  payload CRC u32
 //  24  header CRC  u32   over bytes 0 to 23
 import { ByteReader, ByteWriter, crc32 } from "../files/bytes.ts";
-import { type Disk, type DiskFile, diskErrorCode, isFull, readFile, withRetries, writeFully } from "../files/disk.ts";
+import {
+  type Disk,
+  type DiskFile,
+  diskErrorCode,
+  isFull,
+  readFile,
+  withFile,
+  withRetries,
+  writeFully,
+} from "../files/disk.ts";
 import { type BufferState, readState, writeState } from "./buffer-state.ts";
 
 const slotNames = ["state-a.bin", "state-b.bin", "state-c.bin"] as const;
@@ -138,12 +147,7 @@ function openOrCreate(disk: Disk, path: string): { file: DiskFile; isNew: boolea
 /** Whether what is in the slot survives a power cut from now on. */
 function syncSlot(disk: Disk, path: string): boolean {
   try {
-    const file = disk.open(path, "write");
-    try {
-      file.sync();
-    } finally {
-      file.close();
-    }
+    withFile(disk, path, "write", (file) => file.sync());
     return true;
   } catch {
     return false;

@@ -1,11 +1,9 @@
 // Hands out blocks and takes back what becomes of them. Knows which points are free, handed out, settled or lost.
-import type { Accounts } from "../accounts/accounts.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
-import { type Disk, diskErrorCode, type Notes } from "../files/disk.ts";
-import type { InputTable } from "../format/input-table.ts";
-import type { Checksum } from "../format/record.ts";
+import { diskErrorCode } from "../files/disk.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
+import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { loadIndex, SegmentReader } from "../segments/segment-reader.ts";
 import { cutBlock } from "./block-cut.ts";
@@ -14,19 +12,6 @@ import { countDamage, writeOffRest } from "./damage-books.ts";
 import { DroppedBlocks, type SegmentLoss, segmentLoss, wholeLoss } from "./dropped-blocks.ts";
 import { SeriesOut } from "./series-out.ts";
 import { type BlockSettlement, type LeasedBlock, SettlementOrder } from "./settlement-order.ts";
-
-export interface ShelfOptions {
-  readonly disk: Disk;
-  readonly folder: string;
-  readonly checksum: Checksum;
-  readonly inputs: InputTable;
-  readonly accounts: Accounts;
-  /** Random integers from 0 to below 2^32. */
-  readonly random32: () => number;
-  /** By sequence number; grows and shrinks as the log does. */
-  readonly segments: readonly Segment[];
-  readonly note: Notes;
-}
 
 interface BlockOut extends LeasedBlock {
   readonly segment: Segment;
@@ -51,7 +36,7 @@ const nameless = -1;
 const noneLate: ReadonlySet<number> = new Set();
 
 export class BlockShelf {
-  readonly #options: ShelfOptions;
+  readonly #options: LogParts;
   readonly #out = new Map<number, BlockOut>();
   /** Leased when their segments were dropped. */
   readonly dropped: DroppedBlocks;
@@ -67,7 +52,7 @@ export class BlockShelf {
   /** Something was settled or lost since the state was written. */
   changed = false;
 
-  constructor(options: ShelfOptions) {
+  constructor(options: LogParts) {
     this.#options = options;
     this.dropped = new DroppedBlocks(options.accounts);
     // At random, since another buffer that takes the place of this one may have been opened as often.
@@ -97,11 +82,7 @@ export class BlockShelf {
         // A segment that cannot be read now keeps nothing else back but late points, which may replace points in it.
         if (diskErrorCode(error) === "") throw error;
         this.#unreadable.add(segment);
-        this.#options.note(
-          "error",
-          { part: "buffer", segment: segment.name, err: String(error) },
-          "a segment cannot be read",
-        );
+        this.#options.note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
       }
     }
     return nothing;

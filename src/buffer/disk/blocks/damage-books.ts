@@ -1,20 +1,12 @@
 // Counts points that were stored and cannot be read any more, each once, and keeps a copy of the bytes.
-import type { Accounts } from "../accounts/accounts.ts";
 import type { Stretch } from "../accounts/loss-ledger.ts";
-import type { Disk, Notes } from "../files/disk.ts";
+import { type DiskFile, readPart, withFile } from "../files/disk.ts";
 import { keepAside } from "../files/quarantine.ts";
 import { readPoints } from "../format/columns.ts";
-import type { Checksum } from "../format/record.ts";
 import type { Damage, SegmentIndex } from "../format/segment-index.ts";
+import type { LogParts } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
-
-export interface DamageBooks {
-  readonly disk: Disk;
-  readonly folder: string;
-  readonly accounts: Accounts;
-  readonly note: Notes;
-}
 
 /** Sequence numbers of points that cannot be read. */
 export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
@@ -25,7 +17,7 @@ export type DamagedStretch = Omit<Damage, "offset" | "bytes">;
  * disk throws.
  */
 export function countDamage(
-  books: DamageBooks & { readonly checksum: Checksum },
+  books: LogParts,
   segment: Segment,
   index: SegmentIndex,
   found: readonly DamagedStretch[] = [],
@@ -40,7 +32,7 @@ export function countDamage(
   return true;
 }
 
-function countWhole(books: DamageBooks, segment: Segment, index: SegmentIndex, stretch: DamagedStretch): void {
+function countWhole(books: LogParts, segment: Segment, index: SegmentIndex, stretch: DamagedStretch): void {
   const { from, to, earliest, latest } = stretch;
   const points = to - from - segment.settled.whole.countIn(from, to);
   segment.settled.addWhole(from, to);
@@ -52,12 +44,7 @@ function countWhole(books: DamageBooks, segment: Segment, index: SegmentIndex, s
  * Of some series in these stretches the points are settled, and how many that were only the damaged bytes told: the points
  * that are not settled in the segment, less those in records that can be read.
  */
-function countMixed(
-  books: DamageBooks & { readonly checksum: Checksum },
-  segment: Segment,
-  index: SegmentIndex,
-  known: readonly DamagedStretch[],
-): void {
+function countMixed(books: LogParts, segment: Segment, index: SegmentIndex, known: readonly DamagedStretch[]): void {
   const stretches = [...known];
   const isKnown = (from: number) => stretches.some((each) => each.from <= from && from < each.to);
   using reader = new SegmentReader(books.disk, segment, index, true, books.checksum);
@@ -87,7 +74,7 @@ function isLeased({ blocksOut, settled, taken }: Segment, from: number, to: numb
 }
 
 function report(
-  books: DamageBooks,
+  books: LogParts,
   segment: Segment,
   index: SegmentIndex,
   stretches: readonly DamagedStretch[],
@@ -102,39 +89,30 @@ function report(
     left -= points;
   }
   for (const { from } of stretches) copyDamage(books, segment, index, from);
-  const fields = { part: "buffer", segment: segment.name, points: loss.points };
+  const fields = { segment: segment.name, points: loss.points };
   books.note("error", fields, "points are damaged on disk and were set aside");
 }
 
 /** Nothing in a sealed segment is free and nothing of it is out: what is left of it cannot be read. Says whether anything was. */
-export function writeOffRest(books: DamageBooks, segment: Segment): boolean {
+export function writeOffRest(books: LogParts, segment: Segment): boolean {
   if (!segment.sealed || segment.blocksOut > 0 || segment.unsettledPoints <= 0) return false;
   const points = segment.unsettledPoints;
   const loss = { points, from: segment.earliest, to: segment.latest };
   books.accounts.lose("damaged", loss, segment.first, segment.endSequence);
   segment.settleAll();
-  books.note(
-    "error",
-    { part: "buffer", segment: segment.name, points },
-    "points are damaged on disk and were set aside",
-  );
+  books.note("error", { segment: segment.name, points }, "points are damaged on disk and were set aside");
   return true;
 }
 
-function copyDamage({ disk, folder }: DamageBooks, segment: Segment, index: SegmentIndex, sequence: number): void {
+function copyDamage({ disk, folder }: LogParts, segment: Segment, index: SegmentIndex, sequence: number): void {
   const at = index.sequences.indexOf(sequence);
   const record = at < 0 ? undefined : { offset: index.offsets[at]!, bytes: bytesOf(index, at) };
   const damage = index.damage.find(({ from }) => from === sequence) ?? record;
   if (!damage) return;
   try {
-    const file = disk.open(segment.path, "read");
-    try {
-      const bytes = new Uint8Array(Math.min(damage.bytes, 2 ** 19));
-      const count = file.read(bytes, damage.offset);
-      keepAside(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes.subarray(0, count));
-    } finally {
-      file.close();
-    }
+    const read = (file: DiskFile) => readPart(file, damage.offset, Math.min(damage.bytes, 2 ** 19));
+    const bytes = withFile(disk, segment.path, "read", read);
+    keepAside(disk, folder, `${segment.name}-${damage.offset}.bin`, bytes);
   } catch {
     // The copy is a courtesy.
   }

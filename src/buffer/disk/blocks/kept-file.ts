@@ -11,28 +11,19 @@ import {
   type Disk,
   type DiskFile,
   diskErrorCode,
-  type Notes,
   readFile,
   replaceFile,
   withRetries,
   writeFully,
 } from "../files/disk.ts";
 import { readPoints } from "../format/columns.ts";
-import type { InputTable } from "../format/input-table.ts";
-import type { Checksum } from "../format/record.ts";
+import type { LogParts } from "../segments/environment.ts";
 import type { KeptTimes } from "../segments/kept-times.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
 import type { BlockShelf } from "./block-shelf.ts";
 
-export interface KeptFileOptions {
-  readonly disk: Disk;
-  readonly folder: string;
-  readonly checksum: Checksum;
-  readonly note: Notes;
-  /** UUID of the buffer. */
-  readonly stream: string;
-  readonly inputs: InputTable;
+export interface KeptFileOptions extends Pick<LogParts, "disk" | "folder" | "checksum" | "note" | "stream" | "inputs"> {
   readonly kept: KeptTimes;
 }
 
@@ -76,7 +67,7 @@ export class KeptFile {
         } catch (error) {
           note(
             "warn",
-            { part: "buffer", segment: segment.name, err: String(error) },
+            { segment: segment.name, err: String(error) },
             "cannot read the times that inputs with sameTime: keep have values for; values delivered again may replace others",
           );
         }
@@ -94,7 +85,7 @@ export class KeptFile {
     try {
       this.#write(next);
     } catch (error) {
-      this.#options.note("warn", { part: "buffer", err: String(error) }, `${keptFileName} could not be written`);
+      this.#options.note("warn", { err: String(error) }, `${keptFileName} could not be written`);
     }
   }
 

@@ -59,15 +59,30 @@ export function readFully(file: DiskFile, into: Uint8Array, position: number): n
   return done;
 }
 
-/** The whole file. */
-export function readFile(disk: Disk, path: string): Uint8Array {
-  const file = disk.open(path, "read");
+/** Opens the file for the time of `use`. */
+export function withFile<T>(
+  disk: Disk,
+  path: string,
+  mode: "create" | "write" | "read",
+  use: (file: DiskFile) => T,
+): T {
+  const file = disk.open(path, mode);
   try {
-    const bytes = new Uint8Array(file.size());
-    return bytes.subarray(0, readFully(file, bytes, 0));
+    return use(file);
   } finally {
     file.close();
   }
+}
+
+/** The whole file. */
+export function readFile(disk: Disk, path: string): Uint8Array {
+  return withFile(disk, path, "read", (file) => readPart(file, 0, file.size()));
+}
+
+/** `length` bytes, or as many as the file has. */
+export function readPart(file: DiskFile, from: number, length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  return bytes.subarray(0, readFully(file, bytes, from));
 }
 
 /** Replaces or makes a small file so that it is the old or the new one after a power cut; the new one once the folder is synced. */
@@ -78,13 +93,10 @@ export function replaceFile(disk: Disk, folder: string, name: string, bytes: Uin
   } catch {
     // Nothing was left behind.
   }
-  const file = disk.open(temporary, "create");
-  try {
+  withFile(disk, temporary, "create", (file) => {
     writeFully(file, bytes, 0);
     file.sync();
-  } finally {
-    file.close();
-  }
+  });
   disk.rename(temporary, `${folder}/${name}`);
 }
 

@@ -1,6 +1,6 @@
 // Decides when a volume that others have filled justifies giving up stored points: not before it stayed full for a while,
 // and only as long as what a drop frees goes to the buffer and not to whoever filled the volume.
-import { type Disk, writeFully } from "./disk.ts";
+import { type Disk, withFile, writeFully } from "./disk.ts";
 
 /** So long nothing is acknowledged and everything kept: whoever can wait holds its points meanwhile. */
 export const graceMs = 60_000;
@@ -59,13 +59,13 @@ const probeName = "room.tmp";
 export function probeRoom(disk: Disk, folder: string, bytes: number): void {
   const path = `${folder}/${probeName}`;
   removeQuietly(disk, path);
-  const file = disk.open(path, "create");
   try {
-    // Zeros would be left out by some file systems.
-    writeFully(file, new Uint8Array(bytes).fill(0xa5), 0);
-    file.sync();
+    withFile(disk, path, "create", (file) => {
+      // Zeros would be left out by some file systems.
+      writeFully(file, new Uint8Array(bytes).fill(0xa5), 0);
+      file.sync();
+    });
   } finally {
-    file.close();
     removeQuietly(disk, path);
   }
 }

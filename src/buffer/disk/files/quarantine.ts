@@ -1,5 +1,5 @@
 // Damaged bytes are kept aside for whoever wants to look at them, within bounds, and never in the way of anything.
-import { type Disk, writeFully } from "./disk.ts";
+import { type Disk, withFile, writeFully } from "./disk.ts";
 
 const folderName = "quarantine";
 const maxFiles = 64;
@@ -9,12 +9,7 @@ export function keepAside(disk: Disk, folder: string, name: string, bytes: Uint8
   try {
     const target = makeQuarantine(disk, folder, name);
     if (target === undefined || bytes.length === 0) return;
-    const file = disk.open(target, "create");
-    try {
-      writeFully(file, bytes, 0);
-    } finally {
-      file.close();
-    }
+    withFile(disk, target, "create", (file) => writeFully(file, bytes, 0));
   } catch {
     // A disk that takes nothing more must not make things worse.
   }

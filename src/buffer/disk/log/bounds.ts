@@ -2,8 +2,8 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { Disk } from "../files/disk.ts";
+import type { Moment, StoreOptions } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
-import type { Moment, StoreOptions } from "./environment.ts";
 import type { Keeper } from "./keeper.ts";
 
 export class Bounds {
@@ -46,7 +46,7 @@ export class Bounds {
 
   /** The volume is full. Gives the bytes that came free; undefined where nothing could be dropped. */
   dropForFullDisk(now: Moment): number | undefined {
-    return this.mayDropForFullDisk ? this.#dropOldest("diskFull", now) : undefined;
+    return this.#dropOldest("diskFull", now);
   }
 
   // Counted down by the sizes of what was removed: file systems may show the space as free only later.

@@ -5,21 +5,18 @@
 // is left out; then it takes the name of the old one, and the folder is synced. A crash at any point leaves one of the
 // two under that name. What the state says of the old one does not hold for the new one, whose generation is another.
 import { constants, zstdCompressSync } from "node:zlib";
-import type { Accounts } from "../accounts/accounts.ts";
-import type { BlockShelf } from "../blocks/block-shelf.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type DiskFile, writeFully } from "../files/disk.ts";
 import { readPoints } from "../format/columns.ts";
-import type { InputTable } from "../format/input-table.ts";
 import { SegmentEncoder } from "../format/segment-encoder.ts";
 import { type SegmentHeader, writeSegmentHeader } from "../format/segment-header.ts";
 import { SegmentIndex } from "../format/segment-index.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
+import type { Moment } from "../segments/environment.ts";
 import { sealOf, writeSeal } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentReader } from "../segments/segment-reader.ts";
-import type { Ground, Moment } from "./environment.ts";
-import type { Keeper } from "./keeper.ts";
+import type { UpkeepParts } from "./keeper.ts";
 
 /** What is under way lies in this file; left behind by a crash it is overwritten by the next one. */
 export const compactionFile = "compaction.tmp";
@@ -31,16 +28,9 @@ const slabPoints = 65_536;
 export const coldCompress = (columns: Uint8Array) =>
   zstdCompressSync(columns, { params: { [constants.ZSTD_c_compressionLevel]: 3 } });
 
-export interface CompactorOptions {
-  readonly ground: Ground;
-  readonly folder: string;
+export interface CompactorOptions extends UpkeepParts {
   /** Points of one record, unless a single record of the hot segment has more. Undefined: `slabPoints`. */
   readonly coldPoints: number | undefined;
-  readonly inputs: InputTable;
-  readonly accounts: Accounts;
-  readonly segments: readonly Segment[];
-  readonly shelf: BlockShelf;
-  readonly keeper: Keeper;
 }
 
 interface Job {
@@ -78,7 +68,7 @@ export class Compactor {
       else this.#finish(this.#job, now);
       return true;
     } catch (error) {
-      this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a segment could not be compacted");
+      this.#options.note("warn", { err: String(error) }, "a segment could not be compacted");
       if (this.#job) this.#skip(this.#job, now);
       return false;
     }
@@ -89,7 +79,7 @@ export class Compactor {
     const job = this.#job;
     this.#job = undefined;
     if (!job) return;
-    for (const clear of [() => job.file.close(), () => this.#options.ground.disk.remove(this.#path)])
+    for (const clear of [() => job.file.close(), () => this.#options.disk.remove(this.#path)])
       try {
         clear();
       } catch {
@@ -102,7 +92,7 @@ export class Compactor {
   }
 
   #start(now: Moment): Job | undefined {
-    const { accounts, ground, folder, segments, shelf, keeper } = this.#options;
+    const { accounts, checksum, disk, folder, random32, segments, shelf, keeper } = this.#options;
     const uptime = keeper.uptime(now);
     for (const [segment, until] of this.#skipped) if (uptime > until) this.#skipped.delete(segment);
     const segment = segments.find(
@@ -124,11 +114,11 @@ export class Compactor {
       this.#skipped.set(segment, Number.POSITIVE_INFINITY);
       return undefined;
     }
-    if (ground.disk.list(folder).includes(compactionFile)) ground.disk.remove(this.#path);
-    const salt = ground.random32();
+    if (disk.list(folder).includes(compactionFile)) disk.remove(this.#path);
+    const salt = random32();
     const header = { ...segment.header, kind: "cold", salt, generation: segment.header.generation + 1 } as const;
-    const file = ground.disk.open(this.#path, "create");
-    const encoder = new SegmentEncoder({ salt, checksum: ground.checksum, compress: coldCompress }, this.#scratch);
+    const file = disk.open(this.#path, "create");
+    const encoder = new SegmentEncoder({ salt, checksum, compress: coldCompress }, this.#scratch);
     const target = new SegmentIndex(segment.first, salt);
     writeFully(file, writeSegmentHeader(header), 0);
     return { segment, index, unsettled: segment.unsettledPoints, header, file, encoder, target, nextRecord: 0 };
@@ -164,13 +154,13 @@ export class Compactor {
   }
 
   #gather(segment: Segment, index: SegmentIndex, first: number, end: number) {
-    const { ground, inputs } = this.#options;
+    const { checksum, disk, inputs } = this.#options;
     let room = 0;
     for (let i = first; i < end; i++) room += index.points[i]!;
     const points = { inputs: new Uint32Array(room), times: new Float64Array(room), values: new Float64Array(room) };
     const numbers = index.dictionary.map((name) => (name === undefined ? -1 : inputs.numberOf(name)));
     let count = 0;
-    using reader = new SegmentReader(ground.disk, segment, index, true, ground.checksum);
+    using reader = new SegmentReader(disk, segment, index, true, checksum);
     for (let i = first; i < end; i++) {
       const sequence = index.sequences[i]!;
       const to = sequence + index.points[i]!;
@@ -192,7 +182,7 @@ export class Compactor {
   }
 
   #finish(job: Job, now: Moment): void {
-    const { accounts, ground, folder, keeper, shelf } = this.#options;
+    const { accounts, checksum, disk, folder, keeper, shelf } = this.#options;
     const { segment, target, encoder, file, header } = job;
     if (target.endSequence - segment.first !== job.unsettled)
       throw new Error(`${segment.name} holds other points than are accounted for`);
@@ -201,13 +191,13 @@ export class Compactor {
     encoder.writeDictionary(0, target.endSequence);
     const { endSequence, earliestTime: earliest = Number.NaN, latestTime: latest = Number.NaN } = target;
     const totals = { ...sealOf(segment), endSequence, earliest, latest };
-    writeSeal(out, totals, header.salt, ground.checksum);
+    writeSeal(out, totals, header.salt, checksum);
     writeFully(file, out.written(), target.endOffset);
     target.endOffset += out.length;
     file.sync();
     // All that was left out has to be in the accounts before it is gone.
     if (!keeper.persist(now)) throw new Error("the state could not be written");
-    ground.disk.rename(this.#path, segment.path);
+    disk.rename(this.#path, segment.path);
     this.#job = undefined;
     for (const name of encoder.names) target.dictionary.push(name);
     target.sealed = true;
@@ -217,6 +207,6 @@ export class Compactor {
     shelf.keepIndex(segment);
     keeper.changed = true;
     file.close();
-    ground.disk.syncFolder(folder);
+    disk.syncFolder(folder);
   }
 }

@@ -1,25 +1,14 @@
 // Keeps the state on disk in step with what is settled, and removes segments that are done with: first the state says
 // so, then the files go, then the folder is synced.
-import type { Accounts } from "../accounts/accounts.ts";
 import type { BufferState, SegmentState } from "../accounts/buffer-state.ts";
 import type { LossReason } from "../accounts/loss-ledger.ts";
 import type { StateFile } from "../accounts/state-file.ts";
 import type { BlockShelf } from "../blocks/block-shelf.ts";
-import { type Disk, diskErrorCode, isFull, type Notes } from "../files/disk.ts";
+import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
+import type { LogParts, Moment } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
-import type { Moment } from "./environment.ts";
 
-export interface KeeperOptions {
-  readonly disk: Disk;
-  readonly note: Notes;
-  readonly folder: string;
-  /** UUID of the buffer. */
-  readonly stream: string;
-  /** Integration ID that the points belong to. */
-  readonly integration: string;
-  readonly accounts: Accounts;
-  /** By sequence number. */
-  readonly segments: Segment[];
+export interface KeeperOptions extends LogParts {
   readonly shelf: BlockShelf;
   readonly stateFile: StateFile;
   /** Milliseconds that the buffer had been open before, and the monotonic time at which it was opened. */
@@ -29,6 +18,12 @@ export interface KeeperOptions {
 
 /** A changed state is written at the first tick after so long. */
 const persistEveryMs = 5_000;
+
+/** What the parts are given that look after the segments. */
+export interface UpkeepParts extends LogParts {
+  readonly shelf: BlockShelf;
+  readonly keeper: Keeper;
+}
 
 export class Keeper {
   readonly #options: KeeperOptions;
@@ -73,7 +68,7 @@ export class Keeper {
     try {
       stateFile.write(this.#state(this.#now), sync);
     } catch (error) {
-      note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
+      note("warn", { err: String(error) }, "the state of the buffer could not be written");
     }
   }
 
@@ -84,7 +79,7 @@ export class Keeper {
     try {
       this.#write(now);
     } catch (error) {
-      note("warn", { part: "buffer", err: String(error) }, "the state of the buffer could not be written");
+      note("warn", { err: String(error) }, "the state of the buffer could not be written");
       // Only a full disk justifies to remove what the state does not know of yet: else nothing could ever get better.
       if (!isFull(error) || this.#remove() === 0) return false;
       try {
@@ -109,7 +104,7 @@ export class Keeper {
     this.#condemned.add(segment);
     this.changed = true;
     const message = reason === "missing" ? "stored points are missing" : "dropped the oldest points";
-    if (points > 0) note("error", { part: "buffer", points, reason, segment: segment.name }, message);
+    if (points > 0) note("error", { points, reason, segment: segment.name }, message);
     this.persist(now);
   }
 
@@ -152,7 +147,7 @@ export class Keeper {
       disk.syncFolder(folder);
       this.#removed = [];
     } catch (error) {
-      note("warn", { part: "buffer", err: String(error) }, "a segment could not be removed");
+      note("warn", { err: String(error) }, "a segment could not be removed");
     }
     // The state on disk still tells of these segments; the next one does not have to, or tries to sync the folder again.
     this.changed = true;
@@ -168,7 +163,16 @@ export class Keeper {
     const { opens, next, origin, settled, refused, duplicates, collided, losses } = accounts;
     const segments = this.#removed.slice();
     for (const segment of this.#options.segments) if (!segment.settled.isEmpty) segments.push(stateOf(segment));
-    const counts = { opens, uptime: this.uptime(now), durable: next, origin, settled, refused, duplicates, collided };
+    const counts = {
+      opens,
+      uptime: this.uptime(now),
+      durable: next,
+      origin,
+      settled,
+      refused,
+      duplicates,
+      collided,
+    };
     const newest = this.#options.segments.find(({ sealed }) => !sealed)?.name ?? "";
     const times = timesOf(this.#options.segments);
     const starts = this.#options.segments.map(({ first }) => first);

@@ -3,37 +3,27 @@
 //
 // A piece of 1 MiB each time that the buffer works, every 2 s: 512 KiB a second, some 3 ms of the log thread each. 2 GiB take
 // 70 minutes. A segment is checked once it is a minute old, and again after an hour.
-import type { BlockShelf } from "../blocks/block-shelf.ts";
-import { type Disk, type Notes, readFully } from "../files/disk.ts";
-import { type Checksum, isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
+import { readPart, withFile } from "../files/disk.ts";
+import { isPayloadWhole, readRecordHeader, recordBytes, recordHeaderBytes } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
+import type { Moment } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
-import type { Moment } from "./environment.ts";
-import type { Keeper } from "./keeper.ts";
+import type { UpkeepParts } from "./keeper.ts";
 
 const pieceBytes = 2 ** 20;
 const everyMs = 1_900;
 const coldAfterMs = 60_000;
 const againAfterMs = 3_600_000;
 
-export interface ScrubberOptions {
-  readonly disk: Disk;
-  readonly checksum: Checksum;
-  readonly note: Notes;
-  readonly segments: readonly Segment[];
-  readonly shelf: BlockShelf;
-  readonly keeper: Keeper;
-}
-
 export class Scrubber {
-  readonly #options: ScrubberOptions;
+  readonly #options: UpkeepParts;
   /** When each was checked, milliseconds of the buffer's life, and its salt then. */
   readonly #checked = new WeakMap<Segment, { readonly at: number; readonly salt: number }>();
   #last = Number.NEGATIVE_INFINITY;
   /** What is under way: all before `at` is as it was written. */
   #job: { readonly segment: Segment; readonly salt: number; at: number } | undefined;
 
-  constructor(options: ScrubberOptions) {
+  constructor(options: UpkeepParts) {
     this.#options = options;
   }
 
@@ -57,7 +47,7 @@ export class Scrubber {
       }
       if (at === "damaged") this.#recheck(segment, now);
     } catch (error) {
-      note("error", { part: "buffer", segment: segment.name, err: String(error) }, "a segment cannot be read");
+      note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
     }
     this.#checked.set(segment, { at: uptime, salt: segment.header.salt });
     this.#job = undefined;
@@ -83,10 +73,8 @@ export class Scrubber {
   /** How far the segment is as it was written, from `from` on: one piece of it, or a longer record. */
   #check(segment: Segment, from: number): number | "damaged" {
     const { disk, checksum } = this.#options;
-    const file = disk.open(segment.path, "read");
-    try {
-      let bytes = new Uint8Array(Math.min(pieceBytes, segment.bytes - from));
-      bytes = bytes.subarray(0, readFully(file, bytes, from));
+    return withFile(disk, segment.path, "read", (file) => {
+      let bytes = readPart(file, from, Math.min(pieceBytes, segment.bytes - from));
       let at = 0;
       while (from + at < segment.bytes) {
         if (at > 0 && at + recordHeaderBytes > bytes.length) break;
@@ -95,16 +83,13 @@ export class Scrubber {
         const end = at + recordBytes(header.length);
         if (end > bytes.length) {
           if (at > 0) break;
-          const longer = new Uint8Array(end);
-          bytes = longer.subarray(0, readFully(file, longer, from));
+          bytes = readPart(file, from, end);
         }
         if (!isPayloadWhole(bytes, at, header, checksum)) return "damaged";
         at = end;
       }
       return from + at;
-    } finally {
-      file.close();
-    }
+    });
   }
 
   #recheck(segment: Segment, now: Moment): void {

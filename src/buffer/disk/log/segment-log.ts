@@ -1,33 +1,22 @@
 // Appends to the newest segment and goes on in a new one when it is full or the disk failed.
 import { AgentError } from "../../../core/errors.ts";
-import type { Accounts } from "../accounts/accounts.ts";
-import type { BlockShelf } from "../blocks/block-shelf.ts";
 import { ByteWriter } from "../files/bytes.ts";
 import { type Disk, diskErrorCode, isFull } from "../files/disk.ts";
 import { FullDisk, probeRoom } from "../files/full-disk.ts";
-import type { InputTable, PointColumns } from "../format/input-table.ts";
+import type { PointColumns } from "../format/input-table.ts";
 import type { Scratch } from "../format/segment-encoder.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { SeriesSorter } from "../format/series-sorter.ts";
+import type { Moment } from "../segments/environment.ts";
 import type { Admission } from "../segments/input-marks.ts";
 import type { Segment } from "../segments/segment.ts";
 import { SegmentWriter } from "../segments/segment-writer.ts";
 import type { Bounds } from "./bounds.ts";
-import type { Ground, Moment, StoreOptions } from "./environment.ts";
-import type { Keeper } from "./keeper.ts";
+import type { UpkeepParts } from "./keeper.ts";
 
-export interface SegmentLogOptions extends Pick<StoreOptions, "folder" | "segmentBytes"> {
-  readonly ground: Ground;
-  /** UUID of the buffer, 32 hexadecimal digits. */
-  readonly stream: string;
-  readonly integration: string;
-  readonly inputs: InputTable;
-  readonly accounts: Accounts;
-  /** By sequence number. */
-  readonly segments: Segment[];
-  readonly shelf: BlockShelf;
+export interface SegmentLogOptions extends UpkeepParts {
+  readonly segmentBytes: number;
   readonly bounds: Bounds;
-  readonly keeper: Keeper;
   /** Called with the sequence number at which a segment ends, before it is sealed. */
   readonly beforeSeal: (next: number) => void;
 }
@@ -75,7 +64,7 @@ export class SegmentLog {
         this.#fullDisk.stored(writer.segment.bytes - before);
       } catch (error) {
         if (error instanceof AgentError) throw error;
-        this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a write to the buffer failed");
+        this.#options.note("warn", { err: String(error) }, "a write to the buffer failed");
         this.#giveUp();
         if (isFull(error)) {
           this.#missingRoom = roomFor(count - from);
@@ -96,8 +85,8 @@ export class SegmentLog {
   /** Tries what failed last, without points. Throws as `ensureWriter` does while it still fails. */
   heal(now: Moment): void {
     if (this.#missingRoom > 0) {
-      const { ground, folder } = this.#options;
-      probeRoom(ground.disk, folder, this.#missingRoom);
+      const { disk, folder } = this.#options;
+      probeRoom(disk, folder, this.#missingRoom);
     }
     this.ensureWriter(now);
     this.#missingRoom = 0;
@@ -107,18 +96,18 @@ export class SegmentLog {
   /** The writer of the active segment, of a new one if need be. Throws `BUFFER_UNAVAILABLE` or what the disk throws. */
   ensureWriter(now: Moment): SegmentWriter {
     if (this.#writer) return this.#writer;
-    const { ground, folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
+    const { folder, segmentBytes, stream, integration, accounts, bounds, keeper, segments } = this.#options;
+    const { checksum, disk, random32 } = this.#options;
     bounds.makeRoom(segmentBytes, now);
     const header = {
       kind: "hot",
-      salt: ground.random32(),
+      salt: random32(),
       stream,
       first: accounts.next,
       created: now.wall,
       generation: 0,
       integration,
     } as const;
-    const { disk, checksum } = ground;
     const file = { disk, checksum, folder, fullBytes: segmentBytes, known: segments };
     this.#writer = SegmentWriter.create(header, file, this.#scratch);
     segments.push(this.#writer.segment);
@@ -132,11 +121,11 @@ export class SegmentLog {
    * is written to such a file is gone with the process. Throws as `ensureWriter` does.
    */
   leaveDeleted(now: Moment): void {
-    const { ground, folder, keeper, segments } = this.#options;
+    const { disk, folder, keeper, segments } = this.#options;
     const { active } = this;
-    const there = new Set(ground.disk.list(folder));
+    const there = new Set(disk.list(folder));
     // Asked for by name as well: not each file system lists all while names come and go.
-    const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(ground.disk, path));
+    const gone = segments.filter(({ name, path }) => !there.has(name) && isGone(disk, path));
     for (const segment of gone) {
       // Gone along with one before.
       if (!segments.includes(segment)) continue;
@@ -159,7 +148,7 @@ export class SegmentLog {
       writer.seal();
     } catch (error) {
       writer.segment.needsMending = true;
-      this.#options.ground.note("warn", { part: "buffer", err: String(error) }, "a segment could not be sealed");
+      this.#options.note("warn", { err: String(error) }, "a segment could not be sealed");
     }
     this.#options.shelf.keepIndex(writer.segment);
   }

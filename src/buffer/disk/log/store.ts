@@ -10,12 +10,12 @@ import { KeptFile } from "../blocks/kept-file.ts";
 import type { BlockSettlement } from "../blocks/settlement-order.ts";
 import { InputTable, type PointColumns } from "../format/input-table.ts";
 import { recover } from "../recovery/recovery.ts";
+import type { Ground, Moment, StoreOptions } from "../segments/environment.ts";
 import { InputMarks } from "../segments/input-marks.ts";
 import { mendSegment } from "../segments/seal.ts";
 import type { Segment } from "../segments/segment.ts";
 import { Bounds } from "./bounds.ts";
 import { Compactor } from "./compactor.ts";
-import type { Ground, Moment, StoreOptions } from "./environment.ts";
 import { Keeper } from "./keeper.ts";
 import { Scrubber } from "./scrubber.ts";
 import { SegmentLog } from "./segment-log.ts";
@@ -46,7 +46,7 @@ export class Store {
 
   /** Throws `BUFFER_NEWER`, `BUFFER_OLDER`, or what the disk throws where the folder cannot be used at all. */
   constructor(options: StoreOptions, ground: Ground, now: Moment) {
-    const { disk, checksum, note } = ground;
+    const { disk } = ground;
     const { folder, segmentBytes } = options;
     const { inputs } = this;
     this.#options = options;
@@ -57,29 +57,20 @@ export class Store {
     this.foreign = integration === options.integration ? undefined : integration;
     this.#segments = segments;
     this.#accounts = accounts;
-    const shelf = new BlockShelf({ ...ground, folder, inputs, accounts, segments });
-    const books = { disk, note, folder, stream, integration, accounts, segments, shelf, stateFile };
-    const keeper = new Keeper({ ...books, uptimeBefore, opened: now.monotonic });
+    const log = { ...ground, folder, stream, integration, inputs, accounts, segments };
+    const shelf = new BlockShelf(log);
+    const keeper = new Keeper({ ...log, shelf, stateFile, uptimeBefore, opened: now.monotonic });
     const bounds = new Bounds(options, disk, segments, keeper);
-    const parts = { inputs, accounts, segments, shelf, bounds, keeper };
+    const parts = { ...log, shelf, keeper };
     this.#shelf = shelf;
     this.#keeper = keeper;
     this.#bounds = bounds;
     this.#marks = new InputMarks(latestUnsettled(segments, now));
-    this.#keptFile = new KeptFile({ ...ground, folder, stream, inputs, kept: this.#marks.kept });
+    this.#keptFile = new KeptFile({ ...log, kept: this.#marks.kept });
     const beforeSeal = (next: number) => this.#keptFile.sealing(next);
-    this.#log = new SegmentLog({ ground, folder, segmentBytes, stream, integration, beforeSeal, ...parts });
-    this.#scrubber = new Scrubber({ disk, checksum, note, segments, shelf, keeper });
-    this.#compactor = new Compactor({
-      ground,
-      folder,
-      coldPoints: options.coldPoints,
-      inputs,
-      accounts,
-      segments,
-      shelf,
-      keeper,
-    });
+    this.#log = new SegmentLog({ ...parts, segmentBytes, bounds, beforeSeal });
+    this.#scrubber = new Scrubber(parts);
+    this.#compactor = new Compactor({ ...parts, coldPoints: options.coldPoints });
     this.#begun = accounts.next;
     this.#keptFile.restore(segments, shelf);
     // The segments that told of the rest may be removed from here on.
@@ -152,7 +143,7 @@ export class Store {
       if (this.#degraded !== undefined) {
         this.#log.heal(now);
         this.#degraded = undefined;
-        this.#ground.note("info", { part: "buffer" }, "the buffer takes points again");
+        this.#ground.note("info", {}, "the buffer takes points again");
       }
     } catch (error) {
       this.#degraded = this.#describe(error);

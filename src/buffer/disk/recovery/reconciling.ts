@@ -30,11 +30,7 @@ export function reconcile(
     accounts.next = logEnd;
     accounts.origin = segments[0]?.first ?? 0;
     if (stateDamaged)
-      note(
-        "error",
-        { part: "buffer" },
-        "the accounts are damaged or gone: counts begin anew, points may be sent twice",
-      );
+      note("error", {}, "the accounts are damaged or gone: counts begin anew, points may be sent twice");
   }
   const durable = accounts.next;
   accounts.next = Math.max(durable, logEnd);
@@ -51,7 +47,7 @@ export function reconcile(
     if (setAside && (segments.at(-1)?.endSequence ?? 0) < durable) reason = "damaged";
     else if (logEnd < durable && segments.length > 0) reason = "diskLied";
     accounts.losses.add(reason, { points: lost, ...missingSpan(segments, durable, state) });
-    note("error", { part: "buffer", points: lost, reason }, "stored points are missing");
+    note("error", { points: lost, reason }, "stored points are missing");
     noteHoles(segments, accounts, state, lost, reason);
   } else noteHoles(segments, accounts, state, 0, "");
 }

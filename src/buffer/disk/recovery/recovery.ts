@@ -6,9 +6,9 @@ import { Accounts } from "../accounts/accounts.ts";
 import type { BufferState } from "../accounts/buffer-state.ts";
 import type { RemovedRange } from "../accounts/removed-ranges.ts";
 import { type FoundState, StateFile } from "../accounts/state-file.ts";
-import { type Disk, diskErrorCode, isFull, type Notes, withRetries } from "../files/disk.ts";
-import type { Checksum } from "../format/record.ts";
+import { diskErrorCode, isFull, withRetries } from "../files/disk.ts";
 import { formatFileName, parseSegmentName, readFormatFile, writeFormatFile } from "../format/segment-header.ts";
+import type { Ground } from "../segments/environment.ts";
 import type { Segment } from "../segments/segment.ts";
 import {
   commonStream,
@@ -20,15 +20,12 @@ import {
 import { openSegments } from "../segments/segment-opening.ts";
 import { applySettled, describes, reconcile } from "./reconciling.ts";
 
-export interface RecoveryOptions {
-  readonly disk: Disk;
+export interface RecoveryOptions extends Ground {
   readonly folder: string;
-  readonly checksum: Checksum;
   /** Integration ID of the configuration: what an empty buffer is bound to. */
   readonly integration: string;
   /** UUID for a new buffer, 32 hexadecimal digits. */
   readonly newStream: string;
-  readonly note: Notes;
 }
 
 export interface Recovered {
@@ -53,19 +50,15 @@ export function recover(options: RecoveryOptions): Recovered {
   const stream = streamOf(written, found, states) ?? options.newStream;
   if (stream !== written) {
     // Said aloud, as a volume that is not mounted looks like this.
-    if (found.length === 0) note("info", { part: "buffer", folder }, "made a new, empty buffer");
-    if (found.length > 0) note("warn", { part: "buffer", folder }, `${formatFileName} was rebuilt from the segments`);
+    if (found.length === 0) note("info", { folder }, "made a new, empty buffer");
+    if (found.length > 0) note("warn", { folder }, `${formatFileName} was rebuilt from the segments`);
     writeFormat(stream, options);
   }
   const current = states.find(({ state: each }) => each.stream === stream);
   const state = current?.state;
   const strangers = states.filter(({ state: each }) => each.stream !== stream).length;
   if (strangers > 0)
-    note(
-      state ? "warn" : "error",
-      { part: "buffer", slots: strangers },
-      "the state of another buffer was found and is not applied",
-    );
+    note(state ? "warn" : "error", { slots: strangers }, "the state of another buffer was found and is not applied");
   const stateFile = StateFile.open(disk, folder, states, current);
   // One slot and no segment: the power failed while the buffer was made for the first time.
   const stateDamaged = state === undefined && (found.length > 0 || slots > 1);
@@ -79,7 +72,7 @@ export function recover(options: RecoveryOptions): Recovered {
   if (newest && !setAside && (segments.at(-1)?.first ?? -1) < newest.first)
     note(
       "error",
-      { part: "buffer", segment: state?.newest },
+      { segment: state?.newest },
       "the newest segment is gone: how many points came after the last state is not known",
     );
   reconcile(segments, accounts, { state, stateDamaged, setAside }, options.note);
@@ -116,7 +109,7 @@ function applyState(
     try {
       withRetries(() => applySettled(segment, known, disk, checksum));
     } catch (error) {
-      note("error", { part: "buffer", segment: segment.name, err: String(error) }, "a segment cannot be read");
+      note("error", { segment: segment.name, err: String(error) }, "a segment cannot be read");
     }
   }
 }
@@ -133,6 +126,6 @@ function writeFormat(stream: string, { disk, folder, note }: RecoveryOptions): v
     writeFormatFile(disk, folder, stream);
   } catch (error) {
     if (!isFull(error) && diskErrorCode(error) !== "EIO") throw error;
-    note("warn", { part: "buffer", err: String(error) }, `${formatFileName} could not be written`);
+    note("warn", { err: String(error) }, `${formatFileName} could not be written`);
   }
 }

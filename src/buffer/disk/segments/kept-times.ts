@@ -42,8 +42,7 @@ export class KeptTimes {
       this.unnamed.add(input);
     }
     const place = ranges.endOf(time) ?? time;
-    ranges.add(place, place + 1);
-    if (ranges.bounds.length > 2 * mostKeptRanges) ranges.removeFirst(place);
+    this.occupy(input, place);
     return place;
   }
 

@@ -1,6 +1,6 @@
 // The last record of a sealed segment: its totals, at a place that is found without reading the rest.
 import { ByteReader, ByteWriter } from "../files/bytes.ts";
-import { type Disk, type DiskFile, writeFully } from "../files/disk.ts";
+import { type Disk, type DiskFile, withFile, writeFully } from "../files/disk.ts";
 import {
   type Checksum,
   isPayloadWhole,
@@ -79,8 +79,7 @@ export function mendSegment(
 ): string | undefined {
   const { header = false, seal = true } = options;
   try {
-    const file = disk.open(segment.path, "write");
-    try {
+    withFile(disk, segment.path, "write", (file) => {
       if (header) writeFully(file, writeSegmentHeader(segment.header), 0);
       // The last write may not be safe yet, where the process alone died. Were the totals on disk and it was not, it would
       // be taken for damage instead of a write that never ended.
@@ -89,9 +88,7 @@ export function mendSegment(
       file.sync();
       segment.bytes = end;
       segment.needsMending = false;
-    } finally {
-      file.close();
-    }
+    });
     return undefined;
   } catch (error) {
     return String(error);

@@ -3,7 +3,7 @@
 // `segment-opening.ts`: its records prove it, or it is moved to quarantine. It never changes the sequence.
 import { AgentError } from "../../../core/errors.ts";
 import { crc32 } from "../files/bytes.ts";
-import { type Disk, diskErrorCode, type Notes, readFile, readFully, withRetries } from "../files/disk.ts";
+import { type Disk, diskErrorCode, type Notes, readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { moveAside } from "../files/quarantine.ts";
 import {
   parseSegmentName,
@@ -49,7 +49,7 @@ export function findFiles({ disk, folder, note }: FindingOptions): FoundFile[] {
     .filter((name) => name.startsWith("seg-"))
     .map((name) => {
       const header = headerOf(disk, `${folder}/${name}`, (error) =>
-        note("error", { part: "buffer", segment: name, err: String(error) }, "a segment cannot be read"),
+        note("error", { segment: name, err: String(error) }, "a segment cannot be read"),
       );
       if (header === "newer") throw newerBuffer(folder);
       const isOlder = header === "older";
@@ -90,7 +90,7 @@ export function hasStream(files: readonly FoundFile[], stream: string): boolean 
 
 /** The segments with a whole header of this buffer, in the order of the log; each once. Changes nothing. */
 export function ownSegments(disk: Disk, folder: string, files: readonly FoundFile[], stream: string): FoundSegment[] {
-  const unique = new Map<string, FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number }>();
+  const unique = new Map<string, NamedSegment>();
   for (const { name, place, header } of files) {
     if (typeof header !== "object" || header.stream !== stream || !Number.isSafeInteger(header.first)) continue;
     const isMisnamed = place?.first !== header.first;
@@ -127,11 +127,11 @@ export function tidy(
     try {
       disk.rename(`${folder}/${segment.name}`, `${folder}/${name}`);
     } catch (error) {
-      note("warn", { part: "buffer", segment: segment.name, err: String(error) }, "a segment could not be renamed");
+      note("warn", { segment: segment.name, err: String(error) }, "a segment could not be renamed");
       return segment;
     }
     taken.add(name);
-    note("warn", { part: "buffer", segment: name, found: segment.name }, "a segment had a wrong name");
+    note("warn", { segment: name, found: segment.name }, "a segment had a wrong name");
     return { ...segment, name };
   });
 }
@@ -143,20 +143,17 @@ function whatIs(header: FoundHeader, stream: string): string {
 
 /** Never throws: a file that cannot be moved stays and is left out. */
 export function setAside(name: string, message: string, { disk, folder, note }: FindingOptions): void {
-  note("error", { part: "buffer", segment: name }, message);
+  note("error", { segment: name }, message);
   try {
     moveAside(disk, folder, name);
   } catch (error) {
-    note("error", { part: "buffer", segment: name, err: String(error) }, "it could not be moved");
+    note("error", { segment: name, err: String(error) }, "it could not be moved");
   }
 }
 
-function isBetter(
-  disk: Disk,
-  folder: string,
-  segment: FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number },
-  other: FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number },
-): boolean {
+type NamedSegment = FoundSegment & { readonly isMisnamed: boolean; readonly attempt: number };
+
+function isBetter(disk: Disk, folder: string, segment: NamedSegment, other: NamedSegment): boolean {
   const [points, others] = [segment, other].map((each) => endOf(disk, `${folder}/${each.name}`, each.header));
   if (points !== others) return points! > others!;
   if (segment.isMisnamed !== other.isMisnamed) return other.isMisnamed;
@@ -179,15 +176,8 @@ function endOf(disk: Disk, path: string, header: FoundSegment["header"]): number
 
 function headerOf(disk: Disk, path: string, onError: (error: unknown) => void): FoundHeader | "newer" | "older" {
   try {
-    return withRetries(() => {
-      const file = disk.open(path, "read");
-      try {
-        const bytes = new Uint8Array(segmentHeaderBytes);
-        return readSegmentHeader(bytes.subarray(0, readFully(file, bytes, 0)));
-      } finally {
-        file.close();
-      }
-    });
+    const bytes = () => withFile(disk, path, "read", (file) => readPart(file, 0, segmentHeaderBytes));
+    return withRetries(() => readSegmentHeader(bytes()));
   } catch (error) {
     if (diskErrorCode(error) === "EISDIR") return "folder";
     onError(error);

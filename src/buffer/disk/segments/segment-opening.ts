@@ -1,19 +1,18 @@
 // Opens the segments that are found at a start: by their seal where there is one, else by reading all of them.
 import type { BufferState } from "../accounts/buffer-state.ts";
 import type { RemovedRanges } from "../accounts/removed-ranges.ts";
-import { type Disk, type DiskFile, type Notes, readFile, readFully, withRetries } from "../files/disk.ts";
+import { readFile, readPart, withFile, withRetries } from "../files/disk.ts";
 import { keepAside, moveAside } from "../files/quarantine.ts";
 import type { Checksum } from "../format/record.ts";
 import { segmentHeaderBytes } from "../format/segment-header.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
+import type { Ground } from "./environment.ts";
 import { mendSegment, readSeal, sealBytes } from "./seal.ts";
 import { Segment } from "./segment.ts";
 import { type FoundFile, type FoundSegment, ownSegments, setAside, tidy } from "./segment-finding.ts";
 
-export interface OpeningOptions {
-  readonly disk: Disk;
+export interface OpeningOptions extends Ground {
   readonly folder: string;
-  readonly checksum: Checksum;
   readonly integration: string;
   /** UUID of the buffer. */
   readonly stream: string;
@@ -24,7 +23,6 @@ export interface OpeningOptions {
   /** What is in no segment any more. */
   readonly removed: RemovedRanges;
   readonly state: Pick<BufferState, "starts" | "segments"> | undefined;
-  readonly note: Notes;
 }
 
 const keptOfTornBytes = 65_536;
@@ -85,16 +83,16 @@ function openDoubtful(found: FoundSegment, segments: readonly Segment[], options
 function openSegment(found: FoundSegment, limit: number, options: OpeningOptions): Segment {
   const { disk, folder, checksum, durable, note } = options;
   const segment = newSegment(found, options);
-  const isSealed = withFile(disk, segment.path, (file) => {
+  const isSealed = withFile(disk, segment.path, "read", (file) => {
     segment.bytes = file.size();
-    if (segment.headerKnown && takeSeal(segment, readPart(file, segment.bytes - sealBytes, sealBytes), limit, checksum))
-      return true;
+    const tail = readPart(file, Math.max(0, segment.bytes - sealBytes), sealBytes);
+    if (segment.headerKnown && takeSeal(segment, tail, limit, checksum)) return true;
     const bytes = readPart(file, 0, segment.bytes);
     const salt = segment.headerKnown ? segment.header.salt : undefined;
     const index = scanSegment(bytes, { first: found.first, salt, limit, end: undefined, durable, checksum });
     takeIndex(segment, index);
     if (index.tornBytes > 0 && segment.headerKnown) {
-      const fields = { part: "buffer", segment: found.name, bytes: index.tornBytes };
+      const fields = { segment: found.name, bytes: index.tornBytes };
       note("warn", fields, "cut off a write that had not been finished");
       const torn = bytes.subarray(index.endOffset, index.endOffset + Math.min(index.tornBytes, keptOfTornBytes));
       keepAside(disk, folder, `${found.name}-${index.endOffset}.torn`, torn);
@@ -107,7 +105,7 @@ function openSegment(found: FoundSegment, limit: number, options: OpeningOptions
     // It can be read all the same, and is scanned again after the next start.
     if (error !== undefined) {
       segment.needsMending = true;
-      note("warn", { part: "buffer", segment: found.name, err: error }, "a segment could not be mended");
+      note("warn", { segment: found.name, err: error }, "a segment could not be mended");
     }
   }
   segment.headerKnown = true;
@@ -121,7 +119,7 @@ function openUnreadable(
   error: unknown,
   options: OpeningOptions,
 ): Segment | undefined {
-  options.note("error", { part: "buffer", segment: found.name, err: String(error) }, "a segment cannot be read");
+  options.note("error", { segment: found.name, err: String(error) }, "a segment cannot be read");
   if (Number.isFinite(limit)) {
     const segment = newSegment(found, options);
     segment.endSequence = endOfUnreadable(found, limit, options);
@@ -132,14 +130,14 @@ function openUnreadable(
   // read them, the log goes on behind what is known to have been durable, and what came after that nobody can count.
   options.note(
     "error",
-    { part: "buffer", segment: found.name },
+    { segment: found.name },
     "the newest segment was moved to quarantine: how many points came after the last state is not known",
   );
   try {
     moveAside(options.disk, options.folder, found.name);
     return undefined;
   } catch (moving) {
-    options.note("error", { part: "buffer", segment: found.name, err: String(moving) }, "it could not be moved");
+    options.note("error", { segment: found.name, err: String(moving) }, "it could not be moved");
     // Without any known point it is left alone: as an empty segment it would be removed.
     if (options.durable <= found.first) return undefined;
     const segment = newSegment(found, options);
@@ -181,21 +179,6 @@ function takeIndex(segment: Segment, index: SegmentIndex): void {
   segment.endSequence = index.endSequence;
   segment.earliest = index.earliestTime;
   segment.latest = index.latestTime;
-}
-
-function withFile<T>(disk: Disk, path: string, use: (file: DiskFile) => T): T {
-  const file = disk.open(path, "read");
-  try {
-    return use(file);
-  } finally {
-    file.close();
-  }
-}
-
-function readPart(file: DiskFile, from: number, length: number): Uint8Array {
-  if (from < 0) return new Uint8Array();
-  const bytes = new Uint8Array(length);
-  return bytes.subarray(0, readFully(file, bytes, from));
 }
 
 const numberOr = (value: number) => (Number.isNaN(value) ? undefined : value);

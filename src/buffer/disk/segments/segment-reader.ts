@@ -1,5 +1,5 @@
 // Reads sealed and active segments: the index by one pass over the file, records through a small window.
-import { type Disk, type DiskFile, readFully } from "../files/disk.ts";
+import { type Disk, type DiskFile, readFile, readFully } from "../files/disk.ts";
 import { type Checksum, isPayloadWhole, type RecordHeader, readRecordHeader } from "../format/record.ts";
 import { type SegmentIndex, scanSegment } from "../format/segment-index.ts";
 import type { Segment } from "./segment.ts";
@@ -16,25 +16,12 @@ export interface RecordBytes {
 
 /** Reads the whole file and finds out what is in it. Throws what the disk throws. */
 export function loadIndex(disk: Disk, segment: Segment, limit: number, checksum: Checksum): SegmentIndex {
-  const file = disk.open(segment.path, "read");
-  try {
-    const whole = new Uint8Array(file.size());
-    const bytes = whole.subarray(0, readFully(file, whole, 0));
-    const { first, salt } = segment.header;
-    const known = segment.headerKnown ? salt : undefined;
-    const index = scanSegment(bytes, {
-      first,
-      salt: known,
-      limit,
-      end: segment.endSequence,
-      durable: segment.endSequence,
-      checksum,
-    });
-    segment.header = { ...segment.header, salt: index.salt ?? salt };
-    return index;
-  } finally {
-    file.close();
-  }
+  const { first, salt } = segment.header;
+  const known = segment.headerKnown ? salt : undefined;
+  const { endSequence: end } = segment;
+  const index = scanSegment(readFile(disk, segment.path), { first, salt: known, limit, end, durable: end, checksum });
+  segment.header = { ...segment.header, salt: index.salt ?? salt };
+  return index;
 }
 
 /** Open for the time of one block. */

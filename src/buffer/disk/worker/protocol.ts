@@ -1,12 +1,13 @@
 // What the main thread and the log thread say to each other. Points and blocks travel in columns that change hands
 // without being copied; Input IDs travel once and are numbers from then on.
-import type { BufferStats, Lane } from "../../../core/buffer.ts";
+import type { BufferStats } from "../../../core/buffer.ts";
 import type { AgentError, ErrorCode } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
-import type { ShelfBlock } from "../blocks/block-layout.ts";
+import type { Taken, TakeRequest } from "../blocks/block-layout.ts";
+import type { BlockSettlement } from "../blocks/settlement-order.ts";
 import type { Note } from "../files/disk.ts";
 import type { PointColumns } from "../format/input-table.ts";
-import type { Moment, StoreOptions } from "../log/environment.ts";
+import type { Moment, StoreOptions } from "../segments/environment.ts";
 
 export type StoreRequest = { readonly now: Moment } & (
   | {
@@ -15,17 +16,12 @@ export type StoreRequest = { readonly now: Moment } & (
       readonly newInputs: readonly InputId[];
       readonly group: PointColumns;
     }
-  | {
+  | (Omit<TakeRequest, "inputs" | "except"> & {
       readonly kind: "take";
-      readonly lane: Lane;
-      readonly maxPoints: number;
-      readonly enough: number | undefined;
       readonly inputs: readonly InputId[] | undefined;
       readonly except: readonly InputId[] | undefined;
-      /** `resumeAt` of the reply before, where that gave no block. */
-      readonly from: number | undefined;
-    }
-  | { readonly kind: "settle"; readonly done: readonly SettleRequest[] }
+    })
+  | { readonly kind: "settle"; readonly done: readonly BlockSettlement[] }
   | { readonly kind: "release"; readonly blocks: readonly number[] | "all" }
   | { readonly kind: "tick" | "work" | "close" }
 );
@@ -33,18 +29,8 @@ export type StoreRequest = { readonly now: Moment } & (
 /** A request without the time, which is put in when it is sent. */
 export type BareRequest = StoreRequest extends infer R ? (R extends unknown ? Omit<R, "now"> : never) : never;
 
-export interface SettleRequest {
-  readonly block: number;
-  /** Numbers as in `ShelfBlock`. */
-  readonly inputs: readonly number[];
-  readonly refused: number;
-}
-
-export interface StoreReply {
+export interface StoreReply extends Taken {
   readonly error: { readonly code: ErrorCode | "bug"; readonly message: string } | undefined;
-  readonly block: ShelfBlock | undefined;
-  /** After `take` without a block: there may be one from that sequence number on. */
-  readonly resumeAt: number | undefined;
   /** Input IDs not told before, in the numbering of blocks. */
   readonly newInputs: readonly InputId[];
   readonly stats: BufferStats | undefined;

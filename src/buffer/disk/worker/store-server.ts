@@ -49,7 +49,7 @@ export class StoreServer {
       this.#lock = ground.lock(options.folder);
       const disk = this.#lock.exclusive ? ground.disk : readOnlyDisk(ground.disk);
       const note = (level: Note["level"], fields: Note["fields"], message: string) => {
-        const admitted = this.#limit.admit(message, fields, this.#now);
+        const admitted = this.#limit.admit(message, { part: "buffer", ...fields }, this.#now);
         if (admitted) this.#notes.push({ level, fields: admitted, message });
       };
       this.#store = new Store(options, { ...ground, disk, note }, now);

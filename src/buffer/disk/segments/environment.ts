@@ -1,6 +1,9 @@
-// What the store is given: its options, its environment, and the time of each call.
+// What the store and its parts are given: options, environment, what they share, and the time of each call.
+import type { Accounts } from "../accounts/accounts.ts";
 import type { Disk, Notes } from "../files/disk.ts";
+import type { InputTable } from "../format/input-table.ts";
 import type { Checksum } from "../format/record.ts";
+import type { Segment } from "./segment.ts";
 
 export interface StoreOptions {
   readonly folder: string;
@@ -29,4 +32,17 @@ export interface Ground {
 export interface Moment {
   readonly wall: number;
   readonly monotonic: number;
+}
+
+/** What the parts of one open log share. */
+export interface LogParts extends Ground {
+  readonly folder: string;
+  /** UUID of the buffer, 32 hexadecimal digits. */
+  readonly stream: string;
+  /** Integration ID that the points belong to. */
+  readonly integration: string;
+  readonly inputs: InputTable;
+  readonly accounts: Accounts;
+  /** By sequence number. */
+  readonly segments: Segment[];
 }
