@@ -213,16 +213,9 @@ export class Dispatcher {
     await this.#intake.fill(stop);
     const unsendable = this.#intake.takeUnsendable();
     if (unsendable.length === 0) return;
-    const points = unsendable.map(({ input, time, value, reason }) => ({
-      input,
-      time,
-      value,
-      reason,
-      code: undefined,
-    }));
     // As with what the service refuses: not settled before it is written down.
-    await this.#parts.rejects.add(points, () => {
-      this.#parts.tally.rejected(points.length);
+    await this.#parts.rejects.add(unsendable, () => {
+      this.#parts.tally.rejected(unsendable.length);
       this.#window.settleUnsendable(unsendable);
     });
     await this.#settle();

@@ -13,7 +13,7 @@ export interface Reject {
   readonly time: number;
   readonly value: number;
   /** JSON-RPC error or HTTP status; undefined: it could not be sent at all. */
-  readonly code: number | undefined;
+  readonly code?: number | undefined;
   readonly reason: string;
 }
 

@@ -21,9 +21,9 @@ export const uploadAblations: readonly Ablation[] = [
   {
     safeguard: "writing down what cannot be sent before it is settled",
     file: "upload/delivery/dispatcher.ts",
-    code: "      this.#parts.tally.rejected(points.length);\n      this.#window.settleUnsendable(unsendable);\n    });",
+    code: "      this.#parts.tally.rejected(unsendable.length);\n      this.#window.settleUnsendable(unsendable);\n    });",
     without:
-      "      this.#parts.tally.rejected(points.length);\n    });\n    this.#window.settleUnsendable(unsendable);",
+      "      this.#parts.tally.rejected(unsendable.length);\n    });\n    this.#window.settleUnsendable(unsendable);",
     test: "integration/upload-rejects.test.ts",
     name: "cannot be sent at all stays in the buffer",
   },
