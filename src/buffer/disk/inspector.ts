@@ -139,10 +139,9 @@ export class BufferInspector {
   segment(name: string): InspectedSegment | undefined {
     const read = this.#read(name);
     if (read === undefined) return undefined;
-    if (read instanceof Error) return unreadable(name, read);
+    if (read instanceof Error) return { name, ...unreadable, error: read.message };
     const { bytes, header, index } = read;
     let unsettledPoints = 0;
-    const damage = [...index.damage];
     for (let i = 0; i < index.sequences.length; i++) unsettledPoints += this.#unsettledIn(name, read, i);
     return {
       name,
@@ -155,7 +154,7 @@ export class BufferInspector {
       unsettledPoints,
       earliest: index.earliestTime,
       latest: index.latestTime,
-      damage,
+      damage: index.damage,
       error: undefined,
     };
   }
@@ -253,19 +252,16 @@ interface ReadSegment {
   readonly index: SegmentIndex;
 }
 
-function unreadable(name: string, error: Error): InspectedSegment {
-  return {
-    name,
-    kind: "unreadable",
-    bytes: 0,
-    sealed: false,
-    integration: undefined,
-    inputs: 0,
-    points: 0,
-    unsettledPoints: 0,
-    earliest: undefined,
-    latest: undefined,
-    damage: [],
-    error: error.message,
-  };
-}
+/** What is told of a segment that the disk does not give. */
+const unreadable = {
+  kind: "unreadable",
+  bytes: 0,
+  sealed: false,
+  integration: undefined,
+  inputs: 0,
+  points: 0,
+  unsettledPoints: 0,
+  earliest: undefined,
+  latest: undefined,
+  damage: [],
+} as const;

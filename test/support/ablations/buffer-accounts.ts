@@ -62,8 +62,8 @@ export const bufferAccountAblations: readonly Ablation[] = [
   {
     safeguard: "a segment that cannot be read holds what was left in it",
     file: "buffer/disk/segments/segment-opening.ts",
-    code: "    segment.endSequence = endOfUnreadable(found, limit, options);\n",
-    without: "    segment.endSequence = limit;\n",
+    code: "sealedUpTo(endOfUnreadable(found, limit, options), found, options)",
+    without: "sealedUpTo(limit, found, options)",
     test: accounts,
     name: "that the disk does not give",
   },

@@ -20,13 +20,8 @@ export class Accounts {
   static from(state: BufferState | undefined): Accounts {
     const accounts = new Accounts();
     if (!state) return accounts;
-    accounts.next = state.durable;
-    accounts.origin = state.origin;
-    accounts.settled = state.settled;
-    accounts.refused = state.refused;
-    accounts.duplicates = state.duplicates;
-    accounts.collided = state.collided;
-    accounts.opens = state.opens + 1;
+    const { durable: next, origin, settled, refused, duplicates, collided, opens } = state;
+    Object.assign(accounts, { next, origin, settled, refused, duplicates, collided, opens: opens + 1 });
     accounts.losses = new LossLedger(state.losses);
     accounts.removed = new RemovedRanges(state.removed);
     // The process that had them in a request is gone.

@@ -1,6 +1,7 @@
 // Cuts a block out of one segment: the records or series that are free, decoded, sorted by series and time.
 import type { Lane } from "../../../core/buffer.ts";
 import { RangeSet } from "../accounts/range-set.ts";
+import { copied } from "../files/bytes.ts";
 import { readPoints } from "../format/columns.ts";
 import type { SegmentIndex } from "../format/segment-index.ts";
 import type { Segment } from "../segments/segment.ts";
@@ -274,12 +275,8 @@ class Cutter {
 
   #grow(points: number): void {
     const size = 2 ** Math.ceil(Math.log2(points));
-    const [places, times, values] = [new Uint32Array(size), new Float64Array(size), new Float64Array(size)];
-    places.set(this.#places.subarray(0, this.#points));
-    times.set(this.#times.subarray(0, this.#points));
-    values.set(this.#values.subarray(0, this.#points));
-    this.#places = places;
-    this.#times = times;
-    this.#values = values;
+    this.#places = copied(this.#places, new Uint32Array(size));
+    this.#times = copied(this.#times, new Float64Array(size));
+    this.#values = copied(this.#values, new Float64Array(size));
   }
 }

@@ -176,3 +176,9 @@ const decoder = new TextDecoder();
 export function crc32(bytes: Uint8Array, start = 0, end = bytes.length): number {
   return native(bytes.subarray(start, end));
 }
+
+/** Puts a column into a longer one. */
+export function copied<Column extends { set(from: Column): void }>(from: Column, to: Column): Column {
+  to.set(from);
+  return to;
+}

@@ -3,7 +3,7 @@
 // A new Input ID is written before the records that use it and again behind them, and all of them once more when the
 // segment is sealed: one damaged place never makes other records unreadable.
 import type { InputId } from "../../../core/point.ts";
-import type { ByteWriter } from "../files/bytes.ts";
+import { type ByteWriter, copied } from "../files/bytes.ts";
 import { writeColumns } from "./columns.ts";
 import type { InputTable, PointColumns } from "./input-table.ts";
 import { type Checksum, recordTypes, writeRecord } from "./record.ts";
@@ -118,11 +118,8 @@ export class SegmentEncoder {
   /** Places in the dictionary, at the same indices as the points. */
   #idsOf(points: PointColumns, from: number, to: number, inputs: InputTable): Uint32Array {
     if (this.#ids.length < to) this.#ids = new Uint32Array(2 ** Math.ceil(Math.log2(to)));
-    if (this.#places.length < inputs.size) {
-      const grown = new Uint32Array(2 ** Math.ceil(Math.log2(inputs.size)));
-      grown.set(this.#places);
-      this.#places = grown;
-    }
+    if (this.#places.length < inputs.size)
+      this.#places = copied(this.#places, new Uint32Array(2 ** Math.ceil(Math.log2(inputs.size))));
     for (let i = from; i < to; i++) {
       const input = points.inputs[i]!;
       if (this.#places[input] === 0) {

@@ -1,4 +1,5 @@
 // Sorts points by series and time. Counts first, so that the usual case takes two passes and no comparison.
+import { copied } from "../files/bytes.ts";
 import type { SortedColumns } from "./columns.ts";
 
 /** Keeps its memory between calls; what it gives is valid until the next one. */
@@ -56,7 +57,7 @@ export class SeriesSorter {
     let ascending = true;
     for (let i = from; i < to; i++) {
       const id = ids[i]!;
-      if (id >= this.#counts.length) this.#growCounts(id);
+      if (id >= this.#counts.length) this.#counts = copied(this.#counts, new Uint32Array(roomFor(id + 1)));
       if (this.#counts[id]!++ > 0) continue;
       if (seriesCount === this.#series.length) this.#growSeries();
       if (seriesCount > 0 && id < this.#series[seriesCount - 1]!) ascending = false;
@@ -66,17 +67,9 @@ export class SeriesSorter {
     return seriesCount;
   }
 
-  #growCounts(id: number): void {
-    const grown = new Uint32Array(roomFor(id + 1));
-    grown.set(this.#counts);
-    this.#counts = grown;
-  }
-
   #growSeries(): void {
-    const grown = new Uint32Array(this.#series.length * 2);
-    grown.set(this.#series);
-    this.#series = grown;
-    this.#starts = new Uint32Array(grown.length + 1);
+    this.#series = copied(this.#series, new Uint32Array(this.#series.length * 2));
+    this.#starts = new Uint32Array(this.#series.length + 1);
   }
 
   #sortByTime(start: number, end: number): void {

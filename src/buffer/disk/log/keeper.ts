@@ -116,8 +116,7 @@ export class Keeper {
   /** Removes all that is settled. Says how many bytes came free. */
   removeSettled(now: Moment): number {
     const before = this.bytes();
-    for (const segment of this.#options.segments)
-      if (segment.sealed && segment.unsettledPoints === 0) this.#condemned.add(segment);
+    for (const segment of this.#options.segments) if (isDone(segment)) this.#condemned.add(segment);
     if (this.#condemned.size > 0) this.persist(now);
     return before - this.bytes();
   }
@@ -133,7 +132,7 @@ export class Keeper {
   /** Removes the segments that are done with. Says how many they were. */
   #remove(): number {
     const { accounts, disk, folder, note, segments, shelf } = this.#options;
-    const gone = segments.filter((segment) => this.#isDone(segment));
+    const gone = segments.filter(isDone);
     if (gone.length === 0 && this.#removed.length === 0) return 0;
     try {
       for (const segment of gone) {
@@ -152,10 +151,6 @@ export class Keeper {
     // The state on disk still tells of these segments; the next one does not have to, or tries to sync the folder again.
     this.changed = true;
     return gone.length;
-  }
-
-  #isDone({ sealed, unsettledPoints }: Segment): boolean {
-    return sealed && unsettledPoints === 0;
   }
 
   #state(now: Moment): BufferState {
@@ -180,6 +175,8 @@ export class Keeper {
     return { stream, ...counts, integration, segments, newest, ...times, ...gone, starts };
   }
 }
+
+const isDone = ({ sealed, unsettledPoints }: Segment) => sealed && unsettledPoints === 0;
 
 function stateOf({ name, header, settledBySeries, settled }: Segment): SegmentState {
   return { name, salt: header.salt, settledBySeries, ...settled.state() };

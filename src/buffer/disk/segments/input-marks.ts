@@ -5,6 +5,8 @@
 //
 // Constant time and 17 bytes per input, however many points share a time. After a start the marks are unknown; one floor,
 // the latest time that is not settled, stands for all of them.
+
+import { copied } from "../files/bytes.ts";
 import { keepSameTime, type PointColumns } from "../format/input-table.ts";
 import { KeptTimes } from "./kept-times.ts";
 
@@ -107,9 +109,4 @@ export class InputMarks {
     this.#values = copied(this.#values, new Float64Array(size));
     this.#isKnown = copied(this.#isKnown, new Uint8Array(size));
   }
-}
-
-function copied<Column extends { set(from: Column): void }>(from: Column, to: Column): Column {
-  to.set(from);
-  return to;
 }

@@ -70,14 +70,16 @@ export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): S
 // Writes the totals behind the last whole record of a segment and cuts off what follows: after a crash, and after a write
 // that failed, once the disk takes it.
 
-/** Undefined when it was done; else what the disk said. The segment can be read all the same. */
+/**
+ * Writes the header anew, and the totals where they are not there. Undefined when it was done; else what the disk said. The
+ * segment can be read all the same.
+ */
 export function mendSegment(
   segment: Segment,
   disk: Disk,
   checksum: Checksum,
-  options: MendOptions = {},
+  { header = false, seal = true }: { readonly header?: boolean; readonly seal?: boolean } = {},
 ): string | undefined {
-  const { header = false, seal = true } = options;
   try {
     withFile(disk, segment.path, "write", (file) => {
       if (header) writeFully(file, writeSegmentHeader(segment.header), 0);
@@ -93,13 +95,6 @@ export function mendSegment(
   } catch (error) {
     return String(error);
   }
-}
-
-export interface MendOptions {
-  /** Write the header anew. */
-  readonly header?: boolean;
-  /** Write the totals; not where they are there. */
-  readonly seal?: boolean;
 }
 
 function writeEnd(file: DiskFile, segment: Segment, checksum: Checksum): number {

@@ -121,10 +121,7 @@ function openUnreadable(
 ): Segment | undefined {
   options.note("error", { segment: found.name, err: String(error) }, "a segment cannot be read");
   if (Number.isFinite(limit)) {
-    const segment = newSegment(found, options);
-    segment.endSequence = endOfUnreadable(found, limit, options);
-    segment.sealed = true;
-    return segment;
+    return sealedUpTo(endOfUnreadable(found, limit, options), found, options);
   }
   // Where the log ends is not known, and that must not keep the agent from starting: the bytes are kept for whoever can
   // read them, the log goes on behind what is known to have been durable, and what came after that nobody can count.
@@ -140,11 +137,15 @@ function openUnreadable(
     options.note("error", { segment: found.name, err: String(moving) }, "it could not be moved");
     // Without any known point it is left alone: as an empty segment it would be removed.
     if (options.durable <= found.first) return undefined;
-    const segment = newSegment(found, options);
-    segment.endSequence = options.durable;
-    segment.sealed = true;
-    return segment;
+    return sealedUpTo(options.durable, found, options);
   }
+}
+
+function sealedUpTo(end: number, found: FoundSegment, options: OpeningOptions): Segment {
+  const segment = newSegment(found, options);
+  segment.endSequence = end;
+  segment.sealed = true;
+  return segment;
 }
 
 /** As far as the state tells. */

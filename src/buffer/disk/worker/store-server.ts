@@ -7,14 +7,11 @@ import type { ShelfBlock, Taken } from "../blocks/block-layout.ts";
 import { type Disk, diskErrorCode, type Note, readOnlyDisk } from "../files/disk.ts";
 import type { FolderLock } from "../files/lock.ts";
 import { keepSameTime } from "../format/input-table.ts";
-import type { Checksum } from "../format/record.ts";
 import { Store } from "../log/store.ts";
+import type { Ground } from "../segments/environment.ts";
 import type { StoreOpened, StoreReply, StoreRequest, StoreStart } from "./protocol.ts";
 
-export interface ServerGround {
-  readonly disk: Disk;
-  readonly checksum: Checksum;
-  readonly random32: () => number;
+export interface ServerGround extends Omit<Ground, "note"> {
   /** Makes this process the only one; called when the folder is there. */
   readonly lock: (folder: string) => FolderLock;
 }
