@@ -41,6 +41,12 @@ test("a cell in brackets or braces is a list or a map, a template is a text, a r
   expect(rule).toMatchObject({ input: "m7.x", signal: { labels: { hall: ["north", "3"] } }, values: { ON: 1 } });
 });
 
+test("a map in a cell and columns with dots come to one map", async () => {
+  const csv = 'input\tat\tsignal\tsignal.engUnit\tsignal.labels.hall\nm1.t\thr:0\t{ name: Oven }\t°C\t["3"]\n';
+  const [, rule] = (await rulesOf(bus, csv)) ?? [];
+  expect(rule?.signal).toEqual({ name: "Oven", engUnit: "°C", labels: { hall: ["3"] } });
+});
+
 test("devices may come from a table, with their variables", async () => {
   const { sources } = await load(
     `${head}templates: { t: [{ input: "{dev}.v", at: "hr:{base}" }] }
