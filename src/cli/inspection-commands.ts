@@ -1,7 +1,7 @@
 // The commands that look at an agent, at what it keeps and at what the service has of it: as they may be typed.
 import type { ReadOptions } from "./data/read.ts";
 import type { SignalsOptions } from "./data/signals.ts";
-import type { BufferExportOptions } from "./inspect/buffer-export.ts";
+import type { BufferExportOptions } from "./inspect/buffer.ts";
 import type { GapsOptions } from "./inspect/gaps.ts";
 import type { RejectsOptions } from "./inspect/rejects.ts";
 import type { SecurityOptions } from "./inspect/security.ts";
@@ -116,7 +116,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
       more: "In CSV an Input ID that a spreadsheet would take for a formula has a ' before it.",
       example: "tagferry buffer export /var/lib/tagferry --undelivered > points.csv",
       run: async (path: string, options: BufferExportOptions) =>
-        (await import("./inspect/buffer-export.ts")).bufferExport(path, options, io),
+        (await import("./inspect/buffer.ts")).bufferExport(path, options, io),
     },
     buffer,
   );

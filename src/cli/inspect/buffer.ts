@@ -1,8 +1,9 @@
-// `tagferry buffer stat` and `buffer verify`: what a data directory holds, whether an agent runs on it or not.
+// `tagferry buffer`: what a data directory holds, whether an agent runs on it or not; what of it is damaged; its points as CSV or
+// NDJSON.
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { nodeDisk } from "../../buffer/disk/files/node-disk.ts";
-import { BufferInspector, type InspectedSegment } from "../../buffer/disk/inspector.ts";
+import { BufferInspector, type InspectedPoint, type InspectedSegment } from "../../buffer/disk/inspector.ts";
 import { fileProblem } from "../../config/environment.ts";
 import { AgentError } from "../../core/errors.ts";
 import { epochMicros } from "../../core/point.ts";
@@ -10,7 +11,7 @@ import { formatByteSize } from "../../lib/byte-size.ts";
 import { formatTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
 import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { columns, count, printResult, progressBar } from "../terminal/text.ts";
+import { columns, count, csvCell, numberCell, printResult, progressBar } from "../terminal/text.ts";
 
 interface OpenedBuffer {
   readonly folder: string;
@@ -186,4 +187,62 @@ export async function bufferVerify(
   const result = { ok, segments, unreadable, points, lostPoints: lost, damage };
   printResult(options, result, () => [...damage, `${opened.folder}: ${good}, ${ok ? "no damage" : bad}`], io);
   return ok ? exitStatus.done : exitStatus.failed;
+}
+
+const exportFormats = ["csv", "ndjson"] as const;
+type ExportFormat = (typeof exportFormats)[number];
+
+export interface BufferExportOptions {
+  readonly format: ExportFormat;
+  /** Only what the service does not have, as far as the buffer has written that down. */
+  readonly undelivered?: boolean;
+}
+
+/**
+ * Writes the points in the order they were stored, within a record by input. Resolves with `failed`, after a last line
+ * that says what is missing, where not all could be read. Rejects with `BUFFER_MISSING`, `BUFFER_NEWER` or `BUFFER_OLDER`.
+ */
+export async function bufferExport(
+  directory: string,
+  { format, undelivered = false }: BufferExportOptions,
+  io: Console,
+): Promise<ExitStatus> {
+  const opened = inspectBuffer(directory);
+  const { inspector } = opened;
+  const line = format === "csv" ? csvLine : ndjsonLine;
+  let exported = 0;
+  let missing = 0;
+  let unreadable = 0;
+  if (format === "csv") await io.write("input,time,value\n");
+  for await (const segment of inspectedSegments(opened, io)) {
+    if (segment.error !== undefined) unreadable++;
+    missing += lostIn(segment);
+    let written = 0;
+    for (const points of inspector.points(segment.name, !undelivered)) {
+      written += points.length;
+      if (points.length > 0 && !(await io.write(points.map(line).join("")))) return exitStatus.done;
+      io.signal.throwIfAborted();
+    }
+    exported += written;
+    // What a running agent freed in between is no damage; what has no name any more is.
+    const there = undelivered ? segment.unsettledPoints : segment.points;
+    if (written < there && inspector.segment(segment.name)) missing += there - written;
+  }
+  const whole = missing === 0 && unreadable === 0;
+  const rest = [
+    ...(missing > 0 ? [`${count(missing, "point")} cannot be read`] : []),
+    ...(unreadable > 0 ? [`${count(unreadable, "segment")} cannot be read at all`] : []),
+  ].join(", ");
+  io.complain(
+    `${count(exported, "point")} exported${whole ? "" : `; ${rest}: the buffer is damaged, see tagferry buffer verify`}`,
+  );
+  return whole ? exitStatus.done : exitStatus.failed;
+}
+
+function csvLine({ input, time, value }: InspectedPoint): string {
+  return `${csvCell(input)},${formatTimestamp(epochMicros(time))},${numberCell(value)}\n`;
+}
+
+function ndjsonLine({ input, time, value }: InspectedPoint): string {
+  return `{"input":${JSON.stringify(input)},"time":"${formatTimestamp(epochMicros(time))}","value":${numberCell(value)}}\n`;
 }

@@ -11,8 +11,7 @@ import { systemRuntime } from "../../agent/runtime.ts";
 import { openBuffer } from "../../buffer/registry.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Console } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { surviveDefects } from "../terminal/survive-defects.ts";
+import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
 
 export interface RunOptions {
   readonly config: string;

@@ -7,8 +7,7 @@ import { optionsFromFlags, type ServiceFlags } from "../../service/config/flags.
 import type { LocalServiceOptions } from "../../service/config/options.ts";
 import { openService } from "../../service/service.ts";
 import { type Console, stopped } from "../terminal/console.ts";
-import { type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
-import { surviveDefects } from "../terminal/survive-defects.ts";
+import { type ExitStatus, exitStatus, surviveDefects } from "../terminal/exit-status.ts";
 
 /** Resolves with `usage` where a flag is wrong and with `config` where the file is, after every error was printed; with `failed` when the store has ended. */
 export async function service(flags: ServiceFlags, io: Console): Promise<ExitStatus> {

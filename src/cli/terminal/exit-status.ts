@@ -1,5 +1,6 @@
-// How a command ends: its exit status, and the message where it failed.
+// What happens at the end: how a command ends, with its exit status and the message where it failed; and errors that were not caught.
 import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
+import type { Logger } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import type { Console } from "./console.ts";
@@ -92,4 +93,21 @@ export async function requireValidArguments(command: Promise<ExitStatus>): Promi
       throw new CommandFailed(error.message, exitStatus.usage);
     throw error;
   }
+}
+
+/**
+ * Logs errors that nobody handles, with their stack, and lets the program go on: what is stored stays stored, and each
+ * source notices by its own watchdog when its connection no longer works. Disposing it restores Node's behaviour.
+ */
+export function surviveDefects(log: Logger): Disposable {
+  const rejected = (error: unknown) => log.error({ err: error }, "a rejection that nobody handled");
+  const thrown = (error: unknown) => log.error({ err: error }, "an error that nobody caught");
+  process.on("unhandledRejection", rejected);
+  process.on("uncaughtException", thrown);
+  return {
+    [Symbol.dispose]() {
+      process.off("unhandledRejection", rejected);
+      process.off("uncaughtException", thrown);
+    },
+  };
 }
