@@ -61,8 +61,6 @@ export class BusFraming implements Framing {
   #contested = new Set<string>();
   #sentAt = 0;
   #settlesAt: number | undefined;
-  /** Frames of the unit that is asked since it was. */
-  #heard = 0;
   /** Bytes since the request and the last frame, in which there is none. */
   #noise = 0;
   /** The last request, and the first bytes since. */
@@ -110,7 +108,6 @@ export class BusFraming implements Framing {
     this.#contested = new Set(this.#options.watch?.awaited);
     this.#sentAt = this.#now();
     this.#settlesAt = undefined;
-    this.#heard = 0;
     this.#noise = 0;
     this.#asked = request;
     this.#first = new Uint8Array(0);
@@ -194,7 +191,7 @@ export class BusFraming implements Framing {
   }
 
   get holding(): boolean {
-    return this.#current !== undefined && this.#heard > 0 && this.#heard <= this.#current.earlier;
+    return this.#current !== undefined && this.#inWindow.length > 0 && this.#inWindow.length <= this.#current.earlier;
   }
 
   expire(): Uint8Array | undefined {
@@ -205,7 +202,7 @@ export class BusFraming implements Framing {
     if (this.#contested.has(kindOfReply(request.unit, held))) return undefined;
     this.#current = undefined;
     const lastHope = blurred && this.telling(request) === undefined;
-    if (this.#heard > earlier || lastHope) this.#doubts.settle(request.unit);
+    if (this.#inWindow.length > earlier || lastHope) this.#doubts.settle(request.unit);
     else {
       // Perhaps it is an earlier one: then the answer is still to come.
       this.#doubts.came(request.unit, held);
@@ -251,10 +248,7 @@ export class BusFraming implements Framing {
       this.#discarded++;
       return;
     }
-    if (unit === request?.unit) {
-      this.#heard++;
-      this.#inWindow.push(pdu);
-    }
+    if (unit === request?.unit) this.#inWindow.push(pdu);
     if (mismatch !== undefined) {
       this.#cameLate(unit, pdu);
       this.#discard(mismatch);

@@ -136,14 +136,11 @@ const meanings: Readonly<Record<string, string>> = {
 
 // A UDP socket as a stream of datagrams. There is no connection that could fail: only what the system reports is known.
 
-export interface UdpOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly localAddress: string | undefined;
-}
-
 /** Resolves once the socket is bound and takes datagrams of the device alone. Rejects with `SOURCE_UNREACHABLE` or with `signal.reason`. */
-export async function openUdp({ host, port, localAddress }: UdpOptions, signal: AbortSignal): Promise<ByteStream> {
+export async function openUdp(
+  { host, port, localAddress }: Omit<TcpOptions, "timeoutMs">,
+  signal: AbortSignal,
+): Promise<ByteStream> {
   const unreachable = (cause: unknown) =>
     new AgentError("SOURCE_UNREACHABLE", `${host}:${port}: ${inUdpWords(cause)}`, { cause });
   const { address, family } = await orAbort(lookup(host), signal).catch((error: unknown) => {

@@ -14,7 +14,7 @@ import { cameInstead } from "../polling/unit-reader.ts";
 import { identify } from "./identification.ts";
 import { rangeNodes } from "./range-nodes.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
-import { PatientLink, survey, tableReader } from "./survey.ts";
+import { openPatientLink, type PatientLink, survey, tableReader } from "./survey.ts";
 
 /** A unit that is there answers anything, if only by an exception, within this. */
 const scanTimeoutMs = 300;
@@ -60,7 +60,7 @@ export async function* browseModbus(
   };
   // On a bus unit 0 is everybody, and nobody answers.
   const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
-  await using link = await PatientLink.open({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  await using link = await openPatientLink({ name: "browse", options, units: new Set(asked) }, runtime, signal);
   const [only] = units.length === 1 ? units : [];
   if (only === undefined) {
     yield* allUnits(asked, link, options, wish);

@@ -6,7 +6,6 @@ import { decodeBit } from "../config/registers.ts";
 import { isRegisterTable, type Table } from "../config/value-type.ts";
 import { consequenceOf } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
-import type { Link } from "../connection/link.ts";
 import { type LinkConfig, openLink } from "../polling/open.ts";
 import type { ReadWords } from "./sunspec.ts";
 
@@ -108,44 +107,32 @@ export function tableReader(
   };
 }
 
-// A link to look around with: a device that once answered may be silent or end the connection over what it does not know.
-
-export class PatientLink implements AsyncDisposable {
-  readonly #open: () => Promise<Link>;
-  readonly #signal: AbortSignal;
-  #link: Link;
-  #answered = false;
-
-  private constructor(open: () => Promise<Link>, signal: AbortSignal, link: Link) {
-    this.#open = open;
-    this.#signal = signal;
-    this.#link = link;
-  }
-
-  /** Connects. Rejects as `openLink` does; `signal` is that of all requests too. */
-  static async open(config: LinkConfig, runtime: Runtime, signal: AbortSignal): Promise<PatientLink> {
-    const open = () => openLink(config, runtime, signal);
-    return new PatientLink(open, signal, await open());
-  }
-
+/** A link to look around with: a device that once answered may be silent or end the connection over what it does not know. */
+export interface PatientLink extends AsyncDisposable {
   /**
    * As `Link.read`. Once anything was answered, a connection that ends is opened anew and counts as silence; it rejects
    * with `SOURCE_*` when that fails, too.
    */
-  async read(request: UnitRequest, timeoutMs: number): Promise<Result> {
-    try {
-      const result = await this.#link.read(request, timeoutMs, this.#signal);
-      this.#answered ||= result.kind === "data" || result.kind === "exception";
-      return result;
-    } catch (error) {
-      if (!this.#answered || !(error instanceof AgentError)) throw error;
-      await this.#link[Symbol.asyncDispose]();
-      this.#link = await this.#open();
-      return { kind: "silence", mismatch: error.message, heard: true };
-    }
-  }
+  read(request: UnitRequest, timeoutMs: number): Promise<Result>;
+}
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#link[Symbol.asyncDispose]();
-  }
+/** Connects. Rejects as `openLink` does; `signal` is that of all requests too. */
+export async function openPatientLink(config: LinkConfig, runtime: Runtime, signal: AbortSignal): Promise<PatientLink> {
+  let link = await openLink(config, runtime, signal);
+  let answered = false;
+  return {
+    async read(request, timeoutMs) {
+      try {
+        const result = await link.read(request, timeoutMs, signal);
+        answered ||= result.kind === "data" || result.kind === "exception";
+        return result;
+      } catch (error) {
+        if (!answered || !(error instanceof AgentError)) throw error;
+        await link[Symbol.asyncDispose]();
+        link = await openLink(config, runtime, signal);
+        return { kind: "silence", mismatch: error.message, heard: true };
+      }
+    },
+    [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
+  };
 }
