@@ -1,7 +1,7 @@
 // Inputs and addresses whose readings are not stored: as a list for `/api/status`, and as a warning for each Input ID.
 import type { Mapping } from "../../mapping/mapping.ts";
 import type { RefusedInputStatus, Warning } from "./status.ts";
-import { listed } from "./words.ts";
+import { firstOf } from "./words.ts";
 
 /** Addresses that one warning names; the others are counted. */
 const mostNamed = 3;
@@ -30,7 +30,7 @@ function warningOf(
   const notStored = `${lost} readings were not stored`;
   if (!fedBy) return { message: `${input}: ${reason}; ${notStored}`, remedy };
   const addresses = group.map(({ address }) => address).filter((address) => address !== "");
-  const named = listed(addresses.length, addresses, mostNamed);
+  const named = firstOf(addresses.length, addresses, mostNamed);
   const feeder = `${fedBy.source}${fedBy.address === "" ? "" : ` ${fedBy.address}`}`;
   const second = named === "" ? `a tag of ${source}` : `${source} ${named}`;
   return { message: `${input} is fed by ${feeder}; refused: ${second}; ${notStored}`, remedy };

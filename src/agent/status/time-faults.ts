@@ -1,7 +1,7 @@
 // Device clocks that stand still and times that repeat often: as a list for `/api/status`, and as a warning for each kind.
 import type { InputTimeFault, Mapping } from "../../mapping/mapping.ts";
 import type { TimeFaultStatus, TimeFaultsStatus, Warning } from "./status.ts";
-import { counted, listed } from "./words.ts";
+import { counted, firstOf } from "./words.ts";
 
 interface Named {
   readonly source: string;
@@ -50,5 +50,5 @@ function about(
   const first = all
     .filter((fault) => fault.kind === kind)
     .map((fault) => `${fault.source} ${fault.input} (${detail(fault)})`);
-  return [{ level: "warn", message: `${what(counted(count, "Input ID"))}: ${listed(count, first)}`, remedy }];
+  return [{ level: "warn", message: `${what(counted(count, "Input ID"))}: ${firstOf(count, first)}`, remedy }];
 }

@@ -8,7 +8,7 @@ import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch
 import type { UploadStatus } from "../../upload/uploader.ts";
 import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
 import type { Warning } from "./status.ts";
-import { counted, listed } from "./words.ts";
+import { counted, firstOf } from "./words.ts";
 
 export interface WarningParts {
   readonly config: Config;
@@ -112,7 +112,7 @@ function parkedWarnings(parked: ParkedStatus | undefined): Warning[] {
     const named = parked.first
       .filter((each) => each.why === why)
       .map(({ input, reason, retryInMs }) => `${input} (${reason}; next try in ${Math.ceil(retryInMs / 1_000)} s)`);
-    const inputs = `${counted(count, "input")}: ${listed(count, named)}`;
+    const inputs = `${counted(count, "input")}: ${firstOf(count, named)}`;
     return [{ level: "error", message: `points wait in the buffer: the service ${verb} ${inputs}`, remedy }];
   });
 }
@@ -158,5 +158,5 @@ function about(named: Named | undefined, what: string, remedy: string): Warning[
   if (!named || named.count === 0) return [];
   const first = named.first.map(({ input, reason }) => (reason === "" ? input : `${input} (${reason})`));
   const signals = `${counted(named.count, "signal")} ${named.count === 1 ? "is" : "are"}`;
-  return [{ level: "warn", message: `${signals} ${what}: ${listed(named.count, first)}`, remedy }];
+  return [{ level: "warn", message: `${signals} ${what}: ${firstOf(named.count, first)}`, remedy }];
 }

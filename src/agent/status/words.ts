@@ -6,7 +6,7 @@ export function counted(n: number, what: string): string {
 }
 
 /** The first `most` of `count` things, and how many more there are. */
-export function listed(count: number, first: readonly string[], most = 5): string {
+export function firstOf(count: number, first: readonly string[], most = 5): string {
   const named = first.slice(0, most);
   return `${named.join(", ")}${count > named.length ? ` and ${count - named.length} more` : ""}`;
 }

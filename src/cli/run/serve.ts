@@ -5,8 +5,8 @@ import { type Agent, type AgentOptions, openWaitingAgent, type Reload } from "..
 import type { ClosableLogger } from "../../agent/log/log.ts";
 import { openControlToken } from "../../agent/process/control-token.ts";
 import type { MetricsRegistry } from "../../agent/process/metrics.ts";
+import { processSecurity } from "../../agent/process/process.ts";
 import { releaseMemory } from "../../agent/process/process-memory.ts";
-import { processSecurity } from "../../agent/process/process-security.ts";
 import { measureUpload } from "../../agent/status/upload-metrics.ts";
 import type { Config } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";

@@ -1,0 +1,76 @@
+// What the process itself costs and how it is hardened.
+import type { Clock, MetricDeclaration } from "../../core/runtime.ts";
+import type { MetricsRegistry } from "./metrics.ts";
+
+const metrics = {
+  cpu: { name: "process_cpu_seconds_total", help: "CPU time used by the process, user and system, in seconds" },
+  resident: { name: "process_resident_memory_bytes", help: "Resident memory of the process" },
+  heap: { name: "process_heap_used_bytes", help: "Memory that JavaScript objects take up" },
+  started: { name: "process_start_time_seconds", help: "Start of the process, in seconds since 1970" },
+  loop: {
+    name: "process_event_loop_utilization_ratio",
+    help: "Share of time since the last scrape that the event loop was busy, 0 to 1",
+  },
+} as const satisfies Record<string, MetricDeclaration>;
+
+export function measureProcess(registry: MetricsRegistry): void {
+  const cpu = registry.counter(metrics.cpu);
+  const resident = registry.gauge(metrics.resident);
+  const heap = registry.gauge(metrics.heap);
+  const loop = registry.gauge(metrics.loop);
+  registry.gauge(metrics.started).set(performance.timeOrigin / 1_000);
+  let used = 0;
+  let before = performance.eventLoopUtilization();
+  registry.beforeText(() => {
+    const { user, system } = process.cpuUsage();
+    cpu.add((user + system) / 1e6 - used);
+    used = (user + system) / 1e6;
+    const { rss, heapUsed } = process.memoryUsage();
+    resident.set(rss);
+    heap.set(heapUsed);
+    const now = performance.eventLoopUtilization();
+    loop.set(performance.eventLoopUtilization(now, before).utilization);
+    before = now;
+  });
+}
+
+interface ProcessUsage {
+  readonly memoryBytes: number;
+  /** Of one core, since the last call. */
+  readonly cpuPercent: number;
+}
+
+export function processUsage(clock: Clock): () => ProcessUsage {
+  let before = { cpu: process.cpuUsage(), ms: clock.monotonic() };
+  return () => {
+    const now = { cpu: process.cpuUsage(), ms: clock.monotonic() };
+    const usedMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1_000;
+    const cpuPercent = (100 * usedMs) / Math.max(1, now.ms - before.ms);
+    before = now;
+    return { memoryBytes: process.memoryUsage.rss(), cpuPercent };
+  };
+}
+
+/** How the running process is hardened, as it is and not as it was meant to be. */
+export interface ProcessSecurity {
+  /** It has the rights of root. */
+  readonly root: boolean;
+  /** A signal calls up the debugger, which opens a port. */
+  readonly debuggerSignal: boolean;
+  /** Text can be made into code. */
+  readonly codeFromText: boolean;
+  /** What comes from outside can reach the prototype of objects by the name `__proto__`. */
+  readonly proto: boolean;
+  readonly node: string;
+}
+
+export function processSecurity(): ProcessSecurity {
+  const flags = [...process.execArgv, ...(process.env["NODE_OPTIONS"] ?? "").split(" ")];
+  return {
+    root: process.getuid?.() === 0,
+    debuggerSignal: !flags.includes("--disable-sigusr1"),
+    codeFromText: !flags.includes("--disallow-code-generation-from-strings"),
+    proto: Object.hasOwn(Object.prototype, "__proto__"),
+    node: process.version,
+  };
+}
