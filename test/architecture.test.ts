@@ -142,6 +142,7 @@ const namedTwice = [
   "Block",
   "Breaker",
   "Cut",
+  "DataQuery",
   "Endpoint",
   "Failure",
   "Found",
@@ -150,15 +151,20 @@ const namedTwice = [
   "Link",
   "LinkOptions",
   "PathStep",
+  "Service",
   "SilenceWatch",
   "StateFile",
   "UploadState",
   "UploadStatus",
+  "copied",
   "duration",
   "joined",
   "json",
+  "listed",
   "openLink",
+  "readState",
   "refusalOf",
+  "writeState",
 ];
 
 test("no two files export the same name", () => {
