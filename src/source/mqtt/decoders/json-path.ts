@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { parseJson } from "./json.ts";
 import { PayloadError } from "./payload.ts";
+import { isScalar } from "./plain-value.ts";
 
 /** One step of a path. Text: a member by name. Number: an element by index, from the end if negative. */
 export type PathStep =
@@ -116,9 +117,7 @@ function inside(outer: unknown): unknown {
 
 /** A text, number or boolean as text; undefined for anything else. */
 export function scalarText(value: unknown): string | undefined {
-  const scalar =
-    typeof value === "string" || typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
-  return scalar ? String(value) : undefined;
+  return isScalar(value) ? String(value) : undefined;
 }
 
 function member(parent: object, name: string): unknown {

@@ -1,8 +1,15 @@
 // The payload as one value, as simple devices send it: 21.5, 21,5 °C, true, ON. Pure.
 import { PayloadError, sample, utf8 } from "./payload.ts";
 
+/** What a reading may have as its value. */
+export type Scalar = number | bigint | boolean | string;
+
+export function isScalar(value: unknown): value is Scalar {
+  return value !== null && value !== undefined && typeof value !== "object";
+}
+
 /** A number, a boolean for `true` and `false`, else the text; quotes around a text are dropped. */
-export function bareValue(payload: Buffer): number | bigint | boolean | string {
+export function bareValue(payload: Buffer): Scalar {
   const text = plainText(payload);
   const number = parseDecimal(text);
   if (number !== undefined) return number;

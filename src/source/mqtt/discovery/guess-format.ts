@@ -3,14 +3,14 @@ import type { EpochMicros } from "../../../core/point.ts";
 import { jsonDocument, jsonLines } from "../decoders/json.ts";
 import { ifReadable, utf8 } from "../decoders/payload.ts";
 import { payloadTime } from "../decoders/payload-time.ts";
-import { numberDecoder, parseDecimal } from "../decoders/plain-value.ts";
+import { isScalar, numberDecoder, parseDecimal, type Scalar } from "../decoders/plain-value.ts";
 import { csvDecoder, lineProtocolRecords, senmlRecords } from "../decoders/records.ts";
 
 /** One value that a tag of these fields would read. */
 export interface GuessedValue {
   /** What tells it from others of its topic; `{name}` where the payload has the names. */
   readonly names: readonly string[];
-  readonly value: number | bigint | boolean | string;
+  readonly value: Scalar;
   readonly tag: Readonly<Record<string, unknown>>;
 }
 
@@ -112,6 +112,6 @@ export function isTime(value: unknown, now: EpochMicros): boolean {
   return typeof payloadTime(value, "auto", undefined, now) === "number";
 }
 
-function scalar(value: unknown): number | bigint | boolean | string {
-  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean" ? value : String(value);
+function scalar(value: unknown): Scalar {
+  return isScalar(value) ? value : String(value);
 }

@@ -4,10 +4,8 @@ import type { BrowsedNode } from "../../../core/source.ts";
 import { cborDocument, messagePackDocument } from "../decoders/binary-documents.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { decompress, ifReadable, PayloadError } from "../decoders/payload.ts";
-import { bareValue } from "../decoders/plain-value.ts";
+import { bareValue, isScalar, type Scalar } from "../decoders/plain-value.ts";
 import { guessFormat, isTime, timeName } from "./guess-format.ts";
-
-type Scalar = number | bigint | boolean | string;
 
 interface Leaf {
   readonly path: string;
@@ -84,18 +82,9 @@ function hexadecimal(payload: Buffer): string {
 function leavesOf(document: object, now: EpochMicros): readonly Leaf[] {
   const leaves: Leaf[] = [];
   const walk = (parent: object, path: string, names: readonly string[]) => {
-    const list = Array.isArray(parent) ? namedList(parent, now) : undefined;
+    const list = Array.isArray(parent) ? namedList(parent, path, names, now) : undefined;
     if (list) {
-      const { key, time, values } = list;
-      const at = `${path}[*]`;
-      const more = { capture: { [key]: `${at}.${key}` }, ...(time !== undefined && { time: { at: `${at}.${time}` } }) };
-      for (const [name, value] of values)
-        leaves.push({
-          path: `${at}.${name}`,
-          names: [...names, `{${key}}`, ...(values.length > 1 ? [name] : [])],
-          value,
-          more,
-        });
+      leaves.push(...list);
       return;
     }
     for (const [name, value] of Object.entries(parent)) {
@@ -104,23 +93,16 @@ function leavesOf(document: object, now: EpochMicros): readonly Leaf[] {
       const inner = [...names, name];
       const found: unknown = value;
       if (found instanceof Uint8Array) continue;
-      const block = sampleBlock(found, parent, now);
-      if (block && Array.isArray(found)) {
-        const time = { at: `${path}.${block.start}`, step: { at: `${path}.${block.step}`, unit: block.unit } };
+      const time = sampleTime(found, parent, path, now);
+      if (time && Array.isArray(found))
         leaves.push({ path: `${at}[*]`, names: inner, value: Number(found[0]), more: { each: "sample", time } });
-        continue;
-      }
-      if (typeof found === "object" && found !== null) {
+      else if (typeof found === "object" && found !== null) {
         if (inner.length < maxDepth) walk(found, at, inner);
       } else if (isScalar(found)) leaves.push({ path: at, names: inner, value: found });
     }
   };
   walk(document, "$", []);
   return leaves;
-}
-
-function isScalar(value: unknown): value is Scalar {
-  return value !== null && value !== undefined && typeof value !== "object";
 }
 
 function stepTo(name: string, index: boolean): string {
@@ -135,21 +117,19 @@ function inputOf(levels: readonly string[], names: readonly string[]): string {
   return [...levels.map(plain), ...filled].join(".").slice(-128);
 }
 
-/** What names and values of the elements are called. */
-export interface NamedList {
-  /** The member that tells the elements apart. */
-  readonly key: string;
-  /** The member with the time of each. */
-  readonly time: string | undefined;
-  /** Members that are values, with that of the first element. */
-  readonly values: readonly (readonly [name: string, value: number | boolean])[];
-}
-
 const keys = /^(?:name|channel|id|key|tag|sensor|type|n)$/i;
 const simple = /^[A-Za-z_]\w*$/;
 
-/** Undefined: the elements are told apart by their place alone. */
-export function namedList(elements: readonly unknown[], now: EpochMicros): NamedList | undefined {
+/**
+ * Of lists whose elements say which signal they are of, `[{"channel":"temperature","value":22.4}, …]`, the values of the first.
+ * Undefined: the elements are told apart by their place alone.
+ */
+function namedList(
+  elements: readonly unknown[],
+  path: string,
+  names: readonly string[],
+  now: EpochMicros,
+): readonly Leaf[] | undefined {
   const maps = elements.filter(
     (element): element is Readonly<Record<string, unknown>> =>
       typeof element === "object" && element !== null && !Array.isArray(element),
@@ -165,14 +145,13 @@ export function namedList(elements: readonly unknown[], now: EpochMicros): Named
   const values = members.flatMap(([name, value]) =>
     name !== time && (typeof value === "number" || typeof value === "boolean") ? [[name, value] as const] : [],
   );
-  return key === undefined || values.length === 0 ? undefined : { key, time, values };
-}
-
-/** Where a block has the time of its first sample, and that between two. */
-export interface SampleBlock {
-  readonly start: string;
-  readonly step: string;
-  readonly unit: string;
+  if (key === undefined || values.length === 0) return undefined;
+  const at = `${path}[*]`;
+  const more = { capture: { [key]: `${at}.${key}` }, ...(time !== undefined && { time: { at: `${at}.${time}` } }) };
+  return values.map(([name, value]) => {
+    const own = values.length > 1 ? [name] : [];
+    return { path: `${at}.${name}`, names: [...names, `{${key}}`, ...own], value, more };
+  });
 }
 
 /** Shorter lists of numbers are rather signals of their own. */
@@ -180,15 +159,18 @@ const leastSamples = 16;
 const startName = /^(?:t0|start)$/i;
 const stepName = /^(?:dt|step|interval|period)(?:_(s|ms|us|ns))?$/i;
 
-/** How the numbers in `found`, a member of `parent`, lie in time; undefined: they are no block, or it is not said. */
-export function sampleBlock(found: unknown, parent: object, now: EpochMicros): SampleBlock | undefined {
+/**
+ * How the numbers in `found`, a member of `parent`, lie in time, as in `{"t0":1767225600000,"dt_us":2500,"x":[12,-7, …]}`;
+ * undefined: they are no block, or it is not said.
+ */
+function sampleTime(found: unknown, parent: object, path: string, now: EpochMicros): object | undefined {
   if (!Array.isArray(found) || found.length < leastSamples || !found.every((each) => typeof each === "number"))
     return undefined;
   const members = Object.entries(parent).filter(([name]) => simple.test(name));
-  const start = members.find(
-    ([name, value]) => (timeName.test(name) || startName.test(name)) && isTime(value, now),
-  )?.[0];
+  const isStart = (name: string) => timeName.test(name) || startName.test(name);
+  const start = members.find(([name, value]) => isStart(name) && isTime(value, now))?.[0];
   const step = members.find(([name, value]) => stepName.test(name) && typeof value === "number")?.[0];
   if (start === undefined || step === undefined) return undefined;
-  return { start, step, unit: stepName.exec(step)?.[1]?.toLowerCase() ?? "ms" };
+  const unit = stepName.exec(step)?.[1]?.toLowerCase() ?? "ms";
+  return { at: `${path}.${start}`, step: { at: `${path}.${step}`, unit } };
 }

@@ -15,6 +15,7 @@ import {
   timeInRange,
   writtenTime,
 } from "../decoders/payload-time.ts";
+import { isScalar } from "../decoders/plain-value.ts";
 import { isGood } from "../decoders/quality.ts";
 import { readStruct } from "../decoders/struct.ts";
 import { elementOf } from "./element.ts";
@@ -185,7 +186,7 @@ function readValue(
     counts.noteUnnamed(message.topic, tag.value?.text ?? "");
     return;
   }
-  const usable = isValue(found);
+  const usable = isScalar(found);
   const reading: Reading = {
     tag: id,
     captures: place.captures,
@@ -211,10 +212,6 @@ function qualityCode(at: JsonPath | readonly JsonPath[], document: unknown, keys
     if (code !== undefined && typeof code !== "object") return code;
   }
   return undefined;
-}
-
-function isValue(found: unknown): found is number | bigint | boolean | string {
-  return found !== null && found !== undefined && typeof found !== "object";
 }
 
 function describe(found: unknown): string {

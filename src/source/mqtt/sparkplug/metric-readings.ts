@@ -4,12 +4,13 @@ import type { Description, Quality, Reading } from "../../../core/source.ts";
 import { defaultTimeRule } from "../../../lib/device-time.ts";
 import { badReading } from "../connection/message.ts";
 import { arrivalTaken, payloadTime } from "../decoders/payload-time.ts";
+import type { Scalar } from "../decoders/plain-value.ts";
 import type { MessageCounts } from "../reading/message-counts.ts";
 import type { Route } from "../reading/topic-router.ts";
 import { isInScope, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
 import type { EdgeNode, KnownMetric } from "./edge-node.ts";
 import type { SparkplugMetric, SparkplugPayload } from "./payload.ts";
-import { elementsOf, type Scalar, scalarOf } from "./wire.ts";
+import { elementsOf, scalarOf } from "./wire.ts";
 
 /** Where readings and descriptions go. */
 export interface ReadingSink {

@@ -1,7 +1,8 @@
 // A Sparkplug B payload as objects, with the names of its protobuf definition. Pure.
 import { inflateSync, unzipSync } from "node:zlib";
 import { PayloadError } from "../decoders/payload.ts";
-import { readFields, type Scalar, scalarOf } from "./wire.ts";
+import type { Scalar } from "../decoders/plain-value.ts";
+import { readFields, scalarOf } from "./wire.ts";
 
 export interface SparkplugPayload {
   /** Milliseconds since 1970. */

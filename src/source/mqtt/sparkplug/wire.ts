@@ -1,7 +1,7 @@
 // How Sparkplug's values travel: the wire format of Protocol Buffers, as much of it as is needed, and what a value is once its
 // datatype is known. Pure.
 import { PayloadError } from "../decoders/payload.ts";
-import { narrow } from "../decoders/plain-value.ts";
+import { narrow, type Scalar } from "../decoders/plain-value.ts";
 import { type NumberType, numberTypes } from "../decoders/struct.ts";
 
 /** One field as it stands in a message: a number for varints and fixed widths, bytes for everything with a length. */
@@ -60,8 +60,6 @@ export function* readFields(bytes: Uint8Array): Generator<Field> {
     }
   }
 }
-
-export type Scalar = number | bigint | boolean | string;
 
 /** Bits of the signed integers, by datatype. They travel as unsigned ones, of their own width or of a wider one. */
 const signedBits: Readonly<Record<number, number>> = { 1: 8, 2: 16, 3: 32, 4: 64 };
