@@ -83,7 +83,7 @@ export const mqttAblations: readonly Ablation[] = [
   {
     safeguard: "the place of an oversized message in the order of acknowledgements",
     file: "source/mqtt/connection/oversize-filter.ts",
-    code: "    parts.push(this.#standIn);\n",
+    code: "        parts.push(this.#standIn);\n",
     without: "",
     test: oversize,
   },

@@ -31,6 +31,8 @@ const step = z.union([
   }),
 ]);
 
+/** Of several places the first that has one. */
+const places = z.union([payloadPath(), z.array(payloadPath()).min(1)]);
 const onePlace = "must have one of at, capture and property";
 
 /** Formats that say themselves where the time stands. */
@@ -38,8 +40,7 @@ const timedFormats: readonly string[] = ["senml", "lineProtocol", "sparkplugB"];
 
 const time = z
   .strictObject({
-    at: z
-      .union([payloadPath(), z.array(payloadPath()).min(1)])
+    at: places
       .optional()
       .describe("Where in the payload the time stands; of several places the first that has one.")
       .meta({ examples: ["$.ts"] }),
@@ -81,8 +82,7 @@ const time = z
   });
 
 const quality = z.strictObject({
-  at: z
-    .union([payloadPath(), z.array(payloadPath()).min(1)])
+  at: places
     .describe(
       "Where in the payload a code for the quality of the value stands; of several places the first that has one. Where it is missing the value is good.",
     )

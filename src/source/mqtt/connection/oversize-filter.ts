@@ -44,7 +44,7 @@ export class OversizeFilter {
   /** Bytes of the current packet that are still to come and to be passed on, or to be discarded. */
   #toPass = 0;
   #toDiscard = 0;
-  /** What the parser gets once the payload has been discarded. */
+  /** What the parser gets once the payload has been discarded; undefined: nothing is. */
   #standIn: Buffer | undefined;
   #standInBytes = 0;
   /** PUBLISH packets passed to the parser, and those that came out of it. */
@@ -76,31 +76,32 @@ export class OversizeFilter {
     let from = 0;
     let at = 0;
     while (at < input.length) {
-      if (this.#toDiscard > 0) {
-        at += this.#discard(input.length - at);
+      if (this.#standIn) {
+        const count = Math.min(this.#toDiscard, input.length - at);
+        this.#toDiscard -= count;
+        at += count;
         from = at;
-        if (this.#toDiscard === 0) this.#endDiscarding(parts);
+        if (this.#toDiscard > 0) break;
+        parts.push(this.#standIn);
+        this.#standIns.push({ index: this.#passed - 1, bytes: this.#standInBytes });
+        this.#standIn = undefined;
       } else if (this.#toPass > 0) {
         const count = Math.min(this.#toPass, input.length - at);
         this.#toPass -= count;
         at += count;
       } else {
         const head = this.#decide(input, at);
-        if (head > 0) {
-          // Passed from here, header included, or discarded from behind the head.
-          if (this.#standIn === undefined) continue;
-          if (at > from) parts.push(input.subarray(from, at));
-          at += head;
-          from = at;
-          if (this.#toDiscard === 0) this.#endDiscarding(parts);
-        } else {
-          if (at > from) parts.push(input.subarray(from, at));
-          // A copy: a view would keep the whole chunk.
-          const rest = Buffer.from(input.subarray(at));
-          this.#pending = [rest];
-          this.#pendingBytes = rest.length;
-          return joined(parts);
-        }
+        // Passed from here, header included, or discarded from behind the head.
+        if (head > 0 && this.#standIn === undefined) continue;
+        if (at > from) parts.push(input.subarray(from, at));
+        at += head;
+        from = at;
+        if (head > 0) continue;
+        // A copy: a view would keep the whole chunk.
+        const rest = Buffer.from(input.subarray(at));
+        this.#pending = [rest];
+        this.#pendingBytes = rest.length;
+        return joined(parts);
       }
     }
     if (from === 0 && parts.length === 0) return input;
@@ -112,19 +113,6 @@ export class OversizeFilter {
   nextPublish(): number | undefined {
     const index = this.#parsed++;
     return this.#standIns[0]?.index === index ? this.#standIns.shift()?.bytes : undefined;
-  }
-
-  #discard(available: number): number {
-    const count = Math.min(this.#toDiscard, available);
-    this.#toDiscard -= count;
-    return count;
-  }
-
-  #endDiscarding(parts: Buffer[]): void {
-    if (this.#standIn === undefined) return;
-    parts.push(this.#standIn);
-    this.#standIns.push({ index: this.#passed - 1, bytes: this.#standInBytes });
-    this.#standIn = undefined;
   }
 
   /**
