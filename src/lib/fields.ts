@@ -57,6 +57,16 @@ function measured({ min, max, parse, format, what, measure, pattern }: Measured)
   return field.meta({ measure, pattern });
 }
 
+/** A text that `parse` makes a value of; where it cannot, it says what the text must be (to be read after "must"). */
+export function parsedText<T extends object>(parse: (text: string) => T | string) {
+  return z.string().transform((text, context): T => {
+    const parsed = parse(text);
+    if (typeof parsed !== "string") return parsed;
+    context.addIssue({ code: "custom", message: `must ${parsed}`, input: text });
+    return z.NEVER;
+  });
+}
+
 /** A password, token or key: never printed. May be empty. */
 export function secret() {
   return z

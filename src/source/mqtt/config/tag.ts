@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { DriverTag } from "../../../core/source.ts";
 import { timeRuleFields } from "../../../lib/device-time.ts";
-import { duration } from "../../../lib/fields.ts";
+import { duration, parsedText } from "../../../lib/fields.ts";
 import { timeZone } from "../../../lib/time-zone.ts";
 import { payloadPath } from "../decoders/json-path.ts";
 import { compressions } from "../decoders/payload.ts";
@@ -12,16 +12,7 @@ import { bytesField } from "../decoders/struct.ts";
 import { sparkplugScope } from "../topics/sparkplug-topic.ts";
 import { topicTemplate } from "../topics/topic-template.ts";
 
-const zone = z.string().transform((name, context) => {
-  const found = timeZone(name);
-  if (found) return found;
-  context.addIssue({
-    code: "custom",
-    message: "must be a time zone, as in Europe/Madrid, UTC or +02:00",
-    input: name,
-  });
-  return z.NEVER;
-});
+const zone = parsedText((name) => timeZone(name) ?? "be a time zone, as in Europe/Madrid, UTC or +02:00");
 
 const step = z.union([
   duration({ min: 0.001 }),

@@ -1,5 +1,5 @@
 // The subset of JSONPath that finds values in payloads: `$.a.b[0]['x y'][*]`, `$.**`. Parsed once, followed per message. Pure.
-import { z } from "zod";
+import { parsedText } from "../../../lib/fields.ts";
 import { parseJson } from "./json.ts";
 import { PayloadError } from "./payload.ts";
 import { isScalar } from "./plain-value.ts";
@@ -126,16 +126,8 @@ function member(parent: object, name: string): unknown {
 
 /** Field of a schema that takes a path. */
 export function payloadPath() {
-  return z.string().transform((text, context): JsonPath => {
-    const parsed = parseJsonPath(text);
-    if (parsed) return parsed;
-    context.addIssue({
-      code: "custom",
-      message: "must be a path into the payload, as in $.t, $.a.b[0], $['x y'], $.list[*].v or $.list[?@.id=='7'].v",
-      input: text,
-    });
-    return z.NEVER;
-  });
+  const form = "be a path into the payload, as in $.t, $.a.b[0], $['x y'], $.list[*].v or $.list[?@.id=='7'].v";
+  return parsedText((text) => parseJsonPath(text) ?? form);
 }
 
 /** What `[*]` and `.**` may find in one message. More is refused: it would be a delivery that never ends. */

@@ -1,7 +1,7 @@
 // Topic templates: `sensors/{room}/env` subscribes `sensors/+/env` and captures the second level as `room`, which may go
 // through functions: `{line|lower}`, `{room|map(1=hall,2=yard)}`. Pure; runs once per topic, not per message.
-import { z } from "zod";
 import type { Captures } from "../../../core/source.ts";
+import { parsedText } from "../../../lib/fields.ts";
 
 /** A topic as a tag gives it, taken apart. */
 export interface TopicTemplate {
@@ -79,12 +79,7 @@ export function capturesIn(topic: string, captures: readonly TopicCapture[]): Ca
 
 /** Field of a schema that takes a topic template. */
 export function topicTemplate() {
-  return z.string().transform((text, context): TopicTemplate => {
-    const parsed = parseTopicTemplate(text);
-    if (typeof parsed !== "string") return parsed;
-    context.addIssue({ code: "custom", message: `must ${parsed}`, input: text });
-    return z.NEVER;
-  });
+  return parsedText(parseTopicTemplate);
 }
 
 /** Turns what stood in the topic into the capture. */
