@@ -5,7 +5,7 @@ import { isHidden } from "./excerpt.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, childPath, plain, type ScalarNode } from "./node.ts";
 import { descriptionOf, isSecret, keysOf, messageFor, schemasAt } from "./schema-walk.ts";
-import { listed, nearest } from "./suggest.ts";
+import { joinNames, nearest } from "./suggest.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -135,7 +135,7 @@ export function unknownKey(owner: ConfigNode, key: string, names: readonly strin
   const at = owner.kind === "map" ? (owner.entries.get(key)?.key ?? owner.at) : owner.at;
   const near = nearest(key, names);
   const place = { at, path: childPath(owner.path, key) };
-  if (near === undefined) issues.error(place, "unknown key", `may be ${listed(names.toSorted(), "or")}`);
+  if (near === undefined) issues.error(place, "unknown key", `may be ${joinNames(names.toSorted(), "or")}`);
   else issues.error(place, `unknown key; did you mean ${near}?`);
 }
 

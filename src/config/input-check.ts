@@ -4,7 +4,7 @@ import { literals, placeholders } from "../mapping/input-template.ts";
 import type { ExpandedTag } from "./expand.ts";
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, type ScalarNode } from "./node.ts";
-import { listed, nearest } from "./suggest.ts";
+import { joinNames, nearest } from "./suggest.ts";
 
 /** Which tag uses which Input ID or template of one, over all sources. */
 export type UsedInputs = Map<string, UsedInput>;
@@ -81,7 +81,7 @@ function notFilled(name: string, captured: readonly string[], node: ConfigNode, 
   const can =
     captured.length === 0
       ? "the address of this tag captures nothing; give the name under vars"
-      : `this tag captures ${listed(captured, "and")}; other names are given under vars`;
+      : `this tag captures ${joinNames(captured, "and")}; other names are given under vars`;
   const meant = near === undefined ? "" : `; did you mean {${near}}?`;
   issues.error(node, `nothing fills {${name}}${meant}`, can);
 }

@@ -2,7 +2,7 @@
 // in the words of a configuration.
 import { z } from "zod";
 import { unreachable } from "../core/unreachable.ts";
-import { listed } from "./suggest.ts";
+import { joinNames } from "./suggest.ts";
 
 /** The slice of a schema that is looked at. What each kind has beside `type` differs; unknown kinds have nothing inside. */
 type Definition = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -125,7 +125,7 @@ export function messageFor(issue: z.core.$ZodRawIssue): string {
     case "invalid_type":
       return `must be ${kindOf(issue.expected)}`;
     case "invalid_value":
-      return `must be ${listed(issue.values.map(String), "or")}`;
+      return `must be ${joinNames(issue.values.map(String), "or")}`;
     case "too_small":
     case "too_big":
       return sizeMessage(issue);
@@ -173,5 +173,5 @@ function unionMessage(errors: readonly (readonly z.core.$ZodIssue[])[]): string 
     .filter(({ path }) => path.length === 0)
     .map(({ message }) => /^must be (.*)$/.exec(message)?.[1])
     .filter((text) => text !== undefined);
-  return wanted.length === 0 ? "is not what may stand here" : `must be ${listed([...new Set(wanted)], "or")}`;
+  return wanted.length === 0 ? "is not what may stand here" : `must be ${joinNames([...new Set(wanted)], "or")}`;
 }

@@ -10,7 +10,7 @@ import { checkInput, checkSignalTexts, type UsedInputs } from "./input-check.ts"
 import type { Issues, Place } from "./issue.ts";
 import { type ConfigNode, childNode, type MapNode } from "./node.ts";
 import { SharedParts } from "./shared-parts.ts";
-import { listed, suggestion } from "./suggest.ts";
+import { joinNames, suggestion } from "./suggest.ts";
 
 interface SourceParts extends Omit<ExpandParts, "driver"> {
   readonly drivers: readonly Driver[];
@@ -99,13 +99,17 @@ function driverOf(node: ConfigNode, { drivers, issues }: SourceParts): Driver | 
   }
   const type = childNode(node, "type");
   if (!type) {
-    issues.error({ at: node.at, path: `${node.path}.type` }, "is missing", `may be ${listed(types, "or")}`);
+    issues.error({ at: node.at, path: `${node.path}.type` }, "is missing", `may be ${joinNames(types, "or")}`);
     return undefined;
   }
   const text = type.kind === "scalar" ? type.text : "";
   const driver = drivers.find((candidate) => candidate.type === text);
   if (!driver && !(type.kind === "scalar" && type.broken))
-    issues.error(type, `must be ${listed(types, "or")}${text === "" ? "" : `, is ${text}`}`, suggestion(text, types));
+    issues.error(
+      type,
+      `must be ${joinNames(types, "or")}${text === "" ? "" : `, is ${text}`}`,
+      suggestion(text, types),
+    );
   return driver;
 }
 

@@ -19,11 +19,11 @@ export function nearest(given: string, names: Iterable<string>): string | undefi
 export function suggestion(given: string, names: readonly string[]): string | undefined {
   const near = nearest(given, names);
   if (near !== undefined) return `did you mean ${near}?`;
-  return names.length === 0 ? undefined : `may be ${listed(names, "or")}`;
+  return names.length === 0 ? undefined : `may be ${joinNames(names, "or")}`;
 }
 
 /** `a`, `a or b`, `a, b or c`. */
-export function listed(names: readonly string[], word: "or" | "and"): string {
+export function joinNames(names: readonly string[], word: "or" | "and"): string {
   const last = names.at(-1) ?? "";
   return names.length < 2 ? last : `${names.slice(0, -1).join(", ")} ${word} ${last}`;
 }

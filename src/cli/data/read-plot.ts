@@ -6,7 +6,7 @@ import { formatRfcDuration } from "../../wire/rfc-duration.ts";
 import { formatTimestamp, parseTimestamp } from "../../wire/timestamp.ts";
 import type { Console } from "../terminal/console.ts";
 import { count, number, visible } from "../terminal/text.ts";
-import type { DataQuery, ReadItem } from "./read-rows.ts";
+import type { ReadItem, ReadQuery } from "./read-rows.ts";
 
 const height = 10;
 const minute = 60e6;
@@ -23,7 +23,7 @@ interface Column {
 export async function plotItems(
   caller: MethodCaller,
   items: readonly ReadItem[],
-  { from, before, rollup: asked }: DataQuery,
+  { from, before, rollup: asked }: ReadQuery,
   width: number | undefined,
   io: Console,
 ): Promise<boolean> {

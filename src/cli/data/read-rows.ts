@@ -12,7 +12,7 @@ export interface ReadItem {
 }
 
 /** What of the items is read. */
-export interface DataQuery {
+export interface ReadQuery {
   readonly from: EpochMicros;
   readonly before: EpochMicros;
   /** RFC 3339 duration, or `window`. Undefined: the points themselves; for a plot, a rollup that fits the picture. */

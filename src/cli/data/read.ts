@@ -18,7 +18,7 @@ import type { Console } from "../terminal/console.ts";
 import { CommandFailed, type ExitStatus, exitStatus } from "../terminal/exit-status.ts";
 import { visible } from "../terminal/text.ts";
 import { plotItems } from "./read-plot.ts";
-import { type DataQuery, DataRows, type ReadItem, type RowFormat } from "./read-rows.ts";
+import { DataRows, type ReadItem, type ReadQuery, type RowFormat } from "./read-rows.ts";
 
 export interface ReadOptions {
   readonly config: string;
@@ -71,7 +71,7 @@ export async function read(inputs: readonly string[], options: ReadOptions, io: 
 function wrongRollup(
   rollup: string | undefined,
   { version: spoken }: MethodCaller,
-  { from, before }: Omit<DataQuery, "rollup">,
+  { from, before }: Omit<ReadQuery, "rollup">,
 ): string | undefined {
   if (rollup === undefined) return undefined;
   const parsed: ReturnType<typeof readRollup> = readRollup(rollup, spoken);
@@ -89,7 +89,7 @@ function widthOf(rollup: ReadRollup): number {
 async function printRows(
   caller: MethodCaller,
   items: readonly ReadItem[],
-  { from, before, rollup, format }: DataQuery & { readonly format: RowFormat },
+  { from, before, rollup, format }: ReadQuery & { readonly format: RowFormat },
   io: Console,
 ): Promise<boolean> {
   const rows = new DataRows(format, rollup === undefined ? ["value"] : rollupColumns);

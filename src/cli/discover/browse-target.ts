@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { sourceAddress } from "../../agent/upkeep/source-address.ts";
 import { fileProblem } from "../../config/environment.ts";
 import { loadConfig } from "../../config/load.ts";
-import { listed } from "../../config/suggest.ts";
+import { joinNames } from "../../config/suggest.ts";
 import { AgentError } from "../../core/errors.ts";
 import { Secret } from "../../core/secret.ts";
 import type { BrowseTarget, Driver } from "../../core/source.ts";
@@ -121,7 +121,7 @@ export function driverOf(url: string): Driver {
   throw new AgentError(
     "CONFIG_INVALID",
     `${shownValue(url)} must begin with one of ${known.join(" ")}
-  as in ${listed(networkAddresses, "or").replaceAll("host", () => host)}`,
+  as in ${joinNames(networkAddresses, "or").replaceAll("host", () => host)}`,
   );
 }
 

@@ -1,5 +1,5 @@
 // What help, questions and messages say of protocols, taken from their drivers.
-import { listed } from "../../config/suggest.ts";
+import { joinNames } from "../../config/suggest.ts";
 import type { KnownCertificate, TrustStore } from "../../core/commissioning.ts";
 import type { Driver } from "../../core/source.ts";
 import { drivers } from "../../source/registry.ts";
@@ -14,7 +14,7 @@ export interface ProtocolTexts {
 
 /** The protocols of the drivers that have `member`: `MQTT, Modbus and OPC UA`. */
 export function protocolsWith(member: keyof Driver): string {
-  return listed(
+  return joinNames(
     examplesOf((driver) => driver[member] !== undefined).map(({ protocol }) => protocol),
     "and",
   );
@@ -22,7 +22,7 @@ export function protocolsWith(member: keyof Driver): string {
 
 /** The protocols whose sources have this option. */
 export function protocolsOf(option: string): string {
-  return listed(
+  return joinNames(
     examplesOf((driver) => hasOption(driver, option)).map(({ protocol }) => protocol),
     "and",
   );
@@ -30,7 +30,7 @@ export function protocolsOf(option: string): string {
 
 /** What the drivers that have `member` read: `an MQTT broker, a Modbus device or an OPC UA server`. */
 export function devicesWith(member: keyof Driver): string {
-  return listed(
+  return joinNames(
     examplesOf((driver) => driver[member] !== undefined).map(({ device }) => device),
     "or",
   );
