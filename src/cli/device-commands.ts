@@ -4,7 +4,7 @@ import type { BrowseOptions } from "./discover/browse.ts";
 import type { ProbeOptions } from "./discover/probe.ts";
 import type { TestOptions } from "./discover/test.ts";
 import type { TrustOptions } from "./discover/trust.ts";
-import { type CommandLine, duration, json, numberFrom, parsedOption } from "./shared/arguments.ts";
+import { type CommandLine, jsonOption, numberFrom, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";
 import { requireValidArguments } from "./terminal/exit-status.ts";
 
@@ -21,7 +21,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     takes: [
       `[url]  ${protocols.addressExamples().join(", ")} …; registers are narrowed down by ?unit=1&from=0&to=2000`,
       "--yaml  print tags to paste into a configuration",
-      json,
+      jsonOption,
       `--endpoints  ${secured}: list the ways into the server and what protects each`,
       line.configOption("configuration that --source stands in"),
       "--source <name>  look as this source does: its address, login, security and the agent's certificate",
@@ -48,7 +48,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
       parsedOption("--unit <number>  unit identifier", numberFrom(0, 255, "a number")).default(1),
       "--expect <value>  what the display of the device shows, as it is written there",
       replyUnit,
-      json,
+      jsonOption,
     ],
     example: "tagferry probe tcp://10.0.0.5:502 --unit 3 --at hr:100 --expect 231.4",
     run: async (url: string, options: ProbeOptions) =>
@@ -60,7 +60,10 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     takes: [
       line.configOption(),
       "--once  end when every tag was read; exit status 1 where one gave no good value",
-      parsedOption("--within <time>  how long --once waits for tags that are silent", duration).default(10_000, "10s"),
+      parsedOption("--within <time>  how long --once waits for tags that are silent", parseDurationArgument).default(
+        10_000,
+        "10s",
+      ),
       "--source <name>  only this source",
       "--json  print a line of JSON for each reading",
     ],
@@ -79,7 +82,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
     {
       name: "list",
       what: "those it trusts, those it refused, and its own",
-      takes: [config, json],
+      takes: [config, jsonOption],
       example: "tagferry trust list -c tagferry.yaml",
       run: async (options: TrustOptions) => (await import("./discover/trust.ts")).listTrust(options, io),
     },
@@ -94,7 +97,7 @@ export function addDeviceCommands(line: CommandLine, protocols: ProtocolTexts): 
       {
         name,
         what,
-        takes: [`<thumbprint>  SHA-1 or SHA-256, ${where}`, config, json],
+        takes: [`<thumbprint>  SHA-1 or SHA-256, ${where}`, config, jsonOption],
         example: `tagferry trust ${name} 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b -c tagferry.yaml`,
         run: async (given: string, options: TrustOptions) =>
           (await import("./discover/trust.ts")).decideTrust(name, given, options, io),

@@ -11,10 +11,10 @@ import type { AgentAddressOptions } from "./shared/agent-client.ts";
 import {
   agentConfigOption,
   type CommandLine,
-  duration,
   formatOptions,
-  json,
+  jsonOption,
   numberFrom,
+  parseDurationArgument,
   parsedOption,
   urlOption,
 } from "./shared/arguments.ts";
@@ -46,7 +46,7 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
   line.add({
     name: "reload",
     what: "have the running agent take up its changed configuration; a wrong one changes nothing and is told",
-    takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, json],
+    takes: [asked, anyAgent, `${tokenFile}to ask from another machine or as another user`, jsonOption],
     more: "Whoever can read the data directory of the agent needs no token. Changes of sections other than sources need a restart.",
     example: "tagferry reload -c tagferry.yaml",
     run: async (options: ReloadOptions) => (await import("./run/reload.ts")).reload(line.located(options), io),
@@ -55,10 +55,10 @@ export function addInspectionCommands(line: CommandLine, runCommand: RunCommand)
     name: "gaps",
     what: "every interval in which tags were not recorded, with its cause and what became of it",
     takes: [
-      parsedOption("--since <time>  how far back", duration).default(7 * 86_400_000, "7d"),
+      parsedOption("--since <time>  how far back", parseDurationArgument).default(7 * 86_400_000, "7d"),
       agentConfigOption("configuration of the agent: it is asked, or its data directory is read"),
       anyAgent,
-      json,
+      jsonOption,
     ],
     example: "tagferry gaps --since 24h -c tagferry.yaml",
     run: async (options: GapsOptions) => (await import("./inspect/gaps.ts")).gaps(line.located(options), io),
@@ -76,7 +76,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
   line.add({
     name: "security",
     what: "what of the agent is protected and what is not: connections, files, process",
-    takes: [...configured, json],
+    takes: [...configured, jsonOption],
     more: "Without a running agent only what stands in the configuration and in its folders is told.",
     example: "tagferry security -c tagferry.yaml --json",
     run: async (options: SecurityOptions) => (await import("./inspect/security.ts")).security(options, io),
@@ -92,7 +92,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     {
       name: "stat",
       what: "what it holds: segments, points, what is to be delivered, what was lost",
-      takes: [directory, json],
+      takes: [directory, jsonOption],
       example: "tagferry buffer stat /var/lib/tagferry",
       run: async (path: string, given: Json) => (await import("./inspect/buffer.ts")).bufferStat(path, given, io),
     },
@@ -102,7 +102,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     {
       name: "verify",
       what: "read every byte; exit status 1 where anything is damaged",
-      takes: [directory, json],
+      takes: [directory, jsonOption],
       example: "tagferry buffer verify /var/lib/tagferry",
       run: async (path: string, given: Json) => (await import("./inspect/buffer.ts")).bufferVerify(path, given, io),
     },
@@ -135,7 +135,7 @@ What the agent itself would have to tell is missing where it does not answer. Wi
       {
         name,
         what,
-        takes: [config, json],
+        takes: [config, jsonOption],
         example: `tagferry rejects ${name} -c tagferry.yaml`,
         run: async (options: RejectsOptions) => (await import("./inspect/rejects.ts")).rejects[name](options, io),
       },
@@ -148,8 +148,8 @@ What the agent itself would have to tell is missing where it does not answer. Wi
     takes: [
       "<input...>  Input IDs",
       line.configOption(),
-      parsedOption("--since <time>  how far back", duration).default(3_600_000, "1h"),
-      parsedOption("--until <time>  how far back the end lies (default: now)", duration),
+      parsedOption("--since <time>  how far back", parseDurationArgument).default(3_600_000, "1h"),
+      parsedOption("--until <time>  how far back the end lies (default: now)", parseDurationArgument),
       "--rollup <duration>  count, min, max, sum and avg of each PT1M, PT1H ..., or of the whole: window",
       ...formatOptions("ndjson", "plot"),
       parsedOption(
@@ -173,7 +173,7 @@ export function addSignalsCommands(line: CommandLine): void {
     {
       name: "diff",
       what: "what differs between here and the service, and what is there and not configured",
-      takes: [config, json],
+      takes: [config, jsonOption],
       example: "tagferry signals diff -c tagferry.yaml",
       run: async (options: SignalsOptions) => (await import("./data/signals.ts")).diffSignals(options, line.io),
     },
@@ -183,7 +183,7 @@ export function addSignalsCommands(line: CommandLine): void {
     {
       name: "save",
       what: "save what is new or changed; exit status 1 where the service refuses some",
-      takes: [config, "--dry-run  show what would be saved, and save nothing", json],
+      takes: [config, "--dry-run  show what would be saved, and save nothing", jsonOption],
       example: "tagferry signals save -c tagferry.yaml --dry-run",
       run: async (options: SignalsOptions) => (await import("./data/signals.ts")).signalsSave(options, line.io),
     },
@@ -193,7 +193,7 @@ export function addSignalsCommands(line: CommandLine): void {
     {
       name: "publish",
       what: "make items of signals, or let items follow; what a person has edited stays",
-      takes: [config, "--dry-run  show what would be published, and publish nothing", json],
+      takes: [config, "--dry-run  show what would be published, and publish nothing", jsonOption],
       more: `Published is what service.signals.require asks for: name, engUnit and labels unless it says otherwise.
 With publish: createOnly in the configuration items that exist are left as they are, else they are updated.`,
       example: "tagferry signals publish -c tagferry.yaml --dry-run",

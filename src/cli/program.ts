@@ -9,7 +9,7 @@ import { addInitCommand } from "./init-command.ts";
 import { addInspectionCommands, addSignalsCommands } from "./inspection-commands.ts";
 import type { InstallServiceOptions } from "./run/install-service.ts";
 import type { RunOptions } from "./run/run.ts";
-import { CommandLine, duration, json, parsedOption } from "./shared/arguments.ts";
+import { CommandLine, jsonOption, parseDurationArgument, parsedOption } from "./shared/arguments.ts";
 import type { ProtocolTexts } from "./shared/protocols.ts";
 import { type Console, processConsole } from "./terminal/console.ts";
 import { exitStatus, exitStatusOf } from "./terminal/exit-status.ts";
@@ -77,7 +77,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
       config,
       "--online  also ask the service and each source; exit status 69 or 77 where one will not have it",
       "--with <files...>  configurations of other agents: client identifiers that both use are errors",
-      json,
+      jsonOption,
     ],
     example: "tagferry check -c tagferry.yaml --online",
     run: async (options: CheckOptions) => (await import("./configure/check.ts")).check(options, io),
@@ -92,7 +92,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     {
       name: "migrate",
       what: "bring a file of an older format to the present one; version 1 is the first, so that nothing changes",
-      takes: [config, "--dry-run  only show what would change", json],
+      takes: [config, "--dry-run  only show what would change", jsonOption],
       example: "tagferry config migrate -c tagferry.yaml --dry-run",
       run: async (given: MigrateOptions) => (await import("./configure/schema.ts")).migrateConfig(given, io),
     },
@@ -126,7 +126,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
     name: "demo",
     what: "the whole job on this machine: simulated devices, agent and local service, with an outage",
     takes: [
-      parsedOption("--duration <time>  end by itself after this time, compare and tell", duration),
+      parsedOption("--duration <time>  end by itself after this time, compare and tell", parseDurationArgument),
       "--keep <dir>  keep buffer and service data in this folder",
     ],
     example: "tagferry demo --duration 20s",
@@ -154,7 +154,7 @@ function commands(io: Console, protocols: ProtocolTexts): CommandLine {
   line.add({
     name: "version",
     what: "print the version",
-    takes: [json],
+    takes: [jsonOption],
     example: "tagferry version --json",
     run: async (options: { json?: true }) => {
       const text = `tagferry ${version()}, Node ${process.version}`;

@@ -12,16 +12,16 @@ import type { ServiceOptions } from "./client/options.ts";
 import { Pacer, TurnFolder } from "./client/pacer.ts";
 import { RpcClient } from "./client/rpc-client.ts";
 import { serviceSink } from "./client/service-sink.ts";
+import { type DeliveryStatus, UploadTally } from "./delivery/delivery-status.ts";
 import { Dispatcher } from "./delivery/dispatcher.ts";
 import { LearnedLimit } from "./delivery/learned-limit.ts";
 import { Rejects } from "./delivery/rejects.ts";
-import { type UploadStatus, UploadTally } from "./delivery/upload-status.ts";
 import type { Catalog } from "./signals/catalog.ts";
 import { PublishedItems } from "./signals/published-items.ts";
 import { SignalSync } from "./signals/signal-sync.ts";
 import { SignalWatch } from "./signals/signal-watch.ts";
 
-export type { UploadFailure, UploadState, UploadStatus } from "./delivery/upload-status.ts";
+export type { DeliveryState, DeliveryStatus, UploadFailure } from "./delivery/delivery-status.ts";
 
 export interface UploaderParts {
   readonly options: ServiceOptions;
@@ -49,7 +49,7 @@ export interface Uploader extends AsyncDisposable {
    * the buffer and resolves. Rejects only with `BUFFER_*`. Called once.
    */
   run(signal: AbortSignal): Promise<void>;
-  status(): UploadStatus;
+  status(): DeliveryStatus;
 }
 
 /** How long the request in flight may take when the uploader stops. */

@@ -12,7 +12,7 @@ const headers = {
   "cache-control": "no-store",
 };
 
-export function json(response: ServerResponse, status: number, body: unknown): void {
+export function answerJson(response: ServerResponse, status: number, body: unknown): void {
   end(response, status, "application/json; charset=utf-8", JSON.stringify(body));
 }
 

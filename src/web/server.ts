@@ -7,7 +7,7 @@ import { isAbort } from "../lib/abort.ts";
 import type { ListenAddress } from "../lib/fields.ts";
 import { http } from "../lib/http.ts";
 import { hostInUrl, listen } from "../lib/listen.ts";
-import { end, json, loadPage, start } from "./answer.ts";
+import { answerJson, end, loadPage, start } from "./answer.ts";
 import { type Control, denial, isAllowedHost, isLocal } from "./control.ts";
 import { cachedFor, type DetailOptions, openDetails } from "./details.ts";
 import { parseTagQuery, streamViews, type TagQuery, viewOf, viewOfPart } from "./events.ts";
@@ -84,11 +84,11 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
     if (!url) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
     switch (url.pathname) {
       case "/api/status":
-        return json(response, 200, snapshot());
+        return answerJson(response, 200, snapshot());
       case "/api/view":
-        return json(response, 200, view(parseTagQuery(url.searchParams), history));
+        return answerJson(response, 200, view(parseTagQuery(url.searchParams), history));
       case "/api/events":
-        if (streams >= maxStreams) return json(response, 503, { ok: false, reason: "too many open pages" });
+        if (streams >= maxStreams) return answerJson(response, 503, { ok: false, reason: "too many open pages" });
         start(response, 200, "text/event-stream; charset=utf-8");
         if (request.method === "HEAD") return void response.end();
         streams++;
@@ -111,7 +111,7 @@ export async function openWeb(options: WebOptions, runtime: Runtime, signal: Abo
         return healthy(response, options.ready());
       default: {
         const detail = Object.hasOwn(details, url.pathname) ? details[url.pathname] : undefined;
-        if (detail) return json(response, 200, await detail(url.searchParams, isLocal(request)));
+        if (detail) return answerJson(response, 200, await detail(url.searchParams, isLocal(request)));
         const file = page.get(url.pathname);
         if (!file) return end(response, 404, "text/plain; charset=utf-8", "not found\n");
         return end(response, 200, file.type, file.body);
@@ -177,13 +177,13 @@ async function command(
   const method = path === "/api/reload" ? "POST" : "GET";
   if (request.method !== method) {
     response.setHeader("allow", method);
-    return json(response, 405, { ok: false, reason: `only ${method}` });
+    return answerJson(response, 405, { ok: false, reason: `only ${method}` });
   }
   const denied = denial(request, control);
   if (denied) {
     runtime.log.warn({ part: "web", path, from: request.socket.remoteAddress, status: denied.status }, "refused");
     if (denied.guessed) await runtime.clock.sleep(guessedMs, new AbortController().signal);
-    return json(response, denied.status, denied.body);
+    return answerJson(response, denied.status, denied.body);
   }
   runtime.log.info({ part: "web", path, from: request.socket.remoteAddress }, "asked for with a token");
   if (path === "/api/log")
@@ -196,11 +196,11 @@ async function command(
         .map((line) => `${line}\n`)
         .join(""),
     );
-  if (path === "/api/security") return json(response, 200, control.security());
+  if (path === "/api/security") return answerJson(response, 200, control.security());
   const result = await control.reload();
-  return json(response, result.ok ? 200 : 422, result);
+  return answerJson(response, result.ok ? 200 : 422, result);
 }
 
 function healthy(response: ServerResponse, health: Health): void {
-  json(response, health.ok ? 200 : 503, health);
+  answerJson(response, health.ok ? 200 : 503, health);
 }

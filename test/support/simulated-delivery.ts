@@ -2,10 +2,10 @@
 import type { InputId, SignalId } from "../../src/core/point.ts";
 import type { Frame, Outcome } from "../../src/core/sink.ts";
 import { Pacer } from "../../src/upload/client/pacer.ts";
+import { UploadTally } from "../../src/upload/delivery/delivery-status.ts";
 import { Dispatcher } from "../../src/upload/delivery/dispatcher.ts";
 import { LearnedLimit } from "../../src/upload/delivery/learned-limit.ts";
 import type { Rejects } from "../../src/upload/delivery/rejects.ts";
-import { UploadTally } from "../../src/upload/delivery/upload-status.ts";
 import type { Catalog } from "../../src/upload/signals/catalog.ts";
 import { MemoryReader } from "./memory-reader.ts";
 import { ManualClock, type TestRuntime, testRuntime } from "./runtime.ts";

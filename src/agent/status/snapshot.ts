@@ -3,7 +3,7 @@ import type { Config } from "../../config/config.ts";
 import type { BufferStats } from "../../core/buffer.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Mapping, TagState } from "../../mapping/mapping.ts";
-import type { UploadStatus as UploaderStatus } from "../../upload/uploader.ts";
+import type { DeliveryStatus } from "../../upload/uploader.ts";
 import type { ClockWatch } from "../clock/clock-watch.ts";
 import type { GapSummary } from "../gaps/gap.ts";
 import type { RunningDelivery } from "../upkeep/delivery.ts";
@@ -154,7 +154,7 @@ export function uploadStatus(
   };
 }
 
-function signalsStatus({ known, pending, saved, watch }: UploaderStatus["signals"]): SignalsStatus {
+function signalsStatus({ known, pending, saved, watch }: DeliveryStatus["signals"]): SignalsStatus {
   return {
     known,
     pending,

@@ -5,7 +5,7 @@ import type { EpochMicros } from "../../core/point.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import type { ParkedStatus } from "../../upload/delivery/parked-inputs.ts";
 import type { Named, SignalWatchStatus } from "../../upload/signals/signal-watch.ts";
-import type { UploadStatus } from "../../upload/uploader.ts";
+import type { DeliveryStatus } from "../../upload/uploader.ts";
 import { type ClockWatch, unsetClockHint } from "../clock/clock-watch.ts";
 import type { Warning } from "./status.ts";
 import { counted, firstOf } from "./words.ts";
@@ -14,7 +14,7 @@ export interface WarningParts {
   readonly config: Config;
   readonly buffer: BufferStats;
   readonly doubt: ClockWatch["doubt"];
-  readonly uploader: UploadStatus | undefined;
+  readonly uploader: DeliveryStatus | undefined;
   /** Of the sources, of refused inputs and of device clocks. */
   readonly sources: readonly Warning[];
 }
@@ -117,7 +117,7 @@ function parkedWarnings(parked: ParkedStatus | undefined): Warning[] {
   });
 }
 
-function signalWarnings(signals: UploadStatus["signals"] | undefined): Warning[] {
+function signalWarnings(signals: DeliveryStatus["signals"] | undefined): Warning[] {
   if (!signals) return [];
   return [
     ...signals.refused.map(({ input, reason }) =>

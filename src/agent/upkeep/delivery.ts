@@ -10,7 +10,7 @@ import { BackOff } from "../../lib/back-off.ts";
 import { Since } from "../../lib/since.ts";
 import type { ServiceOptions } from "../../upload/client/options.ts";
 import type { Catalog } from "../../upload/signals/catalog.ts";
-import { openUploader, type Uploader, type UploadStatus } from "../../upload/uploader.ts";
+import { type DeliveryStatus, openUploader, type Uploader } from "../../upload/uploader.ts";
 
 export interface DeliveryParts {
   readonly options: ServiceOptions;
@@ -37,7 +37,7 @@ export interface Standstill {
 /** Started when made. Disposing it gives the request in flight 5 s and resolves when all is given back to the buffer. */
 export interface RunningDelivery extends AsyncDisposable {
   /** Undefined: there is no uploader now, see `standstill`. */
-  status(): UploadStatus | undefined;
+  status(): DeliveryStatus | undefined;
   readonly standstill: Standstill | undefined;
 }
 

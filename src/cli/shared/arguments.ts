@@ -77,10 +77,10 @@ export function agentConfigOption(what: string): Option {
   return new Option("-c, --config <file>", `${what} (default: ${defaultPlaces}, unless --url is given)`);
 }
 
-export const json = "--json  print JSON";
+export const jsonOption = "--json  print JSON";
 
 /** Milliseconds. */
-export function duration(text: string): number {
+export function parseDurationArgument(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw new InvalidArgumentError("expected a length of time such as 20s or 2m");
   return ms;

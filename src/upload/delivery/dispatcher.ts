@@ -6,16 +6,16 @@ import type { Sink } from "../../core/sink.ts";
 import type { Pacer } from "../client/pacer.ts";
 import type { Catalog } from "../signals/catalog.ts";
 import { Bisection } from "./bisection.ts";
+import type { UploadTally } from "./delivery-status.ts";
 import { FailureSearch } from "./failure-search.ts";
-import { Intake } from "./intake.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import { Loader } from "./loader.ts";
 import { OutcomeHandler } from "./outcome-handler.ts";
 import { ParkedInputs, type ParkedStatus } from "./parked-inputs.ts";
 import type { Shipment } from "./portion.ts";
+import { Prefetcher } from "./prefetcher.ts";
 import type { Rejects } from "./rejects.ts";
 import { RetryProbes } from "./retry-probes.ts";
-import type { UploadTally } from "./upload-status.ts";
 import { Window } from "./window.ts";
 
 export interface DispatcherParts {
@@ -71,7 +71,7 @@ export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #runtime: Runtime;
   readonly #window: Window;
-  readonly #intake: Intake;
+  readonly #prefetcher: Prefetcher;
   readonly #loader: Loader;
   readonly #bisection = new Bisection();
   readonly #outcomes: OutcomeHandler;
@@ -101,13 +101,13 @@ export class Dispatcher {
     const parked = new ParkedInputs(runtime);
     this.#parked = parked;
     const except = () => parked.except;
-    this.#intake = new Intake({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
+    this.#prefetcher = new Prefetcher({ reader, window, clock, newsMs: maxLagMs * 2, mostPoints, blockPoints, except });
     const bisection = this.#bisection;
     const search = new FailureSearch(clock);
     this.#loader = new Loader({ window, bisection, search, clock, integration, limit, maxLagMs, holds });
     this.#outcomes = new OutcomeHandler({ ...parts, window, parked, bisection, search, loader: this.#loader }, runtime);
     const { random } = runtime;
-    this.#probes = new RetryProbes({ intake: this.#intake, loader: this.#loader, parked, window, random });
+    this.#probes = new RetryProbes({ prefetcher: this.#prefetcher, loader: this.#loader, parked, window, random });
   }
 
   /** Points in hand, how long the oldest fresh one has waited, and which inputs the service does not take. */
@@ -188,7 +188,7 @@ export class Dispatcher {
   /** Resolves when points have been taken, or when a parked input is due. */
   async #wait(stop: AbortSignal): Promise<void> {
     const { dueInMs } = this.#parked;
-    if (dueInMs === undefined) return await this.#intake.wait(stop);
+    if (dueInMs === undefined) return await this.#prefetcher.wait(stop);
     const due = new AbortController();
     const either = AbortSignal.any([stop, due.signal]);
     const timer = this.#runtime.clock.sleep(Math.max(dueInMs, leastWaitMs), either).then(
@@ -196,7 +196,7 @@ export class Dispatcher {
       () => {},
     );
     try {
-      await this.#intake.wait(either);
+      await this.#prefetcher.wait(either);
     } catch (error) {
       if (stop.aborted || !due.signal.aborted) throw error;
     } finally {
@@ -210,8 +210,8 @@ export class Dispatcher {
   }
 
   async #gather(stop: AbortSignal): Promise<void> {
-    await this.#intake.fill(stop);
-    const unsendable = this.#intake.takeUnsendable();
+    await this.#prefetcher.fill(stop);
+    const unsendable = this.#prefetcher.takeUnsendable();
     if (unsendable.length === 0) return;
     // As with what the service refuses: not settled before it is written down.
     await this.#parts.rejects.add(unsendable, () => {

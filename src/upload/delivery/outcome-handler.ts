@@ -7,12 +7,12 @@ import { BackOff } from "../../lib/back-off.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import type { Catalog } from "../signals/catalog.ts";
 import { Breaker } from "./breaker.ts";
+import type { Trouble } from "./delivery-status.ts";
 import { type FailureSearch, mostFailures } from "./failure-search.ts";
 import type { LearnedLimit } from "./learned-limit.ts";
 import type { Loader } from "./loader.ts";
 import { PointDisposition, type PointDispositionParts, type Settled, unnamed } from "./point-disposition.ts";
 import type { Shipment } from "./portion.ts";
-import type { Trouble } from "./upload-status.ts";
 
 export interface OutcomeHandlerParts extends PointDispositionParts {
   readonly search: FailureSearch;

@@ -6,10 +6,10 @@ import { forEachInSlices } from "../../lib/in-slices.ts";
 import type { Part } from "../packing/frame-plan.ts";
 import type { Bisection } from "./bisection.ts";
 import type { Breaker } from "./breaker.ts";
+import type { UploadTally } from "./delivery-status.ts";
 import type { ParkedInputs, ParkReason } from "./parked-inputs.ts";
 import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
 import type { Rejects } from "./rejects.ts";
-import type { UploadTally } from "./upload-status.ts";
 import type { Window } from "./window.ts";
 
 export interface PointDispositionParts {

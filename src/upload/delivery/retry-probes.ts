@@ -1,9 +1,9 @@
 // Tries parked inputs again, many in one request, with few points each.
 import type { InputId } from "../../core/point.ts";
-import type { Intake } from "./intake.ts";
 import type { Loader } from "./loader.ts";
 import type { ParkedInputs } from "./parked-inputs.ts";
 import { Portion, type PortionColumn, type Shipment } from "./portion.ts";
+import type { Prefetcher } from "./prefetcher.ts";
 import type { Window } from "./window.ts";
 
 /** Inputs of one request. Where they share no times it has nulls for the square of them. */
@@ -12,7 +12,7 @@ const mostInputs = 32;
 const mostPoints = 100;
 
 export interface RetryProbesParts {
-  readonly intake: Intake;
+  readonly prefetcher: Prefetcher;
   readonly loader: Loader;
   readonly parked: ParkedInputs;
   readonly window: Window;
@@ -30,14 +30,14 @@ export class RetryProbes {
 
   /** A request with the oldest points of inputs that are due; undefined: none is, or it is not its turn. */
   async next(isAlone: boolean, signal: AbortSignal): Promise<Shipment | undefined> {
-    const { intake, loader, parked, window } = this.#parts;
+    const { prefetcher, loader, parked, window } = this.#parts;
     this.#turn = !this.#turn || isAlone;
     if (!this.#turn) return undefined;
     const sent: PortionColumn[] = [];
     const rest: PortionColumn[] = [];
     for (const input of parked.due(mostInputs)) {
       // Older points of it are on their way back to the buffer.
-      const column = window.isReturning(input) ? undefined : await intake.takeSingle(input, mostPoints, signal);
+      const column = window.isReturning(input) ? undefined : await prefetcher.takeSingle(input, mostPoints, signal);
       if (!column) {
         parked.postpone(input);
         continue;

@@ -271,7 +271,7 @@ export const uploadAblations: readonly Ablation[] = [
   },
   {
     safeguard: "a failure that stands while points wait for their inputs",
-    file: "upload/delivery/upload-status.ts",
+    file: "upload/delivery/delivery-status.ts",
     code: 'if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this',
     without: "this",
     test: refusedInputs,

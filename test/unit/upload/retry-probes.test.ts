@@ -2,10 +2,10 @@
 import { expect, test } from "vitest";
 import type { BlockId } from "../../../src/core/buffer.ts";
 import type { InputId } from "../../../src/core/point.ts";
-import type { Intake } from "../../../src/upload/delivery/intake.ts";
 import type { Loader } from "../../../src/upload/delivery/loader.ts";
 import { ParkedInputs } from "../../../src/upload/delivery/parked-inputs.ts";
 import { type Portion, PortionColumn, type Shipment } from "../../../src/upload/delivery/portion.ts";
+import type { Prefetcher } from "../../../src/upload/delivery/prefetcher.ts";
 import { RetryProbes } from "../../../src/upload/delivery/retry-probes.ts";
 import { Window } from "../../../src/upload/delivery/window.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
@@ -30,11 +30,11 @@ test("of points with one time the first is tried, so that the last of them is st
       return {} as Shipment; // it is handed on
     },
   } as unknown as Loader; // what is used of it
-  const intake = { takeSingle: async () => column } as unknown as Intake; // what is used of it
+  const prefetcher = { takeSingle: async () => column } as unknown as Prefetcher; // what is used of it
   // The third of the four is drawn.
   const random = () => 1 / 3;
 
-  await new RetryProbes({ intake, loader, parked, window: new Window(1_000), random }).next(true, never);
+  await new RetryProbes({ prefetcher, loader, parked, window: new Window(1_000), random }).next(true, never);
 
   expect(probes).toEqual([{ sent: [2], rest: [[1], [3, 4]] }]);
 });
@@ -57,9 +57,9 @@ test("an input is not tried while older points of it are on their way back to th
     taken.push(of);
     return undefined;
   };
-  const intake = { takeSingle } as unknown as Intake; // what is used of it
+  const prefetcher = { takeSingle } as unknown as Prefetcher; // what is used of it
   const loader = {} as Loader; // nothing is sent
-  const probes = new RetryProbes({ intake, loader, parked, window, random: () => 0 });
+  const probes = new RetryProbes({ prefetcher, loader, parked, window, random: () => 0 });
 
   await probes.next(true, never);
   expect(taken).toEqual([]);

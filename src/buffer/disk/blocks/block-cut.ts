@@ -18,7 +18,7 @@ export interface CutSeries {
   passed: number;
 }
 
-export interface Cut {
+export interface BlockCut {
   /** Stretches of which the block holds every series but `leftOut`; empty when it holds series by themselves. */
   readonly whole: RangeSet;
   /** Series that are not wanted: where they lie in `whole`, by place. */
@@ -61,7 +61,7 @@ export function cutBlock(
   index: SegmentIndex,
   reader: SegmentReader,
   options: CutOptions,
-): Cut | undefined {
+): BlockCut | undefined {
   const cutter = new Cutter(segment, index, options);
   const count = index.sequences.length;
   for (let i = 0; i < count && !cutter.isFull; i++) {
@@ -194,7 +194,7 @@ class Cutter {
     for (const place of places) taken.removeSeries(place, sequence, end);
   }
 
-  result(): Cut | undefined {
+  result(): BlockCut | undefined {
     if (this.#points === 0) return undefined;
     return {
       whole: this.#whole,

@@ -2,7 +2,7 @@
 
 import type { Lane } from "../../../core/buffer.ts";
 import type { SeriesSorter } from "../format/series-sorter.ts";
-import type { Cut } from "./block-cut.ts";
+import type { BlockCut } from "./block-cut.ts";
 
 /** A block as it travels between the threads: columns behind each other; series that share their times share a column. */
 export interface ShelfBlock {
@@ -28,7 +28,7 @@ export interface LaidOut {
 const keptPoints = 65_536;
 
 /** `numbers` gives the number of the input by its place in the segment's dictionary. */
-export function layOut(id: number, cut: Cut, numbers: readonly number[], sorter: SeriesSorter): LaidOut {
+export function layOut(id: number, cut: BlockCut, numbers: readonly number[], sorter: SeriesSorter): LaidOut {
   const { times, values, points } = cut;
   const columns = sorter.sort(cut.places, times, values, 0, points);
   const count = columns.seriesCount;

@@ -2,7 +2,7 @@
 // millions of points handed out, often a single one of each series a block: an object each would fill the thread's heap.
 
 import type { RangeSet } from "../accounts/range-set.ts";
-import type { Cut } from "./block-cut.ts";
+import type { BlockCut } from "./block-cut.ts";
 
 /** The points that a block holds of one series. */
 export interface SeriesPart {
@@ -30,7 +30,7 @@ export class SeriesOut {
   #left = 0;
 
   /** `inputs`, `places` and, with one entry more, `valueStarts` have one entry a series, as the block has them. */
-  constructor(cut: Cut, inputs: Uint32Array, places: Uint32Array, valueStarts: Uint32Array) {
+  constructor(cut: BlockCut, inputs: Uint32Array, places: Uint32Array, valueStarts: Uint32Array) {
     const { whole, series } = cut;
     this.whole = whole;
     this.leftOut = cut.leftOut;

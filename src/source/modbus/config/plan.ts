@@ -13,7 +13,7 @@ export interface Span {
 }
 
 /** One request and the values that it fetches, by ascending start; all lie within. */
-export interface Block<Item extends Span> extends Span {
+export interface ReadBlock<Item extends Span> extends Span {
   readonly items: readonly Item[];
 }
 
@@ -25,7 +25,7 @@ export interface Limits {
   /** Addresses that may not be read along. */
   readonly forbid?: readonly Range[];
   /** Places that no request may reach across, as learned from the device. */
-  readonly cuts?: readonly Cut[];
+  readonly cuts?: readonly BlockBoundary[];
 }
 
 /** Addresses `from` to `to`, both included. */
@@ -36,13 +36,13 @@ export interface Range {
 }
 
 /** Between `address` − 1 and `address`. */
-export interface Cut {
+export interface BlockBoundary {
   readonly table: Table;
   readonly address: number;
 }
 
 /** Every item is in exactly one block. An item longer than the limit gets a block of its own. */
-export function plan<Item extends Span>(items: readonly Item[], limits: Limits): readonly Block<Item>[] {
+export function plan<Item extends Span>(items: readonly Item[], limits: Limits): readonly ReadBlock<Item>[] {
   const byTable = Map.groupBy(items, (item) => item.table);
   return [...byTable].flatMap(([table, ofTable]) => {
     const registers = isRegisterTable(table);
@@ -69,7 +69,7 @@ interface Place<Item> {
   readonly items: Item[];
 }
 
-function planTable<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly Block<Item>[] {
+function planTable<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly ReadBlock<Item>[] {
   // What lies across a cut itself can only be asked for alone.
   const { alone = [], others = [] } = Object.groupBy(items, ({ start, count }) =>
     limits.cuts.some((at) => start < at && at < start + count) ? "alone" : "others",
@@ -82,7 +82,7 @@ function planTable<Item extends Span>(items: readonly Item[], limits: TableLimit
  * The cheapest way to the end of each place goes over the cheapest to where its last run begins. Where a run may begin
  * moves only forwards, so that each place enters the choice once and leaves it once: time grows as the places do.
  */
-function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly Block<Item>[] {
+function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): readonly ReadBlock<Item>[] {
   const places = placesOf(items);
   const cuts = limits.cuts.toSorted((a, b) => a - b);
   const requests = new Uint32Array(places.length + 1);
@@ -111,7 +111,7 @@ function runs<Item extends Span>(items: readonly Item[], limits: TableLimits): r
     begins[i + 1] = from;
   }
 
-  const blocks: Block<Item>[] = [];
+  const blocks: ReadBlock<Item>[] = [];
   for (let to = places.length; to > 0; to = begins[to]!)
     blocks.push(blockOf(places.slice(begins[to], to).flatMap((place) => place.items)));
   return blocks.reverse();
@@ -146,7 +146,9 @@ function overlaps({ from, to }: Range, start: number, end: number): boolean {
 }
 
 /** Two smaller blocks with the same items, cut at the widest gap, else in the middle; undefined: there is one place only. */
-export function split<Item extends Span>({ items }: Block<Item>): readonly [Block<Item>, Block<Item>] | undefined {
+export function split<Item extends Span>({
+  items,
+}: ReadBlock<Item>): readonly [ReadBlock<Item>, ReadBlock<Item>] | undefined {
   let cut: { readonly at: number; readonly gap: number; readonly offCentre: number } | undefined;
   let end = 0;
   for (const [at, item] of items.entries()) {
@@ -162,12 +164,12 @@ export function split<Item extends Span>({ items }: Block<Item>): readonly [Bloc
 }
 
 /** Each place of `block` as a block of its own: what can be asked for in one request at least. */
-export function places<Item extends Span>({ items }: { readonly items: readonly Item[] }): readonly Block<Item>[] {
+export function places<Item extends Span>({ items }: { readonly items: readonly Item[] }): readonly ReadBlock<Item>[] {
   const byPlace = Map.groupBy(items, ({ table, start, count }) => `${table}:${start}+${count}`);
   return [...byPlace.values()].map(blockOf);
 }
 
-function blockOf<Item extends Span>(items: readonly Item[]): Block<Item> {
+function blockOf<Item extends Span>(items: readonly Item[]): ReadBlock<Item> {
   const first = items[0]!; // a block holds at least one
   const end = items.reduce((furthest, item) => Math.max(furthest, item.start + item.count), 0);
   return { table: first.table, start: first.start, count: end - first.start, items };

@@ -35,7 +35,7 @@ export class ProbeBudget {
 }
 
 /** Of one unit; shared by everything that polls it. */
-export class Breaker {
+export class UnitBreaker {
   readonly #clock: Clock;
   readonly #budget: ProbeBudget;
   readonly #backOff: BackOff;

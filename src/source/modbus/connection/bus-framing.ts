@@ -13,7 +13,7 @@ import { type BusWatch, equal } from "./bus-watch.ts";
 import { Doubts, kindOfReply } from "./doubts.ts";
 import { consequenceOf } from "./exceptions.ts";
 import { foreignBytes, tellingBytes } from "./foreign-bytes.ts";
-import { type Framing, joined } from "./framing.ts";
+import { concatBytes, type Framing } from "./framing.ts";
 
 export interface BusOptions {
   readonly codec: BusCodec;
@@ -117,8 +117,8 @@ export class BusFraming implements Framing {
 
   receive(chunk: Uint8Array): Uint8Array | undefined {
     this.#noise += chunk.length;
-    if (this.#first.length < tellingBytes) this.#first = joined(this.#first, chunk);
-    this.#received = joined(this.#received, chunk);
+    if (this.#first.length < tellingBytes) this.#first = concatBytes(this.#first, chunk);
+    this.#received = concatBytes(this.#received, chunk);
     this.#stripEcho();
     const { frames, rest } = this.#options.codec.scan(this.#received, this.#current?.request);
     this.#received = this.#received.slice(rest);

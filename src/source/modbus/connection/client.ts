@@ -11,7 +11,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { Answer, ReadRequest, UnitRequest } from "../config/pdu.ts";
 import { checkLimits, encodeIdentityRequest, functionOf, isException } from "../config/pdu.ts";
 import { crc16 } from "./bus-codec.ts";
-import { copied, type Framing } from "./framing.ts";
+import { copyBytes, type Framing } from "./framing.ts";
 
 type Done = (
   error: (Error & { readonly modbusCode?: number }) | null,
@@ -105,7 +105,7 @@ export class ModbusClient {
     checkLimits(request);
     const { unit, table, start, count } = request;
     this.#library[functions[table]](unit, start, count, (error, result) => {
-      if (result) this.#answer = { kind: "data", bytes: copied(result.buffer) };
+      if (result) this.#answer = { kind: "data", bytes: copyBytes(result.buffer) };
       else if (error?.modbusCode !== undefined) this.#answer = { kind: "exception", code: error.modbusCode };
       else throw new AgentError("SOURCE_PROTOCOL", error?.message ?? "no result", { cause: error });
     });
@@ -118,7 +118,7 @@ export class ModbusClient {
     if ("identity" in request)
       return isException(pdu, functionOf(request))
         ? { kind: "exception", code: pdu[1] ?? 0 }
-        : { kind: "data", bytes: copied(pdu.subarray(2)) };
+        : { kind: "data", bytes: copyBytes(pdu.subarray(2)) };
     this.#answer = undefined;
     this.#port.reply(request.unit, pdu);
     return this.#answer;

@@ -13,7 +13,7 @@ import { AgentError } from "../../../core/errors.ts";
 import type { UnitRequest } from "../config/pdu.ts";
 import { maxPduBytes, mismatchOf } from "../config/pdu.ts";
 import { foreignBytes } from "./foreign-bytes.ts";
-import { copied, type Framing, joined } from "./framing.ts";
+import { concatBytes, copyBytes, type Framing } from "./framing.ts";
 
 const headerBytes = 7;
 const maxAbandoned = 4_096;
@@ -81,7 +81,7 @@ export class MbapFraming implements Framing {
   }
 
   #receiveStream(chunk: Uint8Array): Uint8Array | undefined {
-    let bytes = this.#received.length === 0 ? chunk : joined(this.#received, chunk);
+    let bytes = this.#received.length === 0 ? chunk : concatBytes(this.#received, chunk);
     let answer: Uint8Array | undefined;
     for (;;) {
       const size = this.#frameBytes(bytes);
@@ -90,7 +90,7 @@ export class MbapFraming implements Framing {
       bytes = bytes.subarray(size);
     }
     // A copy: the chunk belongs to the socket. Never more than one frame.
-    this.#received = copied(bytes);
+    this.#received = copyBytes(bytes);
     // A frame cut short takes its last bytes from what follows it, and leaves the rest of that behind.
     return answer && bytes.length > 0 ? this.#discard("bytes behind its end") : answer;
   }

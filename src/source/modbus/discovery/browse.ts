@@ -14,7 +14,7 @@ import { cameInstead } from "../polling/unit-reader.ts";
 import { identify } from "./identification.ts";
 import { rangeNodes } from "./range-nodes.ts";
 import { findSunspec, sunspecNodes } from "./sunspec.ts";
-import { openPatientLink, type PatientLink, survey, tableReader } from "./survey.ts";
+import { openProbeConnection, type ProbeConnection, survey, tableReader } from "./survey.ts";
 
 /** A unit that is there answers anything, if only by an exception, within this. */
 const scanTimeoutMs = 300;
@@ -60,7 +60,7 @@ export async function* browseModbus(
   };
   // On a bus unit 0 is everybody, and nobody answers.
   const asked = options.url.frames === "mbap" ? units : units.filter((unit) => unit >= 1 && unit <= 247);
-  await using link = await openPatientLink({ name: "browse", options, units: new Set(asked) }, runtime, signal);
+  await using link = await openProbeConnection({ name: "browse", options, units: new Set(asked) }, runtime, signal);
   const [only] = units.length === 1 ? units : [];
   if (only === undefined) {
     yield* allUnits(asked, link, options, wish);
@@ -84,7 +84,7 @@ export async function* browseModbus(
 /** Those of `units` that are there, one after the other, and what is to be said of the others. */
 async function* allUnits(
   units: readonly number[],
-  link: PatientLink,
+  link: ProbeConnection,
   options: ModbusOptions,
   wish: Pick<Wish, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {
@@ -134,7 +134,7 @@ async function* allUnits(
 /** What `unit` says that it is, what it holds, and what of that is not listed. */
 async function* unitNodes(
   unit: number,
-  link: PatientLink,
+  link: ProbeConnection,
   options: ModbusOptions,
   { from, to, isUsualEnd }: Pick<Wish, "from" | "to" | "isUsualEnd">,
 ): AsyncGenerator<BrowsedNode> {

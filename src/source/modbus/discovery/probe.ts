@@ -15,7 +15,7 @@ import type { RegisterTable } from "../config/value-type.ts";
 import { isRegisterTable, orders, registersOf } from "../config/value-type.ts";
 import { describeContested, describeException } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
-import { openLink } from "../polling/open.ts";
+import { openConnection } from "../polling/open.ts";
 import { cameInstead } from "../polling/unit-reader.ts";
 
 const types = [
@@ -69,7 +69,7 @@ export async function probeModbus(
   const { table, address } = parsed.address;
   if (!isRegisterTable(table)) throw new AgentError("CONFIG_INVALID", `${at}: a bit can be read in one way only`);
   const options = optionsOf({ url, ...(replyUnit !== undefined && { replyUnit }) });
-  await using link = await openLink({ name: "probe", options, units: new Set([unit]) }, runtime, signal);
+  await using link = await openConnection({ name: "probe", options, units: new Set([unit]) }, runtime, signal);
   const ask = (request: ReadRequest) => link.read(request, options.timeout, signal);
 
   const own = await around(ask, unit, table, address);

@@ -6,7 +6,7 @@ import { decodeBit } from "../config/registers.ts";
 import { isRegisterTable, type Table } from "../config/value-type.ts";
 import { consequenceOf } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
-import { type LinkConfig, openLink } from "../polling/open.ts";
+import { type ConnectionConfig, openConnection } from "../polling/open.ts";
 import type { ReadWords } from "./sunspec.ts";
 
 export interface AnsweringRange {
@@ -83,7 +83,7 @@ const mostUnsupported = 40;
  * is in `abandoned`, with the address where that was.
  */
 export function tableReader(
-  link: Pick<PatientLink, "read">,
+  link: Pick<ProbeConnection, "read">,
   unit: number,
   timeoutMs: number,
   abandoned: Map<Table, number> = new Map(),
@@ -108,17 +108,21 @@ export function tableReader(
 }
 
 /** A link to look around with: a device that once answered may be silent or end the connection over what it does not know. */
-export interface PatientLink extends AsyncDisposable {
+export interface ProbeConnection extends AsyncDisposable {
   /**
-   * As `Link.read`. Once anything was answered, a connection that ends is opened anew and counts as silence; it rejects
-   * with `SOURCE_*` when that fails, too.
+   * As `ModbusConnection.read`. Once anything was answered, a connection that ends is opened again and counts as silence.
+   * Rejects with `SOURCE_*` when that fails, too.
    */
   read(request: UnitRequest, timeoutMs: number): Promise<Result>;
 }
 
-/** Connects. Rejects as `openLink` does; `signal` is that of all requests too. */
-export async function openPatientLink(config: LinkConfig, runtime: Runtime, signal: AbortSignal): Promise<PatientLink> {
-  let link = await openLink(config, runtime, signal);
+/** Connects. Rejects as `openConnection` does; `signal` is that of all requests too. */
+export async function openProbeConnection(
+  config: ConnectionConfig,
+  runtime: Runtime,
+  signal: AbortSignal,
+): Promise<ProbeConnection> {
+  let link = await openConnection(config, runtime, signal);
   let answered = false;
   return {
     async read(request, timeoutMs) {
@@ -129,7 +133,7 @@ export async function openPatientLink(config: LinkConfig, runtime: Runtime, sign
       } catch (error) {
         if (!answered || !(error instanceof AgentError)) throw error;
         await link[Symbol.asyncDispose]();
-        link = await openLink(config, runtime, signal);
+        link = await openConnection(config, runtime, signal);
         return { kind: "silence", mismatch: error.message, heard: true };
       }
     },

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import type { Runtime } from "../../../core/runtime.ts";
 import { writeAtomically } from "../../../lib/atomic-file.ts";
-import type { Cut } from "../config/plan.ts";
+import type { BlockBoundary } from "../config/plan.ts";
 import { Doubts, type KnownDoubts } from "../connection/doubts.ts";
 
 const file = z.object({
@@ -29,7 +29,7 @@ const file = z.object({
 
 interface Lesson {
   readonly since: number;
-  readonly cuts: Cut[];
+  readonly cuts: BlockBoundary[];
 }
 
 const validForMicros = 86_400_000_000;
@@ -72,7 +72,7 @@ export class Learned {
   }
 
   /** Places in `unit` that no request may reach across. */
-  cuts(unit: number): readonly Cut[] {
+  cuts(unit: number): readonly BlockBoundary[] {
     const lesson = this.#lessons.get(unit);
     // Also where the clock was set back meanwhile.
     if (lesson && Math.abs(this.#runtime.clock.now() - lesson.since) > validForMicros) this.#lessons.delete(unit);
@@ -80,7 +80,7 @@ export class Learned {
   }
 
   /** Remembers one more. Does not wait for the disk. */
-  add(unit: number, cut: Cut): void {
+  add(unit: number, cut: BlockBoundary): void {
     const lesson = this.#lessons.get(unit) ?? { since: this.#runtime.clock.now(), cuts: [] };
     this.#lessons.set(unit, lesson);
     if (lesson.cuts.some(({ table, address }) => table === cut.table && address === cut.address)) return;

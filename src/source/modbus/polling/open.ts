@@ -17,8 +17,8 @@ import { connectTcp, openUdp } from "../connection/byte-stream.ts";
 import { Doubts } from "../connection/doubts.ts";
 import { streamExchange } from "../connection/exchange.ts";
 import type { Exchange, GivenUp } from "../connection/framing.ts";
-import { Link } from "../connection/link.ts";
 import { MbapFraming } from "../connection/mbap-framing.ts";
+import { ModbusConnection } from "../connection/modbus-connection.ts";
 import { gapMs, lineRest, openSerial, wireMs } from "../connection/serial-stream.ts";
 import { Learned } from "./learned.ts";
 import { ModbusSource } from "./source.ts";
@@ -50,7 +50,7 @@ export async function openModbus(config: ModbusConfig, runtime: Runtime, signal:
         .every((cut) => cut.table !== table || cut.address <= start || cut.address >= start + count)
     );
   };
-  const link = await openLink({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
+  const link = await openConnection({ name, options, units, doubts: learned.doubts, mayAsk }, own, signal);
   return new ModbusSource(config, targets, link, learned, own);
 }
 
@@ -60,7 +60,7 @@ const heldOnLineMs = 50;
 const heldBehindGatewayMs = 300;
 
 /** What a link needs to know of its source. */
-export interface LinkConfig {
+export interface ConnectionConfig {
   readonly name: string;
   readonly options: ModbusOptions;
   /** All units that are ever asked. */
@@ -72,17 +72,17 @@ export interface LinkConfig {
 }
 
 /** Connects as `options.url` says. Rejects as `openModbus` does. */
-export async function openLink(
-  { name, options, units, doubts = new Doubts(), mayAsk }: LinkConfig,
+export async function openConnection(
+  { name, options, units, doubts = new Doubts(), mayAsk }: ConnectionConfig,
   runtime: Runtime,
   signal: AbortSignal,
-): Promise<Link> {
+): Promise<ModbusConnection> {
   const { url } = options;
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
   const watch = watchOf(options, runtime.clock);
   const late: LateAnswers = { doubts, mayAsk, watch, givenUp: new Map() };
-  return await Link.open(
+  return await ModbusConnection.open(
     {
       name,
       units,

@@ -3,7 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import type { Reading } from "../../../core/source.ts";
 import { modiconNumber } from "../config/address.ts";
-import type { Cut } from "../config/plan.ts";
+import type { BlockBoundary } from "../config/plan.ts";
 import { plan, split } from "../config/plan.ts";
 import type { PollTarget } from "../config/wanted.ts";
 import { consequenceOf, describeContested, describeException, isResponsive } from "../connection/exceptions.ts";
@@ -17,7 +17,7 @@ export interface PollOptions extends UnitReaderOptions {
   /** `poll`: as `timeOfReply` says; `reply`: when the reply was complete. */
   readonly time: "poll" | "reply";
   /** What the unit taught of itself, before and now. */
-  readonly learned: { cuts(): readonly Cut[]; add(cut: Cut): void };
+  readonly learned: { cuts(): readonly BlockBoundary[]; add(cut: BlockBoundary): void };
 }
 
 /** What came of a block: a result, or why it was not asked for. */

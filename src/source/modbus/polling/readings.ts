@@ -3,7 +3,7 @@ import type { EpochMicros } from "../../../core/point.ts";
 import type { Reading, TagId } from "../../../core/source.ts";
 import { HandOver } from "../../../lib/hand-over.ts";
 import { scaled } from "../../../lib/power-of-ten.ts";
-import type { Block } from "../config/plan.ts";
+import type { ReadBlock } from "../config/plan.ts";
 import { type Decoded, decodeBit, decodeRegisters } from "../config/registers.ts";
 import type { Wanted, WantedValue } from "../config/wanted.ts";
 
@@ -11,7 +11,7 @@ import type { Wanted, WantedValue } from "../config/wanted.ts";
 const largestExponent = 10;
 
 /** One reading for each value in `block`, out of the data of its reply. */
-export function decodeBlock(block: Block<Wanted>, bytes: Uint8Array, time: EpochMicros): readonly Reading[] {
+export function decodeBlock(block: ReadBlock<Wanted>, bytes: Uint8Array, time: EpochMicros): readonly Reading[] {
   return block.items.flatMap((item) =>
     item.values.map((value) => {
       const decoded = decode(value, bytes, block.start);
@@ -21,7 +21,7 @@ export function decodeBlock(block: Block<Wanted>, bytes: Uint8Array, time: Epoch
 }
 
 /** One reading for each value in `block` that could not be had. */
-export function failedReadings(block: Block<Wanted>, reason: string, time: EpochMicros): readonly Reading[] {
+export function failedReadings(block: ReadBlock<Wanted>, reason: string, time: EpochMicros): readonly Reading[] {
   return block.items.flatMap((item) => item.values.map((value) => failedReading(value, reason, time)));
 }
 

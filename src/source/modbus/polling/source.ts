@@ -3,11 +3,11 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, DeviceCheck, Reading, Source, SourceWarning } from "../../../core/source.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import { silenceHint } from "../config/endpoint.ts";
-import type { Cut } from "../config/plan.ts";
+import type { BlockBoundary } from "../config/plan.ts";
 import type { ModbusConfig, PollTarget } from "../config/wanted.ts";
-import { Breaker, ProbeBudget } from "../connection/breaker.ts";
-import type { Link } from "../connection/link.ts";
+import { ProbeBudget, UnitBreaker } from "../connection/breaker.ts";
 import { droppedTotal, skippedTotal } from "../connection/metrics.ts";
+import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { lineRest } from "../connection/serial-stream.ts";
 import type { Learned } from "./learned.ts";
 import { Poll } from "./poll.ts";
@@ -26,10 +26,10 @@ const tellEveryMs = 10_000;
 export class ModbusSource implements Source {
   readonly #config: ModbusConfig;
   readonly #runtime: Runtime;
-  readonly #link: Link;
+  readonly #link: ModbusConnection;
   readonly #learned: Learned;
   readonly #polls: readonly Poll[];
-  readonly #breakers = new Map<number, Breaker>();
+  readonly #breakers = new Map<number, UnitBreaker>();
   readonly #queue: ReadingsQueue;
   readonly #closing = new AbortController();
   readonly #startedAt: number;
@@ -40,7 +40,13 @@ export class ModbusSource implements Source {
   #logged: ReadonlySet<string> = new Set();
   #tellAgainAt = Number.NEGATIVE_INFINITY;
 
-  constructor(config: ModbusConfig, targets: readonly PollTarget[], link: Link, learned: Learned, runtime: Runtime) {
+  constructor(
+    config: ModbusConfig,
+    targets: readonly PollTarget[],
+    link: ModbusConnection,
+    learned: Learned,
+    runtime: Runtime,
+  ) {
     this.#config = config;
     this.#runtime = runtime;
     this.#link = link;
@@ -56,14 +62,14 @@ export class ModbusSource implements Source {
     let patientLeft = url.transport === "tcp" && url.frames !== "mbap" ? patientProbes : 0;
     const mayBePatient = () => patientLeft-- > 0;
     this.#polls = targets.map((target) => {
-      const breaker = this.#breakers.get(target.unit) ?? new Breaker(runtime.clock, runtime.random, budget);
+      const breaker = this.#breakers.get(target.unit) ?? new UnitBreaker(runtime.clock, runtime.random, budget);
       this.#breakers.set(target.unit, breaker);
       const read = link.read.bind(link);
       const isNearlyLost = () => link.isNearlyLost;
       const briefly = link.unlikelyAfter.bind(link);
       const lessons = {
         cuts: () => learned.cuts(target.unit),
-        add: (cut: Cut) => learned.add(target.unit, cut),
+        add: (cut: BlockBoundary) => learned.add(target.unit, cut),
       };
       return new Poll(
         {

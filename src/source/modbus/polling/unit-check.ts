@@ -4,12 +4,12 @@ import type { Clock } from "../../../core/runtime.ts";
 import type { DeviceCheck } from "../../../core/source.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { ReadRequest } from "../config/pdu.ts";
-import { type Block, places } from "../config/plan.ts";
+import { places, type ReadBlock } from "../config/plan.ts";
 import type { Table } from "../config/value-type.ts";
 import type { PollTarget, Wanted } from "../config/wanted.ts";
 import { describeContested, describeException, isAlive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
-import type { Link } from "../connection/link.ts";
+import type { ModbusConnection } from "../connection/modbus-connection.ts";
 import { decodeBlock } from "./readings.ts";
 import { slowAnswers } from "./unit-reader.ts";
 
@@ -21,10 +21,10 @@ const patience = 3;
 const thoroughForMs = 25_000;
 const anyForMs = 50_000;
 
-/** Resolves with one check for each unit, in the order of `targets`, within a minute or little more. Rejects as `Link.read` does. */
+/** Resolves with one check for each unit, in the order of `targets`, within a minute or little more. Rejects as `ModbusConnection.read` does. */
 export async function checkUnits(
   targets: readonly PollTarget[],
-  link: Pick<Link, "read">,
+  link: Pick<ModbusConnection, "read">,
   hint: string,
   clock: Pick<Clock, "monotonic">,
   signal: AbortSignal,
@@ -43,7 +43,7 @@ export async function checkUnits(
 async function checkUnit(
   unit: number,
   targets: readonly PollTarget[],
-  link: Pick<Link, "read">,
+  link: Pick<ModbusConnection, "read">,
   hint: string,
   isThorough: boolean,
   signal: AbortSignal,
@@ -76,7 +76,7 @@ function notAsked(unit: number): DeviceCheck {
 
 function failureOf(
   result: Exclude<Result, { kind: "data" }>,
-  { table, start }: Block<Wanted>,
+  { table, start }: ReadBlock<Wanted>,
   waitMs: number,
   hint: string,
 ): Omit<DeviceCheck, "device" | "ok"> {
@@ -92,14 +92,14 @@ function failureOf(
 }
 
 /** The first, the last and those between: what lies side by side is there or not there together. */
-function spread(all: readonly Block<Wanted>[]): readonly Block<Wanted>[] {
+function spread(all: readonly ReadBlock<Wanted>[]): readonly ReadBlock<Wanted>[] {
   if (all.length <= triedValues) return all;
   const step = (all.length - 1) / (triedValues - 1);
   return Array.from({ length: triedValues }, (_, i) => all[Math.round(i * step)]!);
 }
 
 /** `hr:0 u16 is 2301` */
-function shown(block: Block<Wanted>, bytes: Uint8Array): string {
+function shown(block: ReadBlock<Wanted>, bytes: Uint8Array): string {
   const [reading] = decodeBlock(block, bytes, epochMicros(0));
   if (!reading) return "answers";
   return `${reading.address} is ${reading.value ?? `bad: ${reading.reason}`}`;

@@ -3,21 +3,21 @@
 import type { Runtime } from "../../../core/runtime.ts";
 import { formatDuration } from "../../../lib/duration.ts";
 import type { ReadRequest } from "../config/pdu.ts";
-import { type Block, places, type Span } from "../config/plan.ts";
+import { places, type ReadBlock, type Span } from "../config/plan.ts";
 import type { PollTarget, Wanted } from "../config/wanted.ts";
-import type { Breaker } from "../connection/breaker.ts";
+import type { UnitBreaker } from "../connection/breaker.ts";
 import { consequenceOf, isResponsive } from "../connection/exceptions.ts";
 import type { Result } from "../connection/framing.ts";
 
-export type WantedBlock = Block<Wanted>;
+export type WantedBlock = ReadBlock<Wanted>;
 
 export interface UnitReaderOptions {
   readonly target: PollTarget;
   /** How often a request without an answer is repeated; a unit that is down gets no second chance. */
   readonly retries: number;
-  /** Reads through the link; `conclusive` as in `Link.read`. */
+  /** Reads through the link; `conclusive` as in `ModbusConnection.read`. */
   readonly read: (request: ReadRequest, timeoutMs: number, signal: AbortSignal, conclusive: boolean) => Promise<Result>;
-  /** As `Link.isNearlyLost`. */
+  /** As `ModbusConnection.isNearlyLost`. */
   readonly isNearlyLost: () => boolean;
   /** Whether the unit may be waited for beyond its time-out, to see whether it is slow; called for each time that is to happen. */
   readonly mayBePatient: () => boolean;
@@ -26,7 +26,7 @@ export interface UnitReaderOptions {
   /** The time-out of a request that may be brief, from that of the unit. */
   readonly briefly: (timeoutMs: number) => number;
   /** The unit's, shared with its other polls. */
-  readonly breaker: Breaker;
+  readonly breaker: UnitBreaker;
 }
 
 /** What came of a request, and how many milliseconds it took of the link's time. */
@@ -191,9 +191,9 @@ function isSame(a: WantedBlock, b: WantedBlock): boolean {
  * address that they do not have, and that must not make a unit seem dead.
  */
 export class ProbeChoice<Item extends Span> {
-  readonly #places: readonly Block<Item>[];
+  readonly #places: readonly ReadBlock<Item>[];
   #next: number;
-  #known: Block<Item> | undefined;
+  #known: ReadBlock<Item> | undefined;
 
   /** `random`: where to begin, from 0 to below 1, so that another connection begins elsewhere. */
   constructor(items: readonly Item[], random: number) {
@@ -202,19 +202,19 @@ export class ProbeChoice<Item extends Span> {
   }
 
   /** What to ask for now; of `within` where that is given. */
-  take(within?: Block<Item>): Block<Item> {
+  take(within?: ReadBlock<Item>): ReadBlock<Item> {
     if (this.#known && within === undefined) return this.#known;
     const choice = within ? places(within) : this.#places;
     return choice[this.#next++ % choice.length]!; // whoever polls wants something
   }
 
   /** The unit gave `block`. */
-  answered(block: Block<Item>): void {
+  answered(block: ReadBlock<Item>): void {
     if (this.#known === undefined) this.#known = places(block)[0];
   }
 
   /** The unit was silent about `block`. */
-  silent(block: Block<Item>): void {
+  silent(block: ReadBlock<Item>): void {
     if (this.#known === block) this.#known = undefined;
   }
 }

@@ -10,19 +10,19 @@
 // of its exchange (PUBREL, PUBCOMP) the library answers by itself, since it finds nothing stored under the identifier.
 import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
 import { AgentError } from "../../../core/errors.ts";
-import { type Attempt, explainFailure, explainLoss, type Failure, type FailureRecord } from "./failure.ts";
+import { type Attempt, type ConnectFailure, explainFailure, explainLoss, type FailureRecord } from "./failure.ts";
 import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } from "./message.ts";
 import { filterInput, OversizeFilter } from "./oversize-filter.ts";
 import { grantedCodes } from "./reason-code.ts";
 
 /** Takes messages, in the order they arrive. */
 export interface MessageHandler {
-  /** False: nothing more is read from the socket until `Link.resume` is called. */
+  /** False: nothing more is read from the socket until `BrokerConnection.resume` is called. */
   receive(message: Message): boolean;
 }
 
 /** The way back from a handler to the connection that its messages come from. */
-export interface Link {
+export interface BrokerConnection {
   /** Writes the acknowledgements in this order; without effect when the connection is lost. */
   acknowledge(held: readonly HeldPacket[]): void;
   /** Sends a message with QoS 0; without effect when the connection is lost. */
@@ -50,9 +50,9 @@ export interface Connected<Handler> {
 export async function connectOnce<Handler extends MessageHandler>(
   attempt: Attempt,
   { maxPayload, ...options }: IClientOptions & { readonly maxPayload: number },
-  attach: (link: Link) => Handler,
+  attach: (link: BrokerConnection) => Handler,
   signal: AbortSignal,
-): Promise<Connected<Handler> | Failure> {
+): Promise<Connected<Handler> | ConnectFailure> {
   signal.throwIfAborted();
   const client = connect({ ...options, ...ownTerms });
   const record: FailureRecord = {};
@@ -60,7 +60,7 @@ export async function connectOnce<Handler extends MessageHandler>(
   filterInput(client, filter);
   const handler = attachHandler(client, filter, attach);
   const lost = Promise.withResolvers<AgentError>();
-  const result = Promise.withResolvers<Connected<Handler> | Failure>();
+  const result = Promise.withResolvers<Connected<Handler> | ConnectFailure>();
 
   client.on("error", (error) => {
     record.error ??= error;
@@ -110,7 +110,7 @@ const ownTerms = {
 function attachHandler<Handler extends MessageHandler>(
   client: MqttClient,
   filter: OversizeFilter,
-  attach: (link: Link) => Handler,
+  attach: (link: BrokerConnection) => Handler,
 ): Handler {
   const qos2 = new Set<number>();
   /** Of the message that the library hands over next. */

@@ -6,8 +6,8 @@ import type { IClientOptions } from "mqtt";
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import type { MqttOptions } from "../config/options.ts";
-import { type Connected, connectOnce, type Link, type MessageHandler } from "./client.ts";
-import { type Failure, shownUrl } from "./failure.ts";
+import { type BrokerConnection, type Connected, connectOnce, type MessageHandler } from "./client.ts";
+import { type ConnectFailure, shownUrl } from "./failure.ts";
 import type { SessionState } from "./session-state.ts";
 import { cutMessages } from "./web-socket-frames.ts";
 
@@ -20,7 +20,7 @@ export interface Connecting<Handler> {
   /** What is known of this broker from before; left out: nothing. */
   readonly state?: Pick<SessionState, "protocolVersion" | "hungUp">;
   /** Gives a handler of messages; called for every attempt. */
-  readonly attach: (link: Link) => Handler;
+  readonly attach: (link: BrokerConnection) => Handler;
   readonly log: Logger;
 }
 
@@ -34,7 +34,7 @@ export async function connectBroker<Handler extends MessageHandler>(
   const versions: readonly Version[] = options.protocolVersion === "auto" ? [5, 4, 3] : [options.protocolVersion];
   // Read each time, so that they can be changed without a restart.
   const credentials = await readCredentials(options);
-  let first: Failure | undefined;
+  let first: ConnectFailure | undefined;
   for (const protocolVersion of versions) {
     const attempt = { url: shownUrl(url), username, clientId, protocolVersion };
     const result = await connectOnce(

@@ -25,14 +25,14 @@ export interface FailureRecord {
 }
 
 /** A connection that did not come about. */
-export interface Failure {
+export interface ConnectFailure {
   readonly error: AgentError;
   /** Whether an older version of the protocol may be understood: the broker said so, or hung up without a word. */
   readonly olderVersion: "asked for" | "perhaps" | "no";
 }
 
 /** Explains a connection that ended before a good CONNACK. */
-export function explainFailure(attempt: Attempt, { error, disconnectReason }: FailureRecord): Failure {
+export function explainFailure(attempt: Attempt, { error, disconnectReason }: FailureRecord): ConnectFailure {
   const cause = error && { cause: error };
   const refusal = disconnectReason ?? reasonOf(error);
   if (refusal !== undefined) {

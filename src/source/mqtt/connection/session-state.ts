@@ -21,7 +21,7 @@ type State = z.output<typeof state>;
 const maxHangUps = 5;
 
 /** A small file in the folder of a source for what is remembered from one connection to the next. */
-export class StateFile<T> {
+export class SourceStateFile<T> {
   readonly #folder: string;
   readonly #path: string;
   readonly #schema: z.ZodType<T>;
@@ -64,10 +64,10 @@ export class StateFile<T> {
 
 /** One session's memory on disk. Losing it costs messages of filters no longer wanted, nothing else. */
 export class SessionState {
-  readonly #file: StateFile<State>;
+  readonly #file: SourceStateFile<State>;
   #state: State;
 
-  constructor(file: StateFile<State>, state: State) {
+  constructor(file: SourceStateFile<State>, state: State) {
     this.#file = file;
     this.#state = state;
   }
@@ -103,7 +103,7 @@ export async function loadSessionState(
   log: Logger,
 ): Promise<SessionState> {
   const subject = JSON.stringify([session.url, session.clientId]);
-  const file = new StateFile<State>({ folder, kind: "session", subject }, state, log);
+  const file = new SourceStateFile<State>({ folder, kind: "session", subject }, state, log);
   const known = await file.load("the remembered state of the session cannot be read");
   return new SessionState(file, known ?? { ...session, hangUps: 0, filters: [] });
 }

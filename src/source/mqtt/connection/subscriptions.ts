@@ -49,7 +49,7 @@ export async function applySubscriptions(
     log.error({ filter, reason: describeReason(code) }, "the broker refused a subscription");
   };
   for (const filter of new Set([...options.repeated, ...wanted])) {
-    const code = refusalOf(filter, limits);
+    const code = expectedRefusal(filter, limits);
     if (code !== undefined) refuse(filter, code);
   }
   const ask = async (filters: readonly string[], how: HowToSubscribe) => {
@@ -130,7 +130,7 @@ export function brokerLimits(properties: Readonly<Record<string, unknown>>): Bro
 }
 
 /** The reason code that the broker would have for this filter; undefined: it may be asked. */
-export function refusalOf(filter: string, { maxPacket, wildcards, shared }: BrokerLimits): number | undefined {
+export function expectedRefusal(filter: string, { maxPacket, wildcards, shared }: BrokerLimits): number | undefined {
   const isShared = filter.startsWith("$share/");
   if (isShared && !shared) return sharedUnsupported;
   if (!wildcards && /[+#]/.test(filter)) return wildcardsUnsupported;

@@ -136,7 +136,7 @@ const maxElements = 10_000;
 const maxDepth = 32;
 
 /** One value that a path found. */
-export interface Found {
+export interface PathMatch {
   readonly value: unknown;
   /** What stood for `[*]` and `.**` on the way: an index, the name of a member, or names joined by `/`. */
   readonly keys: readonly string[];
@@ -156,10 +156,10 @@ export function expand(
   path: JsonPath,
   exclude: readonly string[],
   skipped: () => void = () => {},
-): readonly Found[] {
-  let places: Found[] = [{ value: document, keys: [], positions: 0 }];
+): readonly PathMatch[] {
+  let places: PathMatch[] = [{ value: document, keys: [], positions: 0 }];
   for (const step of path.steps) {
-    const next: Found[] = [];
+    const next: PathMatch[] = [];
     for (const { value, keys, positions } of places) {
       const add = (found: unknown, key: string, isPlace: boolean) =>
         next.push({

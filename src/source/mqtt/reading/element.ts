@@ -2,7 +2,7 @@
 
 import type { MqttTag } from "../config/tag.ts";
 import type { TagAddress } from "../config/tag-address.ts";
-import { type Found, follow, isKind, type JsonPath, levelsOf, scalarText } from "../decoders/json-path.ts";
+import { follow, isKind, type JsonPath, levelsOf, type PathMatch, scalarText } from "../decoders/json-path.ts";
 import type { NameTables } from "./name-tables.ts";
 import type { Element, Route } from "./topic-router.ts";
 
@@ -18,7 +18,7 @@ interface Payload {
 }
 
 /** The route itself, unless the payload has a part in its captures. Undefined: nothing in `input` tells the element from others. */
-export function elementOf(route: Route, found: Found, { document, names: tables }: Payload): Element | undefined {
+export function elementOf(route: Route, found: PathMatch, { document, names: tables }: Payload): Element | undefined {
   const { captures, from, tag } = route;
   const { address } = route.way;
   const { captureNames: names, depth, levelNames } = address;
@@ -52,7 +52,7 @@ export function elementOf(route: Route, found: Found, { document, names: tables 
 }
 
 /** What stood for `[*]`, without positions that say nothing of the element. */
-function identityOf(found: Found, address: TagAddress): readonly string[] {
+function identityOf(found: PathMatch, address: TagAddress): readonly string[] {
   return found.keys.filter((_, k) => !isLeftOut(k, found, address));
 }
 
@@ -60,7 +60,7 @@ function identityOf(found: Found, address: TagAddress): readonly string[] {
  * Whether the key at index `k` is a position that says nothing of the element: in a batch, whose elements have names or times
  * of their own, or of a record under `.**`.
  */
-function isLeftOut(k: number, { positions }: Found, { batchDepth, value }: TagAddress): boolean {
+function isLeftOut(k: number, { positions }: PathMatch, { batchDepth, value }: TagAddress): boolean {
   return ((positions >> k) & 1) === 1 && (k < batchDepth || isLeaf(k, value));
 }
 
@@ -82,7 +82,7 @@ function isTold(k: number, texts: readonly Captured[], { way, tag }: Route): boo
 function fillLevel(
   made: Record<string, string>,
   name: string,
-  { keys, positions }: Found,
+  { keys, positions }: PathMatch,
   own: readonly string[],
   tag: MqttTag,
 ): boolean {

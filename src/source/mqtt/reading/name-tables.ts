@@ -5,7 +5,7 @@ import type { Logger } from "../../../core/runtime.ts";
 import type { Captures } from "../../../core/source.ts";
 import type { MqttTag } from "../config/tag.ts";
 import { type Message, payloadBytes } from "../connection/message.ts";
-import { StateFile } from "../connection/session-state.ts";
+import { SourceStateFile } from "../connection/session-state.ts";
 import { jsonDocument } from "../decoders/json.ts";
 import { expand, follow, scalarText } from "../decoders/json-path.ts";
 import { PayloadError } from "../decoders/payload.ts";
@@ -122,12 +122,12 @@ const content = z.record(z.string(), z.record(z.string(), z.string()));
 
 /** The file of one source at one broker. Losing it costs names until the broker repeats them, nothing else. */
 export class NamesFile {
-  readonly #file: StateFile<KnownNames>;
+  readonly #file: SourceStateFile<KnownNames>;
   #next: KnownNames | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(folder: string, url: string, log: Logger) {
-    this.#file = new StateFile({ folder, kind: "names", subject: url }, content, log);
+    this.#file = new SourceStateFile({ folder, kind: "names", subject: url }, content, log);
   }
 
   /** Resolves with what was kept; with nothing if that cannot be read. */

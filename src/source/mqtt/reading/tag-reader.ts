@@ -5,7 +5,7 @@ import type { AheadTime, Reading } from "../../../core/source.ts";
 import type { TimeRule } from "../../../lib/device-time.ts";
 import type { MqttTag } from "../config/tag.ts";
 import type { Message } from "../connection/message.ts";
-import { expand, type Found, follow, type JsonPath, lookUp, opened, scalarText } from "../decoders/json-path.ts";
+import { expand, follow, type JsonPath, lookUp, opened, type PathMatch, scalarText } from "../decoders/json-path.ts";
 import { PayloadError } from "../decoders/payload.ts";
 import {
   arrivalTaken,
@@ -54,7 +54,7 @@ const noKeys: readonly string[] = [];
 type TimeField = NonNullable<MqttTag["time"]>;
 
 /** Samples at even distances, of which the message has the time of one. */
-function readBlock(route: Route, rule: TimeField, samples: readonly Found[], reception: Reception): void {
+function readBlock(route: Route, rule: TimeField, samples: readonly PathMatch[], reception: Reception): void {
   const step = stepMicros(rule, reception.document);
   if (step === undefined) throw new PayloadError("has no time between its samples");
   const known = timeOf(route, noKeys, reception);
@@ -147,7 +147,7 @@ function joined(date: unknown, time: unknown): string | undefined {
 /** `time` is the message's own, or why it has none; `assumed` that of a block without one. */
 function readValue(
   route: Route,
-  element: Found,
+  element: PathMatch,
   time: EpochMicros | TimeFault | undefined,
   reception: Reception,
   assumed: EpochMicros = reception.arrival,

@@ -3,7 +3,7 @@ import { AgentError, isAgentError } from "../../../core/errors.ts";
 import type { Logger, Runtime } from "../../../core/runtime.ts";
 import type { Source } from "../../../core/source.ts";
 import { clientIdOf } from "../config/connection-checks.ts";
-import type { Link } from "../connection/client.ts";
+import type { BrokerConnection } from "../connection/client.ts";
 import { connectBroker } from "../connection/connect.ts";
 import { shownUrl } from "../connection/failure.ts";
 import { loadSessionState } from "../connection/session-state.ts";
@@ -60,7 +60,7 @@ async function openAt(
     onNames,
     receiveMaximum: session.receiveMaximum,
   };
-  const attach = (link: Link) => new Reception(receiving, runtime, link);
+  const attach = (link: BrokerConnection) => new Reception(receiving, runtime, link);
   const connecting = { url, options, clientId, state, attach, log };
   const { connection, handler } = await connectBroker(connecting, signal);
   const { protocolVersion, sessionPresent } = connection;

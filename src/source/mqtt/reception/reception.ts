@@ -4,7 +4,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { Delivery, Reading, UnknownAddress } from "../../../core/source.ts";
 import { RateLimitedLog } from "../../../lib/rate-limited-log.ts";
 import type { MqttTag } from "../config/tag.ts";
-import type { Link, MessageHandler } from "../connection/client.ts";
+import type { BrokerConnection, MessageHandler } from "../connection/client.ts";
 import type { HeldPacket, Message } from "../connection/message.ts";
 import { MessageCounts, UnknownTopics } from "../reading/message-counts.ts";
 import { NameTables } from "../reading/name-tables.ts";
@@ -49,7 +49,7 @@ export class Reception implements MessageHandler {
   readonly #runtime: Runtime;
   readonly #options: ReceptionOptions;
   readonly #log: RateLimitedLog;
-  readonly #link: Link;
+  readonly #link: BrokerConnection;
   readonly #inbox: Inbox;
   readonly #reader: MessageReader;
   readonly #sparkplug: SparkplugHost;
@@ -66,7 +66,7 @@ export class Reception implements MessageHandler {
   #closed = false;
   #defectTold = false;
 
-  constructor(options: ReceptionOptions, runtime: Runtime, link: Link) {
+  constructor(options: ReceptionOptions, runtime: Runtime, link: BrokerConnection) {
     const { tags, maxPayload, requestRebirth, names = new NameTables(tags), onNames = () => {} } = options;
     this.#runtime = runtime;
     this.#options = options;

@@ -14,7 +14,7 @@ import { applySubscriptions, refusals, type Subscriptions } from "../connection/
 import { takeoverWatchOf } from "../connection/takeover-watch.ts";
 import type { NamesFile, NameTables } from "../reading/name-tables.ts";
 import type { Reception } from "./reception.ts";
-import { SilenceWatch } from "./silence.ts";
+import { StaleTagWatch } from "./stale-tag-watch.ts";
 
 export type MqttConfig = DriverConfig<typeof mqttOptions, typeof mqttTag>;
 
@@ -176,7 +176,7 @@ export class MqttSource implements Source {
   async #watchSilence(): Promise<void> {
     const { config, reception, runtime, log } = this.#parts;
     const { clock } = runtime;
-    const watch = new SilenceWatch(config.tags, clock.monotonic());
+    const watch = new StaleTagWatch(config.tags, clock.monotonic());
     const { intervalMs } = watch;
     if (intervalMs === undefined) return;
     reception.onTaken((readings) => watch.heard(readings, clock.monotonic()));

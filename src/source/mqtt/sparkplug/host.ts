@@ -11,12 +11,12 @@ import type { Route } from "../reading/topic-router.ts";
 import { isHostTopic, parseSparkplugTopic, type SparkplugTopic } from "../topics/sparkplug-topic.ts";
 import { EdgeNode, type KnownMetric, type MetricRoom, type RebirthRequests } from "./edge-node.ts";
 import {
-  type Arrival,
   describeMetric,
   markStale,
   maxElements,
   type ReadingSink,
   readMetric,
+  type SparkplugMessage,
 } from "./metric-readings.ts";
 import { decodeSparkplug, type SparkplugMetric, type SparkplugPayload } from "./payload.ts";
 import { Sequence, type Waiting } from "./sequence.ts";
@@ -138,7 +138,7 @@ export class SparkplugHost {
    * A message of QoS 1 is read at once, since it is acknowledged when what it says is on disk; so is what there is no
    * room for.
    */
-  #wait(seq: number, opens: boolean, arrival: Arrival, { payload, held }: Message, member: Member): void {
+  #wait(seq: number, opens: boolean, arrival: SparkplugMessage, { payload, held }: Message, member: Member): void {
     const { topic, routes, address, time, sink } = arrival;
     const weight = weightOf(arrival.payload, payload.length);
     const waits = held === undefined && this.#waitingBytes + weight <= maxWaitingBytes;
@@ -171,14 +171,14 @@ export class SparkplugHost {
   }
 
   /** Reads a message of a device, or data of a node. */
-  #apply(arrival: Arrival): void {
+  #apply(arrival: SparkplugMessage): void {
     const { type, device } = arrival.topic;
     if (type === "DBIRTH") this.#birth(arrival);
     else if (type === "DDEATH") markStale(arrival, device, `device ${device} is offline`);
     else this.#data(arrival);
   }
 
-  #birth(arrival: Arrival): void {
+  #birth(arrival: SparkplugMessage): void {
     const { node, topic, payload } = arrival;
     for (const metric of payload.metrics) {
       const { name, alias, datatype = 0 } = metric;
@@ -189,7 +189,7 @@ export class SparkplugHost {
     }
   }
 
-  #data(arrival: Arrival): void {
+  #data(arrival: SparkplugMessage): void {
     const { node, topic, payload, time } = arrival;
     let unknown = !node.born;
     for (const metric of payload.metrics) {
@@ -208,7 +208,7 @@ export class SparkplugHost {
    * A death that a later birth has overtaken is that of an earlier life. One of a later life is honoured: we may have
    * missed its birth, and there are nodes that count on before they say goodbye.
    */
-  #nodeDeath(arrival: Arrival, member: Member): void {
+  #nodeDeath(arrival: SparkplugMessage, member: Member): void {
     const { node, topic, payload, sink } = arrival;
     const bdSeq = bdSeqOf(payload);
     const ahead = bdSeq === undefined || node.bdSeq === undefined ? 0 : (node.bdSeq - bdSeq) & 0xff;

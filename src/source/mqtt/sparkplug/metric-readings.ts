@@ -19,7 +19,7 @@ export interface ReadingSink {
 }
 
 /** One message on its way. */
-export interface Arrival {
+export interface SparkplugMessage {
   readonly topic: SparkplugTopic;
   readonly node: EdgeNode;
   readonly payload: SparkplugPayload;
@@ -53,7 +53,7 @@ function placeOf(
 }
 
 /** Adds the readings of one metric: its value, those of its elements or of the members of its template. */
-export function readMetric(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric): void {
+export function readMetric(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMetric): void {
   if (metric.isTransient) return;
   const { node, topic } = arrival;
   const { value: raw } = metric;
@@ -80,7 +80,7 @@ export function readMetric(arrival: Arrival, metric: SparkplugMetric, known: Kno
   } else push(arrival, metric, known, scalarOf(raw, datatype));
 }
 
-function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
+function push(arrival: SparkplugMessage, metric: SparkplugMetric, known: KnownMetric, value: Scalar | undefined): void {
   const { payload, node, routes, address, time: now, sink, counts } = arrival;
   const missing = metric.isNull || metric.value === undefined;
   // Files, data sets and the like have no number in them.
@@ -117,7 +117,7 @@ function push(arrival: Arrival, metric: SparkplugMetric, known: KnownMetric, val
 }
 
 /** What was last heard of these metrics is no longer so. The time in a death is that of a birth, so ours is taken. */
-export function markStale({ node, routes, time, sink }: Arrival, device: string, reason: string): void {
+export function markStale({ node, routes, time, sink }: SparkplugMessage, device: string, reason: string): void {
   for (const known of node.metrics(device))
     for (const route of routes)
       if (wants(route, known)) sink.readings.push(badReading({ ...placeOf(route, known), time }, reason));
@@ -130,7 +130,11 @@ const lowNames = ["engLow", "EngLow", "Low", "min"];
 const highNames = ["engHigh", "EngHigh", "High", "max"];
 
 /** Adds unit, description and range, as far as the properties of a birth say. */
-export function describeMetric({ routes, sink }: Arrival, { properties }: SparkplugMetric, known: KnownMetric): void {
+export function describeMetric(
+  { routes, sink }: SparkplugMessage,
+  { properties }: SparkplugMetric,
+  known: KnownMetric,
+): void {
   const find = (names: readonly string[]) =>
     names.map((name) => properties[name]).find((value) => value !== undefined && value !== "");
   const engUnit = find(unitNames);

@@ -2,7 +2,7 @@
 import type { Ambiguity } from "../../../core/source.ts";
 
 /** `2:Oven`, or `Oven` in any namespace; `*` stands for any name, `**` for any number of levels. */
-export interface PathStep {
+export interface BrowsePathStep {
   readonly namespace: number | undefined;
   readonly name: string;
 }
@@ -28,34 +28,34 @@ export function portableNodeId(text: string, namespaces: readonly string[]): str
 }
 
 /** Indexes that an address names by number, and that may come to mean other namespaces. That of the standard never does. */
-export function numericNamespaces({ node, path, browse }: Address): number[] {
+export function numericNamespaces({ node, path, browse }: NodeAddress): number[] {
   const steps = parsePath(path ?? browse ?? "").map(({ namespace }) => namespace);
   const all = [Number(/^ns=(\d+);/.exec(node ?? "")?.[1] ?? 0), ...steps];
   return [...new Set(all.flatMap((index) => index || []))];
 }
 
 /** Where a tag is, as it stands in the configuration: one of these. */
-export interface Address {
+export interface NodeAddress {
   readonly node?: string | undefined;
   readonly path?: string | undefined;
   readonly browse?: string | undefined;
 }
 
 /** Steps from Objects. `&/` is a slash within a name, `&:` a colon, `&&` an ampersand (OPC 10000-4, A.2). */
-export function parsePath(text: string): PathStep[] {
+export function parsePath(text: string): BrowsePathStep[] {
   const steps = [...text.matchAll(/(?:&[\s\S]|[^/&])+/g)].map(([part]) => parseStep(part));
   const first = steps[0];
   return first?.name === "Objects" && (first.namespace ?? 0) === 0 && steps.length > 1 ? steps.slice(1) : steps;
 }
 
-function parseStep(text: string): PathStep {
+function parseStep(text: string): BrowsePathStep {
   const match = /^(\d+):([\s\S]+)$/.exec(text);
   const name = (match?.[2] ?? text).replaceAll(/&([\s\S])/g, "$1");
   return { namespace: match ? Number(match[1]) : undefined, name };
 }
 
 /** Whether a name fits a step, in which `*` stands for any run of characters. */
-export function stepMatches(step: PathStep, namespace: number, name: string): boolean {
+export function stepMatches(step: BrowsePathStep, namespace: number, name: string): boolean {
   if (step.namespace !== undefined && step.namespace !== namespace) return false;
   if (!step.name.includes("*")) return step.name === name;
   const pattern = step.name.split("*").map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
@@ -63,12 +63,12 @@ export function stepMatches(step: PathStep, namespace: number, name: string): bo
 }
 
 /** Whether a path has wildcards. */
-export function isDeep(step: PathStep): boolean {
+export function isDeep(step: BrowsePathStep): boolean {
   return step.name === "**";
 }
 
 /** `names`: the captured names that fill the Input ID. */
-export function browseAmbiguity({ browse }: Address, names: readonly string[]): Ambiguity | undefined {
+export function browseAmbiguity({ browse }: NodeAddress, names: readonly string[]): Ambiguity | undefined {
   if (browse === undefined || names.includes("path")) return undefined;
   const steps = parsePath(browse);
   const wild = steps.findIndex(({ name }) => name.includes("*"));

@@ -6,7 +6,7 @@ import { isAbort } from "../../../lib/abort.ts";
 import type { OpcuaConfig } from "../config/options.ts";
 import { Backfill, type BackfillOptions } from "../history/backfill.ts";
 import type { MonitoredGroups } from "../monitoring/monitored-groups.ts";
-import { type Failure, failureReading } from "../monitoring/monitoring.ts";
+import { failureReading, type MonitoringFailure } from "../monitoring/monitoring.ts";
 import { type Notification, unsaidOverflows } from "../monitoring/notification.ts";
 import { poll, type ReadingOptions, Reread } from "../monitoring/polling.ts";
 import type { Positions } from "../monitoring/positions.ts";
@@ -20,7 +20,7 @@ import type { Pki } from "../session/pki.ts";
 import type { Resumption } from "../session/resumption.ts";
 import { type ServerProfile, SessionKeeper } from "../session/server-facts.ts";
 import { type DataValueLike, semanticsChanged, structureChanged } from "../types/reading.ts";
-import { Intake } from "./intake.ts";
+import { NotificationQueue } from "./notification-queue.ts";
 
 export interface OpcuaSourceOptions {
   readonly config: OpcuaConfig;
@@ -49,7 +49,7 @@ export class OpcuaSource implements Source {
   readonly recovery: Recovery;
   readonly addresses: readonly FoundAddress[];
   readonly #options: OpcuaSourceOptions;
-  readonly #intake: Intake;
+  readonly #notifications: NotificationQueue;
   readonly #publisher: Publisher | undefined;
   readonly #backfill: Backfill;
   readonly #describing: Describing;
@@ -66,7 +66,7 @@ export class OpcuaSource implements Source {
     this.addresses = options.items;
     const { link, runtime, config, monitoring, resumption, resolver } = options;
     const { subscriptions, formers } = monitoring;
-    this.#intake = new Intake(runtime, { source: config.name, time: config.options.time });
+    this.#notifications = new NotificationQueue(runtime, { source: config.name, time: config.options.time });
     this.#publisher =
       subscriptions[0] &&
       new Publisher({
@@ -76,11 +76,11 @@ export class OpcuaSource implements Source {
         subscriptions,
         formers,
         deliver: (notification, signal) => this.#take(notification, signal),
-        alive: () => this.#intake.alive(),
-        room: (signal) => this.#intake.room(signal),
+        alive: () => this.#notifications.alive(),
+        room: (signal) => this.#notifications.room(signal),
         lost: (id) => {
           const items = monitoring.items(id);
-          this.#intake.readings([], undefined, this.#backfill.missed(items));
+          this.#notifications.readings([], undefined, this.#backfill.missed(items));
           this.#reread.add(items);
         },
         gone: (what) =>
@@ -91,7 +91,7 @@ export class OpcuaSource implements Source {
     const { services } = resolver;
     this.#reading = { services, runtime, deliver: (values, signal) => this.#polled(values, signal) };
     this.#reread = new Reread(this.#reading);
-    this.#describing = new Describing({ runtime, services, deliver: (each) => this.#intake.descriptions(each) });
+    this.#describing = new Describing({ runtime, services, deliver: (each) => this.#notifications.descriptions(each) });
     this.#backfill = new Backfill({
       ...options.history,
       link,
@@ -102,8 +102,8 @@ export class OpcuaSource implements Source {
       structures: resolver.structures,
       time: config.options.time,
       deliver: async (readings, gaps, stored, signal) => {
-        await this.#intake.room(signal);
-        this.#intake.readings(readings, stored, gaps);
+        await this.#notifications.room(signal);
+        this.#notifications.readings(readings, stored, gaps);
       },
     });
     this.#keeper = new SessionKeeper({ link, services, runtime });
@@ -122,7 +122,7 @@ export class OpcuaSource implements Source {
   async *deliveries(signal: AbortSignal): AsyncGenerator<Delivery> {
     const stop = new AbortController();
     const { monitoring, link } = this.#options;
-    const lost = () => this.#intake.fail(link.lost.reason);
+    const lost = () => this.#notifications.fail(link.lost.reason);
     link.lost.addEventListener("abort", lost, { once: true });
     if (link.lost.aborted) lost();
     const running = AbortSignal.any([signal, stop.signal, link.lost]);
@@ -130,7 +130,7 @@ export class OpcuaSource implements Source {
     if (await this.#backfill.save()) await monitoring.begun();
     await this.#describe(running);
     this.#tell(monitoring.failures);
-    if (this.#leftOver.length > 0) this.#intake.readings([], undefined, this.#leftOver);
+    if (this.#leftOver.length > 0) this.#notifications.readings([], undefined, this.#leftOver);
     // Servers were seen that send the first values in answer to a request of the connection before.
     for (const { id, origin, publishingMs } of monitoring.subscriptions)
       if (origin !== "kept" && publishingMs <= soonMs) {
@@ -139,11 +139,11 @@ export class OpcuaSource implements Source {
       }
     const background = this.#work(AbortSignal.any([signal, stop.signal]));
     try {
-      for (;;) yield await this.#intake.next(signal);
+      for (;;) yield await this.#notifications.next(signal);
     } catch (error) {
       if (!isAbort(error, signal)) throw error;
       // What has arrived is still to be stored.
-      yield* this.#intake.rest();
+      yield* this.#notifications.rest();
     } finally {
       stop.abort();
       link.lost.removeEventListener("abort", lost);
@@ -174,7 +174,7 @@ export class OpcuaSource implements Source {
       ...(unfiltered > 0 && { unfiltered }),
       ...(unqueued > 0 && { unqueued }),
       ...(this.#keeper.state !== undefined && { "server state": this.#keeper.state }),
-      overflows: this.#intake.overflows,
+      overflows: this.#notifications.overflows,
     };
   }
 
@@ -218,7 +218,7 @@ export class OpcuaSource implements Source {
       this.#options.openAgain ? openAgain(runtime, signal) : undefined,
     ];
     const running = works.filter((work) => work !== undefined);
-    await Promise.all(running.map((work) => work.catch((error: unknown) => this.#intake.fail(error))));
+    await Promise.all(running.map((work) => work.catch((error: unknown) => this.#notifications.fail(error))));
   }
 
   async #take({ subscription: id, sequenceNumber, changes, old }: Notification, signal: AbortSignal): Promise<void> {
@@ -241,21 +241,21 @@ export class OpcuaSource implements Source {
       if (subscription) await positions.reached(subscription, sequenceNumber);
       this.#publisher?.acknowledge({ subscription: id, sequenceNumber });
     };
-    this.#intake.values(values, subscription && !old ? "live" : "former", this.#backfill, () =>
+    this.#notifications.values(values, subscription && !old ? "live" : "former", this.#backfill, () =>
       this.#backfill.remembered(() => void acknowledge()),
     );
   }
 
   async #polled(values: readonly (readonly [Item, DataValueLike])[], signal: AbortSignal): Promise<void> {
-    await this.#intake.room(signal);
+    await this.#notifications.room(signal);
     await this.#options.resolver.structures.learn(values, signal);
-    this.#intake.values(values, "live", this.#backfill, () => {});
+    this.#notifications.values(values, "live", this.#backfill, () => {});
   }
 
-  #tell(failures: readonly Failure[]): void {
+  #tell(failures: readonly MonitoringFailure[]): void {
     if (failures.length === 0) return;
     const now = this.#options.runtime.clock.now();
-    this.#intake.readings(failures.map((failure) => failureReading(failure, now)));
+    this.#notifications.readings(failures.map((failure) => failureReading(failure, now)));
   }
 }
 

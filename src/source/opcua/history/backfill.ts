@@ -6,7 +6,7 @@ import { HandOver } from "../../../lib/hand-over.ts";
 import { portableNodeId } from "../config/node-address.ts";
 import type { Item } from "../nodes/items.ts";
 import { GapFiller, type GapFillerOptions } from "./gap-filler.ts";
-import { type Cause, type Gap, Gaps, tagGaps } from "./gaps.ts";
+import { type Cause, Gaps, type HistoryGap, tagGaps } from "./gaps.ts";
 import type { HistoryMemory } from "./history-memory.ts";
 
 export interface BackfillOptions extends GapFillerOptions {
@@ -58,7 +58,7 @@ export class Backfill {
   readonly #firsts = new Map<string, EpochMicros>();
   /** How far the server's clock was seen to be ahead of ours, in microseconds. */
   #ahead = 0;
-  #failed: Gap<Item>[] = [];
+  #failed: HistoryGap<Item>[] = [];
   readonly #handOver = new HandOver();
 
   constructor(options: BackfillOptions) {
@@ -190,7 +190,7 @@ export class Backfill {
     }
   }
 
-  #open(gap: Gap<Item>): TagGap[] {
+  #open(gap: HistoryGap<Item>): TagGap[] {
     this.#options.memory.opened(gap.key, gap.from, gap.causes);
     this.#gaps.add(gap);
     this.#handOver.notify();

@@ -9,7 +9,7 @@ import { statusOf } from "../session/failure.ts";
 import type { Link } from "../session/link.ts";
 import { attributes, BatchSize, readValues, type Services } from "../session/services.ts";
 import { ClockCheck, type DataValueLike, type TimeOptions, toReading } from "../types/reading.ts";
-import { type Gap, tagGaps } from "./gaps.ts";
+import { type HistoryGap, tagGaps } from "./gaps.ts";
 import { readHistory } from "./history.ts";
 
 export interface GapFillerOptions {
@@ -76,19 +76,19 @@ const unfilled = {
   labels: ["source", "reason"],
 } as const;
 
-type NodeGap = Gap<Item> & { readonly nodeId: Item["nodeId"] };
+type NodeGap = HistoryGap<Item> & { readonly nodeId: Item["nodeId"] };
 
 export class GapFiller {
   readonly #options: GapFillerOptions;
   readonly #batch: BatchSize;
   /** Nothing more will become of a gap: called once what was found is on disk. */
-  readonly #close: (gap: Gap<Item>) => void;
+  readonly #close: (gap: HistoryGap<Item>) => void;
   /** How often a history that is behind was asked. */
   readonly #attempts = new Map<Item, number>();
   /** How often the history of a gap failed. */
   readonly #failures = new Map<Item, number>();
 
-  constructor(options: GapFillerOptions, close: (gap: Gap<Item>) => void) {
+  constructor(options: GapFillerOptions, close: (gap: HistoryGap<Item>) => void) {
     this.#options = options;
     this.#batch = new BatchSize(options.limit, 100);
     this.#close = (gap) => {
@@ -99,7 +99,7 @@ export class GapFiller {
   }
 
   /** Gives the gaps that may be filled later. Rejects only when the link is lost or `signal` aborts. */
-  async fill(gaps: readonly Gap<Item>[], signal: AbortSignal): Promise<readonly Gap<Item>[]> {
+  async fill(gaps: readonly HistoryGap<Item>[], signal: AbortSignal): Promise<readonly HistoryGap<Item>[]> {
     const { log } = this.#options.runtime;
     const looked = await this.#withHistory(gaps, signal).catch((error: unknown) => {
       signal.throwIfAborted();
@@ -114,13 +114,13 @@ export class GapFiller {
   }
 
   /** Those of the gaps whose node has a history that may be read, and that is asked; and those of which it is not known. */
-  async #withHistory(gaps: readonly Gap<Item>[], signal: AbortSignal) {
+  async #withHistory(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     const { services, maxGapMs } = this.#options;
     if (maxGapMs === undefined) {
       await this.#lost(gaps, "backfill is off", signal);
       return { fillable: [], later: [] };
     }
-    const levels = new Map<Gap<Item>, DataValueLike | undefined>();
+    const levels = new Map<HistoryGap<Item>, DataValueLike | undefined>();
     for (const attribute of [attributes.userAccessLevel, attributes.accessLevel]) {
       // Servers were seen that give no user's level, and the level itself.
       const asked = gaps.filter((gap) => typeof levels.get(gap)?.value?.value !== "number");
@@ -143,7 +143,7 @@ export class GapFiller {
     return { fillable, later };
   }
 
-  async #lost(gaps: readonly Gap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
+  async #lost(gaps: readonly HistoryGap<Item>[], reason: string, signal: AbortSignal): Promise<void> {
     if (gaps.length === 0) return;
     for (const _ of gaps) this.#unfilled(reason);
     // Closed when it is told, as with those that are filled: else nobody would tell of it again.
@@ -158,7 +158,7 @@ export class GapFiller {
     );
   }
 
-  async #read(gaps: readonly Gap<Item>[], signal: AbortSignal) {
+  async #read(gaps: readonly HistoryGap<Item>[], signal: AbortSignal) {
     const { link, runtime, source, maxGapMs = 0, structures, deliver, time } = this.#options;
     // The interval that is read bounds the times, not the clock of the agent.
     const times: TimeOptions = { ...time, unusable: "keep" };
@@ -176,7 +176,7 @@ export class GapFiller {
     const reading = { link, batch: this.#batch, rest, nowMs: () => clock.monotonic() };
     /** Those whose history reaches to their ends. */
     const ended = new Set<NodeGap>();
-    const failed: Gap<Item>[] = [];
+    const failed: HistoryGap<Item>[] = [];
     let count = 0;
     for await (const { range, values, over, error } of readHistory(reading, ranges, signal)) {
       const gap = whole.get(range) ?? range;
@@ -210,7 +210,7 @@ export class GapFiller {
   }
 
   /** Whether the history lacks the value that is known to be at the end: what came before it may be on the way there, too. */
-  #isBehind({ item, valueAtEnd }: Gap<Item>, ended: boolean, error: Error | undefined): boolean {
+  #isBehind({ item, valueAtEnd }: HistoryGap<Item>, ended: boolean, error: Error | undefined): boolean {
     if (!valueAtEnd || ended || error) return false;
     const attempts = (this.#attempts.get(item) ?? 0) + 1;
     this.#attempts.set(item, attempts);
@@ -219,7 +219,7 @@ export class GapFiller {
 
   /** `filled`, or why not all of it can be had; undefined: it may be, later. */
   #verdict(
-    { item, from, to }: Gap<Item>,
+    { item, from, to }: HistoryGap<Item>,
     earliest: EpochMicros,
     first: EpochMicros | undefined,
     error: Error | undefined,

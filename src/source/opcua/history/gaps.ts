@@ -5,7 +5,7 @@ import { type EpochMicros, epochMicros } from "../../../core/point.ts";
 
 export type Cause = TagGap["cause"];
 
-export interface Gap<Item> {
+export interface HistoryGap<Item> {
   readonly item: Item;
   /** Of the node, as in `HistoryMemory`. */
   readonly key: string;
@@ -20,7 +20,7 @@ export interface Gap<Item> {
 
 export class Gaps<Item> {
   /** By item: several may be of one node, and each is filled by itself. */
-  #waiting = new Map<Item, Gap<Item>>();
+  #waiting = new Map<Item, HistoryGap<Item>>();
   /** By key: how many were taken, or wait, and are not closed. */
   readonly #open = new Map<string, number>();
 
@@ -30,20 +30,20 @@ export class Gaps<Item> {
   }
 
   /** One that waits for the same item becomes part of it. */
-  add(gap: Gap<Item>): void {
+  add(gap: HistoryGap<Item>): void {
     if (!this.#waiting.has(gap.item)) this.#open.set(gap.key, (this.#open.get(gap.key) ?? 0) + 1);
     this.#wait(gap);
   }
 
   /** Takes all that wait. */
-  take(): Gap<Item>[] {
+  take(): HistoryGap<Item>[] {
     const taken = [...this.#waiting.values()];
     this.#waiting = new Map();
     return taken;
   }
 
   /** One that was taken could not be filled for now: it waits again. */
-  giveBack(gap: Gap<Item>): void {
+  giveBack(gap: HistoryGap<Item>): void {
     if (this.#waiting.has(gap.item)) this.close(gap.key);
     this.#wait(gap);
   }
@@ -56,7 +56,7 @@ export class Gaps<Item> {
     return left === 0;
   }
 
-  #wait(gap: Gap<Item>): void {
+  #wait(gap: HistoryGap<Item>): void {
     const before = this.#waiting.get(gap.item);
     if (!before) this.#waiting.set(gap.item, gap);
     else
@@ -77,7 +77,7 @@ export function tagGaps(
     from,
     to,
     causes,
-  }: Pick<Gap<Pick<TagGap, "tag" | "captures" | "address">>, "item" | "from" | "to" | "causes">,
+  }: Pick<HistoryGap<Pick<TagGap, "tag" | "captures" | "address">>, "item" | "from" | "to" | "causes">,
   state: TagGap["state"],
   reason: string,
 ): TagGap[] {

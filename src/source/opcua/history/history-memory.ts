@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { type EpochMicros, epochMicros } from "../../../core/point.ts";
-import { InPlaceFile, readState, writeState } from "../session/state-files.ts";
+import { InPlaceFile, readStateFile, writeStateFile } from "../session/state-files.ts";
 import type { Cause } from "./gaps.ts";
 
 const times = z.record(z.string(), z.int());
@@ -45,7 +45,10 @@ export class HistoryMemory {
 
   /** Never rejects: a file that cannot be read is as good as none. */
   static async open(path: string): Promise<HistoryMemory> {
-    const memory = new HistoryMemory(path, (await readState(path, content)) ?? { stored: {}, open: {}, causes: {} });
+    const memory = new HistoryMemory(
+      path,
+      (await readStateFile(path, content)) ?? { stored: {}, open: {}, causes: {} },
+    );
     const newer = await readStoredTimes(timesIn(path), [...memory.#stored.keys()]);
     for (const [key, time] of newer) if (time > (memory.#stored.get(key) ?? time)) memory.#stored.set(key, time);
     return memory;
@@ -133,7 +136,7 @@ export class HistoryMemory {
     try {
       const [stored, open] = [this.#stored, this.#open].map((map) => Object.fromEntries(map));
       const causes = Object.fromEntries(this.#causes.entries().map(([key, all]) => [key, [...all]]));
-      await writeState(this.#path, { version: 2, stored, open, causes });
+      await writeStateFile(this.#path, { version: 2, stored, open, causes });
       this.#newsOnDisk = news;
     } catch (error) {
       this.#dirty = true;

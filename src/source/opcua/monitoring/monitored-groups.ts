@@ -4,7 +4,7 @@ import type { OpcuaOptions } from "../config/options.ts";
 import type { Item, Unresolved } from "../nodes/items.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import { likeness, likenessOf, nodeOf } from "./item-calls.ts";
-import { type Failure, Monitoring, type MonitoringOptions } from "./monitoring.ts";
+import { Monitoring, type MonitoringFailure, type MonitoringOptions } from "./monitoring.ts";
 import type { Queue } from "./notification.ts";
 import { groupFor, publishingFor, queueSize } from "./publishing-group.ts";
 import type { Former, Subscription } from "./subscription.ts";
@@ -30,7 +30,7 @@ export class MonitoredGroups {
   /** Items of subscriptions that hand over what they have kept, by handle. */
   readonly #former = new Map<number, ReadonlyMap<number, Item>>();
   readonly #polled: Item[] = [];
-  #failures: Failure[] = [];
+  #failures: MonitoringFailure[] = [];
 
   constructor(options: MonitoredGroupsOptions) {
     this.#options = options;
@@ -82,7 +82,7 @@ export class MonitoredGroups {
     return [...this.#polled, ...this.#all(({ polled }) => polled)];
   }
 
-  get failures(): readonly Failure[] {
+  get failures(): readonly MonitoringFailure[] {
     return [...this.#failures, ...this.#all(({ failures }) => failures)];
   }
 
@@ -136,15 +136,15 @@ export class MonitoredGroups {
   }
 
   /** Monitors more items. Gives the failures among them. */
-  async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
-    const failures: Failure[] = [];
+  async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
+    const failures: MonitoringFailure[] = [];
     for (const [id, part] of this.#divide(items))
       failures.push(...((await this.#groups.get(id)?.monitoring.add(part, signal)) ?? []));
     return failures;
   }
 
   /** Takes the failures out, to try them again. */
-  takeFailures(): Failure[] {
+  takeFailures(): MonitoringFailure[] {
     return [...this.#failures.splice(0), ...this.#all((monitoring) => monitoring.takeFailures())];
   }
 
@@ -154,7 +154,7 @@ export class MonitoredGroups {
   }
 
   /** Puts back what still fails. */
-  fail(failures: readonly Failure[]): void {
+  fail(failures: readonly MonitoringFailure[]): void {
     this.#failures.push(...failures);
   }
 

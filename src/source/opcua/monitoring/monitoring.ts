@@ -30,7 +30,7 @@ export interface MonitoringOptions {
 }
 
 /** An address that gives no data now. */
-export interface Failure extends Unresolved {
+export interface MonitoringFailure extends Unresolved {
   readonly captures: Item["captures"];
   /** The node that the server would not monitor; undefined: there is none to ask for. */
   readonly item?: Item;
@@ -62,7 +62,7 @@ export class Monitoring {
   polled: Item[] = [];
   /** Those of them for which there was no room: there may be some again. */
   readonly #crowdedOut = new Set<Item>();
-  readonly failures: Failure[] = [];
+  readonly failures: MonitoringFailure[] = [];
   #nextHandle: number;
   /** Items that the server samples more slowly than asked. */
   slowed = 0;
@@ -130,7 +130,7 @@ export class Monitoring {
   }
 
   /** Monitors more items. Gives the failures among them. */
-  async add(items: readonly Item[], signal: AbortSignal): Promise<Failure[]> {
+  async add(items: readonly Item[], signal: AbortSignal): Promise<MonitoringFailure[]> {
     if (items.length === 0) return [];
     const numbered = items.map((item) => [this.#nextHandle++, item] as const);
     // Before the server learns of them: were they forgotten, another node would get the same.
@@ -141,7 +141,7 @@ export class Monitoring {
     const refused = numbered.filter((_, i) => notFiltered.includes(results[i]?.statusCode.name ?? ""));
     const unfiltered = await createItems(this.#calling, refused, { queueSize, filtered: false }, signal);
     const second = new Map(unfiltered.map((result, i) => [refused[i]?.[0], result]));
-    const failed: Failure[] = [];
+    const failed: MonitoringFailure[] = [];
     const created: Created[] = [];
     for (const [i, [handle, item]] of numbered.entries()) {
       const result = second.get(handle) ?? results[i];
@@ -169,7 +169,7 @@ export class Monitoring {
   }
 
   /** Takes the failures out, to try them again. */
-  takeFailures(): Failure[] {
+  takeFailures(): MonitoringFailure[] {
     return this.failures.splice(0);
   }
 
@@ -225,7 +225,10 @@ interface Created {
 }
 
 /** A failure as a reading: there is no value, and why. */
-export function failureReading({ tag, captures, address, reason, item }: Failure, time: EpochMicros): Reading {
+export function failureReading(
+  { tag, captures, address, reason, item }: MonitoringFailure,
+  time: EpochMicros,
+): Reading {
   const quality: Quality = "bad";
   const failed = {
     tag,

@@ -2,7 +2,7 @@
 // also after the agent was killed and where the server has kept none of them.
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { InPlaceFile, readState } from "../session/state-files.ts";
+import { InPlaceFile, readStateFile } from "../session/state-files.ts";
 import { after, behind } from "./sequence.ts";
 
 /** Which subscription: a server that starts anew gives the same numbers again. */
@@ -32,7 +32,7 @@ export class Positions {
 
   /** Undefined as `path`: nothing is known or written. Never rejects: a file that cannot be read is as good as none. */
   static async open(path: string | undefined, log: Logger): Promise<Positions> {
-    const stored = path === undefined ? undefined : await readState(path, content);
+    const stored = path === undefined ? undefined : await readStateFile(path, content);
     return new Positions(path, log, new Map(Object.entries(stored?.next ?? {})));
   }
 

@@ -4,7 +4,7 @@ import type { Runtime } from "../../../core/runtime.ts";
 import type { TagId } from "../../../core/source.ts";
 import { type Item, type Resolver, resolveTags, type Tag } from "../nodes/items.ts";
 import type { MonitoredGroups } from "./monitored-groups.ts";
-import type { Failure } from "./monitoring.ts";
+import type { MonitoringFailure } from "./monitoring.ts";
 
 export interface RetryOptions {
   readonly tags: readonly (readonly [TagId, Tag])[];
@@ -13,7 +13,7 @@ export interface RetryOptions {
   /** Takes items that are monitored from now on. */
   readonly added: (items: readonly Item[]) => void;
   /** Takes failures that are new or have another reason than before. */
-  readonly failed: (failures: readonly Failure[]) => void;
+  readonly failed: (failures: readonly MonitoringFailure[]) => void;
 }
 
 const everyMs = 60_000;

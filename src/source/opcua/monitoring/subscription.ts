@@ -3,7 +3,7 @@
 import { AgentError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import { orRefused, statusOf } from "../session/failure.ts";
-import type { Answer, Link } from "../session/link.ts";
+import type { Link, ServiceResponse } from "../session/link.ts";
 import type { Resumption, SubscriptionRecord } from "../session/resumption.ts";
 import type { ServerFacts } from "../session/server-facts.ts";
 import type { Positions } from "./positions.ts";
@@ -133,7 +133,7 @@ async function create(
 ): Promise<Subscription | NoSubscription> {
   const wanted = counts(publishingMs);
   const request = { ...requestedParameters(wanted), publishingEnabled: true };
-  let answer: Answer<"CreateSubscription">;
+  let answer: ServiceResponse<"CreateSubscription">;
   try {
     answer = await link.call("CreateSubscription", request, signal);
   } catch (error) {
@@ -193,7 +193,9 @@ function countsIn({
   revisedPublishingInterval: publishingMs,
   revisedMaxKeepAliveCount: keepAliveCount,
   revisedLifetimeCount: lifetimeCount,
-}: Pick<Answer<"ModifySubscription">, `revised${string}` & keyof Answer<"ModifySubscription">>): Counts | undefined {
+}: Pick<ServiceResponse<"ModifySubscription">, `revised${string}` & keyof ServiceResponse<"ModifySubscription">>):
+  | Counts
+  | undefined {
   return publishingMs > 0 && keepAliveCount > 0 ? { publishingMs, keepAliveCount, lifetimeCount } : undefined;
 }
 

@@ -1,11 +1,11 @@
 // Walks a server's address space by browse paths, level by level, so that one call asks for many nodes.
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { isDeep, type PathStep, stepMatches } from "../config/node-address.ts";
+import { type BrowsePathStep, isDeep, stepMatches } from "../config/node-address.ts";
 import type { Child, NodeId, Services } from "../session/services.ts";
-import { writeState } from "../session/state-files.ts";
+import { writeStateFile } from "../session/state-files.ts";
 
-export interface Found {
+export interface FoundNode {
   readonly nodeId: NodeId;
   readonly variable: boolean;
   /** Names from the start down to the node. */
@@ -28,9 +28,14 @@ export class AddressSpace {
    * What the steps lead to from `start`, in the order of the server, at most `limit`: variables alone where a step has
    * wildcards, which also pass properties and the Server object by.
    */
-  async find(start: NodeId, steps: readonly PathStep[], limit: number, signal: AbortSignal): Promise<Found[]> {
+  async find(
+    start: NodeId,
+    steps: readonly BrowsePathStep[],
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<FoundNode[]> {
     const wild = steps.some(({ name }) => name.includes("*"));
-    const found: Found[] = [];
+    const found: FoundNode[] = [];
     const seen = new Set<string>();
     let level: State[] = [{ nodeId: start, variable: false, step: 0, trail: [] }];
     while (level.length > 0 && seen.size < mostNodes) {
@@ -54,7 +59,7 @@ export class AddressSpace {
     for (const [i, key] of [...unknown.keys()].entries()) this.#children.set(key, answers[i] ?? []);
   }
 
-  #descend(state: State, steps: readonly PathStep[]): State[] {
+  #descend(state: State, steps: readonly BrowsePathStep[]): State[] {
     const step = steps[state.step];
     if (!step) return [];
     const wild = step.name.includes("*");
@@ -70,13 +75,13 @@ export class AddressSpace {
   }
 }
 
-interface State extends Found {
+interface State extends FoundNode {
   /** Index of the step to take next; after the last, the node is found. */
   readonly step: number;
 }
 
 /** The states with those that a `**` standing for no level adds, each once. */
-function reached(level: readonly State[], steps: readonly PathStep[], seen: Set<string>): State[] {
+function reached(level: readonly State[], steps: readonly BrowsePathStep[], seen: Set<string>): State[] {
   const states: State[] = [];
   const visit = (state: State) => {
     const key = `${state.step} ${state.nodeId.toString()}`;
@@ -110,7 +115,7 @@ export async function rememberNamespaces(
   const fresh = used.filter((index) => !known.has(index) && namespaces[index] !== undefined);
   if (fresh.length === 0) return known;
   for (const index of fresh) known.set(index, namespaces[index] ?? "");
-  await writeState(path, Object.fromEntries(known));
+  await writeStateFile(path, Object.fromEntries(known));
   return known;
 }
 

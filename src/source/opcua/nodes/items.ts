@@ -1,12 +1,12 @@
 // From configured tags to the nodes of this server that hold their values: NodeIds, browse paths and browse patterns.
 import type { Captures, DriverTag, TagId } from "../../../core/source.ts";
-import { type Address, localNodeId, numericNamespaces, parsePath, portableNodeId } from "../config/node-address.ts";
+import { localNodeId, type NodeAddress, numericNamespaces, parsePath, portableNodeId } from "../config/node-address.ts";
 import type { Deadband, opcuaTag } from "../config/options.ts";
 import type { NodeId, Services } from "../session/services.ts";
 import type { Ua } from "../session/stack.ts";
 import { ClockCheck, type ReadingOf } from "../types/reading.ts";
 import type { FieldStep } from "../types/structure.ts";
-import { AddressSpace, type Found } from "./address-space.ts";
+import { AddressSpace, type FoundNode } from "./address-space.ts";
 import type { StructureTypes } from "./structure-types.ts";
 
 export type Tag = DriverTag<typeof opcuaTag>;
@@ -77,7 +77,7 @@ export async function resolveTags(
 }
 
 /** What is to be said where an index that the address names stands for another namespace than when it was first used. */
-function movedNamespace(address: Address, { namespaces, known }: Resolver): string | undefined {
+function movedNamespace(address: NodeAddress, { namespaces, known }: Resolver): string | undefined {
   for (const index of numericNamespaces(address)) {
     const before = known.get(index);
     if (before === undefined || before === namespaces[index]) continue;
@@ -142,7 +142,7 @@ async function byPath(
  * The browse path of each variable, the same for as long as the server has it there. Where several have one path, since
  * their names differ in the namespace alone, the NodeId follows.
  */
-function addressesOf(found: readonly Found[], { namespaces }: Resolver): readonly string[] {
+function addressesOf(found: readonly FoundNode[], { namespaces }: Resolver): readonly string[] {
   const paths = found.map(({ trail }) => trail.map((name) => name.replaceAll(/[&/]/g, "&$&")).join("/"));
   const paired = Map.groupBy(paths, (path) => path);
   return paths.map((path, i) => {

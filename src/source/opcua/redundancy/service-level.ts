@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { readState, writeState } from "../session/state-files.ts";
+import { readStateFile, writeStateFile } from "../session/state-files.ts";
 
 /** Undefined: the server cannot be reached. */
 export type ServiceLevel = number | undefined;
@@ -77,7 +77,7 @@ export class RedundancyMemory {
   }
 
   static async open(dir: string): Promise<RedundancyMemory> {
-    return new RedundancyMemory(dir, await readState(join(dir, "redundancy.json"), record));
+    return new RedundancyMemory(dir, await readStateFile(join(dir, "redundancy.json"), record));
   }
 
   get inUse(): string | undefined {
@@ -101,6 +101,6 @@ export class RedundancyMemory {
     const historyOf = (server: string) => join(this.folder(server), "history.json");
     if (before !== undefined) await copyFile(historyOf(before), historyOf(url)).catch(() => {});
     this.#used = { inUse: url, since: now };
-    await writeState(join(this.#dir, "redundancy.json"), this.#used);
+    await writeStateFile(join(this.#dir, "redundancy.json"), this.#used);
   }
 }

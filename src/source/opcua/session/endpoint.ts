@@ -18,7 +18,7 @@ export function policyName(uri: string | null): string {
 }
 
 /** What is used of an EndpointDescription (OPC 10000-4, 7.14). */
-export interface Endpoint {
+export interface EndpointOffer {
   readonly endpointUrl: string | null;
   /** MessageSecurityMode: 1 none, 2 sign, 3 sign and encrypt. */
   readonly securityMode: number;
@@ -39,12 +39,12 @@ const policies: readonly string[] = [...deprecatedPolicies, ...securityPolicies]
 const unsafeForPasswords = ["Basic128", "Basic128Rsa15"];
 
 /** `signAndEncrypt, Basic256Sha256` */
-export function securityOf(endpoint: Endpoint): string {
+export function securityOf(endpoint: EndpointOffer): string {
   return `${modeNames[endpoint.securityMode] ?? "invalid"}, ${policyName(endpoint.securityPolicyUri)}`;
 }
 
 /** What endpoints offer, for people: `signAndEncrypt, Basic256Sha256; none (clear text)`. */
-function offeredIn(endpoints: readonly Endpoint[]): string {
+function offeredIn(endpoints: readonly EndpointOffer[]): string {
   const offers = endpoints.map((each) => (each.securityMode === modes.none ? "none (clear text)" : securityOf(each)));
   return [...new Set(offers)].join("; ");
 }
@@ -59,7 +59,7 @@ function wantedIn(security: OpcuaOptions["security"]): string {
  * The strongest endpoint that fits the options. Without `security` one without security is never taken. Throws
  * `SOURCE_REFUSED` with what the server offers instead, and where the password would go over it in clear text.
  */
-export function chooseEndpoint<E extends Endpoint>(offered: readonly E[], options: OpcuaOptions): E {
+export function chooseEndpoint<E extends EndpointOffer>(offered: readonly E[], options: OpcuaOptions): E {
   const { security, url } = options;
   if (offered.length === 0)
     throw refusal(
@@ -111,18 +111,18 @@ const refusals = {
 const loginNames: Readonly<Record<number, string>> = { 0: "anonymous", 1: "username", 2: "certificate", 3: "token" };
 
 /** Who may log in there. */
-export function loginsOf({ userIdentityTokens }: Pick<Endpoint, "userIdentityTokens">): string[] {
+export function loginsOf({ userIdentityTokens }: Pick<EndpointOffer, "userIdentityTokens">): string[] {
   return [...new Set((userIdentityTokens ?? []).map(({ tokenType }) => loginNames[tokenType] ?? "unknown"))];
 }
 
 /** Whether it has security that is used without being asked for. */
-export function isSecure({ securityMode, securityPolicyUri }: Endpoint): boolean {
+export function isSecure({ securityMode, securityPolicyUri }: EndpointOffer): boolean {
   const policy = policyName(securityPolicyUri);
   return securityMode > modes.none && policies.includes(policy) && !isDeprecated(policy);
 }
 
 /** What is wrong with an endpoint that the configuration insists on. Undefined: nothing. */
-export function weaknessOf({ securityMode, securityPolicyUri }: Endpoint): string | undefined {
+export function weaknessOf({ securityMode, securityPolicyUri }: EndpointOffer): string | undefined {
   if (securityMode === modes.none) return "no security: everything can be read and changed on the way";
   const policy = policyName(securityPolicyUri);
   return isDeprecated(policy) ? `the security policy ${policy} is deprecated: it can be broken` : undefined;
@@ -133,19 +133,19 @@ function isDeprecated(policy: string): boolean {
 }
 
 /** A user's certificate is worth something where its key signs what the server has sent. */
-function provesPossession(endpoint: Endpoint): boolean {
+function provesPossession(endpoint: EndpointOffer): boolean {
   return (endpoint.userIdentityTokens ?? []).some(({ tokenType, securityPolicyUri }) => {
     const policy = policyName(securityPolicyUri || endpoint.securityPolicyUri);
     return tokenType === 2 && policy !== "None" && policy !== "";
   });
 }
 
-function rank({ securityMode, securityPolicyUri }: Endpoint): number {
+function rank({ securityMode, securityPolicyUri }: EndpointOffer): number {
   return securityMode * 10 + policies.indexOf(policyName(securityPolicyUri));
 }
 
 /** Whether anyone on the way can read a password: the channel is not encrypted, and neither is the token. */
-export function passwordInClear(endpoint: Endpoint): boolean {
+export function passwordInClear(endpoint: EndpointOffer): boolean {
   if (endpoint.securityMode === modes.signAndEncrypt) return false;
   const token = loginToken(endpoint, { username: "", userCertificate: undefined });
   return token === undefined || !encryptsSafely(endpoint, token);
@@ -156,7 +156,7 @@ export function passwordInClear(endpoint: Endpoint): boolean {
  * For a password: inside an encrypted channel one without encryption of its own (some servers offer nothing else that
  * works), otherwise the strongest. Undefined: the endpoint does not take this kind of login.
  */
-export function loginToken<E extends Endpoint>(
+export function loginToken<E extends EndpointOffer>(
   endpoint: E,
   options: Pick<OpcuaOptions, "username" | "userCertificate">,
 ): NonNullable<E["userIdentityTokens"]>[number] | undefined {
@@ -172,14 +172,14 @@ export function loginToken<E extends Endpoint>(
  * Whether the login is worth nothing against an impostor unless the server's certificate is verified, although the channel
  * has no security: the password is encrypted with that certificate, a user's certificate signs it.
  */
-export function loginNeedsCertificate(endpoint: Endpoint, options: OpcuaOptions): boolean {
+export function loginNeedsCertificate(endpoint: EndpointOffer, options: OpcuaOptions): boolean {
   if (endpoint.securityMode !== modes.none) return false;
   if (options.userCertificate) return true;
   return options.username !== undefined && !options.allowInsecurePassword && !passwordInClear(endpoint);
 }
 
 /** What is insecure about how the password travels. Undefined: nothing, or there is no password. */
-export function passwordWarning(endpoint: Endpoint, options: OpcuaOptions): string | undefined {
+export function passwordWarning(endpoint: EndpointOffer, options: OpcuaOptions): string | undefined {
   // Of a direct endpoint the login is chosen with the session: in clear text only with allowInsecurePassword.
   if (options.username === undefined || (!endpoint.userIdentityTokens?.length && !options.allowInsecurePassword))
     return undefined;
@@ -194,11 +194,11 @@ function tokenTypeOf({ username, userCertificate }: Pick<OpcuaOptions, "username
 }
 
 /** The policy that protects a token: its own, else that of the endpoint. */
-function tokenPolicyName({ securityPolicyUri }: Endpoint, token: TokenPolicy): string {
+function tokenPolicyName({ securityPolicyUri }: EndpointOffer, token: TokenPolicy): string {
   return policyName(token.securityPolicyUri || securityPolicyUri);
 }
 
-function encryptsSafely(endpoint: Endpoint, token: TokenPolicy): boolean {
+function encryptsSafely(endpoint: EndpointOffer, token: TokenPolicy): boolean {
   const policy = tokenPolicyName(endpoint, token);
   return policy !== "None" && policy !== "" && !unsafeForPasswords.includes(policy);
 }

@@ -19,8 +19,8 @@ type Given<C> = C extends abstract new (options?: infer O) => unknown ? O : neve
 type Made<C> = C extends abstract new (...args: never[]) => infer R ? R : never;
 type ServiceOf<K> = K extends `${infer S}Request` ? (`${S}Response` extends keyof Ua ? S : never) : never;
 /** A service of OPC UA, by the name of its request and its response. */
-export type Service = ServiceOf<keyof Ua>;
-export type Answer<S extends Service> = Made<Ua[`${S}Response`]>;
+export type ServiceName = ServiceOf<keyof Ua>;
+export type ServiceResponse<S extends ServiceName> = Made<Ua[`${S}Response`]>;
 
 export interface Link {
   readonly ua: Ua;
@@ -34,12 +34,12 @@ export interface Link {
    * One service call with a deadline of its own. Rejects with `SOURCE_*` (the status stands in the message), with
    * `signal.reason`, or with the reason of `lost`.
    */
-  call<S extends Service>(
+  call<S extends ServiceName>(
     service: S,
     fields: Given<Ua[`${S}Request`]>,
     signal: AbortSignal,
     timeoutMs?: number,
-  ): Promise<Answer<S>>;
+  ): Promise<ServiceResponse<S>>;
   /** Numbers of the subscriptions that the session has. `close` deletes each: there are servers at which they outlive it. */
   readonly subscriptions: Set<number>;
   /** Ends the session and its subscriptions. */
@@ -170,13 +170,13 @@ function makeLink(
   let closed = false;
   const subscriptions = new Set<number>();
   const call: Link["call"] = (service, fields, signal, timeoutMs = options.timeout) => {
-    const Request = ua[`${service}Request`] as unknown as new (given: typeof fields) => UaRequest; // as `Service` says
-    const Response = ua[`${service}Response`] as unknown as new () => Answer<typeof service>;
+    const Request = ua[`${service}Request`] as unknown as new (given: typeof fields) => UaRequest; // as `ServiceName` says
+    const Response = ua[`${service}Response`] as unknown as new () => ServiceResponse<typeof service>;
     const request = new Request(fields);
     request.requestHeader.timeoutHint = timeoutMs;
     // Past the stack's own waiting, which would open a session of its own where ours is gone.
     const transact = () =>
-      new Promise<Answer<typeof service>>((resolve, reject) => {
+      new Promise<ServiceResponse<typeof service>>((resolve, reject) => {
         session._performMessageTransaction(request, (error, response) => {
           if (error) reject(error);
           else if (response instanceof Response) resolve(response);

@@ -3,7 +3,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Logger } from "../../../core/runtime.ts";
-import { readState, writeState } from "./state-files.ts";
+import { readStateFile, writeStateFile } from "./state-files.ts";
 
 const session = z.object({
   /** NodeIds in text. */
@@ -75,7 +75,7 @@ export class Resumption {
     const start = { version: 2 as const, attempts: 0, subscriptions: [] };
     const owner = { pid: process.pid, began: await beginningOf(process.pid) };
     const fresh: Fields = { ...start, ...owner, connection };
-    const stored = await readState(path, record);
+    const stored = await readStateFile(path, record);
     if (stored && stored.pid !== process.pid && (await lives(stored))) return new Resumption(path, true, log, fresh);
     return new Resumption(path, false, log, stored?.connection === connection ? { ...stored, ...owner } : fresh);
   }
@@ -102,7 +102,7 @@ export class Resumption {
     this.#fields = { ...this.#fields, ...change };
     if (this.#guest) return;
     try {
-      await writeState(this.#path, this.#fields);
+      await writeStateFile(this.#path, this.#fields);
     } catch (error) {
       await rm(this.#path, { force: true });
       this.#log.warn({ err: error }, "the session cannot be remembered; an interruption may lose values");

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { writeAtomically } from "../../../lib/atomic-file.ts";
 
 /** What a file holds. Never rejects. Undefined: there is none, or one that cannot be read, which is as good as none. */
-export async function readState<S extends z.ZodType>(path: string, content: S): Promise<z.output<S> | undefined> {
+export async function readStateFile<S extends z.ZodType>(path: string, content: S): Promise<z.output<S> | undefined> {
   try {
     return content.parse(JSON.parse(await readFile(path, "utf8")));
   } catch {
@@ -15,7 +15,7 @@ export async function readState<S extends z.ZodType>(path: string, content: S): 
 }
 
 /** Replaces a file. Resolves once that survives a power cut. Rejects when the disk does. */
-export async function writeState(path: string, state: unknown): Promise<void> {
+export async function writeStateFile(path: string, state: unknown): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await writeAtomically(path, JSON.stringify(state));
 }

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
+import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import { ManualClock } from "../../../support/runtime.ts";
 
 function breakers(count: number) {
   const clock = new ManualClock();
   const budget = new ProbeBudget(clock);
-  return { clock, units: Array.from({ length: count }, () => new Breaker(clock, () => 1, budget)) };
+  return { clock, units: Array.from({ length: count }, () => new UnitBreaker(clock, () => 1, budget)) };
 }
 
-function fail(breaker: Breaker, times: number): void {
+function fail(breaker: UnitBreaker, times: number): void {
   for (let i = 0; i < times; i++) breaker.failed("silent", 1_000);
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Reading } from "../../../../src/core/source.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
-import { Link } from "../../../../src/source/modbus/connection/link.ts";
+import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { Learned } from "../../../../src/source/modbus/polling/learned.ts";
 import { ModbusSource } from "../../../../src/source/modbus/polling/source.ts";
 import { type ModbusTagText, modbusConfig } from "../../../support/modbus-source.ts";
@@ -59,7 +59,7 @@ async function polled({ tags, timeoutMs = 1_000, takes }: Bus, forMs: number) {
     pauseAfterConnectMs: 0,
     connect: async () => exchange,
   };
-  const link = await Link.open(options, runtime, stop.signal);
+  const link = await ModbusConnection.open(options, runtime, stop.signal);
   await using source = new ModbusSource(
     config,
     pollTargets(config),

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import type { ReadRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { Cut } from "../../../../src/source/modbus/config/plan.ts";
+import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
-import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
+import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import type { Result } from "../../../../src/source/modbus/connection/framing.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { modbusConfig } from "../../../support/modbus-source.ts";
@@ -36,8 +36,8 @@ function polled(
   const [target] = pollTargets(config);
   if (!target) throw new Error("nothing to poll");
   const asked: ReadRequest[] = [];
-  const cuts: Cut[] = [];
-  const breaker = new Breaker(clock, () => 0.5, new ProbeBudget(clock));
+  const cuts: BlockBoundary[] = [];
+  const breaker = new UnitBreaker(clock, () => 0.5, new ProbeBudget(clock));
   const poll = new Poll(
     {
       target,

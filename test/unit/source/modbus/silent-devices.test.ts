@@ -4,11 +4,11 @@ import { AgentError, isAgentError } from "../../../../src/core/errors.ts";
 import { epochMicros } from "../../../../src/core/point.ts";
 import type { Reading } from "../../../../src/core/source.ts";
 import type { UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
-import type { Cut } from "../../../../src/source/modbus/config/plan.ts";
+import type { BlockBoundary } from "../../../../src/source/modbus/config/plan.ts";
 import { pollTargets } from "../../../../src/source/modbus/config/wanted.ts";
-import { Breaker, ProbeBudget } from "../../../../src/source/modbus/connection/breaker.ts";
+import { ProbeBudget, UnitBreaker } from "../../../../src/source/modbus/connection/breaker.ts";
 import type { Exchange } from "../../../../src/source/modbus/connection/framing.ts";
-import { Link } from "../../../../src/source/modbus/connection/link.ts";
+import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { Poll } from "../../../../src/source/modbus/polling/poll.ts";
 import { latest, modbusConfig } from "../../../support/modbus-source.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
@@ -57,11 +57,11 @@ async function polled(
     connections++;
     return opened();
   };
-  const cuts: Cut[] = [];
+  const cuts: BlockBoundary[] = [];
   const connect = async () => {
     const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0, isCloseable: true };
-    const link = await Link.open({ ...options, connect: open }, runtime, signal);
-    const breaker = new Breaker(clock, runtime.random, new ProbeBudget(clock));
+    const link = await ModbusConnection.open({ ...options, connect: open }, runtime, signal);
+    const breaker = new UnitBreaker(clock, runtime.random, new ProbeBudget(clock));
     return targets.map(
       (target) =>
         new Poll(

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
 import {
   chooseEndpoint,
-  type Endpoint,
+  type EndpointOffer,
   passwordInClear,
   securityOf,
   weaknessOf,
@@ -12,7 +12,7 @@ const uri = (policy: string) => `http://opcfoundation.org/UA/SecurityPolicy#${po
 const anonymous = { tokenType: 0, securityPolicyUri: null };
 const named = (policy?: string) => ({ tokenType: 1, securityPolicyUri: policy ? uri(policy) : null });
 
-function endpoint(securityMode: number, policy: string, tokens = [anonymous, named()]): Endpoint {
+function endpoint(securityMode: number, policy: string, tokens = [anonymous, named()]): EndpointOffer {
   return {
     endpointUrl: "opc.tcp://plc:4840",
     securityMode,

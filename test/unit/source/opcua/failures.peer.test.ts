@@ -5,7 +5,7 @@ import { DataType } from "node-opcua-client";
 import { expect, test } from "vitest";
 import { isAgentError } from "../../../../src/core/errors.ts";
 import { opcuaOptions } from "../../../../src/source/opcua/config/options.ts";
-import { chooseEndpoint, type Endpoint } from "../../../../src/source/opcua/session/endpoint.ts";
+import { chooseEndpoint, type EndpointOffer } from "../../../../src/source/opcua/session/endpoint.ts";
 import { sourceError } from "../../../../src/source/opcua/session/failure.ts";
 import { convert } from "../../../../src/source/opcua/types/value.ts";
 import { type FailureRow, failureOf, failureTable } from "../../../support/failure-table.ts";
@@ -62,7 +62,12 @@ async function against(place: Place, serve: (socket: Socket) => void): Promise<u
 }
 
 const policy = (name: string) => `http://opcfoundation.org/UA/SecurityPolicy#${name}`;
-function endpoint(securityMode: number, policyName: string, tokens: readonly number[], tokenPolicy = ""): Endpoint {
+function endpoint(
+  securityMode: number,
+  policyName: string,
+  tokens: readonly number[],
+  tokenPolicy = "",
+): EndpointOffer {
   return {
     endpointUrl: "opc.tcp://plc:4840",
     securityMode,
@@ -78,7 +83,7 @@ const clear = endpoint(1, "None", [0, 1, 2], "None");
 const strong = endpoint(3, "Basic256Sha256", [1]);
 
 /** What of these endpoints is taken. */
-function choosing(offered: readonly Endpoint[], options: object = {}): () => Promise<unknown> {
+function choosing(offered: readonly EndpointOffer[], options: object = {}): () => Promise<unknown> {
   return () =>
     failureOf(async () => chooseEndpoint(offered, opcuaOptions.parse({ url: "opc.tcp://plc:4840", ...options })));
 }

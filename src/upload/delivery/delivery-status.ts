@@ -12,9 +12,9 @@ import type { ParkedStatus } from "./parked-inputs.ts";
  * `idle`: nothing to send. `sending`: requests go out. `throttled`: the service asked for patience. `holding`: it refuses
  * us or what we send, a person is needed, nothing is dropped. `unreachable`: no valid answer, tried again for ever.
  */
-export type UploadState = "idle" | "sending" | "throttled" | "holding" | "unreachable";
+export type DeliveryState = "idle" | "sending" | "throttled" | "holding" | "unreachable";
 
-export type Trouble = Exclude<UploadState, "idle" | "sending">;
+export type Trouble = Exclude<DeliveryState, "idle" | "sending">;
 
 export interface UploadFailure {
   readonly code: ErrorCode;
@@ -26,8 +26,8 @@ export interface UploadFailure {
 }
 
 /** What an operator wants to know. All counts are since the start of the process unless said otherwise. */
-export interface UploadStatus {
-  readonly state: UploadState;
+export interface DeliveryStatus {
+  readonly state: DeliveryState;
   /** When `state` was entered; `idle` and `sending` by turns are one state. */
   readonly since: EpochMicros;
   /** The last failure; `current` while it stands, kept afterwards. */
@@ -80,18 +80,18 @@ const bytesPerRequest = { name: "upload_bytes_per_request", help: "Bytes of the 
 const minuteMs = 60_000;
 const mostShown = 100;
 
-const isWell = (state: UploadState) => state === "idle" || state === "sending";
+const isWell = (state: DeliveryState) => state === "idle" || state === "sending";
 
 /** Counts, and remembers state and failure. */
 export class UploadTally {
   readonly #runtime: Runtime;
   readonly #requestsPerSecond: number;
-  #state: UploadState = "idle";
+  #state: DeliveryState = "idle";
   readonly #since: Since;
   #lastError: UploadFailure | undefined;
   #failing = false;
   /** What stands in the way of saving metadata, apart from points. */
-  #saveFailure: { readonly state: UploadState; readonly failure: UploadFailure } | undefined;
+  #saveFailure: { readonly state: DeliveryState; readonly failure: UploadFailure } | undefined;
   #lastSuccess: EpochMicros | undefined;
   #started = 0;
   #accepted = 0;
@@ -165,7 +165,7 @@ export class UploadTally {
 
   /** What became of saving metadata. It shows where points fare better. */
   saved(verdict: CallOutcome): void {
-    const failed = (state: UploadState, code: ErrorCode, reason: string) => {
+    const failed = (state: DeliveryState, code: ErrorCode, reason: string) => {
       const failure = {
         code,
         message: `saving metadata: ${reason}`,
@@ -195,7 +195,7 @@ export class UploadTally {
     if (!someParked || !this.#failing || this.#lastError?.code === "BUFFER_UNAVAILABLE") this.enter("idle");
   }
 
-  enter(state: UploadState): void {
+  enter(state: DeliveryState): void {
     if (state === this.#state) return;
     if (this.#failing && (state === "sending" || state === "idle")) {
       this.#failing = false;
@@ -214,7 +214,7 @@ export class UploadTally {
     readonly parked: ParkedStatus;
     readonly catalog: Catalog;
     readonly watch: SignalWatchStatus | undefined;
-  }): UploadStatus {
+  }): DeliveryStatus {
     const { clock } = this.#runtime;
     const monotonic = clock.monotonic();
     const recent = this.#starts.filter((start) => start >= monotonic - minuteMs).length;

@@ -9,7 +9,7 @@ import { slowestTimeouts, unsteadiness } from "./exchange.ts";
 import type { Exchange, Result } from "./framing.ts";
 import { discardedTotal, exceptionsTotal, reconnectsTotal, requestsTotal, roundTrip } from "./metrics.ts";
 
-export interface LinkOptions {
+export interface ModbusConnectionOptions {
   /** Name of the source, for metrics. */
   readonly name: string;
   /** All units that are ever asked. */
@@ -38,8 +38,8 @@ const shortestProbeMs = 50;
 /** Between the requests of one poll less time passes. */
 const lingerMs = 100;
 
-export class Link implements AsyncDisposable {
-  readonly #options: LinkOptions;
+export class ModbusConnection implements AsyncDisposable {
+  readonly #options: ModbusConnectionOptions;
   readonly #runtime: Runtime;
   readonly #turns = new Turns();
   #exchange: Exchange;
@@ -63,7 +63,7 @@ export class Link implements AsyncDisposable {
   /** Why the device closed the connection while a request was under way, the last time it did. */
   #closedOver: AgentError | undefined;
 
-  private constructor(options: LinkOptions, runtime: Runtime, exchange: Exchange) {
+  private constructor(options: ModbusConnectionOptions, runtime: Runtime, exchange: Exchange) {
     this.#options = options;
     this.#runtime = runtime;
     this.#exchange = exchange;
@@ -71,8 +71,12 @@ export class Link implements AsyncDisposable {
   }
 
   /** Connects. Rejects with `SOURCE_*` or `signal.reason`. */
-  static async open(options: LinkOptions, runtime: Runtime, signal: AbortSignal): Promise<Link> {
-    return new Link(options, runtime, await options.connect(signal));
+  static async open(
+    options: ModbusConnectionOptions,
+    runtime: Runtime,
+    signal: AbortSignal,
+  ): Promise<ModbusConnection> {
+    return new ModbusConnection(options, runtime, await options.connect(signal));
   }
 
   /** Whether one more request without a byte in return may end the connection: then ask for what is answered if anything is. */

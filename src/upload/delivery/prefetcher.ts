@@ -5,7 +5,7 @@ import type { Clock } from "../../core/runtime.ts";
 import type { PortionColumn } from "./portion.ts";
 import type { Unsendable, Window } from "./window.ts";
 
-export interface IntakeParts {
+export interface PrefetcherParts {
   readonly reader: BufferReader;
   readonly window: Window;
   readonly clock: Clock;
@@ -44,13 +44,13 @@ interface Take {
   readonly enough?: number;
 }
 
-export class Intake {
-  readonly #parts: IntakeParts;
+export class Prefetcher {
+  readonly #parts: PrefetcherParts;
   /** Points that were news the last two times: a request looks twice, and finds little the second time. */
   #news: readonly [number, number] = [0, 0];
   #unsendable: Unsendable[] = [];
 
-  constructor(parts: IntakeParts) {
+  constructor(parts: PrefetcherParts) {
     this.#parts = parts;
   }
 

@@ -1,7 +1,7 @@
 // Since when delivery is in the state that the operator is shown.
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { UploadTally } from "../../../src/upload/delivery/upload-status.ts";
+import { UploadTally } from "../../../src/upload/delivery/delivery-status.ts";
 import { openCatalog } from "../../../src/upload/signals/catalog.ts";
 import { ManualClock, testRuntime } from "../../support/runtime.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";

@@ -19,7 +19,7 @@ interface Watched {
 }
 
 /** Watches the tags that say how often something is expected of them. */
-export class SilenceWatch {
+export class StaleTagWatch {
   readonly #watched = new Map<TagId, Watched>();
   /** Readings of our own making, which are no sign of life. */
   readonly #own = new WeakSet<Reading>();

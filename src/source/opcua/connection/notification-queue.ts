@@ -37,7 +37,7 @@ const untimed = {
   labels: ["source"],
 } as const;
 
-export class Intake {
+export class NotificationQueue {
   readonly #runtime: Runtime;
   readonly #source: string;
   readonly #time: TimeOptions;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { epochMicros } from "../../../../src/core/point.ts";
 import { mqttDriver } from "../../../../src/source/mqtt/driver.ts";
-import { SilenceWatch } from "../../../../src/source/mqtt/reception/silence.ts";
+import { StaleTagWatch } from "../../../../src/source/mqtt/reception/stale-tag-watch.ts";
 
 const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x}", expectEvery: "1h" }].map((text) =>
   mqttDriver.tag.parse(text),
@@ -9,7 +9,7 @@ const tags = [{ topic: "a" }, { topic: "b", expectEvery: "10m" }, { topic: "c/{x
 const minute = 60_000;
 
 test("a tag that was silent for too long is told once, until it is heard again", () => {
-  const watch = new SilenceWatch(tags, 0);
+  const watch = new StaleTagWatch(tags, 0);
   expect(watch.look(9 * minute)).toEqual([]);
   const silent = watch.look(10 * minute);
   expect(silent).toMatchObject([{ topic: "b", named: true }]);
@@ -30,5 +30,5 @@ test("a tag that was silent for too long is told once, until it is heard again",
 });
 
 test("without expectEvery there is nothing to watch", () => {
-  expect(new SilenceWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
+  expect(new StaleTagWatch(tags.slice(0, 1), 0).intervalMs).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ReadRequest, UnitRequest } from "../../../../src/source/modbus/config/pdu.ts";
 import type { Exchange, Result } from "../../../../src/source/modbus/connection/framing.ts";
-import { Link } from "../../../../src/source/modbus/connection/link.ts";
+import { ModbusConnection } from "../../../../src/source/modbus/connection/modbus-connection.ts";
 import { ManualClock, testRuntime } from "../../../support/runtime.ts";
 
 const { signal } = new AbortController();
@@ -28,7 +28,11 @@ async function linkInDoubt(results: readonly (readonly [afterMs: number, kind: "
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await Link.open({ ...options, connect: async () => exchange }, testRuntime({ clock }), signal);
+  const link = await ModbusConnection.open(
+    { ...options, connect: async () => exchange },
+    testRuntime({ clock }),
+    signal,
+  );
   return { link, asked };
 }
 
@@ -77,7 +81,11 @@ test("time in which a request waited, or its answer was held, is no time that th
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await Link.open({ ...options, connect: async () => exchange }, testRuntime({ clock }), signal);
+  const link = await ModbusConnection.open(
+    { ...options, connect: async () => exchange },
+    testRuntime({ clock }),
+    signal,
+  );
   await link.read(request, 1_000, signal);
   expect(link.unlikelyAfter(1_000)).toBe(80);
 });
@@ -106,7 +114,7 @@ test("requests are counted by unit and outcome, exceptions by code, and what was
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await Link.open({ ...options, connect: async () => exchange }, runtime, signal);
+  const link = await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal);
   for (let i = 0; i < 3; i++) await link.read({ ...request, unit: 3 }, 100, signal);
 
   const requests = (outcome: string) =>
@@ -130,7 +138,11 @@ test("silence about what may be too much ends no connection; silence about what 
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
   const clock = new ManualClock();
-  const link = await Link.open({ ...options, connect: async () => exchange }, testRuntime({ clock }), signal);
+  const link = await ModbusConnection.open(
+    { ...options, connect: async () => exchange },
+    testRuntime({ clock }),
+    signal,
+  );
   const nearlyLost: boolean[] = [];
   for (let i = 0; i < 5; i++) {
     await link.read(request, 100, signal, false);
@@ -163,7 +175,7 @@ test("what comes between requests is counted, and is a sign of life", async () =
     async [Symbol.asyncDispose]() {},
   };
   const options = { name: "bus", units: new Set([1]), delayMs: 0, pauseAfterConnectMs: 0 };
-  const link = await Link.open({ ...options, connect: async () => exchange }, runtime, signal);
+  const link = await ModbusConnection.open({ ...options, connect: async () => exchange }, runtime, signal);
   // A unit whose answers take 1.3 s, asked every 5 s with a time-out of 1 s.
   for (let i = 0; i < 10; i++) {
     await link.read(request, 1_000, signal);
