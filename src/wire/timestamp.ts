@@ -56,12 +56,18 @@ export function parseTimestamp(text: string): EpochMicros | undefined {
   return epochMicros((utcSeconds(year, month, day, hour, minute, second) - offsetMinutes * 60) * 1e6 + micros);
 }
 
-/** RFC 3339 in UTC with as many fractional digits as are needed, at most six. */
+/**
+ * RFC 3339 in UTC with as many fractional digits as are needed, at most six. Also of times that RFC 3339 and `Date` cannot
+ * express, which devices and damaged files give: the year then has more digits, or a sign.
+ */
 export function formatTimestamp(time: EpochMicros): string {
   const seconds = Math.floor(time / 1e6);
   const micros = time - seconds * 1e6;
   const fraction = micros === 0 ? "" : `.${String(micros).padStart(6, "0").replace(/0+$/, "")}`;
-  return `${new Date(seconds * 1e3).toISOString().slice(0, 19)}${fraction}Z`;
+  const eras = Math.floor(seconds / eraSeconds);
+  const text = new Date((seconds - eras * eraSeconds) * 1e3).toISOString();
+  const year = Number(text.slice(0, 4)) + eras * eraYears;
+  return `${String(year).padStart(4, "0")}${text.slice(4, 19)}${fraction}Z`;
 }
 
 export const timestamp = z
@@ -89,9 +95,13 @@ function digits(text: string, at: number, count: number): number {
   return value;
 }
 
-/** `Date.UTC` takes the years 0 to 99 for those of 1900; the calendar repeats after 400 years, which are 146,097 days. */
+/** The calendar repeats after 400 years, which are 146,097 days. */
+const eraYears = 400;
+const eraSeconds = 146_097 * 86_400;
+
+/** `Date.UTC` takes the years 0 to 99 for those of 1900, so it is given a later era. */
 function utcSeconds(year: number, month: number, day: number, hour = 0, minute = 0, second = 0): number {
-  return Date.UTC(year + 400, month - 1, day, hour, minute, second) / 1e3 - 146_097 * 86_400;
+  return Date.UTC(year + eraYears, month - 1, day, hour, minute, second) / 1e3 - eraSeconds;
 }
 
 function daysInMonth(year: number, month: number): number {

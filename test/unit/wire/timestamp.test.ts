@@ -47,6 +47,17 @@ test.each([
   expect(formatTimestamp(parseTimestamp(text) ?? epochMicros(Number.NaN))).toBe(expected);
 });
 
+// A device or a file may give such a time, and a command that shows it must not end with it.
+test.each([
+  [253_402_300_800_000_000, "10000-01-01T00:00:00Z"],
+  [253_402_300_800_500_000, "10000-01-01T00:00:00.5Z"],
+  [1.767e18, "57964-01-01T21:20:00Z"],
+  [1e22, "316889355-01-25T17:46:40Z"],
+  [-62_167_219_200_000_000, "0000-01-01T00:00:00Z"],
+])("%d µs is %s, beyond the years of RFC 3339 too", (micros, expected) => {
+  expect(formatTimestamp(epochMicros(micros))).toBe(expected);
+});
+
 test.each([
   "",
   "2026-01-02",
