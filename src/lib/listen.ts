@@ -16,11 +16,9 @@ const reasons: Readonly<Record<string, string>> = {
 export async function listen(server: Server, { host, port }: ListenAddress, what: string): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host, port }, () => {
-        server.off("error", reject);
-        resolve();
-      });
+      // Stays: a connection that cannot be accepted later (EMFILE) is an error of the server, and must not end the process.
+      server.on("error", reject);
+      server.listen({ host, port }, resolve);
     });
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
