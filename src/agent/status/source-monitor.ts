@@ -47,7 +47,7 @@ export class SourceMonitor {
   #points = 0;
   /** The complaint that stands in the log, how often it came since, and whether "connected" was logged after it. */
   #logged: { readonly message: string; readonly atMs: number } | undefined;
-  #suppressed = 0;
+  #repeats = 0;
   #connectedLogged = false;
   #onlineAtMs = 0;
   #gavePoints = false;
@@ -120,12 +120,12 @@ export class SourceMonitor {
     this.#counters.losses.add(1, this.#labels);
     const nowMs = this.#runtime.clock.monotonic();
     if (this.#logged?.message === message && nowMs - this.#logged.atMs < repeatAfterMs) {
-      this.#suppressed++;
+      this.#repeats++;
       return;
     }
-    const suppressed = this.#suppressed;
+    const repeats = this.#repeats;
     this.#logged = { message, atMs: nowMs };
-    this.#suppressed = 0;
+    this.#repeats = 0;
     this.#connectedLogged = false;
     const fields = {
       code: known?.code,
@@ -133,7 +133,7 @@ export class SourceMonitor {
       retryInMs: Math.round(waitMs),
       hint: known?.hint,
       reason: message,
-      ...(suppressed > 0 && { suppressed }),
+      ...(repeats > 0 && { repeats }),
     };
     // An error of no code of ours is a defect: its stack is wanted.
     if (known) this.#runtime.log.warn(fields, "source lost");

@@ -25,7 +25,7 @@ test("a device that takes connections and never answers is told once in ten minu
     "source lost",
     "connected",
   ]);
-  expect(runtime.lines[3]?.fields.suppressed).toBe(119);
+  expect(runtime.lines[3]?.fields.repeats).toBe(119);
 });
 
 test("the error of a device that takes connections and never answers stands in the status while it is connected", async () => {
