@@ -101,8 +101,8 @@ export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedVal
       last ??= { value: make(), at: clock.monotonic() };
       return last.value;
     },
-    forget: () => {
-      last = undefined;
+    forget: (value) => {
+      if (value === undefined || last?.value === value) last = undefined;
     },
     expire,
   };
@@ -110,7 +110,8 @@ export function cachedFor<T>(ms: number, make: () => T, clock: Clock): CachedVal
 
 interface CachedValue<T> {
   readonly read: () => T;
-  readonly forget: () => void;
+  /** Lets go of `value`, if it is still the one kept; without it, of whichever is kept. */
+  readonly forget: (value?: T) => void;
   /** Lets go of a value that would not be used again: of many tags it is large. */
   readonly expire: () => void;
 }
@@ -120,7 +121,7 @@ function shared<T>(make: () => Promise<T>, clock: Clock): () => Promise<T> {
   const cache = cachedFor(sharedMs, make, clock);
   return () => {
     const answer = cache.read();
-    answer.catch(cache.forget);
+    answer.catch(() => cache.forget(answer));
     return answer;
   };
 }

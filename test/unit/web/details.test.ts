@@ -70,6 +70,29 @@ test("however many ask, the disk is read every 2 s at most, and a failure is not
   expect(reads).toBe(3);
 });
 
+test("a read that fails late leaves the answer of the next one in the cache", async () => {
+  const clock = new ManualClock();
+  const reading: PromiseWithResolvers<KnownCertificate[]>[] = [];
+  const certificates = () => {
+    const read = Promise.withResolvers<KnownCertificate[]>();
+    reading.push(read);
+    return read.promise;
+  };
+  const details = openDetails({ certificates }, { clock });
+  const ask = async () => details["/api/certificates"]?.(none, true);
+
+  const slow = ask();
+  await clock.advance(2_000);
+  const next = ask();
+  reading[0]?.reject(new Error("disk"));
+  await expect(slow).rejects.toThrow("disk");
+  const third = ask();
+  reading[1]?.resolve([]);
+  await next;
+  expect(reading).toHaveLength(2);
+  await third;
+});
+
 test("reasons and inputs of refused points are bounded, and what was left out is counted", async () => {
   const reasons = Array.from({ length: 60 }, (_, i) => ({
     code: 400,
