@@ -181,7 +181,7 @@ export class BusFraming implements Framing {
     return this.#confirmation;
   }
 
-  isConfirmed(outcome: "answered" | "silent" | "contested" | "lost"): boolean {
+  isConfirmed(outcome: "answered" | "silent" | "contested" | "closed" | "lost"): boolean {
     const accepted = this.#accepted;
     this.#accepted = undefined;
     this.#confirmation = undefined;

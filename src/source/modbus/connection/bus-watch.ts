@@ -25,7 +25,7 @@ const unknownHoldMs = 100;
 const answersForTrust = 5_000;
 /** Of each kind so many answers are confirmed by another one: see `Doubts.confirmation`. Until then most other masters are heard. */
 const answersToConfirm = 32;
-/** A unit that does not answer that so often in a row is not asked for it any more. */
+/** A unit that does not answer that so often in a row is not asked for it any more, nor is a block for which it does not. */
 const mostUnconfirmed = 2;
 /** After a sign of other traffic the bus counts as disturbed for so long, and answers are held longer. */
 const disturbedForMs = 600_000;
@@ -56,8 +56,8 @@ export class BusWatch {
   readonly #answersToConfirm: number;
   /** By kind: answers that were confirmed since it was last heard for another master. */
   readonly #confirmed = new Map<string, number>();
-  /** By unit: how often in a row it did not answer what would have confirmed. */
-  readonly #unconfirmed = new Map<number, number>();
+  /** By unit, and by block: how often in a row what would have confirmed was not answered. */
+  readonly #unconfirmed = new Map<string, number>();
   /** What may have been an answer of ours, be it taken or not. */
   #recent: Heard[] = [];
   /** When a reply of that kind was heard last. */
@@ -177,16 +177,17 @@ export class BusWatch {
   /** Whether the answer to `request` is to be confirmed by another one before it counts. */
   needsConfirmation(request: ReadRequest): boolean {
     const [kind = ""] = kindsOf(request.unit, expectedOf(request));
-    if (this.#answers >= answersForTrust || (this.#unconfirmed.get(request.unit) ?? 0) >= mostUnconfirmed) return false;
-    return (this.#confirmed.get(kind) ?? 0) < this.#answersToConfirm;
+    if (this.#answers >= answersForTrust || (this.#confirmed.get(kind) ?? 0) >= this.#answersToConfirm) return false;
+    return placesOf(request).every((place) => (this.#unconfirmed.get(place) ?? 0) < mostUnconfirmed);
   }
 
   /** The answer to `request` was not contradicted. `isAnswered`: by the time at which the unit answered what was asked next. */
   confirmed(request: ReadRequest, isAnswered: boolean): void {
-    const { unit } = request;
-    const [kind = ""] = kindsOf(unit, expectedOf(request));
+    const [kind = ""] = kindsOf(request.unit, expectedOf(request));
     if (isAnswered) this.#confirmed.set(kind, (this.#confirmed.get(kind) ?? 0) + 1);
-    this.#unconfirmed.set(unit, isAnswered ? 0 : (this.#unconfirmed.get(unit) ?? 0) + 1);
+    for (const place of placesOf(request))
+      if (isAnswered) this.#unconfirmed.delete(place);
+      else this.#unconfirmed.set(place, (this.#unconfirmed.get(place) ?? 0) + 1);
   }
 
   /** As `DistinctReads.isForeign`. */
@@ -256,6 +257,11 @@ export class BusWatch {
     this.#foreignAt = at;
     this.#foreignUnits.add(unit);
   }
+}
+
+/** The unit, and the block. */
+function placesOf({ unit, table, start, count }: ReadRequest): readonly string[] {
+  return [`${unit}`, `${unit} ${table}:${start} (${count})`];
 }
 
 export function equal(a: Uint8Array, b: Uint8Array): boolean {

@@ -33,7 +33,8 @@ export const unsteadiness = 1.2;
 
 /**
  * Frames over a byte stream, which it owns. `rest`: for lines that cannot be opened anew after a time-out. `givenUp`: of the
- * connections before this one, for buses, where answers to them may come on this one.
+ * connections before this one, for buses, where answers to them may come on this one. `pauseMs`: between a reply and another
+ * request that is made for the same one.
  */
 export function streamExchange(
   stream: ByteStream,
@@ -41,6 +42,7 @@ export function streamExchange(
   clock: Clock,
   rest?: LineRest,
   givenUp: GivenUp = new Map(),
+  pauseMs = 0,
 ): Exchange {
   const client = new ModbusClient(framing, (bytes) => stream.write(bytes));
   let pending: Pending | undefined;
@@ -48,6 +50,8 @@ export function streamExchange(
   let stale = false;
   let heardAt = Number.NEGATIVE_INFINITY;
   let expiredAt: number | undefined;
+  /** When the last request was over. */
+  let endedAt = Number.NEGATIVE_INFINITY;
   let longestTimeoutMs = 0;
   /** By unit: the shortest time of an answer that came too late. */
   const lateMs = new Map<number, number>();
@@ -132,7 +136,8 @@ export function streamExchange(
 
   /** How long `asked` is to wait, which has waited from `since` on. */
   const waitMs = (asked: UnitRequest, since: number) =>
-    Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs) - clock.monotonic();
+    Math.max(Math.min(framing.clearAt?.(asked, since) ?? since, since + longestRestMs), endedAt + pauseMs) -
+    clock.monotonic();
 
   const attempt = (request: UnitRequest, timeoutMs: number, signal: AbortSignal) =>
     new Promise<Result | "contested">((resolve, reject) => {
@@ -182,6 +187,7 @@ export function streamExchange(
         waiting?.abort();
         signal.removeEventListener("abort", abort);
         pending = undefined;
+        endedAt = clock.monotonic();
         stream.awaiting?.(false);
       };
       const current: Pending = {
@@ -238,9 +244,10 @@ export function streamExchange(
     const confirmation = framing.confirmation?.(asked);
     if (!confirmation) return undefined;
     await whenClear(() => confirmation, signal);
+    const isAsked = lost === undefined;
     const result = await attempt(confirmation, timeoutMs, signal).catch((error: unknown) => {
       if (signal.aborted) throw error;
-      return "lost" as const;
+      return isAsked ? ("closed" as const) : ("lost" as const);
     });
     const isText = typeof result === "string";
     const outcome = isText ? result : result.kind === "silence" ? "silent" : "answered";

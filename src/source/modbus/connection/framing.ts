@@ -40,8 +40,11 @@ export interface Framing {
    * Left out, or undefined: nothing needs to be asked.
    */
   confirmation?(asked: UnitRequest): ReadRequest | undefined;
-  /** What came of asking for it; `lost`: the connection ended. False: the answer before it may have been another's. */
-  isConfirmed?(outcome: "answered" | "silent" | "contested" | "lost"): boolean;
+  /**
+   * What came of asking for it; `closed`: the connection ended over it; `lost`: the connection ended before. False: the answer
+   * before it may have been another's.
+   */
+  isConfirmed?(outcome: "answered" | "silent" | "contested" | "closed" | "lost"): boolean;
   /** Whether an answer came that is, or may be, one to an earlier request, so that another may follow it. */
   readonly holding: boolean;
   /** At the deadline: an answer that was held back because an earlier one might still have come before it. */

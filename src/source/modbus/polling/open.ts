@@ -81,19 +81,20 @@ export async function openConnection(
   if (url.frames !== "mbap" && units.has(0))
     throw new AgentError("CONFIG_INVALID", `${name}: unit 0 addresses every unit of a bus at once and cannot be read`);
   const watch = watchOf(options, runtime.clock);
-  const late: LateAnswers = { doubts, mayAsk, watch, givenUp: new Map() };
+  const delayMs = Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0);
+  const bus: Bus = { doubts, mayAsk, watch, givenUp: new Map(), delayMs };
   return await ModbusConnection.open(
     {
       name,
       units,
-      delayMs: Math.max(options.interRequestDelay, url.transport === "serial" ? gapMs(url.line) : 0),
+      delayMs,
       extraMs: (request) => (url.transport === "serial" ? wireMs(request, url) : 0),
       pauseAfterConnectMs: options.pauseAfterConnect,
       disturbances: () => watch.disturbances,
       isCloseable: url.transport === "tcp",
       closeAfterPoll: options.closeAfterPoll && url.transport === "tcp",
       silenceHint: silenceHint(url),
-      connect: (connecting) => connect(options, late, runtime, connecting),
+      connect: (connecting) => connect(options, bus, runtime, connecting),
     },
     runtime,
     signal,
@@ -110,17 +111,19 @@ function watchOf(options: ModbusOptions, clock: Clock): BusWatch {
   return watch;
 }
 
-/** What is known of answers that may still come on a bus, from one connection to the next. */
-interface LateAnswers {
+/** What is known of a bus, and of answers that may still come on it, from one connection to the next. */
+interface Bus {
   readonly doubts: Doubts;
   readonly mayAsk: BusOptions["mayAsk"];
   readonly watch: BusWatch;
   readonly givenUp: GivenUp;
+  /** Between a reply and the next request. */
+  readonly delayMs: number;
 }
 
 async function connect(
   options: ModbusOptions,
-  { doubts, mayAsk, watch, givenUp }: LateAnswers,
+  { doubts, mayAsk, watch, givenUp, delayMs }: Bus,
   runtime: Runtime,
   signal: AbortSignal,
 ): Promise<Exchange> {
@@ -136,7 +139,7 @@ async function connect(
   if (url.transport === "serial") {
     const framing = new BusFraming({ codec: codecOf(url.frames), reopen: false, doubts, mayAsk, watch });
     const rest = lineRest(url.line, timeout);
-    return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp);
+    return streamExchange(await openSerial(url.line, signal), framing, clock, rest, givenUp, delayMs);
   }
   const { host, port } = url;
   if (url.transport === "udp")
@@ -153,7 +156,7 @@ async function connect(
           watch,
           peer: { expected: url.frames, peer: placeOf(url) },
         });
-  return streamExchange(stream, framing, clock, undefined, givenUp);
+  return streamExchange(stream, framing, clock, undefined, givenUp, delayMs);
 }
 
 function codecOf(frames: FrameFormat): BusCodec {

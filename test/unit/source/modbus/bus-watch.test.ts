@@ -15,9 +15,7 @@ const one = (value: number, unit = 1) => frame(unit, 3, 2, 0, value);
 const data = (...bytes: number[]) => ({ kind: "data", bytes: Uint8Array.from(bytes) });
 
 /** `toConfirm`: answers of each kind that are confirmed by another request; of most tests none. */
-function onBus(toConfirm = 0) {
-  const clock = new ManualClock();
-  const watch = new BusWatch(clock, 300, toConfirm);
+function onBus(toConfirm = 0, clock = new ManualClock(), watch = new BusWatch(clock, 300, toConfirm)) {
   const framing = new BusFraming({ codec: rtuCodec, reopen: false, watch });
   return { clock, watch, framing, bus: withClient(framing) };
 }
@@ -299,9 +297,9 @@ test("what was held back for a late answer is not taken either while another mas
   }
 });
 
-/** A bus not yet known, on which the test says what is heard. */
-function onScriptedBus() {
-  const { clock, watch, framing } = onBus(32);
+/** A bus not yet known, on which the test says what is heard. `pauseMs`: between a reply and the next request; `known`: what is known of it all the same. */
+function onScriptedBus(pauseMs = 0, known?: { readonly clock: ManualClock; readonly watch: BusWatch }) {
+  const { clock, watch, framing } = onBus(32, known?.clock, known?.watch);
   const sent: Uint8Array[] = [];
   let listener: ByteStreamListener | undefined;
   const exchange = streamExchange(
@@ -314,6 +312,9 @@ function onScriptedBus() {
     },
     framing,
     clock,
+    undefined,
+    undefined,
+    pauseMs,
   );
   return {
     clock,
@@ -391,6 +392,45 @@ test("a unit that does not answer what would confirm an answer is asked for it t
   await carries(words(7, 8, 9));
   expect(await third).toMatchObject(data(0, 7, 0, 8, 0, 9));
   expect(sent).toHaveLength(count + 1);
+});
+
+test("what would confirm an answer is asked for no sooner after it than a device is to be asked again", async () => {
+  const { clock, exchange, sent, carries } = onScriptedBus(2_000);
+  const result = exchange.run(read(10, 2), 60_000, signal);
+  await carries(words(1, 2));
+  expect(sent).toEqual([askedFor(10, 2)]);
+  await clock.advance(2_000);
+  expect(sent).toEqual([askedFor(10, 2), askedFor(10, 1)]);
+  await carries(words(1));
+  expect(await result).toMatchObject(data(0, 1, 0, 2));
+});
+
+test("a block for which nothing confirms its answer is asked for it twice in all, whatever the unit answers to others", async () => {
+  const { exchange, sent, carries } = onScriptedBus();
+  for (let i = 0; i < 3; i++) {
+    const result = exchange.run(read(10, 1), 5, signal);
+    await carries(words(7));
+    expect(await result).toMatchObject(i < 2 ? { kind: "silence" } : data(0, 7));
+    const other = exchange.run(read(20, 3), 60_000, signal);
+    await carries(words(8, 9, 10));
+    await carries(words(8));
+    expect(await other).toMatchObject(data(0, 8, 0, 9, 0, 10));
+  }
+  expect(sent.filter((each) => String(each) === String(askedFor(10, 2)))).toHaveLength(2);
+});
+
+test("a device that ends the connection over what would confirm an answer is asked for it twice in all", async () => {
+  const known = onBus(32);
+  const asked: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    const { exchange, sent, carries, close } = onScriptedBus(0, known);
+    const result = exchange.run(read(10, 1), 60_000, signal);
+    await carries(words(7));
+    close();
+    expect(await result).toMatchObject(data(0, 7));
+    asked.push(sent.length);
+  }
+  expect(asked).toEqual([2, 2, 1, 1]);
 });
 
 test("after 32 answers of a kind the next ones are not confirmed, until another master reads the same", async () => {
