@@ -110,7 +110,7 @@ const functions: Readonly<Record<string, Make>> = {
   },
 };
 
-/** The functions written behind a name, `|lower|replace(a,b)`, as one; or why they are withoutArguments (to be read after "must"). */
+/** The functions written behind a name, `|lower|replace(a,b)`, as one; or why they are none (to be read after "must"). */
 export function parseCaptureFunctions(text: string): CaptureFunction | string {
   const calls = [...text.matchAll(/\|([a-z]+)(?:\(([^()]*)\))?/gy)];
   if (calls.map(([call]) => call).join("") !== text)
