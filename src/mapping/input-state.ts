@@ -120,7 +120,8 @@ const windowReadings = 500;
 
 /**
  * Counts how often readings of one input repeat the device time of the one before with another value. A repeat of time and
- * value is normal: a broker delivers it again, or a server gives the time of the last change.
+ * value is normal: a broker delivers it again, or a server gives the time of the last change. Historical readings do not count,
+ * and times of arrival never repeat.
  *
  *   device time   12:00:00  12:00:00  12:00:00  12:00:00 …
  *   value               20        21        21        22        two values replaced their predecessor

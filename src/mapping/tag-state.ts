@@ -62,6 +62,7 @@ export function unreadTag(tag: TagId, { input, signal }: TagRule): TagState {
   return { ...nothingYet, tag, input, unit: signal.engUnit };
 }
 
+/** After the last repeated time of an input its counts are dropped: only inputs with this fault take memory. */
 const forgetMs = 3_600_000;
 /** Most faults of a source that are listed; the others are counted. */
 const maxListed = 100;

@@ -252,7 +252,7 @@ interface ReadSegment {
   readonly index: SegmentIndex;
 }
 
-/** What is told of a segment that the disk does not give. */
+/** A segment whose file cannot be read. */
 const unreadable = {
   kind: "unreadable",
   bytes: 0,

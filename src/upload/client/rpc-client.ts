@@ -192,14 +192,14 @@ function unavailable(message: string): Extract<CallOutcome, { readonly kind: "un
   return { kind: "unavailable", cause: new AgentError("SERVICE_UNREACHABLE", message), answered: false };
 }
 
-const mostMs = 3_600_000;
+const mostRetryAfterMs = 3_600_000;
 
 /** Milliseconds to wait, from 0 to an hour; undefined when the header is missing or makes no sense. */
 function retryAfterMs(header: string | string[] | undefined, nowMs: number): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim();
   if (text === undefined || text === "") return undefined;
-  if (/^\d+$/.test(text)) return Math.min(mostMs, Number(text) * 1_000);
+  if (/^\d+$/.test(text)) return Math.min(mostRetryAfterMs, Number(text) * 1_000);
   // Date.parse reads "-1" as a date; a real one begins with the name of the day.
   const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(at) ? undefined : Math.min(mostMs, Math.max(0, at - nowMs));
+  return Number.isNaN(at) ? undefined : Math.min(mostRetryAfterMs, Math.max(0, at - nowMs));
 }

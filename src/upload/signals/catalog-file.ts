@@ -193,7 +193,10 @@ export interface KeptSignal {
   readonly id: SignalId | undefined;
 }
 
-/** What the agent knows of its signals. Undefined: it has not run here yet, or its file cannot be read. */
+/**
+ * What the agent knows of its signals, for commands: reads next to a running agent, without a lock, and leaves no file behind.
+ * Undefined: the agent has not run here yet, or its file cannot be read.
+ */
 export function readKeptSignals(path: string, target: string): ReadonlyMap<InputId, KeptSignal> | undefined {
   if (!existsSync(path)) return undefined;
   try {

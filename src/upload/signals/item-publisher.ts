@@ -144,7 +144,12 @@ export function itemView(signal: SignalSaveView, input: string, visible: boolean
   return { ...signal, name: signal.name ?? input, ...(visible && { visible: true }) };
 }
 
-/** `base`: as published last; undefined: never from here. `item`: undefined where there is none. */
+/**
+ * Compares three states of each attribute: as it is to be, as it was published last, as the item has it now. Where the item no
+ * longer has what was published, a person has edited it, and the edit stays; all other attributes follow the signal. An item
+ * that was never published from here counts as edited where it differs. `base`: as published last; undefined: never from here.
+ * `item`: undefined where there is none.
+ */
 export function planItem(
   wanted: ItemSaveView,
   base: AttributeMap | undefined,

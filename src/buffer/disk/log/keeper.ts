@@ -19,7 +19,7 @@ export interface KeeperOptions extends LogParts {
 /** A changed state is written at the first tick after so long. */
 const persistEveryMs = 5_000;
 
-/** What the parts are given that look after the segments. */
+/** What the parts share that write, remove, check and compact segments. */
 export interface UpkeepParts extends LogParts {
   readonly shelf: BlockShelf;
   readonly keeper: Keeper;

@@ -71,8 +71,8 @@ export function readSeal(bytes: Uint8Array, salt: number, checksum: Checksum): S
 // that failed, once the disk takes it.
 
 /**
- * Writes the header anew, and the totals where they are not there. Undefined when it was done; else what the disk said. The
- * segment can be read all the same.
+ * `header`: writes the header again. `seal`: writes the totals, which are not there. Gives undefined when both are on disk,
+ * else the error of the disk; the segment can be read in either case.
  */
 export function mendSegment(
   segment: Segment,
