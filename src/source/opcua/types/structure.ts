@@ -96,7 +96,7 @@ function fieldOf(value: unknown, name: string, known: KnownTypes): VariantLike |
   return fieldOfStandard(value, name);
 }
 
-/** A structure that the stack has not taken apart, with the NodeId of its encoding. */
+/** A structure that has not been taken apart, with the NodeId of its encoding. */
 function isEncoded(value: unknown): value is { readonly nodeId: unknown; readonly buffer: Buffer } {
   return typeof value === "object" && value !== null && "nodeId" in value && Buffer.isBuffer(member(value, "buffer"));
 }
@@ -195,6 +195,7 @@ function valueOf({ type, dimensions }: StructureField, stream: BinaryStream, kno
 
 function single(type: StructureField["type"], stream: BinaryStream, known: KnownTypes): unknown {
   if (typeof type === "number") {
+    if (type === builtIn.structure) return encodedIn(stream, known);
     const value: unknown = known.binary.typeByName(builtInNames[type] ?? "").decode?.(stream);
     if (value === undefined) throw new RangeError(`there is no built-in type ${type}`);
     // The times and the status of a DataValue belong to what it stands in.
@@ -204,4 +205,19 @@ function single(type: StructureField["type"], stream: BinaryStream, known: Known
   // Without it nobody knows where the next field begins.
   if (!definition) throw new RangeError(`nothing is known of the structure ${type}`);
   return fieldsOf(definition, stream, known);
+}
+
+/**
+ * A structure within another, left as it is (OPC 10000-6, 5.2.2.15). The decoder of the stack makes no difference between the
+ * encodings, and gives zeros for what is missing in a structure of the standard. Null: it is not there, or in XML.
+ */
+function encodedIn(stream: BinaryStream, { binary }: KnownTypes): { nodeId: unknown; buffer: Buffer } | null {
+  const nodeId: unknown = binary.typeByName("NodeId").decode?.(stream);
+  const encoding = stream.readUInt8();
+  if (encoding === 0) return null;
+  const from = stream.length + 4;
+  const to = from + Math.max(0, stream.readInteger());
+  if (to > stream.buffer.length) throw new RangeError(`${to - from} bytes in ${stream.buffer.length - from}`);
+  stream.length = to;
+  return encoding === 1 ? { nodeId, buffer: stream.buffer.subarray(from, to) } : null;
 }

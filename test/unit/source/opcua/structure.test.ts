@@ -82,6 +82,31 @@ test("what cannot be stored is passed over, and what follows is found", () => {
   expect(read(bytes.body, "F15", { A: plain(...types) })).toEqual({ reason: "a ByteString cannot be stored" });
 });
 
+test("of a structure within a structure only the Binary encoding is read, however long it is", () => {
+  const types = { A: plain(field("S", 22), field("After", 3)), "ns=2;i=7": plain(field("X", 3)) };
+  const nodeId = () => new Bytes().u8(1, 2, 7, 0); // ns=2;i=7
+  const xml = nodeId().u8(2).text("<X/>").u8(5).body;
+  expect(read(xml, "S.X", types)).not.toHaveProperty("value");
+  expect(read(xml, "After", types)).toEqual({ value: 5 });
+  const nothing = nodeId().u8(1).i32(-1).u8(5).body;
+  expect(read(nothing, "After", types)).toEqual({ value: 5 });
+  const binary = nodeId().u8(1).i32(1).u8(4, 5).body;
+  expect(read(binary, "S.X", types)).toEqual({ value: 4 });
+  expect(read(binary, "After", types)).toEqual({ value: 5 });
+});
+
+test("a structure of the standard within a structure that is shorter than its definition has no value", () => {
+  const types = { A: plain(field("S", 22)), "ns=0;i=886": plain(field("Low", 11), field("High", 11)) };
+  const range = (bytes: Bytes, length: number) =>
+    Buffer.concat([new Bytes().u8(1, 0, 0x76, 3, 1).i32(length).body, bytes.body]);
+  const whole = range(new Bytes().f64(1).f64(9), 16);
+  expect(read(whole, "S.High", types)).toEqual({ value: 9 });
+  const short = range(new Bytes().f64(1), 8);
+  expect(read(short, "S.High", types)).toEqual({
+    reason: expect.stringContaining("not what its definition says") as unknown,
+  });
+});
+
 test("optional fields stand where the mask says so", () => {
   const types = {
     A: {
