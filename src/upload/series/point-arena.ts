@@ -65,13 +65,14 @@ export class PointArena {
   }
 
   #grow(): void {
-    const { times, values, forms, blocks, next } = this;
-    this.#make(Math.ceil(next.length * 1.25) + 1);
-    this.times.set(times);
-    this.values.set(values);
-    this.forms.set(forms);
-    this.blocks.set(blocks);
-    this.next.set(next);
+    const segments = Math.ceil(this.next.length * 1.25) + 1;
+    const points = segments * segmentPoints;
+    // One column after the other: the memory of one can be collected before the next one is made.
+    this.times = copyInto(new Float64Array(points), this.times);
+    this.values = copyInto(new Float64Array(points), this.values);
+    this.forms = copyInto(new Uint8Array(points), this.forms);
+    this.blocks = copyInto(new Uint32Array(points), this.blocks);
+    this.next = copyInto(new Int32Array(segments), this.next);
   }
 
   #make(segments: number): void {
@@ -82,6 +83,11 @@ export class PointArena {
     this.blocks = new Uint32Array(points);
     this.next = new Int32Array(segments);
   }
+}
+
+function copyInto<Column extends { set(from: Column): void }>(to: Column, from: Column): Column {
+  to.set(from);
+  return to;
 }
 
 /** A place in a chain of segments. Good until points come or go. */
