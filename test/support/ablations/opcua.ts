@@ -112,4 +112,12 @@ export const opcuaAblations: readonly Ablation[] = [
     without: "",
     test: publisher,
   },
+  {
+    safeguard: "reading no structure in another encoding than the binary one",
+    file: "source/opcua/types/structure.ts",
+    code: "encoding === 1 ? { nodeId,",
+    without: "encoding > 0 ? { nodeId,",
+    test: "unit/source/opcua/structure.test.ts",
+    name: "only the Binary encoding",
+  },
 ];
