@@ -73,6 +73,22 @@ test("an answer that comes after its time-out is never taken for another's: the 
   expect(gateway.connections).toBe(2);
 });
 
+test("a device that must not be asked for a while after its answer is asked no sooner than interRequestDelay says, from the first value on", async () => {
+  let repliedAt = Number.NEGATIVE_INFINITY;
+  await using gateway = await rtuGateway((request, socket) => {
+    if (performance.now() - repliedAt < 200) return;
+    const [unit = 0, , , , , count = 0] = request;
+    socket.write(rtuCodec.encode({ unit, pdu: registers(7, count) }));
+    repliedAt = performance.now();
+  });
+  const options = { url: gateway.url, timeout: "2s", interRequestDelay: "250ms" };
+  await using source = await openModbusSource(options, [{ at: "hr:10" }], testRuntime(), signal());
+
+  const readings = await readUntil(source, signal(), (all) => all.length >= 2);
+
+  expect(readings.map(({ value, reason }) => reason ?? value)).toEqual(readings.map(() => 7));
+});
+
 test("a device server hands what comes late from its line to the next connection, also when that is another source's: it is known for what it is", async () => {
   using folder = temporaryFolder();
   const line: Uint8Array[] = [];
