@@ -169,8 +169,9 @@ function put(owner: Entry, [key = "", ...rest]: readonly string[], column: Posit
     owner.entries.set(key, { key: column, value });
     return;
   }
-  const before = owner.entries.get(key)?.value;
-  const entries = new Map(before?.kind === "map" ? before.entries : []);
+  const given = owner.entries.get(key)?.value;
+  const before = given?.kind === "map" ? given : undefined;
+  const entries = new Map(before?.entries);
   const inner: Entry = { kind: "map", at: before?.at ?? value.at, path: childPath(owner.path, key), entries };
   put(inner, rest, column, value);
   owner.entries.set(key, { key: column, value: inner });

@@ -71,6 +71,13 @@ test("what is wrong in a table is told with its line and column in the table", a
   );
 });
 
+test("a column that makes a map of a text is the one that is named as wrong", async () => {
+  const csv = "input,at,signal.name,signal.name.short\nm1.t,hr:0,Oven,O\n";
+  expect(await complaintsOf(csv)).toContain(
+    "lists/tags.csv:2:16  sources.bus1.tagsFrom[0].signal.name  must be a text",
+  );
+});
+
 test("a table that cannot be read, is empty or has an open quote is an error", async () => {
   expect(await complaints(bus, withPassword)).toMatch(
     /^agent\.yaml:7:15 .*lists\/tags\.csv cannot be read: there is no such file/,
