@@ -41,6 +41,9 @@ export function loopVolume(type: FileSystem, bytes = 400 * 2 ** 20): LoopVolume 
   if (type === "ext4") run("mkfs.ext4", "-q", "-F", image);
   else run("mkfs.xfs", "-q", "-f", image);
   const mount = () => run("mount", "-o", "loop", image, path);
+  // Whoever looks at all mounts of the machine at this moment keeps it busy for a moment. A file left open keeps it for good.
+  const untilFree = 'for i in $(seq 100); do umount "$0" 2>/dev/null && exit; sleep 0.05; done; umount "$0"';
+  const unmount = () => run("sh", "-c", untilFree, path);
   mount();
   const probe = join(path, "probe");
   writeFileSync(probe, "", { flush: true });
@@ -53,11 +56,11 @@ export function loopVolume(type: FileSystem, bytes = 400 * 2 ** 20): LoopVolume 
     },
     throwIfCut: () => closeSync(openSync(probe, "r+")),
     restart() {
-      run("umount", path);
+      unmount();
       mount();
     },
     [Symbol.dispose]() {
-      run("umount", path);
+      unmount();
       home[Symbol.dispose]();
     },
   };
