@@ -43,7 +43,12 @@ test("init, check, test, browse, security and schema know a driver that was adde
   const file = folder.file("tagferry.yaml");
   const run = (...args: string[]) => command(args, { variables: { STATE_DIRECTORY: folder.file("data") } });
 
-  const written = await run("init", "--yes", "--name", "gw1", "--source", server.url, "-c", file);
+  const init = ["init", "--yes", "--name", "gw1", "--source", server.url, "-c", file];
+  expect(await run(...init, "--username", "gw1", "--password-file", folder.file("service_password"))).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("--username gw1: HTTP has no login; leave it out"),
+  });
+  const written = await run(...init);
   expect(written).toMatchObject({ status: 0, stdout: expect.stringContaining("http reads web.temp = 21.5 (/temp)") });
   expect(parse(readFileSync(file, "utf8")).sources.http).toEqual({
     type: "http",

@@ -62,10 +62,7 @@ export async function askSource(given: SourceAnswers, parts: SourceParts, interv
     ...contact?.target,
     ...(caFile !== undefined && { options: { caFile } }),
   };
-  const username = await answer(
-    { text: "  User name; Enter: none", given: given.username, flag: "--username" },
-    interview,
-  );
+  const username = await usernameOf(given, interview);
   const found = { name, type, url, securityMode, caFile };
   if (username === "")
     return { source: { ...found, tags: await lookAt({ url: address, ...access }, parts, interview) } };
@@ -104,6 +101,15 @@ async function caFileOf({ url, caFile }: SourceAnswers, target: string, intervie
   const text = "  PEM file with the certificate authority of the broker; Enter: the authorities of the system";
   const file = await answer({ text, given: caFile, flag: "--ca-file" }, interview);
   return file === "" ? undefined : resolve(dirname(target), file);
+}
+
+/** Empty: none. Asked for where the protocol has a login. */
+async function usernameOf({ url, username: given }: SourceAnswers, interview: Interview): Promise<string> {
+  const driver = driverOfAddress(url);
+  if (!driver || hasOption(driver, "username"))
+    return await answer({ text: "  User name; Enter: none", given, flag: "--username" }, interview);
+  if (given === undefined || given === "") return "";
+  throw new AgentError("CONFIG_INVALID", `--username ${given}: ${driver.example.protocol} has no login; leave it out`);
 }
 
 async function withUnit(address: string, interview: Interview): Promise<string> {
