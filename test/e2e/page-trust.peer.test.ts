@@ -1,10 +1,11 @@
 // From a server that is refused to its values, with nothing but the status page in a real Chromium and a shell.
 import { execFile } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 import { expect, test } from "vitest";
 import { startAgent } from "../support/agent-process.ts";
+import { eventually } from "../support/eventually.ts";
 import { opcuaServer } from "../support/opcua-server.ts";
 import { program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -20,6 +21,8 @@ service: { url: "http://127.0.0.1:1/v1", integration: c8ktonqsahsmemfs7lv0, auth
 sources: { line: { type: opcua, url: "${server.url}", tags: [{ input: temp, node: "ns=2;s=Temp" }] } }
 `;
   await using agent = await startAgent({ folder: home.path, configuration });
+  // The agent is ready before the upload has made its folder.
+  await eventually(() => existsSync(home.file("the data/upload")));
   writeFileSync(home.file("the data/upload/rejects.ndjson"), `${JSON.stringify({ ...refused, reason: "too old" })}\n`);
   await using parts = new AsyncDisposableStack();
   const browser = parts.adopt(
