@@ -1,13 +1,5 @@
-// What esbuild is told to leave out of the bundle. An agent pays for what it carries with its start and its memory.
-//
-// Each of the first three is here because the bundle without it was measured to be worse by 5 % of the start or 5 MB of memory. Medians of
-// nine starts, all builds in turn, MQTT and Modbus, 2026-11-23: processor time until ready, resident memory 5 s later, code.
-//
-//   all of these          410 ms    95 MB   6.1 MB
-//   builtinsAsTheyAre     480 ms   100 MB   6.1 MB   without it
-//   modbusClientAlone     450 ms   102 MB   6.2 MB   without it
-//   zodInParts            440 ms    97 MB   7.5 MB   without it
-//   none of these         560 ms   110 MB   7.9 MB
+// What is left out of the bundles, and how: code that Node never runs or has itself, and code that hardly anybody needs. An
+// agent pays for what it carries with its start and its memory.
 import { readFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
 import type { Plugin } from "esbuild";
@@ -76,17 +68,52 @@ export const modbusClientAlone: Plugin = {
     build.onResolve({ filter: /^\.\.?\/(ports|servers)\// }, ({ path, importer }) =>
       importer.includes("/node_modules/modbus-serial/") ? { path, namespace: "nothing" } : undefined,
     );
-    build.onLoad({ filter: /./, namespace: "nothing" }, () => ({ contents: "module.exports = {};" }));
+    build.onLoad({ filter: /./, namespace: "nothing" }, nothing);
   },
 };
 
-/** Without what mqtt.js and modbus-serial print for anyone who sets DEBUG: whole packets, passwords included. For safety alone. */
-export const silentLibraries: Plugin = {
-  name: "silent libraries",
+/** Of undici HTTP/1.1: its other half would load `node:http2`, 4 MB, and is not switched on. */
+export const undiciWithoutHttp2: Plugin = {
+  name: "undici without HTTP/2",
   setup(build) {
+    build.onResolve({ filter: /^\.\/client-h2\.js$/ }, ({ path }) => ({ path, namespace: "no HTTP/2" }));
+    build.onLoad({ filter: /./, namespace: "no HTTP/2" }, nothing);
+  },
+};
+
+const nothing = () => ({ contents: "module.exports = {};" });
+
+/** Packages of mqtt.js for browsers, whose place Node takes: nothing of them is called here. */
+const forBrowsers = ["worker-timers"];
+/** Packages for brokers behind WebSockets and SOCKS: evaluated with the first such connection. */
+const seldom = ["ws", "socks"];
+
+/** Of mqtt.js what a connection in Node needs. */
+export const mqttForNode: Plugin = {
+  name: "mqtt for Node",
+  setup(build) {
+    // Node's streams under another name, of which it takes the originals itself with READABLE_STREAM=disable.
+    build.onResolve({ filter: /^readable-stream$/ }, ({ kind, resolveDir }) =>
+      build.resolve("node:stream", { kind, resolveDir }),
+    );
+    build.onResolve({ filter: new RegExp(`^(${forBrowsers.join("|")})$`) }, ({ path }) => ({
+      path,
+      namespace: "nothing",
+    }));
+    build.onLoad({ filter: /./, namespace: "nothing" }, nothing);
+    // Its own log of every packet: `client.ts` gives it another one, which is silent.
     build.onResolve({ filter: /^debug$/ }, ({ path, importer }) =>
       /\/node_modules\/(mqtt(-packet)?|modbus-serial)\//.test(importer) ? { path, namespace: "silence" } : undefined,
     );
     build.onLoad({ filter: /./, namespace: "silence" }, () => ({ contents: "module.exports = () => () => {};" }));
+    build.onResolve({ filter: new RegExp(`^(${seldom.join("|")})$`) }, ({ path, importer, resolveDir, namespace }) =>
+      namespace === "later" || !importer.includes("/node_modules/mqtt/")
+        ? undefined
+        : { path, namespace: "later", pluginData: resolveDir },
+    );
+    build.onLoad({ filter: /./, namespace: "later" }, ({ path, pluginData }) => ({
+      contents: late(`require(${JSON.stringify(path)})`),
+      resolveDir: String(pluginData),
+    }));
   },
 };

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { entryText, startFile } from "./entry.ts";
-import { builtinsAsTheyAre, modbusClientAlone, silentLibraries, zodInParts } from "./lean.ts";
+import { builtinsAsTheyAre, modbusClientAlone, mqttForNode, undiciWithoutHttp2, zodInParts } from "./lean.ts";
 
 export const root = resolve(import.meta.dirname, "..");
 
@@ -86,7 +86,7 @@ async function bundle(folder: string): Promise<Metafile> {
     minify: true,
     outdir: folder,
     external,
-    plugins: [filesApart, builtinsAsTheyAre, zodInParts, modbusClientAlone, silentLibraries],
+    plugins: [filesApart, builtinsAsTheyAre, zodInParts, mqttForNode, modbusClientAlone, undiciWithoutHttp2],
     metafile: true,
     logLevel: "warning",
     // Parts of the libraries are CommonJS and ask for `require`.
