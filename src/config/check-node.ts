@@ -1,5 +1,7 @@
 // Checks a part of a configuration against its schema and puts what is wrong into words with a position.
+
 import type { z } from "zod";
+import { reasonOf } from "../core/errors.ts";
 import { shownValue } from "../lib/without-secrets.ts";
 import { isHidden } from "./excerpt.ts";
 import type { Issues, Place } from "./issue.ts";
@@ -34,7 +36,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, value: unknown, node: C
   try {
     return schema.safeParse(value, { error: messageFor });
   } catch (error) {
-    issues.error(node, `cannot be understood: ${error instanceof Error ? error.message : String(error)}`);
+    issues.error(node, `cannot be understood: ${reasonOf(error)}`);
     return undefined;
   }
 }

@@ -1,7 +1,9 @@
 // What a configuration may refer to outside itself: environment variables, files, and the places of the package.
+
 import { open, readdir, statfs } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
+import { reasonOf } from "../core/errors.ts";
 import type { Issues, Place } from "./issue.ts";
 
 export interface Environment {
@@ -92,7 +94,7 @@ export function fileProblem(error: unknown): string {
     case "ENOTDIR":
       return "a part of its path is no folder";
     default:
-      return error instanceof Error ? error.message : String(error);
+      return reasonOf(error);
   }
 }
 

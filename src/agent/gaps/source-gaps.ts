@@ -1,5 +1,7 @@
 // The gaps of one source: fed by its pipeline and its mapping, and by what its driver finds in the device's history.
+
 import type { AgentError } from "../../core/errors.ts";
+import { reasonOf } from "../../core/errors.ts";
 import type { TagGap } from "../../core/gap.ts";
 import { type EpochMicros, epochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
@@ -139,7 +141,7 @@ export class SourceGaps implements Disposable {
     this.#connection = undefined;
     if (this.#outage) return;
     const from = epochMicros(Math.max(this.#heard, clock.now() - noticedWithinUs));
-    this.#outage = this.#open("disconnected", error instanceof Error ? error.message : String(error), from);
+    this.#outage = this.#open("disconnected", reasonOf(error), from);
   }
 
   /** Points are given to the buffer. */

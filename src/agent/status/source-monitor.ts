@@ -1,6 +1,6 @@
 // What is known of one source from outside: its state for `status`, its counters, and a log line when something changes.
 import type { AgentError, ErrorCode } from "../../core/errors.ts";
-import { isAgentError } from "../../core/errors.ts";
+import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { MetricDeclaration, Runtime } from "../../core/runtime.ts";
 import type { Source } from "../../core/source.ts";
 import { Since } from "../../lib/since.ts";
@@ -111,7 +111,7 @@ export class SourceMonitor {
     if (this.#isSteady() && !isTakeover) this.#logged = undefined;
     this.#flapping = this.#state === "online" && !this.#isSteady();
     this.#takenOverAtMs = isTakeover ? this.#runtime.clock.monotonic() : Number.NEGATIVE_INFINITY;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = reasonOf(error);
     const known = isAgentError(error) ? error : undefined;
     this.#error = { message, remedy: known?.hint, code: known?.code };
     this.#enter("waiting");

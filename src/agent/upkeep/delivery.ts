@@ -1,7 +1,7 @@
 // Keeps the uploader running for as long as the agent does: what stands in its way is shown and tried again.
 import { join } from "node:path";
 import type { PointBuffer } from "../../core/buffer.ts";
-import { isAgentError } from "../../core/errors.ts";
+import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { EpochMicros } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import type { Sink } from "../../core/sink.ts";
@@ -74,7 +74,7 @@ export function startDelivery(parts: DeliveryParts, runtime: Runtime): RunningDe
         const known = isAgentError(error) ? error : undefined;
         const began = new Since(runtime.clock);
         standstill = {
-          message: error instanceof Error ? error.message : String(error),
+          message: reasonOf(error),
           hint: known?.hint,
           get since() {
             return began.time;

@@ -6,7 +6,7 @@ import { packaged } from "../../config/environment.ts";
 import { formatIssue } from "../../config/issue.ts";
 import { configJsonSchema } from "../../config/json-schema.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
-import { AgentError, isAgentError } from "../../core/errors.ts";
+import { AgentError, isAgentError, reasonOf } from "../../core/errors.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { InputOwners } from "../../mapping/input-owners.ts";
 import { drivers } from "../../source/registry.ts";
@@ -119,7 +119,7 @@ async function writeNew(file: string, text: string, mode: number): Promise<boole
     return true;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
-    throw new Error(`${basename(file)} cannot be written: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new Error(`${basename(file)} cannot be written: ${reasonOf(error)}`, {
       cause: error,
     });
   }

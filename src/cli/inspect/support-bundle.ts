@@ -9,7 +9,7 @@ import type { Config } from "../../config/config.ts";
 import { fileProblem } from "../../config/environment.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
 import { shownFile } from "../../config/shown-file.ts";
-import { isAgentError } from "../../core/errors.ts";
+import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { formatByteSize } from "../../lib/byte-size.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
 import { drivers } from "../../source/registry.ts";
@@ -73,7 +73,7 @@ export async function supportBundle(
   try {
     await writeFile(resolve(io.environment.cwd, output), packed, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    throw new CommandFailed(`${output} cannot be written: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CommandFailed(`${output} cannot be written: ${reasonOf(error)}`);
   }
   io.print(`${output}: ${files.size} files, ${formatByteSize(packed.length)}`);
   // One cause may be why much is missing.

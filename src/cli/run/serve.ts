@@ -11,7 +11,7 @@ import { measureUpload } from "../../agent/status/upload-metrics.ts";
 import type { Config } from "../../config/config.ts";
 import type { ConfigIssue } from "../../config/issue.ts";
 import { configIssues, loadConfig } from "../../config/load.ts";
-import { isAgentError } from "../../core/errors.ts";
+import { isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger, Runtime } from "../../core/runtime.ts";
 import { countRejects, RejectFiles } from "../../upload/delivery/reject-files.ts";
 import type { DetailOptions } from "../../web/details.ts";
@@ -132,7 +132,7 @@ async function reload(file: string, agent: Agent, io: Console, log: Logger): Pro
     if (needRestart.length > 0) log.warn({ sections: needRestart }, "changes that need a restart are not in effect");
     return { ok: true, ...changes, needRestart, warnings };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     if (!isAgentError(error, "CONFIG_INVALID")) {
       log.error({ err: error }, "the configuration could not be reloaded");
       return { ok: false, reason, errors: [] };

@@ -1,5 +1,5 @@
 // What happens at the end: how a command ends, with its exit status and the message where it failed; and errors that were not caught.
-import { AgentError, errorCodes, isAgentError } from "../../core/errors.ts";
+import { AgentError, errorCodes, isAgentError, reasonOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/runtime.ts";
 import { isAbort } from "../../lib/abort.ts";
 import { withoutSecrets } from "../../lib/without-secrets.ts";
@@ -31,9 +31,7 @@ export class CommandFailed extends Error {
 
 /** `error` as a failure that has an exit status and a hint. What a library threw means that the device cannot be reached. */
 export function deviceFailure(error: unknown): { readonly message: string; readonly hint: string; exit: ExitStatus } {
-  const { code, message, hint } = isAgentError(error)
-    ? error
-    : new AgentError("SOURCE_UNREACHABLE", error instanceof Error ? error.message : String(error));
+  const { code, message, hint } = isAgentError(error) ? error : new AgentError("SOURCE_UNREACHABLE", reasonOf(error));
   return { message, hint, exit: errorCodes[code].exit };
 }
 

@@ -1,7 +1,9 @@
 // Regular expressions of filters: the syntax and the engine of RE2, whose time grows with the length of the text and never
 // explodes, and bounds on what those of one request cost together.
+
 import { createRequire } from "node:module";
 import type * as Re2 from "re2js";
+import { reasonOf } from "../../core/errors.ts";
 
 /** Spent by compiling and matching; shared by everything one request matches. */
 export interface StepBudget {
@@ -76,7 +78,7 @@ function compiled(pattern: string): Re2.RE2JS {
   try {
     return engine.compile(pattern, engine.DISABLE_UNICODE_GROUPS);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new RegexSyntaxError(reason.replace(/^error parsing regexp:/, "is no regular expression of RE2:"), {
       cause: error,
     });

@@ -1,6 +1,6 @@
 // The thread that owns the store: parses, validates, stores and answers, so that the thread with the sockets never waits.
 import { parentPort, workerData } from "node:worker_threads";
-import { isAgentError } from "../../core/errors.ts";
+import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
 import type { WorkerReply, WorkerRequest } from "./store-thread.ts";
@@ -35,7 +35,7 @@ try {
   reply({
     kind: "failed",
     code: isAgentError(error) ? error.code : undefined,
-    message: error instanceof Error ? error.message : String(error),
+    message: reasonOf(error),
   });
 }
 
@@ -45,6 +45,6 @@ function expire(store: ServiceStore, before: number): string | undefined {
     store.transaction(() => store.points.expire(before));
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return reasonOf(error);
   }
 }

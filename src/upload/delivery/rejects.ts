@@ -1,7 +1,9 @@
 // Points that the service refused for good: kept in a readable file with its reasons, and counted.
+
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { reasonOf } from "../../core/errors.ts";
 import type { InputId } from "../../core/point.ts";
 import type { Runtime } from "../../core/runtime.ts";
 import { syncName } from "../../lib/atomic-file.ts";
@@ -91,7 +93,7 @@ export class Rejects {
     } catch (error) {
       if (this.#failedAt === undefined)
         log.error(
-          { reason: error instanceof Error ? error.message : String(error), points: this.waiting, path: this.#path },
+          { reason: reasonOf(error), points: this.waiting, path: this.#path },
           "refused points cannot be written down, they stay in the buffer until they can",
         );
       this.#failedAt = clock.monotonic();

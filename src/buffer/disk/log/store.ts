@@ -1,7 +1,7 @@
 // The log as a whole: takes points, hands out blocks, keeps within its bounds, remembers what is settled. Synchronous and
 // without a clock of its own, so that one thread can run it and a test can stop it at any call to the disk.
 import type { BufferStats } from "../../../core/buffer.ts";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, reasonOf } from "../../../core/errors.ts";
 import { epochMicros } from "../../../core/point.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Taken, TakeRequest } from "../blocks/block-layout.ts";
@@ -192,7 +192,7 @@ export class Store {
 
   #describe(error: unknown): string {
     if (error instanceof AgentError) return error.message;
-    return `cannot write to ${this.#options.folder}: ${error instanceof Error ? error.message : String(error)}`;
+    return `cannot write to ${this.#options.folder}: ${reasonOf(error)}`;
   }
 
   #noteAppended(times: Float64Array): void {

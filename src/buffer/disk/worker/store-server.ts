@@ -1,6 +1,6 @@
 // Answers the requests of the main thread. All that the log thread does, without the thread.
 import { parentPort } from "node:worker_threads";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { InputId } from "../../../core/point.ts";
 import { RateLimit } from "../../../lib/rate-limited-log.ts";
 import type { ShelfBlock, Taken } from "../blocks/block-layout.ts";
@@ -159,7 +159,7 @@ export class StoreServer {
       return undefined;
     } catch (error) {
       if (error instanceof AgentError) return { code: error.code, message: error.message };
-      const message = error instanceof Error ? error.message : String(error);
+      const message = reasonOf(error);
       const code = diskErrorCode(error);
       if (folder !== "" && unwritable.has(code))
         return { code: "DATA_DIR_UNWRITABLE", message: `cannot write to ${folder}: ${message}` };

@@ -1,5 +1,5 @@
 // A serial port as a byte stream. The one file that knows the library.
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Endpoint, SerialLine } from "../config/endpoint.ts";
 import { longestReply, type UnitRequest } from "../config/pdu.ts";
 import type { ByteStream, ByteStreamListener } from "./byte-stream.ts";
@@ -22,7 +22,7 @@ const wakeEveryMs = 5;
 export async function openSerial(line: SerialLine, signal: AbortSignal): Promise<ByteStream> {
   signal.throwIfAborted();
   const { SerialPort } = await import("serialport").catch((cause: unknown) => {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = reasonOf(cause);
     throw new AgentError("SOURCE_UNREACHABLE", `${line.path}: the package serialport cannot be loaded: ${why}`, {
       cause,
     });

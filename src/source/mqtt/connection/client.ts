@@ -9,7 +9,7 @@
 // A QoS 2 message is passed to the library as one of QoS 1, or it would be acknowledged before it is on disk. The rest
 // of its exchange (PUBREL, PUBCOMP) the library answers by itself, since it finds nothing stored under the identifier.
 import { connect, type IClientOptions, type IPublishPacket, type MqttClient } from "mqtt";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, reasonOf } from "../../../core/errors.ts";
 import { type Attempt, type ConnectFailure, explainFailure, explainLoss, type FailureRecord } from "./failure.ts";
 import { encodeAcknowledgements, exactlyOnce, type HeldPacket, type Message } from "./message.ts";
 import { filterInput, OversizeFilter } from "./oversize-filter.ts";
@@ -241,7 +241,7 @@ async function subscribe(
     // One refusal among many is thrown too, with all the codes in the packet that came.
     const codes = grantedCodes(error);
     if (codes?.length === filters.length) return codes;
-    const text = error instanceof Error ? error.message : String(error);
+    const text = reasonOf(error);
     throw new AgentError("SOURCE_PROTOCOL", `the broker's answer to a subscription is wrong: ${text}`, {
       cause: error,
     });

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
 import { connect } from "node:tls";
 import type { IClientOptions } from "mqtt";
-import { AgentError } from "../../../core/errors.ts";
+import { AgentError, reasonOf } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/runtime.ts";
 import type { MqttOptions } from "../config/options.ts";
 import { type BrokerConnection, type Connected, connectOnce, type MessageHandler } from "./client.ts";
@@ -154,7 +154,7 @@ async function read(option: string, path: string | undefined): Promise<Buffer | 
     return await readFile(path);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    const why = fileFaults[code] ?? (error instanceof Error ? error.message : String(error));
+    const why = fileFaults[code] ?? reasonOf(error);
     throw new AgentError("SOURCE_REFUSED", `${option} ${path} cannot be read: ${why}`, {
       cause: error,
       hint: `correct ${option}, or let the user of the agent read the file`,

@@ -1,6 +1,6 @@
 // Why a connection did not come about or was lost, as an error that names broker, user and remedy.
 import { z } from "zod";
-import { AgentError, type ErrorCode } from "../../../core/errors.ts";
+import { AgentError, type ErrorCode, reasonOf } from "../../../core/errors.ts";
 import { describeReason, errorCodeOf, hintOf, wantsOtherVersion } from "./reason-code.ts";
 
 /** What was tried, for messages. */
@@ -34,7 +34,7 @@ export interface ConnectFailure {
 /** Explains a connection that ended before a good CONNACK. */
 export function explainFailure(attempt: Attempt, { error, disconnectReason }: FailureRecord): ConnectFailure {
   const cause = error && { cause: error };
-  const refusal = disconnectReason ?? reasonOf(error);
+  const refusal = disconnectReason ?? reasonCodeOf(error);
   if (refusal !== undefined) {
     const message = `${attempt.url} refused the connection ${asWhom(attempt)}: ${describeReason(refusal)}`;
     return {
@@ -90,7 +90,7 @@ function asWhom({ username, clientId }: Attempt): string {
 }
 
 /** The reason code in a refusal, which the library puts in `code` as a number. */
-function reasonOf(error: Error | undefined): number | undefined {
+function reasonCodeOf(error: Error | undefined): number | undefined {
   return error && "code" in error && typeof error.code === "number" && error.message.startsWith("Connection refused")
     ? error.code
     : undefined;
@@ -215,7 +215,7 @@ const nameMismatch = z.object({
 /** A host with several addresses fails with all their errors in one, which itself says nothing. */
 function messageOf(error: Error): string {
   if (error.message !== "" || !(error instanceof AggregateError)) return error.message || error.name;
-  return error.errors.map((inner) => (inner instanceof Error ? inner.message : String(inner))).join("; ");
+  return error.errors.map((inner) => reasonOf(inner)).join("; ");
 }
 
 function systemCode(error: Error): string | undefined {

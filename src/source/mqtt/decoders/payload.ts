@@ -1,6 +1,8 @@
 // A payload before it is decoded: compressed, as text, or not what the configuration says it is.
+
 import { isUtf8 } from "node:buffer";
 import { gunzipSync, inflateRawSync, inflateSync, zstdDecompressSync } from "node:zlib";
+import { reasonOf } from "../../../core/errors.ts";
 
 /** The message says what is wrong, for people, in lower case: it becomes the `reason` of a reading. */
 export class PayloadError extends Error {
@@ -48,7 +50,7 @@ export function decompress(payload: Buffer, compression: Compression, maxBytes: 
     const tooLarge =
       error instanceof RangeError ||
       (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE");
-    const text = error instanceof Error ? error.message : String(error);
+    const text = reasonOf(error);
     throw new PayloadError(tooLarge ? `is larger than ${maxBytes} bytes when inflated` : `is not ${way}: ${text}`, {
       cause: error,
     });

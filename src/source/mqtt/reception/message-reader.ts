@@ -1,4 +1,5 @@
 // A message becomes readings: decoded once, looked up for each tag that wants it.
+import { reasonOf } from "../../../core/errors.ts";
 import type { EpochMicros } from "../../../core/point.ts";
 import { badReading, type Message, payloadBytes } from "../connection/message.ts";
 import { PayloadError } from "../decoders/payload.ts";
@@ -123,7 +124,7 @@ export class MessageReader {
   #faultOf(error: unknown): PayloadError {
     if (error instanceof PayloadError) return error;
     this.#options.onDefect(error);
-    return new PayloadError(`cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+    return new PayloadError(`cannot be read: ${reasonOf(error)}`, {
       cause: error,
     });
   }

@@ -1,5 +1,7 @@
 // Watches one server of a redundant set: a session of its own, in which nothing but its service level is read.
+
 import { join } from "node:path";
+import { reasonOf } from "../../../core/errors.ts";
 import type { Runtime } from "../../../core/runtime.ts";
 import { isAbort } from "../../../lib/abort.ts";
 import type { LinkOptions } from "../session/client.ts";
@@ -63,7 +65,7 @@ async function watch(watched: Watched, options: ServerWatchOptions, runtime: Run
       await readLevels(watched, options, runtime, signal);
     } catch (error) {
       if (isAbort(error, signal)) return;
-      const failure = error instanceof Error ? error.message : String(error);
+      const failure = reasonOf(error);
       // Such as a certificate that nobody has trusted yet: to be known before the server is needed.
       if (failure !== watched.failure)
         runtime.log.warn({ url: watched.url, reason: failure }, "a server of the redundant set cannot be reached");

@@ -1,11 +1,11 @@
 // What the stack and servers say when something fails, in the agent's codes and with what to do about it.
-import { AgentError, credentialsHint, isAgentError } from "../../../core/errors.ts";
+import { AgentError, credentialsHint, isAgentError, reasonOf } from "../../../core/errors.ts";
 import { formatByteSize } from "../../../lib/byte-size.ts";
 import { largestMessageBytes } from "./stack.ts";
 
 /** The status a server or the stack gave, by name: `BadUserAccessDenied`. Undefined: none was given. */
 export function statusOf(error: unknown): string | undefined {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = reasonOf(error);
   return /\b(Bad[A-Z]\w+)/.exec(text)?.[1];
 }
 
@@ -127,7 +127,7 @@ export function sourceError(error: unknown, doing: string): AgentError {
 
 /** What the stack says of a network, in plain words. */
 function networkText(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = reasonOf(error);
   const fault = /\bE[A-Z_]{3,}\b/.exec(text)?.[0] ?? "";
   const meant = networkFaults[fault];
   if (meant !== undefined) return `${meant} (${fault})`;
@@ -144,7 +144,7 @@ const hangingUp =
 
 /** Whether the other side ended the connection, in the stack's words. */
 function hungUp(error: unknown): boolean {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = reasonOf(error);
   return hangingUp.test(text) && !/ECONNREFUSED|timeout/i.test(text);
 }
 

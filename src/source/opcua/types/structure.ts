@@ -1,7 +1,9 @@
 // Structures taken apart by their definitions (OPC 10000-6, 5.2.6 to 5.2.8), and the way to a field of one as it stands in
 // the configuration: `Motor.Axes[2].Position`. Pure.
+
 import type { BinaryStream } from "node-opcua-binary-stream";
 import type { findBuiltInType } from "node-opcua-factory";
+import { reasonOf } from "../../../core/errors.ts";
 import {
   builtIn,
   builtInNames,
@@ -81,7 +83,7 @@ function fieldOf(value: unknown, name: string, known: KnownTypes): VariantLike |
     try {
       fields = decodeStructure(encoding, value.buffer, known);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = reasonOf(error);
       return { reason: `the structure is not what its definition says: ${why}` };
     }
     if (!fields)
