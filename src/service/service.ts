@@ -12,7 +12,7 @@ import { HttpRefusal, refuse, send } from "./http/messages.ts";
 import { RpcEndpoint } from "./http/rpc-endpoint.ts";
 import { answerTokenRequest } from "./http/token-endpoint.ts";
 import { type MethodTraffic, metricsText, metricsType, Traffic } from "./http/traffic.ts";
-import { StoreThread } from "./worker/store-thread.ts";
+import { StoreThreads } from "./worker/store-threads.ts";
 
 export interface Service extends AsyncDisposable {
   /** Base address, ends in `/v1`: requests go to `{url}/rpc`. */
@@ -42,7 +42,7 @@ export async function openService(
 ): Promise<Service> {
   signal.throwIfAborted();
   await using opened = new AsyncDisposableStack();
-  const store = opened.use(await StoreThread.open(options.data));
+  const store = opened.use(await StoreThreads.open(options.data));
   const traffic = new Traffic();
   const signer = new TokenSigner(await signingKey(options.data));
   const origin = () => listener.origin;
@@ -93,7 +93,7 @@ export async function openService(
 const expireEveryMs = 600_000;
 
 /** Deletes what is older than the retention, now and every ten minutes, until it is disposed. */
-function expiry(store: StoreThread, retentionMs: number, { clock, log }: Runtime): Disposable {
+function expiry(store: StoreThreads, retentionMs: number, { clock, log }: Runtime): Disposable {
   const ended = new AbortController();
   const loop = async () => {
     for (;;) {

@@ -20,7 +20,7 @@ import type { Caller } from "../call/params.ts";
 import { type Fault, type FaultKind, FaultPlan } from "../config/fault.ts";
 import type { LocalServiceOptions } from "../config/options.ts";
 import { methodOf } from "../method/dispatch.ts";
-import type { StoreThread } from "../worker/store-thread.ts";
+import type { StoreThreads } from "../worker/store-threads.ts";
 import type { CallAdmission } from "./admission.ts";
 import { type Authenticate, basicCredentials } from "./credentials.ts";
 import type { CredentialRefusals } from "./guess-brake.ts";
@@ -45,7 +45,7 @@ interface RpcEndpointParts {
   readonly refusals: CredentialRefusals;
   readonly admission: CallAdmission;
   readonly traffic: Traffic;
-  readonly store: StoreThread;
+  readonly store: StoreThreads;
 }
 
 /** A request that was read whole, from a caller who is known. */

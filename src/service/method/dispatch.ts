@@ -48,6 +48,20 @@ const operations: Readonly<Record<Method, readonly [MethodHandler, since: ApiVer
     "platform.evaluate": [evaluate, "1.1", ["items", "calculations", "data", "include", "format"]],
   };
 
+/** Methods that change nothing; any thread that reads the store can answer them. */
+const readingMethods: readonly Method[] = [
+  "admin.selectSignals",
+  "platform.selectItems",
+  "platform.dataFrame",
+  "platform.evaluate",
+];
+
+/** Whether the method of a request, as clients spell it, only reads. */
+export function onlyReads({ method, namespace }: Pick<RpcInput, "method" | "namespace">): boolean {
+  const canonical = methodOf(method, namespace);
+  return canonical !== undefined && readingMethods.includes(canonical);
+}
+
 /** Inserts from this size on are read straight from their bytes. */
 const largeBytes = 65_536;
 

@@ -1,4 +1,5 @@
 // Signals and items: in memory for finding them, in SQLite for keeping them. Writes go to both, within a transaction.
+// A store that only reads follows the one that writes by the numbers of the rows that have changed.
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Attributes, ItemRecord, Signal } from "./resource.ts";
@@ -25,6 +26,15 @@ export const resourceTables = `
   );
 `;
 
+/** Numbers of the rows that transactions have written. */
+export interface ResourceChanges {
+  readonly signals: readonly number[];
+  readonly items: readonly number[];
+}
+
+/** Each table and its columns beside those that both have. */
+const tables = { signal: "integration, input, item", item: "visible" } as const;
+
 export class ResourceStore {
   readonly #db: DatabaseSync;
   readonly #newId = xidGenerator();
@@ -36,6 +46,7 @@ export class ResourceStore {
   readonly #byInput = new Map<string, Map<string, Signal>>();
   readonly #byItem = new Map<string, Map<string, Signal>>();
   readonly #items = new Map<string, ItemRecord>();
+  readonly #changed = { signals: new Set<number>(), items: new Set<number>() };
 
   constructor(db: DatabaseSync) {
     this.#db = db;
@@ -56,15 +67,27 @@ export class ResourceStore {
     this.#byInput.clear();
     this.#byItem.clear();
     this.#items.clear();
-    const select = (table: string, columns: string) =>
-      this.#db
-        .prepare(
-          `SELECT number, id, attributes, created AS createdAt, updated AS updatedAt, ${columns} FROM ${table} ORDER BY id`,
-        )
-        .iterate();
-    for (const row of select("signal", "integration, input, item")) this.#keepSignal(resourceOf<Signal>(row));
-    for (const row of select("item", "visible"))
-      this.#keepItem({ ...resourceOf<ItemRecord>(row), visible: row["visible"] === 1 });
+    for (const row of this.#select("signal", "ORDER BY id").iterate()) this.#keepSignal(resourceOf<Signal>(row));
+    for (const row of this.#select("item", "ORDER BY id").iterate()) this.#keepItem(itemOf(row));
+    this.takeChanges();
+  }
+
+  /** What was written since the last time. To be called outside of a transaction. */
+  takeChanges(): ResourceChanges {
+    const { signals, items } = this.#changed;
+    const taken = { signals: [...signals], items: [...items] };
+    signals.clear();
+    items.clear();
+    return taken;
+  }
+
+  /** Reads rows again that another connection has written. */
+  refresh({ signals, items }: ResourceChanges): void {
+    const signal = this.#select("signal", "WHERE number = ?");
+    for (const number of signals) this.#keepSignal(resourceOf<Signal>(signal.get(number)));
+    const item = this.#select("item", "WHERE number = ?");
+    for (const number of items) this.#keepItem(itemOf(item.get(number)));
+    this.takeChanges();
   }
 
   signal(id: string): Signal | undefined {
@@ -127,13 +150,21 @@ export class ResourceStore {
     this.#keepItem(item);
   }
 
+  #select(table: keyof typeof tables, which: string): StatementSync {
+    return this.#db.prepare(
+      `SELECT number, id, attributes, created AS createdAt, updated AS updatedAt, ${tables[table]} FROM ${table} ${which}`,
+    );
+  }
+
   #keepItem(item: ItemRecord): ItemRecord {
     this.#items.set(item.id, item);
+    this.#changed.items.add(item.number);
     return item;
   }
 
   #keepSignal(signal: Signal): Signal {
     this.#signals.set(signal.id, signal);
+    this.#changed.signals.add(signal.number);
     inner(this.#byInput, signal.integration).set(signal.input, signal);
     if (signal.item !== null) inner(this.#byItem, signal.item).set(signal.id, signal);
     return signal;
@@ -147,9 +178,15 @@ function inner<T>(outer: Map<string, Map<string, T>>, key: string): Map<string, 
 }
 
 /** A row of one of our own tables: what was written is what is read. */
-function resourceOf<Resource extends Signal | ItemRecord>(row: object): Resource {
+function resourceOf<Resource extends Signal | ItemRecord>(row: unknown): Resource {
   const stored = row as Omit<Resource, "attributes"> & { readonly attributes: string };
   return { ...stored, attributes: JSON.parse(stored.attributes) } as Resource;
+}
+
+/** SQLite has numbers for true and false. */
+function itemOf(row: unknown): ItemRecord {
+  const item = resourceOf<ItemRecord>(row);
+  return { ...item, visible: Boolean(item.visible) };
 }
 
 /**

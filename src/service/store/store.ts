@@ -7,6 +7,7 @@ import { type BlockColumns, joinedBlocks, mergeColumns } from "./point-block.ts"
 import { PointStore, pointTables } from "./point-store.ts";
 import { ResourceStore, resourceTables } from "./resource-store.ts";
 
+const databaseFile = "service.sqlite";
 /** Layout of the tables; a file with a higher one was written by a newer version. */
 const layout = 1;
 
@@ -37,10 +38,27 @@ export class ServiceStore implements Disposable {
     keepPrivate(data);
     const lock = locked(join(data, "lock"));
     try {
-      return new ServiceStore(prepared(new DatabaseSync(join(data, "service.sqlite"))), lock);
+      return new ServiceStore(prepared(new DatabaseSync(join(data, databaseFile))), lock);
     } catch (error) {
       lock.close();
       throw error;
+    }
+  }
+
+  /** Opens a second connection that only reads, while this process has the folder open. See `resources.refresh`. */
+  static openReader(data: string): ServiceStore {
+    const db = new DatabaseSync(join(data, databaseFile), { readOnly: true, timeout: 5_000 });
+    db.exec("PRAGMA cache_size = -4096");
+    return new ServiceStore(db, undefined);
+  }
+
+  /** Runs `work` on the state of one moment, whatever is committed meanwhile. */
+  snapshot<T>(work: () => T): T {
+    this.#db.exec("BEGIN");
+    try {
+      return work();
+    } finally {
+      this.#db.exec("COMMIT");
     }
   }
 
@@ -108,7 +126,7 @@ function locked(path: string): DatabaseSync {
 }
 
 /** SQLite gives its log, its index and its journals the mode of the database, so the databases are made first. */
-const databases = ["lock", "service.sqlite"];
+const databases = ["lock", databaseFile];
 const others = ["lock-journal", "service.sqlite-wal", "service.sqlite-shm", "service.sqlite-journal", "token.key"];
 
 /**

@@ -1,26 +1,40 @@
-// The thread that owns the store: parses, validates, stores and answers, so that the thread with the sockets never waits.
+// A thread with a store: parses, validates, stores and answers, so that the thread with the sockets never waits. One
+// owns the store and writes; others only read, each call from one state of the file.
 import { parentPort, workerData } from "node:worker_threads";
 import { isAgentError, reasonOf } from "../../core/errors.ts";
 import { dispatch } from "../method/dispatch.ts";
 import { ServiceStore } from "../store/store.ts";
-import type { WorkerReply, WorkerRequest } from "./store-thread.ts";
+import type { WorkerOptions, WorkerReply, WorkerRequest } from "./worker-thread.ts";
 
 const port = parentPort;
 if (!port) throw new Error("to be started as a worker");
 const reply = (message: WorkerReply, transfer: ArrayBuffer[] = []) => port.postMessage(message, transfer);
 
 try {
-  const store = ServiceStore.open(String(workerData));
+  const { data, reads } = workerData as WorkerOptions; // sent by `WorkerThread.open`
+  const store = reads ? ServiceStore.openReader(data) : ServiceStore.open(data);
   port.on("message", (message: WorkerRequest) => {
     switch (message.kind) {
       case "call": {
-        const { body, failure } = dispatch(message.input, store);
+        const { body, failure } = reads
+          ? store.snapshot(() => dispatch(message.input, store))
+          : dispatch(message.input, store);
         const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
-        reply({ kind: "answer", number: message.number, body: bytes, failure }, bytes ? [bytes.buffer] : []);
+        const answer = { number: message.number, body: bytes, failure, changes: store.resources.takeChanges() };
+        reply({ kind: "answer", ...answer }, bytes ? [bytes.buffer] : []);
         break;
       }
+      case "refresh":
+        store.resources.refresh(message.changes);
+        break;
       case "expire":
-        reply({ kind: "answer", number: message.number, body: undefined, failure: expire(store, message.before) });
+        reply({
+          kind: "answer",
+          number: message.number,
+          body: undefined,
+          failure: expire(store, message.before),
+          changes: undefined,
+        });
         break;
       case "close":
         store[Symbol.dispose]();

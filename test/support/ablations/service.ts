@@ -3,6 +3,7 @@ import type { Ablation } from "./ablation.ts";
 
 const files = "integration/service-files.test.ts";
 const brake = "integration/service-brake.test.ts";
+const readers = "integration/service-readers.test.ts";
 const guesses = "unit/service/guess-brake.test.ts";
 
 export const serviceAblations: readonly Ablation[] = [
@@ -112,5 +113,29 @@ export const serviceAblations: readonly Ablation[] = [
     code: ".slice(0, 4).join",
     without: ".join",
     test: guesses,
+  },
+  {
+    safeguard: "answering queries on threads of their own",
+    file: "service/worker/store-threads.ts",
+    code: "if (onlyReads(input)) return",
+    without: "if (this.#readers.length < 0) return",
+    test: readers,
+    name: "is answered before that insert",
+  },
+  {
+    safeguard: "telling the threads that read what was written, before the answer",
+    file: "service/worker/store-threads.ts",
+    code: "reader.refresh(answer.changes)",
+    without: "void reader",
+    test: readers,
+    name: "of every write that was answered before it",
+  },
+  {
+    safeguard: "answering a query from one state of the file",
+    file: "service/worker/store-worker.ts",
+    code: "? store.snapshot(() => dispatch(message.input, store))",
+    without: "? dispatch(message.input, store)",
+    test: readers,
+    name: "sees all of each or nothing",
   },
 ];

@@ -1,12 +1,21 @@
-// Starts the thread that owns the store, and hands requests to it.
+// Starts a thread with a store, and hands requests to it.
 import { Worker } from "node:worker_threads";
 import { AgentError, type ErrorCode } from "../../core/errors.ts";
 import type { RpcInput } from "../method/dispatch.ts";
+import type { ResourceChanges } from "../store/resource-store.ts";
+
+export interface WorkerOptions {
+  readonly data: string;
+  /** Whether it only reads a store that another thread has open. */
+  readonly reads: boolean;
+}
 
 export type WorkerRequest =
   | { readonly kind: "call"; readonly number: number; readonly input: RpcInput }
   /** Delete points older than this, microseconds since the epoch. Answered without a body. */
   | { readonly kind: "expire"; readonly number: number; readonly before: number }
+  /** The thread that writes has committed these; calls behind this message see them. */
+  | { readonly kind: "refresh"; readonly changes: ResourceChanges }
   | { readonly kind: "close" };
 
 export type WorkerReply =
@@ -17,66 +26,70 @@ export type WorkerReply =
       readonly number: number;
       readonly body: Uint8Array<ArrayBuffer> | undefined;
       readonly failure: string | undefined;
+      readonly changes: ResourceChanges | undefined;
     };
 
 export interface StoreAnswer {
   /** Undefined: a notification. */
   readonly body: Uint8Array | undefined;
   readonly failure: string | undefined;
+  /** Signals and items that the call has written. */
+  readonly changes: ResourceChanges | undefined;
 }
 
-export class StoreThread implements AsyncDisposable {
+export class WorkerThread implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, PromiseWithResolvers<StoreAnswer>>();
+  readonly #opened = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
   readonly #failed = Promise.withResolvers<Error>();
   #next = 0;
   #ended: Error | undefined;
   #closing = false;
 
-  private constructor(worker: Worker) {
-    this.#worker = worker;
-    worker.on("message", (reply: WorkerReply) => {
-      if (reply.kind !== "answer") return;
-      this.#waiting.get(reply.number)?.resolve(reply);
-      this.#waiting.delete(reply.number);
+  /** Calls may follow at once; they wait until the store is open. */
+  constructor(options: WorkerOptions) {
+    // Beside this file as source, and beside the bundle when released.
+    const script = new URL(
+      import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
+      import.meta.url,
+    );
+    this.#worker = new Worker(script, {
+      workerData: options,
+      name: options.reads ? "service read" : "service store",
+      // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
+      resourceLimits: { maxYoungGenerationSizeMb: 12 },
     });
-    worker.on("error", (error) => this.#fail(error));
-    worker.on("exit", () => {
+    this.#opened.promise.catch(() => {}); // `failed` says it too
+    this.#worker.on("message", (reply: WorkerReply) => {
+      if (reply.kind === "ready") this.#opened.resolve();
+      else if (reply.kind === "failed")
+        this.#fail(reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message));
+      else {
+        this.#waiting.get(reply.number)?.resolve(reply);
+        this.#waiting.delete(reply.number);
+      }
+    });
+    this.#worker.on("error", (error) => this.#fail(error));
+    this.#worker.on("exit", () => {
       this.#fail(new Error("the thread with the store has ended"));
       this.#closed.resolve();
     });
   }
 
   /** Resolves when the store is open. Rejects with `DATA_DIR_UNWRITABLE`, `DATA_DIR_IN_USE` or `BUFFER_NEWER`. */
-  static async open(data: string): Promise<StoreThread> {
-    // Beside this file as source, and beside the bundle when released.
-    const script = new URL(
-      import.meta.url.endsWith(".ts") ? "./store-worker.ts" : "./store-worker.js",
-      import.meta.url,
-    );
-    const worker = new Worker(script, {
-      workerData: data,
-      name: "service store",
-      // Numbers of a full request die young; a nursery of the default size holds on to three times as much memory.
-      resourceLimits: { maxYoungGenerationSizeMb: 12 },
-    });
-    await new Promise<void>((resolve, reject) => {
-      worker.once("error", reject);
-      worker.once("message", (reply: WorkerReply) => {
-        worker.off("error", reject);
-        if (reply.kind === "ready") resolve();
-        else if (reply.kind === "failed")
-          reject(reply.code === undefined ? new Error(reply.message) : new AgentError(reply.code, reply.message));
-        else reject(new Error(`unexpected first word of the store: ${reply.kind}`));
-      });
-    });
-    return new StoreThread(worker);
+  get opened(): Promise<void> {
+    return this.#opened.promise;
   }
 
   /** Resolves when the thread has ended unasked, for want of memory perhaps: no call can be answered any more. */
   get failed(): Promise<Error> {
     return this.#failed.promise;
+  }
+
+  /** Calls that wait or run. */
+  get calls(): number {
+    return this.#waiting.size;
   }
 
   /** Answers requests in the order of the calls. `input.body` is handed over: it must not be used any more. Rejects when the thread has ended. */
@@ -90,6 +103,11 @@ export class StoreThread implements AsyncDisposable {
   /** Deletes points older than `before`, microseconds since the epoch. Rejects as `call` does. */
   expire(before: number): Promise<StoreAnswer> {
     return this.#ask((number) => ({ kind: "expire", number, before }));
+  }
+
+  /** Calls from now on see what another thread has committed. */
+  refresh(changes: ResourceChanges): void {
+    if (!this.#ended) this.#worker.postMessage({ kind: "refresh", changes } satisfies WorkerRequest);
   }
 
   /** Waits for the calls before it. */
@@ -110,6 +128,7 @@ export class StoreThread implements AsyncDisposable {
 
   #fail(error: Error): void {
     this.#ended ??= error;
+    this.#opened.reject(this.#ended);
     if (!this.#closing) this.#failed.resolve(this.#ended);
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();

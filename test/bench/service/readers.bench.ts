@@ -1,0 +1,113 @@
+// A metadata query of one row, asked of an idle service and of one that stores full inserts without a pause.
+// Run: node test/bench/service/readers.bench.ts [folder on the disk to measure] [seconds]
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { integration } from "../../support/service.ts";
+import { type ServiceClient, serviceClient } from "../../support/service-client.ts";
+import { serviceProcess } from "../../support/service-process.ts";
+
+const signals = 5_000;
+const start = Date.UTC(2026, 0, 1);
+
+// Inserts come from a thread of their own, so that making them does not delay the queries.
+if (isMainThread) await measure(process.argv[2] ?? "/var/tmp", Number(process.argv[3] ?? 20));
+else await insertWithoutPause(workerData as { readonly url: string; readonly ms: number });
+
+async function measure(parent: string, seconds: number): Promise<void> {
+  const folder = mkdtempSync(join(parent, "tagferry-bench-"));
+  try {
+    await using service = await serviceProcess(join(folder, "data"));
+    using client = serviceClient(service.url);
+    await client.post(insertBody(0, 1));
+    // Both threads that read have started when they have answered.
+    for (let n = 0; n < 20; n++) await select(client);
+    const idle = await ask(client, new Promise((resolve) => setTimeout(resolve, seconds * 250)));
+    await service.usage();
+    const inserting = new Promise<readonly number[]>((resolve, reject) =>
+      new Worker(new URL(import.meta.url), { workerData: { url: service.url, ms: seconds * 1_000 } })
+        .once("message", resolve)
+        .once("error", reject),
+    );
+    const busy = await ask(client, inserting);
+    const inserts = await inserting;
+    const { cpuMs, peakRssMiB, longestBlockMs } = await service.usage();
+    console.log(`inserts over ${signals} signals: ${textOf(inserts)}`);
+    console.log(
+      `CPU ms an insert ${(cpuMs / inserts.length).toFixed(0)}, peak RSS ${peakRssMiB.toFixed(0)} MiB, event loop blocked ${longestBlockMs.toFixed(0)} ms`,
+    );
+    console.log(`metadata query, idle: ${textOf(idle)}`);
+    console.log(`metadata query beside the inserts: ${textOf(busy)}`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Sends the milliseconds that each insert took. */
+async function insertWithoutPause({ url, ms }: { readonly url: string; readonly ms: number }): Promise<void> {
+  using client = serviceClient(url);
+  const took: number[] = [];
+  const end = performance.now() + ms;
+  for (let n = 0; performance.now() < end; n++) {
+    const body = insertBody(n, 300);
+    const began = performance.now();
+    await client.post(body);
+    took.push(performance.now() - began);
+  }
+  parentPort?.postMessage(took);
+}
+
+/** Asks for the metadata of one signal every 50 ms until `others` have ended; milliseconds of each. */
+async function ask(client: ServiceClient, others: Promise<unknown>): Promise<readonly number[]> {
+  const took: number[] = [];
+  let ended = false;
+  void others.then(() => (ended = true));
+  while (!ended) {
+    const began = performance.now();
+    await select(client);
+    took.push(performance.now() - began);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return took;
+}
+
+function select(client: ServiceClient): Promise<object> {
+  return client.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
+}
+
+/** The next `rows` seconds of every signal. */
+function insertBody(n: number, rows: number): Buffer {
+  const times = Array.from({ length: rows }, (_, i) => new Date(start + (n * rows + i) * 1_000).toISOString());
+  const series = Object.fromEntries(
+    Array.from({ length: signals }, (_, s) => [
+      `line1.machine2.t${s}`,
+      Array.from({ length: rows }, (_, i) => ((i * 37 + s * 101) % 999) / 10),
+    ]),
+  );
+  return Buffer.from(
+    JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "integration.insert",
+      params: { integration, data: { times, series } },
+    }),
+  );
+}
+
+function textOf(took: readonly number[]): string {
+  const figures = (
+    [
+      ["p50", 0.5],
+      ["p90", 0.9],
+      ["p99", 0.99],
+      ["longest", 1],
+    ] as const
+  ).map(([name, share]) => `${name} ${at(took, share)} ms`);
+  return `${took.length} times, ${figures.join(", ")}`;
+}
+
+function at(values: readonly number[], share: number): string {
+  const sorted = values.toSorted((a, b) => a - b);
+  return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(1);
+}

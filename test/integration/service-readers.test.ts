@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { integration, type TestService, testService } from "../support/service.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const first = Date.UTC(2026, 0, 1);
+const view = { name: "s", type: "numeric", sourceType: "measurement" };
+const data = { include: true, notBefore: "2026-01-01T00:00:00Z", before: "2026-01-02T00:00:00Z" };
+
+/** `rows` seconds of `signals` signals, each value `value`. */
+function frame(signals: number, rows: number, value: number) {
+  const times = Array.from({ length: rows }, (_, i) => new Date(first + i * 1_000).toISOString());
+  const series = Object.fromEntries(Array.from({ length: signals }, (_, s) => [`s${s}`, times.map(() => value)]));
+  return { integration, data: { times, series } };
+}
+
+async function publishAll(service: TestService): Promise<void> {
+  const signals = { include: true, limit: 100 };
+  const { body } = await service.call("admin.selectSignals", { integration, signals });
+  const itemsBySignal = Object.fromEntries(Object.keys(body?.result?.["signals"] ?? {}).map((id) => [id, view]));
+  await service.call("admin.publishSignals", { integration, itemsBySignal });
+}
+
+test("a metadata query that is sent while an insert runs is answered before that insert", async () => {
+  using folder = temporaryFolder();
+  await using service = await testService({ data: folder.path });
+  const params = frame(3_000, 50, 1);
+  let overtaken = false;
+  for (let n = 1; n <= 10 && !overtaken; n++) {
+    let answered = false;
+    const insert = service.call("integration.insert", params).then(() => (answered = true));
+    await eventually(() => service.counters().get("integration.insert")?.requests === n);
+    await service.call("admin.selectSignals", { integration, signals: { include: true, limit: 1 } });
+    overtaken = !answered;
+    await insert;
+  }
+  expect(overtaken).toBe(true);
+});
+
+test("a query finds the signals and items of every write that was answered before it", async () => {
+  using folder = temporaryFolder();
+  await using service = await testService({ data: folder.path });
+  for (let n = 1; n <= 20; n++) {
+    await service.call("integration.saveSignals", { integration, inputs: { [`s${n}`]: { name: `name ${n}` } } });
+    const filter = { name: `name ${n}` };
+    const { body } = await service.call("admin.selectSignals", { integration, signals: { include: true, filter } });
+    const [id = ""] = Object.keys(body?.result?.["signals"]);
+    await service.call("admin.publishSignals", {
+      integration,
+      itemsBySignal: { [id]: { ...view, name: `item ${n}` } },
+    });
+    const items = await service.call("platform.selectItems", { items: { include: true, limit: 100 } });
+    expect(Object.values(items.body?.result?.["items"])).toHaveLength(n);
+    // Renamed, and back in the next round's filter.
+    await service.call("integration.saveSignals", { integration, inputs: { [`s${n}`]: { name: "old" } } });
+    const renamed = await service.call("admin.selectSignals", { integration, signals: { include: true, filter } });
+    expect(renamed.body?.result?.["signals"]).toEqual({});
+  }
+});
+
+test("a query that runs beside inserts sees all of each or nothing", async () => {
+  using folder = temporaryFolder();
+  await using service = await testService({ data: folder.path });
+  await service.call("integration.insert", frame(50, 40, 0));
+  await publishAll(service);
+  let inserting = true;
+  const inserts = (async () => {
+    for (let n = 1; n <= 60; n++) await service.call("integration.insert", frame(50, 40, n));
+    inserting = false;
+  })();
+  const seen = new Set<number>();
+  let torn = 0;
+  while (inserting) {
+    const { body } = await service.call("platform.selectItems", { items: { limit: 50 }, data });
+    const columns: number[][] = Object.values(body?.result?.["data"].series);
+    const values = new Set(columns.flat());
+    if (columns.length !== 50 || values.size !== 1) torn++;
+    for (const value of values) seen.add(value);
+  }
+  await inserts;
+  expect(torn).toBe(0);
+  expect(seen.size).toBeGreaterThan(1);
+});
